@@ -1,0 +1,44 @@
+# Needs make and Python 3.11 or newer; everything else is installed into .venv by the first target that wants it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: run test lint bench lines help clean
+
+run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
+	$(BIN)/python examples/digits.py $(ARGS)
+
+test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: $(VENV)/lint.stamp ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/examples.stamp ## measure all modes on a list of graphs; ARGS chooses
+	$(BIN)/python -m graphc bench $(ARGS)
+
+lines: ## count the lines of every module, longest first
+	@find graphc -name '*.py' | xargs wc -l | sort -rn
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'graphc needs Python 3.11 or newer; name one with make PYTHON=...'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each group of optional dependencies: nothing is installed twice.
+$(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@

@@ -1,0 +1,40 @@
+"""graphc compiles symbolic tensor graphs to native CPU kernels.
+
+    import graphc
+    import graphc.tensor as T
+
+    x = T.dmatrix("x")
+    w = graphc.shared([0.5, -0.5], name="w")
+    cost = T.sqr(T.dot(x, w)).mean()
+    step = graphc.function([x], cost, updates=[(w, w - 0.1 * graphc.grad(cost, w))])
+
+`function` makes a callable; `shared` a variable that keeps its value; `grad` and its kin differentiate; `tensor` and
+`nnet` hold the functions of tensors, `optim` the optimisers, `session` a TensorFlow-1-like front end; `options` (also
+`config`, Theano's name) the settings; `cache` the compiled graphs on disk; `op` makes an op of a Python function.
+Importing graphc imports neither numba nor SciPy.
+"""
+
+from __future__ import annotations
+
+import graphc.ops as _ops  # fills the table of ops
+from graphc import tensor
+from graphc.autodiff import Lop, Rop, grad, hessian_vector_product, jvp, value_and_grad, vjp
+from graphc.codegen import cache
+from graphc.errors import GraphcError
+from graphc.function import Function, In, Out, function
+from graphc.ir.node import Node
+from graphc.ir.text import parse_graph, print_graph
+from graphc.ir.walk import Graph
+from graphc.ops.custom import custom_op, op
+from graphc.options import options
+from graphc.shared import SharedVariable, shared
+from graphc.tensor import nnet
+
+__version__ = "0.1.0"
+config = options
+
+__all__ = [
+    "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
+    "custom_op", "function", "grad", "hessian_vector_product", "jvp", "nnet", "op", "options", "parse_graph",
+    "print_graph", "shared", "tensor", "value_and_grad", "vjp",
+]  # fmt: skip

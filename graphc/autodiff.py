@@ -1,0 +1,224 @@
+"""Reverse-mode differentiation, graph to graph, and what follows from it.
+
+In: nodes. Out: nodes of the same graph language, so that derivatives of any order are derivatives of derivatives, and
+all of them go through the same rewrites, scheduler and cache. The arguments of `grad` are Theano's.
+
+`vjp` is the transpose product (v J), `jvp` the forward product (J v). A forward product is the transpose of the
+transpose: `vjp` is linear in its cotangents, so that differentiating it with respect to them gives J v.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from graphc.dtypes import is_float
+from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
+from graphc.ir.node import OPS, Node, describe, literal, make, variable
+from graphc.ir.walk import nodes_of, substitute
+from graphc.ops.shape import zeros
+
+Nodes: TypeAlias = "Node | Sequence[Node]"
+Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
+
+
+def grad(
+    cost: Node | None,
+    wrt: Nodes,
+    consider_constant: Iterable[Node] | None = None,
+    known_grads: Mapping[Node, Any] | None = None,
+    disconnected_inputs: Disconnected = "raise",
+) -> Any:
+    """The gradient of a scalar `cost` with respect to `wrt`.
+
+    `wrt` is one floating node or a list or tuple of them, inputs or intermediate values; the result has the same
+    structure and each gradient the dtype and shape of its node. Nodes in `consider_constant` are not differentiated
+    through. `known_grads` gives the gradient of some nodes, from which it is carried on; then `cost` may be None.
+    A `wrt` that the cost does not depend on raises DisconnectedInputError, or gives zeros with a warning ("warn") or
+    without one ("ignore"). Dependence through integers only (a comparison, a rounding cast) has gradient zero.
+
+    Raises GradientError where the cost is not a floating scalar, `wrt` is not floating, or an op has no derivative.
+    """
+    targets = _as_list(wrt)
+    seeds = {node: _as_cotangent(node, value) for node, value in (known_grads or {}).items()}
+    if cost is None and not seeds:
+        raise GradientError("grad needs a cost or known_grads")
+    if cost is not None:
+        if not isinstance(cost, Node) or cost.ndim or not is_float(cost.dtype):
+            label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
+            raise GradientError(f"the cost must be a floating scalar, not {label}")
+        seeds.setdefault(cost, literal(1, cost.dtype))
+    gradients = _backward(seeds, targets, consider_constant or (), disconnected_inputs)
+    return _like(wrt, gradients)
+
+
+def value_and_grad(cost: Node, wrt: Nodes, **arguments: Any) -> tuple[Node, Any]:
+    """`(cost, grad(cost, wrt, ...))`: as outputs of one function they share all common work."""
+    return cost, grad(cost, wrt, **arguments)
+
+
+def vjp(outputs: Nodes, inputs: Nodes, cotangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
+    """The product of `cotangents` with the Jacobian of `outputs` by `inputs`.
+
+    There is one cotangent of the output's shape and dtype for each output. The result has the structure of `inputs`;
+    each part has the shape and dtype of its input. Errors are those of `grad`.
+    """
+    seeds: dict[Node, Node] = {}
+    for output, cotangent in zip(_as_list(outputs), _as_list(cotangents), strict=True):
+        seed = _as_cotangent(output, cotangent)
+        seeds[output] = _add(seeds[output], seed) if output in seeds else seed
+    return _like(inputs, _backward(seeds, _as_list(inputs), (), disconnected_inputs, replace=False))
+
+
+def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
+    """The product of the Jacobian of `outputs` by `inputs` with `tangents`.
+
+    There is one tangent of the input's shape and dtype for each input. The result has the structure of `outputs`;
+    each part has the shape and dtype of its output. Errors are those of `grad`; an input that no output depends on is
+    disconnected, an output that depends on no input has tangent zero.
+    """
+    ends, starts = _as_list(outputs), _as_list(inputs)
+    directions = [_as_cotangent(start, t) for start, t in zip(starts, _as_list(tangents), strict=True)]
+    # The cotangents are variables: what vjp makes of them is linear, and its derivative no longer has them.
+    dummies = [variable(end.dtype, end.type.shape) for end in ends]
+    transposed = vjp(ends, starts, dummies, disconnected_inputs)
+    products = _backward(dict(_summed(zip(transposed, directions, strict=True))), dummies, (), "ignore", replace=False)
+    return _like(outputs, substitute(products, {dummy: zeros(dummy.dtype, dummy.type.shape) for dummy in dummies}))
+
+
+def Lop(  # noqa: N802 - Theano's name
+    f: Nodes, wrt: Nodes, eval_points: Any, disconnected_inputs: Disconnected = "raise"
+) -> Any:
+    """Theano's name for `vjp`."""
+    return vjp(f, wrt, eval_points, disconnected_inputs)
+
+
+def Rop(  # noqa: N802 - Theano's name
+    f: Nodes, wrt: Nodes, eval_points: Any, disconnected_inputs: Disconnected = "raise"
+) -> Any:
+    """Theano's name for `jvp`."""
+    return jvp(f, wrt, eval_points, disconnected_inputs)
+
+
+def hessian_vector_product(cost: Node, wrt: Nodes, vectors: Any) -> Any:
+    """The product of the Hessian of a scalar `cost` by `wrt` with `vectors`, which have the structure of `wrt`.
+
+    The derivative of the inner product of the gradient with `vectors`: two reverse passes, no Hessian.
+    """
+    targets = _as_list(wrt)
+    gradients = grad(cost, targets)
+    return _like(wrt, vjp(gradients, targets, _as_list(vectors), "ignore"))
+
+
+def _as_list(nodes: Any) -> list[Any]:
+    return list(nodes) if isinstance(nodes, list | tuple) else [nodes]
+
+
+def _like(structure: Any, parts: Sequence[Node]) -> Any:
+    """`parts` as a list, tuple or single node, as `structure` is."""
+    return type(structure)(parts) if isinstance(structure, list | tuple) else parts[0]
+
+
+def _as_cotangent(node: Node, value: Any) -> Node:
+    """`value` as a node of the rank and dtype of `node`."""
+    if not is_float(node.dtype):
+        raise GradientError(f"{describe(node)} is {node.dtype}: only floating values have derivatives")
+    cotangent = value if isinstance(value, Node) else literal(value, node.dtype)
+    _check_cotangent(node, cotangent, "the derivative given for")
+    return cotangent
+
+
+def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
+    sizes = zip(node.type.shape, cotangent.type.shape, strict=False)
+    differ = any(isinstance(n, int) and isinstance(c, int) and n != c for n, c in sizes)
+    if node.dtype != cotangent.dtype or node.ndim != cotangent.ndim or differ:
+        raise GradientError(f"{what} {describe(node)} must be {node.type}, not {cotangent.type}")
+
+
+def _add(left: Node, right: Node) -> Node:
+    return make(OPS["add"], (left, right))
+
+
+def _summed(pairs: Iterable[tuple[Node, Node]]) -> dict[Node, Node]:
+    """A mapping from pairs; the values of equal keys are added."""
+    total: dict[Node, Node] = {}
+    for key, value in pairs:
+        total[key] = _add(total[key], value) if key in total else value
+    return total
+
+
+def _backward(
+    seeds: Mapping[Node, Node],
+    targets: Sequence[Node],
+    constants: Iterable[Node],
+    disconnected: Disconnected,
+    replace: bool = True,
+) -> list[Node]:
+    """The cotangent of each target, carried back from the cotangents in `seeds`.
+
+    `replace`: a seed stands for the whole cotangent of its node (Theano's known_grads), else it is added to what comes
+    from other seeds.
+    """
+    for target in targets:
+        if not isinstance(target, Node):
+            raise GraphTypeError(f"{target!r} is not a node of the graph")
+        if not is_float(target.dtype):
+            raise GradientError(f"{describe(target)} is {target.dtype}: gradients are of floating values only")
+    order = nodes_of(seeds)
+    connected = _dependents(order, targets, set(constants))
+    cotangents, reached = dict(seeds), connected.intersection(seeds)
+    for node in reversed(order):
+        if node not in reached or node.op is OPS["stop_gradient"]:
+            continue
+        passed_on = [arg for arg in node.args if arg in connected]
+        reached.update(passed_on)
+        if passed_on and node in cotangents:
+            for arg, cotangent in _pull_back(node, cotangents[node], connected):
+                if not (replace and arg in seeds):
+                    cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
+    result = partial(_result, cotangents=cotangents, reached=reached, disconnected=disconnected)
+    return list(map(result, targets))
+
+
+def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[Node]) -> set[Node]:
+    """The nodes of `order` that depend on a target; constants and stop_gradient depend on nothing."""
+    wanted, barrier = set(targets), OPS["stop_gradient"]
+    connected: set[Node] = set()
+    for node in order:
+        passes = node.op is not barrier and any(arg in connected for arg in node.args)
+        if node not in constants and (node in wanted or passes):
+            connected.add(node)
+    return connected
+
+
+def _pull_back(node: Node, cotangent: Node, connected: set[Node]) -> list[tuple[Node, Node]]:
+    """The cotangents that a node passes on to those of its arguments that are differentiated."""
+    if node.op.vjp is None:
+        raise GradientError(f"op {node.op.name} has no derivative: {describe(node)}")
+    parts = node.op.vjp(node, cotangent)
+    if len(parts) != len(node.args):
+        raise GradientError(
+            f"the derivative of op {node.op.name} gives {len(parts)} cotangents for {len(node.args)} arguments"
+        )
+    passed: list[tuple[Node, Node]] = []
+    for arg, part in zip(node.args, parts, strict=True):
+        if part is not None and arg in connected and is_float(arg.dtype):
+            _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")
+            passed.append((arg, part))
+    return passed
+
+
+def _result(target: Node, cotangents: Mapping[Node, Node], reached: set[Node], disconnected: Disconnected) -> Node:
+    if target in cotangents:
+        return cotangents[target]
+    if target not in reached:
+        message = f"the cost does not depend on {describe(target)}"
+        if disconnected == "raise":
+            raise DisconnectedInputError(message)
+        if disconnected == "warn":
+            warnings.warn(message, stacklevel=4)
+        elif disconnected != "ignore":
+            raise GradientError(f"disconnected_inputs={disconnected!r}: must be 'raise', 'warn' or 'ignore'")
+    return zeros(target.dtype, target.type.shape)

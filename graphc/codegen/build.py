@@ -1,0 +1,168 @@
+"""A function's graph to a loaded library: found in the cache, or made by the cold path, compiled and stored.
+
+In: a `Kernel` as the user wrote it. Out: `Built`: what is needed to bind native code, and a report of how it came about.
+On a hit nothing is rewritten, generated or compiled, and the modules that could are not even imported.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from graphc.codegen import cache
+from graphc.codegen.blas import blas_symbols
+from graphc.codegen.kernel import Built, Kernel, Report
+from graphc.codegen.launch import Library, Signature, load
+from graphc.codegen.target import target_fingerprint
+from graphc.errors import GraphcError
+from graphc.ir.node import SHARED, SIZE, Node, size_owner
+from graphc.ir.text import graph_key_text
+from graphc.ir.walk import Graph, nodes_of
+from graphc.options import options
+
+if TYPE_CHECKING:
+    from graphc.codegen import produce as producer
+
+
+def cold() -> type[producer]:
+    """The cold path. Not an import statement: rewriting and code generation would double the warm start."""
+    return cast("type[producer]", import_module("graphc.codegen.produce"))
+
+
+class Counter:
+    """How many graphs this process has compiled: a new size must never add to it."""
+
+    compilations = 0
+
+
+def key_of(kernel: Kernel) -> cache.Key:
+    """All that decides the code of a kernel."""
+    news = tuple(new for _, new in kernel.updates)
+    text = graph_key_text(Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news)))
+    settings = {
+        "name": kernel.name,
+        "returns": kernel.returns,
+        "outputs": str(len(kernel.outputs)),
+        "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
+        "fast_math": str(options.fast_math),
+        "excluding": ",".join(options.excluding),
+    }
+    return cache.Key(text, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
+
+
+def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> tuple[Node, ...]:
+    """The shared variables of a function, in the order of the kernel's parameters."""
+    roots = (*outputs, *(leaf for leaf, _ in updates), *(new for _, new in updates))
+    leaves = (size_owner(node) if node.op is SIZE else node for node in nodes_of(roots))
+    return tuple(dict.fromkeys(leaf for leaf in leaves if leaf is not None and leaf.op is SHARED))
+
+
+def build_python(kernel: Kernel) -> Built:
+    """What the `python` mode runs: the generated source, nothing compiled."""
+    built: Built = cold().build_python(kernel)
+    return built
+
+
+def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
+    """The kernel's code from the cache or the compiler, and a function that loads it given callbacks' addresses."""
+    report = Report()
+    with report.phase("key"):
+        key = key_of(kernel)
+        report.key = key.digest
+    with report.phase("cache"):
+        found = cache.load(key)
+    if found is not None:
+        built = restore(kernel, found, report)
+        if built is not None:
+            return built, loader(split(found.object, found.metadata["parts"]), found.metadata["products"], report)
+    produce = cold()
+    produce.start_compiler()
+    program = produce.generate_program(kernel, report)
+    products = produce.products_of(program)
+    with report.phase("compile"):
+        Counter.compilations += 1
+        parts = produce.compile_parts(program, lambda: product_objects(products))
+    with report.phase("store"):
+        metadata = metadata_of(kernel, program, products, report) | {"parts": [len(part) for part in parts]}
+        cache.store(cache.Entry(key, program.plan, program.source, metadata, b"".join(parts)))
+    built = Built(program.signature, program.source, program.constants, program.calls, report)
+    return built, loader(parts, products, report)
+
+
+_products: dict[str, bytes] = {}
+
+
+def product_objects(names: Sequence[str]) -> list[bytes]:
+    """The objects of the matrix products that a kernel calls: compiled once for each machine and kept like any other."""
+    for name in names:
+        if name in _products:
+            continue
+        key = cache.Key(name, {}, f"{target_fingerprint()}; {cache.package_fingerprint()}")
+        with options.change(cache_require=False):
+            found = cache.load(key)
+        if found is None:
+            _products[name] = cold().compile_product(name)
+            cache.store(cache.Entry(key, "", "", {"name": name}, _products[name]))
+        else:
+            _products[name] = found.object
+    return [_products[name] for name in names]
+
+
+def loader(
+    parts: Sequence[bytes], products: Sequence[str], report: Report
+) -> Callable[[Mapping[str, int]], Library]:
+    def load_parts(symbols: Mapping[str, int]) -> Library:
+        with report.phase("load"):
+            addresses = {**symbols, **(blas_symbols() if products else {})}
+            return load(parts[0], addresses, [*parts[1:], *product_objects(products)])
+
+    return load_parts
+
+
+def split(code: bytes, lengths: Sequence[int]) -> list[bytes]:
+    """The objects that an entry of the cache holds one after the other."""
+    parts = []
+    for length in lengths:
+        parts.append(code[:length])
+        code = code[length:]
+    return parts
+
+
+def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: Report) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "signature": program.signature.to_json(),
+        "products": list(products),
+        "calls": [identity(node) for node in program.calls],
+        "constants": [[c.dtype.name, list(c.shape), base64.b64encode(c.tobytes()).decode()] for c in program.constants],
+        "fired": report.fired,
+    }
+
+
+def identity(node: Node) -> list[Any]:
+    """What tells a user's op and the types it is applied to."""
+    return [node.op.name, node.op.version, *(f"{n.dtype}[{n.ndim}]" for n in (*node.args, node))]
+
+
+def restore(kernel: Kernel, found: cache.Loaded, report: Report) -> Built | None:
+    """What a cache entry holds, bound to this graph's nodes; None where an entry does not fit, which compiles anew."""
+    metadata = found.metadata
+    try:
+        signature = Signature.from_json(metadata["signature"])
+        constants = tuple(
+            np.frombuffer(base64.b64decode(data), dtype).reshape(shape) for dtype, shape, data in metadata["constants"]
+        )
+        wanted = metadata["calls"]
+        calls: list[Node] = []
+        if wanted:
+            own = {tuple(identity(node)): node for node in nodes_of(kernel.results) if node.op.version}
+            calls = [own[tuple(call)] for call in wanted]
+    except (KeyError, ValueError, TypeError, GraphcError):
+        return None
+    report.origin, report.fired = "cache", list(metadata["fired"])
+    report.plan = ""
+    return Built(signature, "", constants, tuple(calls), report)

@@ -1,0 +1,544 @@
+"""Compiled graphs kept on disk: a later process loads what an earlier one compiled.
+
+In: the parts of a key (printed graph, settings, versions), and what was compiled for them. Out: the same, checksums
+verified, or nothing; where a folder cannot be used, a CacheWarning and nothing. One folder an entry, named by its key:
+
+    <folder>/<first two digits of the key>/<key>/
+        metadata.json                      line 1: sha256 of the lines below; then the parts of the key,
+                                           the sha256 of the other files, and the caller's metadata
+        kernel.o                           the machine code
+        graph.txt  plan.txt  source.py     for people
+
+An entry is written beside its place and renamed into it, so that it is whole or absent whatever else reads, writes or
+removes it. The modification time of its folder is the time of its last use. Entries hold machine code: a folder in
+which another user could have put one is refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+import sys
+import time
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from graphc.errors import CacheMissError, CacheWarning, GraphcError
+from graphc.ir.node import PACKAGE
+from graphc.options import options
+
+__all__ = [
+    "Entry", "Key", "Loaded", "Summary", "cache_key", "clear", "explain_miss", "export", "import_", "list_entries",
+    "load", "package_fingerprint", "size", "store",
+]  # fmt: skip
+
+Metadata = dict[str, Any]
+Text = Literal["graph", "plan", "source"]
+
+FORMAT = "graphc cache 1"
+METADATA, OBJECT = "metadata.json", "kernel.o"
+TEXTS: dict[Text, str] = {"graph": "graph.txt", "plan": "plan.txt", "source": "source.py"}
+FILES = (METADATA, OBJECT, *TEXTS.values())
+KEY_DIGITS = 64
+STALE_SECONDS = 3600.0
+"""A folder that is still unfinished after this time was left by a process that died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """All that decides the machine code of a graph.
+
+    graph: the printed graph before any rewrite. settings: the options that matter, as text. fingerprint: versions and
+    CPU, as parts "name value" joined by "; ".
+    """
+
+    graph: str
+    settings: Mapping[str, str]
+    fingerprint: str
+
+    @property
+    def digest(self) -> str:
+        return cache_key(self.graph, self.settings, self.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is stored for a graph: its three texts, the object code, and whatever JSON the caller needs to bind it."""
+
+    key: Key
+    plan: str
+    source: str
+    metadata: Metadata
+    object: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An entry as loaded: what a call needs is here and verified; the texts stay on disk until `text` reads one."""
+
+    folder: Path
+    metadata: Metadata
+    object: bytes
+    checksums: Mapping[str, str]
+
+    def text(self, kind: Text) -> str | None:
+        """The text that was stored; None where the entry has been removed or damaged since it was loaded."""
+        try:
+            content = (self.folder / TEXTS[kind]).read_bytes()
+        except OSError:
+            return None
+        return content.decode() if sha256(content).hexdigest() == self.checksums[TEXTS[kind]] else None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A line of `list_entries`: size in bytes, time of the last use in seconds since the epoch."""
+
+    key: str
+    size: int
+    used: float
+    folder: Path
+    metadata: Metadata
+
+
+class _Damaged(Exception):
+    """An entry that is not what its name and checksums say."""
+
+
+def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
+    """64 hexadecimal digits (sha256) that differ where any of the arguments does."""
+    digest = sha256()
+    for part in (FORMAT, graph_text, fingerprint, *(f"{name}={settings[name]}" for name in sorted(settings))):
+        content = part.encode()
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+@cache
+def package_fingerprint() -> str:
+    """Versions of what runs in this process whatever the target: graphc's sources, NumPy, and Python's binary
+    interface.
+
+    The sources are hashed by content: their times differ between installations of the same version.
+    """
+    digest = sha256()
+    for path in sorted(_sources(PACKAGE)):
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
+        digest.update(f"{path[len(PACKAGE) :]}:{len(content)}:".encode())
+        digest.update(content)
+    interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
+    return f"graphc {digest.hexdigest()[:16]}; numpy {np.__version__}; interface {interface}"
+
+
+def _sources(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as found:
+        for item in found:
+            if item.name.endswith(".py"):
+                yield item.path
+            elif item.is_dir() and item.name != "__pycache__":
+                yield from _sources(item.path)
+
+
+# Loading and storing
+
+
+def load(key: Key) -> Loaded | None:
+    """The entry for `key` in the user's folder, else in the shared ones; None where there is none or `options.cache` is
+    off.
+
+    A damaged entry is removed with a CacheWarning. Raises CacheMissError, which says what differs from the stored
+    entries, where nothing is found and `options.cache_require` is on.
+    """
+    digest = key.digest
+    for root in _roots():
+        if not _is_trusted(root):
+            continue
+        entry = root / digest[:2] / digest
+        try:
+            found = _read(entry, digest)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            _warn_once(root, f"cannot be read ({error.strerror})")
+            continue
+        except _Damaged as damage:
+            _discard(entry)
+            warnings.warn(f"compiling again: cache entry {entry} is damaged ({damage})", CacheWarning, stacklevel=2)
+            continue
+        _mark_used(entry)
+        return found
+    if options.cache_require:
+        raise CacheMissError(
+            f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}"
+        )
+    return None
+
+
+def store(entry: Entry) -> bool:
+    """Keep `entry` in the user's folder, then remove the least recently used ones above `options.cache_megabytes`.
+
+    Whether it is kept now. False, with one CacheWarning a process, where the folder cannot be written or is refused.
+    """
+    root = options.cache_dir
+    if not options.cache:
+        return False
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_trusted(root):
+            return False
+        _write(root, entry.key.digest, _files(entry))
+        _trim(root, options.cache_megabytes * 2**20, keep=entry.key.digest)
+    except OSError as error:
+        _warn_once(root, f"cannot be written ({error.strerror or error})")
+        return False
+    return True
+
+
+def _roots() -> tuple[Path, ...]:
+    return (options.cache_dir, *options.cache_shared) if options.cache else ()
+
+
+def _is_trusted(root: Path) -> bool:
+    """Whether only the user (for a shared folder: or its owner, whom the user named) can have put entries here."""
+    try:
+        status = os.stat(root)
+    except OSError:
+        return True  # nothing can be loaded from it; storing will say why
+    own = root == options.cache_dir
+    if own and hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        _warn_once(root, "belongs to another user, who could have put any machine code there")
+        return False
+    if status.st_mode & (stat.S_IWOTH | (stat.S_IWGRP if own else 0)):
+        _warn_once(root, "can be written by other users, who could have put any machine code there; try chmod go-w")
+        return False
+    return True
+
+
+_warned: set[tuple[Path, str]] = set()
+
+
+def _warn_once(root: Path, problem: str) -> None:
+    if (root, problem) not in _warned:
+        _warned.add((root, problem))
+        warnings.warn(f"the compile cache is not used: {root} {problem}", CacheWarning, stacklevel=3)
+
+
+def _mark_used(entry: Path) -> None:
+    try:
+        os.utime(entry)
+    except OSError:
+        return  # a read-only folder keeps no order of use
+
+
+def _read(entry: Path, digest: str) -> Loaded:
+    """The entry in a folder. Raises FileNotFoundError where there is none, _Damaged for one that cannot be right."""
+    header = _read_metadata(entry, digest)
+    try:
+        content = _read_bytes(entry / OBJECT)
+    except FileNotFoundError:
+        if not entry.exists():
+            raise  # another process removed it between the two reads
+        raise _Damaged(f"{OBJECT} is missing") from None
+    checksums = header["files"]
+    if sha256(content).hexdigest() != checksums[OBJECT]:
+        raise _Damaged(f"the checksum of {OBJECT} is wrong")
+    return Loaded(entry, header["metadata"], content, checksums)
+
+
+def _read_metadata(entry: Path, digest: str) -> Metadata:
+    try:
+        content = _read_bytes(entry / METADATA)
+    except FileNotFoundError:
+        if not entry.exists():
+            raise
+        raise _Damaged(f"{METADATA} is missing") from None
+    first, _, rest = content.partition(b"\n")
+    if first != _seal(rest):
+        raise _Damaged(f"the checksum of {METADATA} is wrong")
+    header: Metadata = json.loads(content)
+    if header["key"] != digest:
+        raise _Damaged("it is the entry of another key")
+    return header
+
+
+def _read_bytes(path: Path) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
+def _seal(rest: bytes) -> bytes:
+    """The first line of metadata.json: with it, the file is JSON and vouches for itself."""
+    return b'{"sha256": "%s",' % sha256(rest).hexdigest().encode()
+
+
+def _files(entry: Entry) -> dict[str, bytes]:
+    """The content of every file of an entry."""
+    files = {
+        OBJECT: entry.object,
+        TEXTS["graph"]: entry.key.graph.encode(),
+        TEXTS["plan"]: entry.plan.encode(),
+        TEXTS["source"]: entry.source.encode(),
+    }
+    header = {
+        "key": entry.key.digest,
+        "settings": dict(entry.key.settings),
+        "fingerprint": entry.key.fingerprint,
+        "files": {name: sha256(content).hexdigest() for name, content in files.items()},
+        "metadata": entry.metadata,
+    }
+    rest = json.dumps(header, indent=1).removeprefix("{\n").encode()
+    return {METADATA: _seal(rest) + b"\n" + rest, **files}
+
+
+def _write(root: Path, digest: str, files: Mapping[str, bytes]) -> None:
+    """Put an entry in its place at once; where another process was first, its entry stays."""
+    place = root / digest[:2] / digest
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    unfinished = _aside(place)
+    unfinished.mkdir(mode=0o700)
+    try:
+        for name, content in files.items():
+            _write_bytes(unfinished / name, content)
+        unfinished.rename(place)
+    except OSError as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _aside(place: Path) -> Path:
+    """A name of its own beside `place`, for what is not or no longer an entry."""
+    return place.with_name(f"{place.name}.{os.urandom(8).hex()}")
+
+
+def _discard(entry: Path) -> None:
+    """Remove an entry, whole: it is renamed first, so that nobody reads half of it. What cannot be removed stays."""
+    gone = _aside(entry)
+    try:
+        entry.rename(gone)
+    except OSError:
+        return
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+# Looking after the folder
+
+
+def list_entries() -> list[Summary]:
+    """All entries that can be loaded, of the user's and the shared folders, the most recently used first."""
+    summaries = []
+    for root in _roots():
+        if not _is_trusted(root):
+            continue
+        for entry in _entries(root):
+            try:
+                metadata = _read_metadata(entry, entry.name)["metadata"]
+                summaries.append(Summary(entry.name, _size_of(entry), entry.stat().st_mtime, entry, metadata))
+            except (OSError, _Damaged):
+                continue
+    return sorted(summaries, key=lambda summary: -summary.used)
+
+
+def size() -> int:
+    """Bytes of all entries in the user's folder."""
+    return sum(map(_size_of, _entries(options.cache_dir)))
+
+
+def clear() -> int:
+    """Remove all entries from the user's folder; how many there were. Shared folders are never changed."""
+    entries = list(_entries(options.cache_dir))
+    for entry in entries:
+        _discard(entry)
+    return len(entries)
+
+
+def _is_key(name: str) -> bool:
+    return len(name) == KEY_DIGITS and set(name) <= set("0123456789abcdef")
+
+
+def _folders(root: Path) -> Iterator[Path]:
+    """Every folder where an entry is, was, or is being written."""
+    for bucket in _scan(root):
+        if len(bucket.name) == 2 and bucket.is_dir():
+            yield from (Path(item.path) for item in _scan(bucket.path) if item.name.startswith(bucket.name))
+
+
+def _entries(root: Path) -> Iterator[Path]:
+    return (folder for folder in _folders(root) if _is_key(folder.name))
+
+
+def _scan(folder: str | Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
+
+
+def _size_of(entry: Path) -> int:
+    try:
+        return sum(item.stat().st_size for item in _scan(entry))
+    except OSError:
+        return 0  # it is being removed
+
+
+def _trim(root: Path, limit: int, keep: str) -> None:
+    """Remove what was used least recently until `limit` bytes hold the rest (entry `keep` stays), and what was never
+    finished.
+    """
+    ages: list[tuple[float, int, Path]] = []
+    for folder in _folders(root):
+        try:
+            used = folder.stat().st_mtime
+        except OSError:
+            continue
+        if _is_key(folder.name):
+            ages.append((used, _size_of(folder), folder))
+        elif used < time.time() - STALE_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+    total = sum(size for _, size, _ in ages)
+    for _, size, folder in sorted(ages):
+        if total <= limit:
+            break
+        if folder.name != keep:
+            _discard(folder)
+            total -= size
+
+
+# Bundles: a zip file with the files of each entry under its key
+
+
+def export(path: str | Path) -> int:
+    """Write all entries of the user's folder to a zip file, for `import_` on a machine alike; how many they are."""
+    exported = 0
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for entry in sorted(_entries(options.cache_dir)):
+            try:
+                files = {name: _read_bytes(entry / name) for name in FILES}
+            except FileNotFoundError:
+                continue  # another process has just removed it
+            for name, content in files.items():
+                bundle.writestr(f"{entry.name}/{name}", content)
+            exported += 1
+    return exported
+
+
+def import_(path: str | Path) -> int:
+    """Add the entries of a bundle to the user's folder; how many were not there already.
+
+    A bundle holds machine code that will be run: take it from people you trust. Raises GraphcError for a file that is
+    no bundle.
+    """
+    added = 0
+    root = options.cache_dir
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            for digest in sorted({name.partition("/")[0] for name in bundle.namelist()}):
+                place = root / digest[:2] / digest
+                if not _is_key(digest):
+                    raise GraphcError(f"{path} is not a bundle of cache entries: it holds {digest!r}")
+                if not place.exists():
+                    _write(root, digest, {name: bundle.read(f"{digest}/{name}") for name in FILES})
+                    _verify(place, digest)
+                    added += 1
+    except (zipfile.BadZipFile, KeyError, _Damaged) as error:
+        raise GraphcError(f"{path} is not a bundle of cache entries: {error}") from error
+    return added
+
+
+def _verify(entry: Path, digest: str) -> None:
+    """Check every file of an entry, which is removed where one is wrong."""
+    try:
+        loaded = _read(entry, digest)
+        for kind, name in TEXTS.items():
+            if loaded.text(kind) is None:
+                raise _Damaged(f"the checksum of {name} is wrong")
+    except _Damaged:
+        _discard(entry)
+        raise
+
+
+# Why a lookup missed
+
+
+def explain_miss(key: Key) -> str:
+    """Which part of `key` differs from the most similar stored entry: the graph, an option, a version."""
+    candidates = [found for root in _roots() for entry in _entries(root) if (found := _stored_key(entry)) is not None]
+    if not candidates:
+        return f"the cache is empty: {', '.join(map(str, _roots())) or 'it is switched off'}"
+    nearest = min(candidates, key=lambda found: _distance(key, found))
+    differences = [
+        *_graph_difference(key, nearest),
+        *_setting_differences(key, nearest),
+        *_version_differences(key, nearest),
+    ]
+    if not differences:
+        return "the graph is in the cache"
+    return f"differences from the most similar of {len(candidates)} stored graphs:\n" + "\n".join(differences)
+
+
+def _stored_key(entry: Path) -> Key | None:
+    try:
+        header = _read_metadata(entry, entry.name)
+        return Key((entry / TEXTS["graph"]).read_text("utf-8"), header["settings"], header["fingerprint"])
+    except (OSError, ValueError, _Damaged):
+        return None
+
+
+def _distance(key: Key, other: Key) -> tuple[int, int]:
+    """How far apart two keys are: lines of the graph that only one has, then settings and versions."""
+    lines, others = Counter(key.graph.splitlines()), Counter(other.graph.splitlines())
+    apart = (lines - others).total() + (others - lines).total()
+    return apart, len(_setting_differences(key, other)) + len(_version_differences(key, other))
+
+
+def _graph_difference(key: Key, other: Key) -> list[str]:
+    """The first line in which two graphs differ."""
+    lines, others = key.graph.splitlines(), other.graph.splitlines()
+    for number in range(max(len(lines), len(others))):
+        here, there = (text[number].strip() if number < len(text) else "(end)" for text in (lines, others))
+        if here != there:
+            return [f"  the graph, from line {number + 1}:", f"    here    {here}", f"    stored  {there}"]
+    return []
+
+
+def _setting_differences(key: Key, other: Key) -> list[str]:
+    names = sorted({*key.settings, *other.settings})
+    pairs = ((name, key.settings.get(name, "(none)"), other.settings.get(name, "(none)")) for name in names)
+    return [f"  option {name}: here {here}, stored {there}" for name, here, there in pairs if here != there]
+
+
+def _version_differences(key: Key, other: Key) -> list[str]:
+    """Parts of the fingerprint that differ; of a long list such as the CPU's features, the items that do."""
+    here, there = key.fingerprint.split("; "), other.fingerprint.split("; ")
+    only_here, only_there = _without(here, there), _without(there, here)
+    if len(only_here) == len(only_there) == 1:
+        items, others = only_here[0].split(","), only_there[0].split(",")
+        only_here, only_there = [",".join(_without(items, others))], [",".join(_without(others, items))]
+    if not only_here and not only_there:
+        return []
+    return [f"  versions and CPU: here {', '.join(only_here) or '(none)'}; stored {', '.join(only_there) or '(none)'}"]
+
+
+def _without(parts: Sequence[str], others: Sequence[str]) -> list[str]:
+    return [part for part in parts if part not in others]

@@ -1,0 +1,79 @@
+"""Native code calling back into Python, for ops whose value a user's Python function computes.
+
+In: a node. Out: a C function of pointers and sizes, and its equal over flat arrays for the generated source under CPython.
+An exception cannot cross native code: it is kept in a list, the function returns 1, and the kernel stops.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import itemsize
+from graphc.ir.node import Array, Node
+
+
+CALLBACK = "callback"
+"""What functions that call back into Python are named in generated source, with a number behind."""
+
+
+def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The shape of each operand, from all their sizes in one sequence."""
+    left = list(sizes)
+    return [tuple(left.pop(0) for _ in range(operand.ndim)) for operand in operands]
+
+
+def run(node: Node, arrays: Sequence[Array], failures: list[BaseException]) -> int:
+    """Compute `node` from the first arrays into the last; 1 where the user's function raised."""
+    try:
+        arrays[-1][...] = node.op.eval(node, *arrays[:-1])
+    except BaseException as error:  # whatever it is, it is raised again where the call began
+        failures.append(error)
+        return 1
+    return 0
+
+
+def native_callback(node: Node, failures: list[BaseException]) -> Any:
+    """A ctypes function; its address stays valid as long as it lives."""
+    operands = (*node.args, node)
+    count = sum(operand.ndim for operand in operands)
+    signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)
+
+    def call(*args: Any) -> int:
+        shapes = split_sizes(operands, args[len(operands) :])
+        arrays = [
+            view(address, operand.dtype, shape)
+            for address, operand, shape in zip(args[: len(operands)], operands, shapes, strict=True)
+        ]
+        return run(node, arrays, failures)
+
+    return signature(call)
+
+
+def view(address: int | None, dtype: str, shape: tuple[int, ...]) -> Array:
+    """The array that lies at an address."""
+    length = int(np.prod(shape, dtype=np.int64)) * itemsize(dtype)
+    if not length or address is None:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_char * length).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(shape)
+
+
+def python_callback(node: Node, failures: list[BaseException]) -> Callable[..., int]:
+    """The same over flat arrays."""
+    operands = (*node.args, node)
+
+    def call(*args: Any) -> int:
+        shapes = split_sizes(operands, [int(size) for size in args[len(operands) :]])
+        flat = args[: len(operands)]
+        return run(node, [a.reshape(shape) for a, shape in zip(flat, shapes, strict=True)], failures)
+
+    return call
+
+
+def address(callback: Any) -> int:
+    """The address of a ctypes function."""
+    return ctypes.cast(callback, ctypes.c_void_p).value or 0

@@ -1,0 +1,229 @@
+"""Generated source to object code.
+
+In: the source text of one or more functions over raw pointers and sizes, their prototypes, and IR text to link in.
+Out: the bytes of a relocatable object that exports the functions as C symbols. The same text gives the same bytes.
+
+numba and its memory stay in a compile process, started at the first request or by `SERVER.start()` and reused; it
+ends with this process, or when it was idle for some minutes. With `options.compile == "inline"`, and where no process
+can be started, the work is done here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from graphc.codegen.prototype import Prototype, Request, read_message, write_message
+from graphc.errors import CompileError
+from graphc.options import options
+
+__all__ = ["SERVER", "CompileServer", "Prototype", "Request", "compile_assembly", "compile_source"]
+
+
+_INLINE = threading.Lock()
+
+
+def compile_source(
+    source: str,
+    functions: Sequence[Prototype],
+    *,
+    extra_ir: str | Sequence[str] = (),
+    externals: Mapping[str, Prototype] = {},
+    opt: int = 3,
+    fast_math: bool = False,
+) -> bytes:
+    """The object code of `functions`, which `source` defines in the language of `prelude`.
+
+    The functions may call each other, and by the names in `externals` the C functions of those prototypes. What two
+    pointer arguments of a call point to must not overlap where one of them is written. `extra_ir` is LLVM IR, one
+    module or several, linked in before optimisation. `opt` is LLVM's level, 0 to 3. `fast_math` lets arithmetic be
+    reassociated and contracted; NaN and infinities keep their meaning.
+
+    Raises CompileError for source that does not parse or type, and IR that LLVM refuses.
+    """
+    return compile_request(
+        Request(source, tuple(functions), _texts(extra_ir), tuple(externals.items()), opt, fast_math)
+    )
+
+
+def compile_assembly(
+    source: str,
+    functions: Sequence[Prototype],
+    *,
+    extra_ir: str | Sequence[str] = (),
+    externals: Mapping[str, Prototype] = {},
+    opt: int = 3,
+    fast_math: bool = False,
+) -> str:
+    """The assembly text of what `compile_source` compiles, for a reader."""
+    request = Request(
+        source, tuple(functions), _texts(extra_ir), tuple(externals.items()), opt, fast_math, assembly=True
+    )
+    return compile_request(request).decode()
+
+
+def _texts(extra_ir: str | Sequence[str]) -> tuple[str, ...]:
+    texts = (extra_ir,) if isinstance(extra_ir, str) else extra_ir
+    return tuple(text for text in texts if text)
+
+
+def compile_request(request: Request) -> bytes:
+    """The answer to a request, from the compile process or from this one as the options say; raises CompileError."""
+    if options.compile == "process" and SERVER.start():
+        return SERVER.compile(request)
+    return compile_inline(request)
+
+
+def compile_inline(request: Request) -> bytes:
+    """The answer to a request, worked out in this process; numba stays in its memory."""
+    # Not an import statement: a process that never compiles must not load numba. numba is not safe with threads.
+    with _INLINE:
+        return bytes(import_module("graphc.codegen.worker").compile_request(request))
+
+
+# A package of this name without its __init__: the compile process needs the modules below, not what graphc imports.
+# SciPy, which numba imports where it is installed, is hidden.
+_BOOT = """
+import sys
+from types import ModuleType
+sys.path[:] = {path!r}
+sys.modules["scipy"] = None
+package = sys.modules["graphc"] = ModuleType("graphc")
+package.__path__ = [{package!r}]
+from graphc.codegen.worker import main
+main()
+"""
+
+
+class CompileServer:
+    """The compile process of this process: at most one, started when needed, safe with threads and after a fork."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._complaints: IO[bytes] | None = None
+        os.register_at_fork(after_in_child=self._forget)
+        atexit.register(self.close)
+
+    def start(self) -> bool:
+        """Start the process unless it runs, without waiting for numba's import; False where none can be started."""
+        with self._lock:
+            return self._running() is not None
+
+    def compile(self, request: Request) -> bytes:
+        """The object of a request; raises CompileError with the compiler's message."""
+        with self._lock:
+            message = pickle.dumps(request)
+            answer = self._exchange(message) or self._exchange(message)
+            if answer is None:
+                raise CompileError("the compile process ended without an answer")
+            succeeded, result = pickle.loads(answer)
+        if not succeeded:
+            raise CompileError(result)
+        return bytes(result)
+
+    def close(self) -> None:
+        """End the process; the next request starts another."""
+        with self._lock:
+            self._stop()
+
+    def _running(self) -> subprocess.Popen[bytes] | None:
+        if self._process is not None and self._process.poll() is not None:
+            self._stop()
+        if self._process is None:
+            try:
+                self._complaints = TemporaryFile()  # noqa: SIM115 - closed with the process
+                self._process = _spawn(self._complaints)
+            except OSError:
+                return None
+        return self._process
+
+    def _exchange(self, message: bytes) -> bytes | None:
+        """The answer, or None where the process had just left for idleness; a process that crashes is an error."""
+        process = self._running()
+        if process is None or process.stdin is None or process.stdout is None:
+            return None
+        try:
+            write_message(process.stdin, message)
+            answer = read_message(process.stdout)
+        except BrokenPipeError:
+            answer = None
+        except BaseException:
+            # Interrupted half-way: the next answer in the pipe would be that of this request.
+            process.kill()
+            self._stop()
+            raise
+        if answer is None:
+            complaints, self._complaints = self._complaints, None
+            code = self._stop()
+            if code != 0:
+                raise CompileError(f"the compile process ended with code {code}: {_read_tail(complaints)}")
+        return answer
+
+    def _stop(self) -> int | None:
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        _close_pipes(process)
+        if self._complaints is not None:
+            self._complaints.close()
+            self._complaints = None
+        try:
+            return process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+    def _forget(self) -> None:
+        """In the child of a fork: the process belongs to the parent, and its pipes must close when the parent ends."""
+        process, self._process = self._process, None
+        self._lock = threading.Lock()
+        if process is not None:
+            _close_pipes(process)
+            # Not a child of this process: nothing to wait for, and no warning that it still runs.
+            process.returncode = 0
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def _read_tail(stream: IO[bytes] | None) -> str:
+    if stream is None:
+        return ""
+    with stream:
+        stream.seek(0)
+        return stream.read().decode(errors="replace")[-4000:]
+
+
+def _spawn(complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    if not sys.executable:
+        raise OSError("no interpreter to start")
+    package = str(Path(__file__).parent.parent)
+    boot = _BOOT.format(path=[os.path.abspath(entry) for entry in sys.path], package=package)
+    # numba's own settings must not reach the object; one BLAS thread, since nothing is multiplied there.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    environment["OPENBLAS_NUM_THREADS"] = "1"
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", boot],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=complaints,
+        env=environment,
+    )
+
+
+SERVER = CompileServer()

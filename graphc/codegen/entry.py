@@ -1,0 +1,699 @@
+"""The native entry point of a compiled graph: LLVM IR for a builtin function that calls `sizes` and `kernel`.
+
+In: a `Signature`. Out: the text of an LLVM module that defines
+
+    PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+
+and holds no address of a process: the types, descriptors and functions of Python and NumPy stand in the record behind
+`self` (launch.py). A call goes through these blocks, each left for the next or for one of the exits:
+
+    start, operand         every input and shared variable is on the fast path     else refuse: refuse(*args, **kwargs)
+    alias                  no written buffer overlaps another operand              else refuse
+    sizes                  the sizes agree                                         else failed: fail(code, *args)
+    extents                nothing is negative or too large                        else absurd: fail(-1, *args)
+    claim, output, arena   references are taken, memory is there                   else leave, with the exception set
+    run                    the kernel, without the GIL where the work is large     else leave, then failed
+    deliver                new values go to their cells, the others are returned
+    leave                  references are given back
+
+Values that the exits need on every path are variables of the stack, which LLVM turns into registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from graphc.codegen.launch import (
+    ALIGNED,
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_FLAGS,
+    ARRAY_RANK,
+    ARRAY_SHAPE,
+    CONTIGUOUS,
+    LIST_ITEMS,
+    LIST_SIZE,
+    MOST,
+    OBJECT_TYPE,
+    RECORD,
+    TUPLE_ITEMS,
+    VALUE,
+    WRITEABLE,
+    Array,
+    Signature,
+    layout_tag,
+)
+from graphc.dtypes import itemsize
+
+RELEASE_GIL_ABOVE = 50_000
+"""Elements of all operands, outputs and temps above which the GIL is released: some 10 µs of work. Giving it up and
+taking it again costs 0.1 µs alone, and a switch of threads when contended."""
+
+ALIGNMENT = 64
+"""Of each temp, in bytes: a cache line, and the widest vector register."""
+
+SUPPORT = f"""
+declare {{i64, i1}} @llvm.smul.with.overflow.i64(i64, i64)
+
+; The word of the record at a byte offset.
+define internal ptr @field(ptr %record, i64 %offset) alwaysinline {{
+  %at = getelementptr i8, ptr %record, i64 %offset
+  %word = load ptr, ptr %at, !invariant.load !0
+  ret ptr %word
+}}
+
+; Py_INCREF. The low half of the count is negative for immortal objects; on Pythons without them it is the count.
+define internal void @retain(ptr %object) alwaysinline {{
+  %count = load i32, ptr %object
+  %mortal = icmp sge i32 %count, 0
+  %step = zext i1 %mortal to i32
+  %more = add i32 %count, %step
+  store i32 %more, ptr %object
+  ret void
+}}
+
+; Py_XDECREF.
+define internal void @release(ptr %object, ptr %record) {{
+  %absent = icmp eq ptr %object, null
+  br i1 %absent, label %done, label %present
+present:
+  %count = load i32, ptr %object
+  %last = icmp eq i32 %count, 1
+  br i1 %last, label %free, label %keep
+keep:
+  %mortal = icmp sge i32 %count, 0
+  %step = zext i1 %mortal to i32
+  %less = sub i32 %count, %step
+  store i32 %less, ptr %object
+  br label %done
+free:
+  %decref = call ptr @field(ptr %record, i64 {8 * RECORD.index("Py_DecRef")})
+  call void %decref(ptr %object)
+  br label %done
+done:
+  ret void
+}}
+
+; Whether an object is an exact ndarray of this descriptor and rank that has all these flags.
+define internal i1 @fits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 %flags) noinline {{
+  %type.at = getelementptr i8, ptr %object, i64 {OBJECT_TYPE}
+  %type = load ptr, ptr %type.at
+  %exact = icmp eq ptr %type, %ndarray
+  br i1 %exact, label %array, label %other
+array:
+  %descriptor.at = getelementptr i8, ptr %object, i64 {ARRAY_DTYPE}
+  %rank.at = getelementptr i8, ptr %object, i64 {ARRAY_RANK}
+  %flags.at = getelementptr i8, ptr %object, i64 {ARRAY_FLAGS}
+  %its.descriptor = load ptr, ptr %descriptor.at
+  %its.rank = load i32, ptr %rank.at
+  %its.flags = load i32, ptr %flags.at
+  %set = and i32 %its.flags, %flags
+  %right.dtype = icmp eq ptr %its.descriptor, %descriptor
+  %right.rank = icmp eq i32 %its.rank, %rank
+  %right.flags = icmp eq i32 %set, %flags
+  %most = and i1 %right.dtype, %right.rank
+  %all = and i1 %most, %right.flags
+  ret i1 %all
+other:
+  ret i1 false
+}}
+
+; The item of a list of exactly one item, or null.
+define internal ptr @content(ptr %cell) alwaysinline {{
+  %size.at = getelementptr i8, ptr %cell, i64 {LIST_SIZE}
+  %size = load i64, ptr %size.at
+  %one = icmp eq i64 %size, 1
+  br i1 %one, label %full, label %empty
+full:
+  %items.at = getelementptr i8, ptr %cell, i64 {LIST_ITEMS}
+  %items = load ptr, ptr %items.at
+  %item = load ptr, ptr %items
+  ret ptr %item
+empty:
+  ret ptr null
+}}
+
+; Makes an owned reference the item of a cell; returns what is to be released: the old item, or the new one where the
+; cell was emptied.
+define internal ptr @install(ptr %cell, ptr %new) {{
+  %old = call ptr @content(ptr %cell)
+  %emptied = icmp eq ptr %old, null
+  br i1 %emptied, label %drop, label %swap
+swap:
+  %items.at = getelementptr i8, ptr %cell, i64 {LIST_ITEMS}
+  %items = load ptr, ptr %items.at
+  store ptr %new, ptr %items
+  ret ptr %old
+drop:
+  ret ptr %new
+}}
+
+; The product of two sizes, or -1 where one is negative or the product absurd.
+define internal i64 @times(i64 %count, i64 %size) alwaysinline {{
+  %pair = call {{i64, i1}} @llvm.smul.with.overflow.i64(i64 %count, i64 %size)
+  %product = extractvalue {{i64, i1}} %pair, 0
+  %over = extractvalue {{i64, i1}} %pair, 1
+  %either = or i64 %count, %size
+  %negative = icmp slt i64 %either, 0
+  %large = icmp sgt i64 %product, {MOST}
+  %wrong = or i1 %negative, %over
+  %bad = or i1 %wrong, %large
+  %result = select i1 %bad, i64 -1, i64 %product
+  ret i64 %result
+}}
+
+; The offset after a temp of so many elements at `offset`, or -1.
+define internal i64 @reserve(i64 %offset, i64 %count, i64 %itemsize) alwaysinline {{
+  %bytes = call i64 @times(i64 %count, i64 %itemsize)
+  %padded = add i64 %bytes, {ALIGNMENT - 1}
+  %whole = and i64 %padded, {-ALIGNMENT}
+  %end = add i64 %offset, %whole
+  %either = or i64 %offset, %bytes
+  %negative = icmp slt i64 %either, 0
+  %large = icmp sgt i64 %end, {MOST}
+  %bad = or i1 %negative, %large
+  %result = select i1 %bad, i64 -1, i64 %end
+  ret i64 %result
+}}
+
+; A new uninitialised array, or null with an exception set.
+define internal ptr @empty(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %dims) noinline {{
+  %ndarray = call ptr @field(ptr %record, i64 {8 * RECORD.index("ndarray")})
+  %new = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyArray_NewFromDescr")})
+  %descriptor = call ptr @field(ptr %record, i64 %descriptor.offset)
+  call void @retain(ptr %descriptor)
+  %array = call ptr %new(ptr %ndarray, ptr %descriptor, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  ret ptr %array
+}}
+
+; The arena's array with a reference for the caller, made anew where it is smaller than `bytes`; null with an
+; exception set. Only for the call that holds `busy`. The old one goes first, so that both are never there at once.
+define internal ptr @grow(ptr %record, ptr %bytes.at) noinline {{
+  %cell = call ptr @field(ptr %record, i64 {8 * RECORD.index("arena")})
+  %ndarray = call ptr @field(ptr %record, i64 {8 * RECORD.index("ndarray")})
+  %held = call ptr @content(ptr %cell)
+  %type.at = getelementptr i8, ptr %held, i64 {OBJECT_TYPE}
+  %type = load ptr, ptr %type.at
+  %allocated = icmp eq ptr %type, %ndarray
+  br i1 %allocated, label %measure, label %allocate
+measure:
+  %shape.at = getelementptr i8, ptr %held, i64 {ARRAY_SHAPE}
+  %shape = load ptr, ptr %shape.at
+  %capacity = load i64, ptr %shape
+  %bytes = load i64, ptr %bytes.at
+  %enough = icmp sge i64 %capacity, %bytes
+  br i1 %enough, label %use, label %drop
+use:
+  call void @retain(ptr %held)
+  ret ptr %held
+drop:
+  %none = call ptr @field(ptr %record, i64 {8 * RECORD.index("none")})
+  call void @retain(ptr %none)
+  %old = call ptr @install(ptr %cell, ptr %none)
+  call void @release(ptr %old, ptr %record)
+  br label %allocate
+allocate:
+  %fresh = call ptr @empty(ptr %record, i64 {8 * RECORD.index("uint8 descriptor")}, i32 1, ptr %bytes.at)
+  %failed = icmp eq ptr %fresh, null
+  br i1 %failed, label %give.up, label %keep
+keep:
+  call void @retain(ptr %fresh)
+  %replaced = call ptr @install(ptr %cell, ptr %fresh)
+  call void @release(ptr %replaced, ptr %record)
+  ret ptr %fresh
+give.up:
+  ret ptr null
+}}
+"""
+
+Lines = Iterator[str]
+
+
+def entry_ir(signature: Signature) -> str:
+    """The LLVM module of the entry point for this signature, as text. It declares `sizes` and `kernel`, and `layout`
+    tells what it assumes."""
+    scalars = sorted({array.dtype for array in signature.inputs if not array.shape})
+    return "\n".join(
+        [
+            f"@layout = constant i64 {layout_tag()}",
+            f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
+            f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
+            SUPPORT,
+            *(_scalar_function(dtype) for dtype in scalars),
+            "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {",
+            *_blocks(signature),
+            "}",
+            "!0 = !{}",
+            "",
+        ]
+    )
+
+
+def _operands(signature: Signature) -> tuple[Array, ...]:
+    return signature.inputs + signature.shared
+
+
+def _pointer_count(signature: Signature) -> int:
+    return len(_operands(signature)) + len(signature.outputs) + len(signature.temps)
+
+
+def _dim_types(signature: Signature) -> list[str]:
+    return ["i64"] * len(signature.sizes)
+
+
+def _slot_count(signature: Signature) -> int:
+    return sum(len(output.shape) for output in signature.outputs) + len(signature.temps)
+
+
+def _blocks(signature: Signature) -> Lines:
+    """The blocks in order; in each, %next stands for the label of the one that follows."""
+    blocks = [
+        ("start", _start(signature)),
+        *((f"operand{number}", _operand(signature, number)) for number in range(len(_operands(signature)))),
+        ("alias", _alias(_operands(signature))),
+        ("sizes", _sizes(signature)),
+        ("extents", _extents(signature)),
+        ("claim", _claim(signature)),
+        *((f"output{number}", _output(signature, number)) for number in range(len(signature.outputs))),
+        ("arena", _arena(signature)),
+        ("run", _run(signature)),
+        ("deliver", _deliver(signature)),
+        ("leave", _leave(signature)),
+    ]
+    labels = [label for label, _ in blocks]
+    for (label, lines), following in zip(blocks, [*labels[1:], "return"], strict=True):
+        yield f"{label}:"
+        for line in lines:
+            yield line if line.endswith(":") else "  " + line.replace("%next", f"%{following}")
+    yield from _exits(signature)
+
+
+def _start(signature: Signature) -> Lines:
+    yield f"%dims = alloca [{_slot_count(signature)} x i64], align 8"
+    yield f"%fail.args = alloca [{len(signature.inputs) + 1} x ptr], align 8"
+    yield f"%scalars = alloca [{len(signature.inputs)} x i64], align 8"
+    yield "%arena.bytes = alloca i64"
+    yield "%code.at = alloca i64"
+    yield "store i64 0, ptr %code.at"
+    owned = [f"output{number}" for number in range(len(signature.outputs))]
+    for variable in ("result", "held.arena", "owner", *owned):
+        yield f"%{variable}.at = alloca ptr"
+        yield f"store ptr null, ptr %{variable}.at"
+    yield f"%record.owner.at = getelementptr i8, ptr %self, i64 {TUPLE_ITEMS}"
+    yield "%record.owner = load ptr, ptr %record.owner.at"
+    yield f"%record.at = getelementptr i8, ptr %record.owner, i64 {ARRAY_DATA}"
+    yield "%record = load ptr, ptr %record.at"
+    yield from _field("ndarray", "ndarray")
+    yield "%positional = icmp eq ptr %kwnames, null"
+    yield f"%counted = icmp eq i64 %nargs, {len(signature.inputs)}"
+    yield "%callable = and i1 %positional, %counted"
+    yield "br i1 %callable, label %next, label %refuse"
+
+
+def _field(variable: str, field: str) -> Lines:
+    yield f"%{variable} = call ptr @field(ptr %record, i64 {8 * RECORD.index(field)})"
+
+
+def _cell(variable: str, shared: int) -> Lines:
+    yield f"%{variable} = call ptr @field(ptr %record, i64 {8 * (len(RECORD) + shared)})"
+
+
+def _operand(signature: Signature, number: int) -> Lines:
+    """Input or shared variable `number`: leaves %x<number>, its .data and the .d<axis> of each axis."""
+    array, name = _operands(signature)[number], f"x{number}"
+    shared = number - len(signature.inputs)
+    if shared < 0:
+        yield f"%{name}.at = getelementptr ptr, ptr %args, i64 {number}"
+        yield f"%{name} = load ptr, ptr %{name}.at"
+        if not array.shape:
+            yield from _scalar(number, array.dtype)
+            return
+    else:
+        yield from _cell(f"{name}.cell", shared)
+        yield f"%{name} = call ptr @content(ptr %{name}.cell)"
+        yield f"%{name}.empty = icmp eq ptr %{name}, null"
+        yield f"br i1 %{name}.empty, label %refuse, label %{name}.full"
+        yield f"{name}.full:"
+    flags = CONTIGUOUS | ALIGNED | (WRITEABLE if array.written else 0)
+    yield from _field(f"{name}.descriptor", f"{array.dtype} descriptor")
+    arguments = f"ptr %{name}, ptr %ndarray, ptr %{name}.descriptor, i32 {len(array.shape)}, i32 {flags}"
+    yield f"%{name}.fits = call i1 @fits({arguments})"
+    yield f"br i1 %{name}.fits, label %{name}.measure, label %refuse"
+    yield f"{name}.measure:"
+    yield f"%{name}.data.at = getelementptr i8, ptr %{name}, i64 {ARRAY_DATA}"
+    yield f"%{name}.data = load ptr, ptr %{name}.data.at"
+    yield from _measure(name, array.shape)
+
+
+def _measure(name: str, shape: Sequence[int | None]) -> Lines:
+    """Loads the sizes of an array and compares those that are known."""
+    if shape:
+        yield f"%{name}.shape.at = getelementptr i8, ptr %{name}, i64 {ARRAY_SHAPE}"
+        yield f"%{name}.shape = load ptr, ptr %{name}.shape.at"
+    right = "true"
+    for axis, size in enumerate(shape):
+        yield f"%{name}.d{axis}.at = getelementptr i64, ptr %{name}.shape, i64 {axis}"
+        yield f"%{name}.d{axis} = load i64, ptr %{name}.d{axis}.at"
+        if size is not None:
+            yield f"%{name}.is{axis} = icmp eq i64 %{name}.d{axis}, {size}"
+            yield f"%{name}.right{axis} = and i1 {right}, %{name}.is{axis}"
+            right = f"%{name}.right{axis}"
+    yield f"br i1 {right}, label %next, label %refuse"
+
+
+def _scalar(number: int, dtype: str) -> Lines:
+    name = f"x{number}"
+    yield f"%{name}.room = getelementptr i64, ptr %scalars, i64 {number}"
+    yield f"%{name}.data = call ptr @scalar_{dtype}(ptr %{name}, ptr %record, ptr %ndarray, ptr %{name}.room)"
+    yield f"%{name}.refused = icmp eq ptr %{name}.data, null"
+    yield f"br i1 %{name}.refused, label %refuse, label %next"
+
+
+def _scalar_function(dtype: str) -> str:
+    """IR of the function that finds the element of a 0-d parameter: in the object itself, or converted into `room`;
+    null to refuse."""
+    return "\n".join(
+        [
+            f"define internal ptr @scalar_{dtype}(ptr %object, ptr %record, ptr %ndarray, ptr %room) noinline {{",
+            f"  %type.at = getelementptr i8, ptr %object, i64 {OBJECT_TYPE}",
+            "  %type = load ptr, ptr %type.at",
+            f"  %inside = getelementptr i8, ptr %object, i64 {VALUE}",
+            *(f"  {line}" if not line.endswith(":") else line for line in _scalar_cases(dtype)),
+            "value:",
+            "  ret ptr %inside",
+            "array:",
+            f"  %descriptor = call ptr @field(ptr %record, i64 {8 * RECORD.index(f'{dtype} descriptor')})",
+            f"  %right = call i1 @fits(ptr %object, ptr %ndarray, ptr %descriptor, i32 0, i32 {CONTIGUOUS | ALIGNED})",
+            "  %data = load ptr, ptr %inside",
+            "  %element = select i1 %right, ptr %data, ptr null",
+            "  ret ptr %element",
+            "refuse:",
+            "  ret ptr null",
+            "}",
+        ]
+    )
+
+
+def _scalar_cases(dtype: str) -> Lines:
+    if dtype == "float64":
+        yield from _case("is.float", "%type", "float", "value")
+    yield from _case("is.scalar", "%type", f"{dtype} scalar", "value")
+    yield "%is.array = icmp eq ptr %type, %ndarray"
+    yield "br i1 %is.array, label %array, label %python"
+    yield "python:"
+    if dtype == "bool":
+        yield from _field("true", "true")
+        yield from _field("false", "false")
+        yield "%is.true = icmp eq ptr %object, %true"
+        yield "%is.false = icmp eq ptr %object, %false"
+        yield "%is.bool = or i1 %is.true, %is.false"
+        yield "%truth = zext i1 %is.true to i8"
+        yield "store i8 %truth, ptr %room"
+        yield "%given = select i1 %is.bool, ptr %room, ptr null"
+        yield "ret ptr %given"
+    elif dtype in ("int64", "float64"):
+        yield from _integer_case(dtype)
+    else:
+        yield "br label %refuse"
+
+
+def _case(name: str, value: str, field: str, then: str) -> Lines:
+    yield from _field(f"{name}.type", field)
+    yield f"%{name} = icmp eq ptr {value}, %{name}.type"
+    yield f"br i1 %{name}, label %{then}, label %not.{name}"
+    yield f"not.{name}:"
+
+
+def _integer_case(dtype: str) -> Lines:
+    """An exact int that fits an int64; sitofp rounds to nearest even, as Python's float() does."""
+    yield "%over.at = alloca i32"
+    yield from _case("is.int", "%type", "int", "integer")
+    yield "br label %refuse"
+    yield "integer:"
+    yield from _field("convert", "PyLong_AsLongLongAndOverflow")
+    yield "%integer.value = call i64 %convert(ptr %object, ptr %over.at)"
+    yield "%over = load i32, ptr %over.at"
+    if dtype == "float64":
+        yield "%real = sitofp i64 %integer.value to double"
+        yield "store double %real, ptr %room"
+    else:
+        yield "store i64 %integer.value, ptr %room"
+    yield "%exact = icmp eq i32 %over, 0"
+    yield "%converted = select i1 %exact, ptr %room, ptr null"
+    yield "ret ptr %converted"
+
+
+def _alias(operands: Sequence[Array]) -> Lines:
+    """Counts the elements of each operand, and compares the byte ranges of written buffers with all others."""
+    for number, array in enumerate(operands):
+        yield from _count(f"x{number}", [f"%x{number}.d{axis}" for axis in range(len(array.shape))])
+    pairs = [(a, b) for a, b in combinations(range(len(operands)), 2) if operands[a].written or operands[b].written]
+    for number in sorted({number for pair in pairs for number in pair}):
+        yield f"%x{number}.bytes = mul i64 %x{number}.count, {itemsize(operands[number].dtype)}"
+        yield f"%x{number}.end = getelementptr i8, ptr %x{number}.data, i64 %x{number}.bytes"
+    clash = "false"
+    for a, b in pairs:
+        yield f"%under.{a}.{b} = icmp ult ptr %x{a}.data, %x{b}.end"
+        yield f"%over.{a}.{b} = icmp ult ptr %x{b}.data, %x{a}.end"
+        yield f"%both.{a}.{b} = and i1 %under.{a}.{b}, %over.{a}.{b}"
+        yield f"%clash.{a}.{b} = or i1 {clash}, %both.{a}.{b}"
+        clash = f"%clash.{a}.{b}"
+    yield f"br i1 {clash}, label %refuse, label %next"
+
+
+def _count(name: str, sizes: Sequence[str]) -> Lines:
+    """%<name>.count, the elements of an array that exists: the product cannot overflow."""
+    product = "1"
+    for axis, size in enumerate(sizes):
+        yield f"%{name}.count{axis} = mul i64 {product}, {size}"
+        product = f"%{name}.count{axis}"
+    yield f"%{name}.count = add i64 {product}, 0"
+
+
+def _dims(signature: Signature) -> list[str]:
+    return [f"i64 %x{index}.d{axis}" for index, axis in signature.sizes]
+
+
+def _sizes(signature: Signature) -> Lines:
+    pointers = [f"ptr %x{number}.data" for number in range(len(_operands(signature)))]
+    yield f"%check = call i64 @sizes({', '.join([*pointers, *_dims(signature), 'ptr %dims'])})"
+    yield "store i64 %check, ptr %code.at"
+    yield "%disagree = icmp ne i64 %check, 0"
+    yield "br i1 %disagree, label %failed, label %next"
+
+
+def _extents(signature: Signature) -> Lines:
+    """Element counts of the outputs and offsets of the temps; %work, the elements of all."""
+    slot, bad, work = 0, "false", "0"
+    for number in range(len(_operands(signature))):
+        yield f"%work.x{number} = add i64 {work}, %x{number}.count"
+        work = f"%work.x{number}"
+    for number, output in enumerate(signature.outputs):
+        product = "1"
+        yield f"%y{number}.dims = getelementptr i64, ptr %dims, i64 {slot}"
+        for axis in range(len(output.shape)):
+            yield from _slot(f"y{number}.d{axis}", slot)
+            yield f"%y{number}.count{axis} = call i64 @times(i64 {product}, i64 %y{number}.d{axis})"
+            product, slot = f"%y{number}.count{axis}", slot + 1
+        yield f"%y{number}.bytes = call i64 @times(i64 {product}, i64 {itemsize(output.dtype)})"
+        yield f"%y{number}.bad = icmp slt i64 %y{number}.bytes, 0"
+        yield f"%bad.y{number} = or i1 {bad}, %y{number}.bad"
+        yield f"%work.y{number} = add i64 {work}, {product}"
+        bad, work = f"%bad.y{number}", f"%work.y{number}"
+    offset = str(ALIGNMENT)
+    for number, temp in enumerate(signature.temps):
+        yield from _slot(f"t{number}.count", slot + number)
+        yield f"%t{number}.end = call i64 @reserve(i64 {offset}, i64 %t{number}.count, i64 {itemsize(temp.dtype)})"
+        yield f"%work.t{number} = add i64 {work}, %t{number}.count"
+        offset, work = f"%t{number}.end", f"%work.t{number}"
+    yield f"store i64 {offset}, ptr %arena.bytes"
+    yield f"%temps.bad = icmp slt i64 {offset}, 0"
+    yield f"%absurdity = or i1 {bad}, %temps.bad"
+    yield f"%work = add i64 {work}, 0"
+    yield "br i1 %absurdity, label %absurd, label %next"
+
+
+def _slot(variable: str, slot: int) -> Lines:
+    yield f"%{variable}.at = getelementptr i64, ptr %dims, i64 {slot}"
+    yield f"%{variable} = load i64, ptr %{variable}.at"
+
+
+def _claim(signature: Signature) -> Lines:
+    """Keeps the shared arrays: while the GIL is released, or a collection runs in PyList_New, others may set their
+    cells."""
+    for number in range(len(signature.inputs), len(_operands(signature))):
+        yield f"call void @retain(ptr %x{number})"
+    if signature.returns != "list":
+        yield "br label %next"
+        return
+    yield from _field("new.list", "PyList_New")
+    yield f"%list = call ptr %new.list(i64 {sum(output.replaces is None for output in signature.outputs)})"
+    yield "store ptr %list, ptr %result.at"
+    yield "%no.list = icmp eq ptr %list, null"
+    yield "br i1 %no.list, label %leave, label %next"
+
+
+def _output(signature: Signature, number: int) -> Lines:
+    output, name = signature.outputs[number], f"y{number}"
+    descriptor = 8 * RECORD.index(f"{output.dtype} descriptor")
+    yield f"%{name} = call ptr @empty(ptr %record, i64 {descriptor}, i32 {len(output.shape)}, ptr %{name}.dims)"
+    yield f"store ptr %{name}, ptr %output{number}.at"
+    yield f"%{name}.missing = icmp eq ptr %{name}, null"
+    yield f"br i1 %{name}.missing, label %leave.empty, label %{name}.made"
+    yield f"{name}.made:"
+    yield f"%{name}.data.at = getelementptr i8, ptr %{name}, i64 {ARRAY_DATA}"
+    yield f"%{name}.data = load ptr, ptr %{name}.data.at"
+    yield "br label %next"
+
+
+def _arena(signature: Signature) -> Lines:
+    """The temps' buffer: the kept one, or one of its own for a call that finds another thread using that."""
+    if not signature.temps:
+        yield "br label %next"
+        return
+    yield f"%busy.at = getelementptr i8, ptr %record, i64 {8 * RECORD.index('busy')}"
+    yield "%busy = load i64, ptr %busy.at"
+    yield "%idle = icmp eq i64 %busy, 0"
+    yield "br i1 %idle, label %arena.kept, label %arena.private"
+    yield "arena.kept:"
+    yield "store i64 1, ptr %busy.at"
+    yield "store ptr %busy.at, ptr %owner.at"
+    yield "%kept = call ptr @grow(ptr %record, ptr %arena.bytes)"
+    yield "br label %arena.got"
+    yield "arena.private:"
+    uint8 = 8 * RECORD.index("uint8 descriptor")
+    yield f"%private = call ptr @empty(ptr %record, i64 {uint8}, i32 1, ptr %arena.bytes)"
+    yield "br label %arena.got"
+    yield "arena.got:"
+    yield "%arena.array = phi ptr [%kept, %arena.kept], [%private, %arena.private]"
+    yield "store ptr %arena.array, ptr %held.arena.at"
+    yield "%no.arena = icmp eq ptr %arena.array, null"
+    yield "br i1 %no.arena, label %leave.empty, label %arena.place"
+    yield "arena.place:"
+    yield f"%arena.data.at = getelementptr i8, ptr %arena.array, i64 {ARRAY_DATA}"
+    yield "%arena.data = load i64, ptr %arena.data.at"
+    yield f"%arena.above = add i64 %arena.data, {ALIGNMENT - 1}"
+    yield f"%arena.first = and i64 %arena.above, {-ALIGNMENT}"
+    yield f"%arena.base = sub i64 %arena.first, {ALIGNMENT}"
+    yield "%arena.start = inttoptr i64 %arena.base to ptr"
+    offsets = [str(ALIGNMENT), *(f"%t{number}.end" for number in range(len(signature.temps)))]
+    for number, offset in enumerate(offsets[:-1]):
+        yield f"%t{number}.data = getelementptr i8, ptr %arena.start, i64 {offset}"
+    yield "br label %next"
+
+
+def _run(signature: Signature) -> Lines:
+    yield f"%heavy = icmp ugt i64 %work, {RELEASE_GIL_ABOVE}"
+    yield "br i1 %heavy, label %run.release, label %run.kernel"
+    yield "run.release:"
+    yield from _field("save", "PyEval_SaveThread")
+    yield "%saved = call ptr %save()"
+    yield "br label %run.kernel"
+    yield "run.kernel:"
+    yield "%thread = phi ptr [null, %run], [%saved, %run.release]"
+    groups = (("x", _operands(signature)), ("y", signature.outputs), ("t", signature.temps))
+    pointers = [f"ptr %{letter}{number}.data" for letter, group in groups for number in range(len(group))]
+    yield f"%code = call i64 @kernel({', '.join([*pointers, *_dims(signature)])}) noinline"
+    yield "store i64 %code, ptr %code.at"
+    yield "%held = icmp eq ptr %thread, null"
+    yield "br i1 %held, label %run.check, label %run.acquire"
+    yield "run.acquire:"
+    yield from _field("restore", "PyEval_RestoreThread")
+    yield "call void %restore(ptr %thread)"
+    yield "br label %run.check"
+    yield "run.check:"
+    yield "%wrong = icmp ne i64 %code, 0"
+    yield "br i1 %wrong, label %leave.empty, label %next"
+
+
+def _deliver(signature: Signature) -> Lines:
+    """Moves the outputs on; the variable of one that replaces then owns the old value, which is released when all are
+    in their cells."""
+    if signature.returns == "list":
+        yield f"%items.at = getelementptr i8, ptr %list, i64 {LIST_ITEMS}"
+        yield "%items = load ptr, ptr %items.at"
+    elif signature.returns == "none":
+        yield from _field("none", "none")
+        yield "call void @retain(ptr %none)"
+        yield "store ptr %none, ptr %result.at"
+    returned = 0
+    for number, output in enumerate(signature.outputs):
+        if output.replaces is not None:
+            yield from _cell(f"y{number}.cell", output.replaces)
+            yield f"%y{number}.old = call ptr @install(ptr %y{number}.cell, ptr %y{number})"
+            yield f"store ptr %y{number}.old, ptr %output{number}.at"
+            continue
+        if signature.returns == "list":
+            yield f"%item{number}.at = getelementptr ptr, ptr %items, i64 {returned}"
+            yield f"store ptr %y{number}, ptr %item{number}.at"
+            returned += 1
+        else:
+            yield f"store ptr %y{number}, ptr %result.at"
+        yield f"store ptr null, ptr %output{number}.at"
+    yield "br label %next"
+
+
+def _leave(signature: Signature) -> Lines:
+    """Gives back what the call holds; entered at leave.empty where there is no result."""
+    yield "br label %leave.all"
+    yield "leave.empty:"
+    yield "%unused = load ptr, ptr %result.at"
+    yield "store ptr null, ptr %result.at"
+    yield "call void @release(ptr %unused, ptr %record)"
+    yield "br label %leave.all"
+    yield "leave.all:"
+    if signature.temps:
+        yield "%arena.held = load ptr, ptr %held.arena.at"
+        yield "call void @release(ptr %arena.held, ptr %record)"
+        yield "%owner = load ptr, ptr %owner.at"
+        yield "%other = icmp eq ptr %owner, null"
+        yield "br i1 %other, label %leave.operands, label %leave.idle"
+        yield "leave.idle:"
+        yield "store i64 0, ptr %owner"
+        yield "br label %leave.operands"
+        yield "leave.operands:"
+    for number in range(len(signature.outputs)):
+        yield f"%output{number}.left = load ptr, ptr %output{number}.at"
+        yield f"call void @release(ptr %output{number}.left, ptr %record)"
+    for number in range(len(signature.inputs), len(_operands(signature))):
+        yield f"call void @release(ptr %x{number}, ptr %record)"
+    yield "%outcome = load i64, ptr %code.at"
+    yield "%unsound = icmp ne i64 %outcome, 0"
+    yield "br i1 %unsound, label %failed, label %next"
+
+
+def _exits(signature: Signature) -> Lines:
+    yield from (
+        "return:",
+        "  %result = load ptr, ptr %result.at",
+        "  ret ptr %result",
+        "refuse:",
+        f"  %refusal = call ptr @field(ptr %record, i64 {8 * RECORD.index('refuse')})",
+        f"  %refuse.call = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyObject_Vectorcall')})",
+        "  %refused = call ptr %refuse.call(ptr %refusal, ptr %args, i64 %nargs, ptr %kwnames)",
+        "  ret ptr %refused",
+        "absurd:",
+        "  store i64 -1, ptr %code.at",
+        "  br label %failed",
+        "failed:",
+        "  %number = load i64, ptr %code.at",
+        f"  %make.number = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyLong_FromLongLong')})",
+        "  %number.object = call ptr %make.number(i64 %number)",
+        "  %numberless = icmp eq ptr %number.object, null",
+        "  br i1 %numberless, label %nothing, label %complain",
+        "nothing:",
+        "  ret ptr null",
+        "complain:",
+        "  store ptr %number.object, ptr %fail.args",
+    )
+    for number in range(len(signature.inputs)):
+        yield f"  %fail.arg{number}.at = getelementptr ptr, ptr %fail.args, i64 {number + 1}"
+        yield f"  store ptr %x{number}, ptr %fail.arg{number}.at"
+    yield from (
+        f"  %failure = call ptr @field(ptr %record, i64 {8 * RECORD.index('fail')})",
+        f"  %fail.call = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyObject_Vectorcall')})",
+        f"  %answer = call ptr %fail.call(ptr %failure, ptr %fail.args, i64 {len(signature.inputs) + 1}, ptr null)",
+        "  call void @release(ptr %number.object, ptr %record)",
+        "  ret ptr %answer",
+    )

@@ -1,0 +1,185 @@
+"""Circular functions of arguments too large to reduce in a few operations.
+
+In: an argument, the result that holds below the bound, and what to do with a reduced argument. Out: the result for
+every argument.
+
+Beyond the bound the argument is reduced as by Payne and Hanek (SIGNUM Newsletter 18, 1983): the bits of 2/pi that
+matter for its exponent, times its significand, in integers. That stands behind a function that returns at once where no
+lane needs it. The loop vectoriser gives up on a loop with a branch or a scalar call in it, so that function has vector
+variants, announced by LLVM's vector function ABI (https://llvm.org/docs/LangRef.html, "vector-function-abi-variant"):
+the loop is vectorised around a call to one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+
+from graphc.codegen.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
+from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_exactly
+
+Finish = Callable[[Real, Bits], Real]
+
+# The widths of SSE2, AVX2 and AVX-512.
+LANES = {"f32": (4, 8, 16), "f64": (2, 4, 8)}
+WIDE = ir.IntType(256)
+
+
+def argument_bound(format: Format, has_fma: bool) -> float:
+    """The bound of |x| below which Cody and Waite's reduction by three or four parts of pi/2 is exact enough."""
+    if format.name == "f32":
+        return 2.0**18
+    return 2.0**30 if has_fma else 2.0**20
+
+
+def join_huge(x: Real, result: Real, name: str, finish: Finish) -> Real:
+    """`result` where |x| is below the bound, else `finish(r, quarters)` with x = quarters*pi/2 + r; NaN at infinities.
+
+    `name` tells functions of different `finish` apart.
+    """
+    builder = x.block.builder
+    bound = argument_bound(x.format, x.block.has_fma)
+    function = _define_guard(builder.module, name, x.block, bound, finish)
+    rest = Real(x.block, builder.call(function, [x.value]))
+    return (x.magnitude() < bound).select(result, rest)
+
+
+def _define_guard(module: ir.Module, name: str, block: Block, bound: float, finish: Finish) -> ir.Function:
+    symbol = f"gc_huge_{name}_{block.format.name}"
+    if symbol in module.globals:
+        return module.globals[symbol]
+    lane_counts = LANES[block.format.name]
+    cold = _define_cold(module, f"{symbol}_cold", block, finish)
+    variants = [
+        _define_variant(module, f"{symbol}_x{lanes}", cold, block.format, bound, lanes) for lanes in lane_counts
+    ]
+    function = _define_variant(module, symbol, cold, block.format, bound, 1)
+    names = ",".join(f"_ZGV_LLVM_N{lanes}v_{symbol}({symbol}_x{lanes})" for lanes in lane_counts)
+    _set_attribute(function, f'"vector-function-abi-variant"="{names}"')
+    _keep(module, [function, *variants])
+    return function
+
+
+def _define_variant(
+    module: ir.Module, symbol: str, cold: ir.Function, format: Format, bound: float, lanes: int
+) -> ir.Function:
+    """For each lane with |x| not below the bound the cold function's result; x itself where there is no such lane."""
+    type = format.type if lanes == 1 else ir.VectorType(format.type, lanes)
+    function = _define_pure(module, symbol, type)
+    (x,) = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
+    limits = [ir.Constant(type, limit if lanes == 1 else [limit] * lanes) for limit in (bound, -bound)]
+    above = builder.or_(builder.fcmp_unordered(">=", x, limits[0]), builder.fcmp_unordered("<=", x, limits[1]))
+    count = ir.IntType(lanes)
+    found = above if lanes == 1 else builder.icmp_unsigned("!=", builder.bitcast(above, count), count(0))
+    builder.cbranch(found, slow, common)
+    builder.position_at_end(common)
+    builder.ret(x)
+    builder.position_at_end(slow)
+    builder.ret(builder.call(cold, [x]) if lanes == 1 else _call_lanes(builder, cold, x, lanes))
+    return function
+
+
+def _call_lanes(builder: ir.IRBuilder, cold: ir.Function, x: ir.Value, lanes: int) -> ir.Value:
+    result = x
+    for lane in range(lanes):
+        index = ir.IntType(32)(lane)
+        result = builder.insert_element(result, builder.call(cold, [builder.extract_element(x, index)]), index)
+    return result
+
+
+def _define_cold(module: ir.Module, symbol: str, block: Block, finish: Finish) -> ir.Function:
+    """The function of one argument of any size, computed in float64."""
+    function = _define_pure(module, symbol, block.format.type)
+    builder = ir.IRBuilder(function.append_basic_block())
+    x = Real(Block(builder, block.format, block.has_fma), function.args[0]).convert(F64)
+    r, quarters = _reduce(module, x)
+    result = (x.magnitude() < math.inf).select(finish(r, quarters), math.nan)
+    builder.ret(result.convert(block.format).value)
+    return function
+
+
+def _reduce(module: ir.Module, x: Real) -> tuple[Real, Bits]:
+    """r and quarters with x = quarters*pi/2 + r, |r| <= pi/4, for 2**18 <= |x| < inf; quarters modulo 4."""
+    builder, word = x.block.builder, F64.integer
+    encoding = x.magnitude().bits()
+    significand = (encoding & ((1 << 52) - 1)) | (1 << 52)
+    exponent = (encoding >> 52) - (F64.bias + 52)
+    # Bits of 2/pi that weigh 4 or more once multiplied by 2**exponent count whole turns. 192 bits below that mark are
+    # enough for the closest approach of a float64 to a multiple of pi/2, which is 2**-61.
+    mark = TWO_OVER_PI_POINT + 2 - exponent
+    start = (mark - 192) >> 3
+    window = builder.load(
+        builder.gep(_two_over_pi(module), [start.value], source_etype=ir.IntType(8)), typ=WIDE, align=1
+    )
+    product = builder.mul(window, builder.zext(significand.value, WIDE))
+    turns = builder.shl(product, builder.zext((256 - (mark - (start << 3))).value, WIDE))
+    # Half a quarter is added and subtracted again so that the fraction comes out signed.
+    nearest = builder.add(turns, WIDE(1 << 253))
+    quarters = Bits(x.block, builder.trunc(builder.lshr(nearest, WIDE(254)), word))
+    fraction = builder.sub(builder.shl(nearest, WIDE(2)), WIDE(1 << 255))
+    r = _fraction_of_quarter(module, x.block, fraction)
+    negative = x < 0.0
+    turned = Bits(x.block, builder.select(negative.value, (0 - quarters).value, quarters.value))
+    return negative.select(-r, r), turned
+
+
+def _fraction_of_quarter(module: ir.Module, block: Block, fraction: ir.Value) -> Real:
+    """fraction * 2**-256 * pi/2, a signed integer's, with one rounding but for 2**-60 of it."""
+    builder, word = block.builder, F64.integer
+    negative = builder.icmp_signed("<", fraction, WIDE(0))
+    size = builder.select(negative, builder.neg(fraction), fraction)
+    count_zeros = module.declare_intrinsic("llvm.ctlz", [WIDE], ir.FunctionType(WIDE, [WIDE, ir.IntType(1)]))
+    zeros = builder.call(count_zeros, [size, ir.IntType(1)(0)])
+    top = Bits(block, builder.trunc(builder.lshr(builder.shl(size, zeros), WIDE(192)), word))
+    high = Real(block, builder.uitofp((top & -(1 << 11)).value, F64.type))
+    low = Real(block, builder.uitofp((top & ((1 << 11) - 1)).value, F64.type))
+    first, second, _ = PIO2_FMA["f64"]
+    product, error = multiply_exactly(high, block.real(first))
+    value = product + fma(low, first, fma(high, second, error))
+    # The top bit weighs 2**63 in `value` and 2**(-1 - zeros) in the fraction.
+    scale = ((F64.bias - 64 - Bits(block, builder.trunc(zeros, word))) << F64.precision).real()
+    scaled = value * scale
+    return Real(block, builder.select(negative, (-scaled).value, scaled.value))
+
+
+def _two_over_pi(module: ir.Module) -> ir.GlobalVariable:
+    """The bits of 2/pi as a constant, the least byte first, with room for a window that reaches above the point."""
+    name = "gc_two_over_pi"
+    if name in module.globals:
+        return module.globals[name]
+    digits = bytearray(TWO_OVER_PI.to_bytes(TWO_OVER_PI_POINT // 8 + 40, "little"))
+    data = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8), len(digits)), name)
+    data.linkage, data.global_constant, data.initializer = "linkonce_odr", True, ir.Constant(data.value_type, digits)
+    return data
+
+
+def _define_pure(module: ir.Module, symbol: str, type: ir.Type) -> ir.Function:
+    """A function of one argument without side effects, not inlined; modules that are linked share it by name."""
+    function = ir.Function(module, ir.FunctionType(type, [type]), symbol)
+    function.linkage = "linkonce_odr"
+    for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
+        _set_attribute(function, attribute)
+    return function
+
+
+def _set_attribute(function: ir.Function, attribute: str) -> None:
+    """Add an attribute that llvmlite's own list, which `add` checks, lacks."""
+    set.add(function.attributes, attribute)
+
+
+def _keep(module: ir.Module, functions: Sequence[ir.Function]) -> None:
+    """Keep functions that nothing calls until the loop vectoriser has run."""
+    name, pointer = "llvm.compiler.used", ir.PointerType()
+    kept = [ir.Constant(pointer, function.get_reference()) for function in functions]
+    if name in module.globals:
+        kept = [*module.globals[name].initializer.constant, *kept]
+        del module.globals[name]
+        module.scope._useset.discard(name)
+    type = ir.ArrayType(pointer, len(kept))
+    used = ir.GlobalVariable(module, type, name)
+    used.linkage, used.section = "appending", "llvm.metadata"
+    used.initializer = ir.Constant(type, kept)

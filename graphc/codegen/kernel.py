@@ -1,0 +1,68 @@
+"""What is handed to the code generator, and how a callable came about.
+
+In: a function's graph. Out: the records that the warm path, which finds code in the cache, and the cold path, which
+makes it, share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from graphc.codegen.launch import Signature
+from graphc.ir.node import Array, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function's graph: leaves in the order of the kernel's parameters, results, and updates of shared variables."""
+
+    name: str
+    inputs: tuple[Node, ...]
+    shared: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    updates: tuple[tuple[Node, Node], ...]
+    returns: str
+
+    @property
+    def results(self) -> tuple[Node, ...]:
+        return (*self.outputs, *(new for _, new in self.updates))
+
+
+@dataclass(slots=True)
+class Report:
+    """How a function came about: the time of each phase in seconds, the rules that fired, whether the cache had it."""
+
+    origin: str = "compiled"
+    key: str = ""
+    phases: dict[str, float] = field(default_factory=dict)
+    fired: list[str] = field(default_factory=list)
+    plan: str = ""
+    miss: str = ""
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        if PROGRESS:
+            PROGRESS[-1](name)
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + perf_counter() - start
+
+
+PROGRESS: list[Callable[[str], None]] = []
+"""Callbacks told the name of each phase as it starts; the last one is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """`calls` are the nodes whose Python functions the code calls back, `failures` what those raised."""
+
+    signature: Signature
+    source: str
+    constants: tuple[Array, ...]
+    calls: tuple[Node, ...]
+    report: Report

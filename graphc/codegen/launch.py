@@ -1,0 +1,433 @@
+"""Loading a compiled graph and making it a Python callable, without a compiler.
+
+In: an object that exports `sizes`, `kernel` and the native entry point `entry` (see entry.py), and the `Signature` it
+was compiled for. Out: a builtin function whose call checks its arguments, allocates, runs the kernel and returns
+arrays, with no Python frame between.
+
+    sizes(pointers of inputs and shared, dims named by Signature.sizes, S) -> 0, or k where the k-th check failed
+        writes to S every dim of every output in order, then the element count of each temp
+    kernel(pointers of inputs, shared, outputs and temps, the same dims) -> 0, or the number of the failed check
+
+`launch_python` is the same protocol for the generated source under CPython.
+
+The entry point reads Python's and NumPy's objects by offset and reaches every address of this process through its
+record: an array of words laid out as RECORD says, followed by the cells of the shared variables. `verify_layout`
+compares each offset with what Python itself says of known objects before the first function is bound.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import accumulate, count
+from operator import mul
+from types import BuiltinFunctionType
+from typing import Any, Literal, NamedTuple
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+from numpy.typing import NDArray
+
+from graphc.dtypes import DTYPES, itemsize
+from graphc.errors import GraphcError
+
+AnyArray = NDArray[Any]
+Cell = list[Any]
+
+# Offsets in bytes, on a 64-bit CPython with the GIL; verify_layout() compares them with live objects.
+OBJECT_TYPE = 8
+VALUE = 16  # of a float, and of a NumPy scalar
+LIST_SIZE = 16
+LIST_ITEMS = 24
+TUPLE_ITEMS = tuple.__basicsize__
+ARRAY_DATA = 16
+ARRAY_RANK = 24
+ARRAY_SHAPE = 32
+ARRAY_DTYPE = 56
+ARRAY_FLAGS = 64
+
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+
+MOST = 2**58
+"""Elements or bytes above which a size is absurd: sums of a few such numbers still fit an int64."""
+
+PYTHON_API = (
+    "PyObject_Vectorcall",
+    "Py_DecRef",
+    "PyLong_FromLongLong",
+    "PyLong_AsLongLongAndOverflow",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyList_New",
+)
+# Slots of NumPy's array API table; part of its stable ABI.
+ARRAY_API = {"PyArray_NewFromDescr": 94}
+ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
+
+RECORD = (
+    *("busy", "arena", "refuse", "fail"),
+    *("ndarray", "float", "int", "true", "false", "none"),
+    *PYTHON_API,
+    *ARRAY_API,
+    *(f"{dtype} descriptor" for dtype in DTYPES),
+    *(f"{dtype} scalar" for dtype in DTYPES),
+)
+"""The words of a record, by name: addresses all, but `busy`, which is 1 while a call uses the arena. The cells
+follow."""
+
+METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array that crosses the entry point: C-contiguous, of `dtype`, each size a number or None where it is known
+    at the call only.
+
+    written: a shared variable's buffer that the kernel writes in place. replaces (outputs only): the array becomes
+    the new value of the shared variable of that number instead of being returned.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    written: bool = False
+    replaces: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Temp:
+    """A buffer that the kernel needs for the duration of a call; `sizes` says how many elements."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a compiled graph takes and gives; `sizes` are the dims it is told: (index into inputs + shared, axis)."""
+
+    name: str
+    inputs: tuple[Array, ...]
+    shared: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    temps: tuple[Temp, ...]
+    sizes: tuple[tuple[int, int], ...]
+    returns: Literal["one", "list", "none"]
+
+    def __post_init__(self) -> None:
+        returned = sum(output.replaces is None for output in self.outputs)
+        if returned != {"one": 1, "none": 0}.get(self.returns, returned):
+            raise GraphcError(f"{self.name}: {returned} outputs are returned as {self.returns!r}")
+        known = self.inputs + self.shared
+        if not all(0 <= index < len(known) and 0 <= axis < len(known[index].shape) for index, axis in self.sizes):
+            raise GraphcError(f"{self.name}: sizes {self.sizes} of arrays that are not there")
+        if any(array.written and not array.shape for array in self.inputs):
+            raise GraphcError(f"{self.name}: a scalar input may be a Python number, which cannot be written")
+        replaced = [output.replaces for output in self.outputs if output.replaces is not None]
+        if len(set(replaced)) < len(replaced) or not all(0 <= k < len(self.shared) for k in replaced):
+            raise GraphcError(f"{self.name}: shared variables {replaced} cannot be replaced")
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Signature:
+        """The signature that `to_json` wrote; KeyError, TypeError or ValueError where the text is no signature."""
+        fields = json.loads(text)
+        arrays = {
+            role: tuple(Array(**{**array, "shape": tuple(array["shape"])}) for array in fields[role])
+            for role in ("inputs", "shared", "outputs")
+        }
+        return Signature(
+            name=fields["name"],
+            temps=tuple(Temp(**temp) for temp in fields["temps"]),
+            sizes=tuple((index, axis) for index, axis in fields["sizes"]),
+            returns=fields["returns"],
+            **arrays,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Library:
+    """A loaded object: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
+    code."""
+
+    entry: int
+    sizes: int
+    kernel: int
+    tracker: llvm.ResourceTracker
+
+
+class Binding(NamedTuple):
+    """The `__self__` of a bound function: all that it keeps alive.
+
+    A tuple because the garbage collector never clears one: the definition must outlive the builtin that points to it.
+    `record` is the item that the entry point reads. `arena[0]` is the buffer of temps kept between calls; set it to
+    None to give the memory back.
+    """
+
+    record: AnyArray
+    definition: AnyArray
+    name: bytes
+    library: Library
+    arena: Cell
+    cells: tuple[Cell, ...]
+    refuse: Callable[..., Any]
+    fail: Callable[..., Any]
+
+
+def layout_tag() -> int:
+    """A number that differs where an entry point compiled for other offsets or another record must not be loaded."""
+    offsets = (
+        OBJECT_TYPE,
+        VALUE,
+        LIST_SIZE,
+        LIST_ITEMS,
+        TUPLE_ITEMS,
+        ARRAY_DATA,
+        ARRAY_RANK,
+        ARRAY_SHAPE,
+        ARRAY_DTYPE,
+        ARRAY_FLAGS,
+    )
+    return zlib.crc32(repr((offsets, RECORD)).encode())
+
+
+_library_numbers = count()
+
+
+@cache
+def _linker() -> llvm.LLJIT:
+    llvm.initialize_native_target()
+    return llvm.create_lljit_compiler()
+
+
+def load(code: bytes, symbols: Mapping[str, int], support: Sequence[bytes] = ()) -> Library:
+    """Links an object into this process.
+
+    symbols: the addresses of what it needs beside the C and mathematics libraries. support: objects that many graphs
+    share, linked with it.
+
+    Raises GraphcError where the bytes are no object of this machine, a symbol is missing, or the entry point was
+    compiled for another layout of Python's objects.
+    """
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for other in support:
+        builder.add_object_img(other)
+    for name, address in symbols.items():
+        builder.import_symbol(name, address)
+    for name in ("entry", "sizes", "kernel", "layout"):
+        builder.export_symbol(name)
+    try:
+        tracker = builder.link(_linker(), f"graphc{next(_library_numbers)}")
+    except RuntimeError as error:
+        raise GraphcError(f"the compiled object cannot be loaded: {error}") from error
+    if _word(tracker["layout"]) != layout_tag():
+        raise GraphcError("the compiled object is for another Python or another version of graphc")
+    return Library(tracker["entry"], tracker["sizes"], tracker["kernel"], tracker)
+
+
+def bind(
+    library: Library,
+    signature: Signature,
+    cells: Sequence[Cell],
+    refuse: Callable[..., Any],
+    fail: Callable[..., Any],
+) -> BuiltinFunctionType:
+    """The builtin function of a loaded graph over these shared variables.
+
+    cells: for each shared variable a list whose only item is its current ndarray. refuse(*args, **kwargs) is called,
+    and its result returned, where an argument or a shared variable is not on the fast path; fail(code, *args) where
+    check `code` failed, or with -1 where an output or temp would have a negative size or more elements than memory
+    can hold. Whatever they raise reaches the caller.
+    """
+    if len(cells) != len(signature.shared) or not all(type(cell) is list and len(cell) == 1 for cell in cells):
+        raise GraphcError(f"{signature.name}: {len(signature.shared)} cells of one item are needed")
+    arena: Cell = [None]
+    record = np.zeros(len(RECORD) + len(cells), np.intp)
+    record[: len(RECORD)] = _process_record()
+    for field, item in (("arena", arena), ("refuse", refuse), ("fail", fail)):
+        record[RECORD.index(field)] = id(item)
+    record[len(RECORD) :] = [id(cell) for cell in cells]
+    name = signature.name.encode()
+    name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
+    definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
+    binding = Binding(record, definition, name, library, arena, tuple(cells), refuse, fail)
+    new_function = ctypes.pythonapi["PyCFunction_NewEx"]
+    new_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    new_function.restype = ctypes.py_object
+    function: BuiltinFunctionType = new_function(_address(definition), binding, None)
+    return function
+
+
+@cache
+def _process_record() -> tuple[int, ...]:
+    """The words of RECORD that are the same for every function of this process."""
+    verify_layout()
+    table = _array_api()
+    words = {
+        **dict.fromkeys(("busy", "arena", "refuse", "fail"), 0),
+        "ndarray": id(np.ndarray),
+        "float": id(float),
+        "int": id(int),
+        "true": id(True),
+        "false": id(False),
+        "none": id(None),
+        **{name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0 for name in PYTHON_API},
+        **{name: _word(table + 8 * slot) for name, slot in ARRAY_API.items()},
+        **{f"{dtype} descriptor": id(np.dtype(dtype)) for dtype in DTYPES},
+        **{f"{dtype} scalar": id(np.dtype(dtype).type) for dtype in DTYPES},
+    }
+    return tuple(words[field] for field in RECORD)
+
+
+def _array_api() -> int:
+    """The address of NumPy's table of C functions; GraphcError where its ABI is not the one known here."""
+    get_pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
+    get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    get_pointer.restype = ctypes.c_void_p
+    table: int = get_pointer(_multiarray_umath._ARRAY_API, None)
+    abi = ctypes.CFUNCTYPE(ctypes.c_uint)(_word(table + 8 * ARRAY_ABI_SLOT))()
+    if abi != ARRAY_ABI:
+        raise GraphcError(f"NumPy {np.__version__} has the C interface {abi:#x}; graphc knows {ARRAY_ABI:#x}")
+    return table
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def _half(address: int) -> int:
+    return ctypes.c_int32.from_address(address).value
+
+
+def _address(array: AnyArray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+@cache
+def verify_layout() -> None:
+    """Raises GraphcError where this interpreter's objects are not laid out as the entry points expect."""
+    if sys.implementation.name != "cpython" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        raise GraphcError("compiled functions need a 64-bit little-endian CPython; use mode='interpreted'")
+    if "t" in sys.abiflags or hasattr(sys, "getobjects"):
+        raise GraphcError(
+            "compiled functions need a CPython with the GIL and without Py_TRACE_REFS; use mode='interpreted'"
+        )
+    wrong = [name for name, agrees in _layout_checks().items() if not agrees]
+    if wrong:
+        raise GraphcError(
+            f"Python {sys.version.split()[0]} with NumPy {np.__version__} lays out {', '.join(wrong)} unexpectedly"
+        )
+
+
+def _layout_checks() -> dict[str, bool]:
+    array = np.arange(6.0).reshape(2, 3)
+    frozen = np.array(0)
+    frozen.flags.writeable = False
+    mask = CONTIGUOUS | ALIGNED | WRITEABLE
+    listed = [array, frozen]
+    paired = (array, frozen)
+    number = 1.25
+    new = object()
+    holders = [new] * 5
+    return {
+        "type": _word(id(array) + OBJECT_TYPE) == id(np.ndarray),
+        "reference count": _half(id(new)) == 1 + len(holders),
+        "list": _word(id(listed) + LIST_SIZE) == 2 and _word(_word(id(listed) + LIST_ITEMS) + 8) == id(frozen),
+        "tuple": _word(id(paired) + TUPLE_ITEMS) == id(array),
+        "float": ctypes.c_double.from_address(id(number) + VALUE).value == number,
+        "array data": _word(id(array) + ARRAY_DATA) == _address(array),
+        "array rank": (_half(id(array) + ARRAY_RANK), _half(id(frozen) + ARRAY_RANK)) == (2, 0),
+        "array shape": [_word(_word(id(array) + ARRAY_SHAPE) + 8 * axis) for axis in (0, 1)] == [2, 3],
+        "array dtype": _word(id(array) + ARRAY_DTYPE) == id(np.dtype("float64")),
+        "array flags": (_half(id(array) + ARRAY_FLAGS) & mask, _half(id(frozen) + ARRAY_FLAGS) & mask)
+        == (mask, mask ^ WRITEABLE),
+        "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in DTYPES),
+    }
+
+
+def _scalar_agrees(dtype: np.dtype[Any]) -> bool:
+    scalar = dtype.type(1)
+    return ctypes.string_at(id(scalar) + VALUE, dtype.itemsize) == bytes(scalar.tobytes())
+
+
+def overlapping(signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> tuple[int, ...]:
+    """The arrays, by number in inputs + shared, that must be copied before a launch because a written buffer shares
+    memory with them.
+
+    Of two written buffers that overlap it is the later one.
+    """
+    operands = [*arrays, *(cell[0] for cell in cells)]
+    known = signature.inputs + signature.shared
+    written = [number for number, array in enumerate(known) if array.written]
+
+    def clashes(number: int) -> bool:
+        others = [w for w in written if w != number and (w < number or not known[number].written)]
+        return any(np.may_share_memory(operands[number], operands[other]) for other in others)
+
+    return tuple(number for number in range(len(operands)) if clashes(number))
+
+
+def launch_python(
+    signature: Signature,
+    sizes: Callable[..., int],
+    kernel: Callable[..., int],
+    arrays: Sequence[AnyArray],
+    cells: Sequence[Cell],
+    fail: Callable[..., Any],
+) -> Any:
+    """One call of the generated source under CPython: the entry point's protocol with flat arrays for pointers.
+
+    arrays: the inputs, already C-contiguous, of the signature's dtypes and free of `overlapping` with written buffers.
+    """
+    operands = [*arrays, *(cell[0] for cell in cells)]
+    pointers = [_pointer(operand) for operand in operands]
+    dims = [operands[index].shape[axis] for index, axis in signature.sizes]
+    slots = np.zeros(sum(len(output.shape) for output in signature.outputs) + len(signature.temps), np.int64)
+    with np.errstate(all="ignore"):
+        code = sizes(*pointers, *dims, slots)
+    if code:
+        return fail(int(code), *arrays)
+    extents = slots.tolist()
+    shapes = [tuple(extents.pop(0) for _ in output.shape) for output in signature.outputs]
+    dtypes = [*(output.dtype for output in signature.outputs), *(temp.dtype for temp in signature.temps)]
+    if any(_absurd((*shape, itemsize(t))) for shape, t in zip([*shapes, *zip(extents)], dtypes, strict=True)):
+        return fail(-1, *arrays)
+    outputs = [np.empty(shape, output.dtype) for shape, output in zip(shapes, signature.outputs, strict=True)]
+    temps = [np.empty(extent, temp.dtype) for extent, temp in zip(extents, signature.temps, strict=True)]
+    with np.errstate(all="ignore"):
+        code = kernel(*pointers, *map(_pointer, outputs), *temps, *dims)
+    if code:
+        return fail(int(code), *arrays)
+    return _deliver(signature, outputs, cells)
+
+
+def _absurd(sizes: Sequence[int]) -> bool:
+    """Whether a size is negative or a product of the first few too large."""
+    return min(sizes) < 0 or max(accumulate(sizes, mul)) > MOST
+
+
+def _pointer(array: AnyArray) -> AnyArray:
+    """The array's elements as a flat view; an error where that would take a copy, which the kernel's writes would
+    miss."""
+    return array.reshape(-1, copy=False)
+
+
+def _deliver(signature: Signature, outputs: Sequence[AnyArray], cells: Sequence[Cell]) -> Any:
+    returned = []
+    for output, array in zip(signature.outputs, outputs, strict=True):
+        if output.replaces is None:
+            returned.append(array)
+        else:
+            cells[output.replaces][0] = array
+    if signature.returns == "one":
+        return returned[0]
+    return returned if signature.returns == "list" else None

@@ -1,0 +1,514 @@
+"""From a plan to a program of loops.
+
+In: a plan and the names of buffers and sizes. Out: the statements of the kernel and of the function that computes sizes.
+
+The element of a value at an index is asked for; asking asks for the elements it needs. Every value gets a name in the
+outermost loop in which its index is known, so what does not change in a loop is computed outside it, and a reduction
+becomes a loop of its own in that place. A value that is asked for twice at one index is named once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from graphc.codegen.callback import CALLBACK
+from graphc.codegen.schedule import Nest, Plan, fold_vars, loop_vars, split_axes, strided_base
+from graphc.codegen.sizing import Sizing
+from graphc.errors import GraphTypeError
+from graphc.ir.loops import (
+    INDEX,
+    ONE,
+    ZERO,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Invoke,
+    Let,
+    Load,
+    Loop,
+    Pointer,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    integer,
+    multiply,
+    ravel,
+    subexpressions,
+    unravel,
+)
+from graphc.ir.node import (
+    LEAVES,
+    SIZE,
+    Call,
+    Fold,
+    Index,
+    Iota,
+    Node,
+    Scalar,
+    Size,
+    View,
+    Writes,
+    constant_value,
+    describe,
+)
+
+NOT_IDENTIFIER = re.compile(r"\W+")
+
+
+class Names:
+    """Identifiers that are free: what is asked for, or that with a number."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.taken = set(taken)
+        self.counts: dict[str, int] = {}
+        self.given: list[str] = []
+
+    def fresh(self, wanted: str) -> str:
+        stem = NOT_IDENTIFIER.sub("_", wanted).strip("_") or "value"
+        if stem[0].isdigit():
+            stem = f"v{stem}"
+        name, count = stem, self.counts.get(stem, 1)
+        while name in self.taken:
+            count += 1
+            name = f"{stem}_{count}" if stem[-1].isdigit() else f"{stem}{count}"
+        self.counts[stem] = count
+        self.taken.add(name)
+        self.given.append(name)
+        return name
+
+    def take_back(self, mark: int) -> None:
+        """Free all names given since `given` had the length `mark`."""
+        self.taken.difference_update(self.given[mark:])
+        del self.given[mark:]
+        self.counts.clear()
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The body of a loop (or of the function) while it is written."""
+
+    parent: Scope | None
+    var: Var | None = None
+    size: Expr = ZERO
+    body: list[Stmt] = field(default_factory=list)
+    depth: int = 0
+
+
+class Lowerer:
+    """Writes the statements of one function.
+
+    `buffers`: the buffer of every leaf and stored value; `size_names`: the parameter that holds each size leaf.
+    Without a plan every value is computed where it is needed: the way sizes are computed.
+    """
+
+    def __init__(self, buffers: Mapping[Node, str], size_names: Mapping[Node, str], sizing: Sizing, names: Names):
+        self.buffers = buffers
+        self.size_names = size_names
+        self.sizing = sizing
+        self.names = names
+        self.top = Scope(None)
+        self.homes: dict[Var, Scope] = {}
+        self.memo: dict[tuple[Node, Index], Expr] = {}
+        self.offsets: dict[Expr, Var] = {}
+        self.scalars: dict[Node, Expr] = {}
+        self.top_offsets: dict[Expr, Var] = {}
+        self.current: frozenset[Node] = frozenset()
+        self.callbacks: dict[str, Node] = {}
+
+    # Scopes ---------------------------------------------------------------------------------------------------
+
+    def home(self, expr: Expr) -> Scope:
+        """The outermost scope in which everything that `expr` names is known."""
+        deepest = self.top
+        for part in subexpressions(expr):
+            if isinstance(part, Var) and (scope := self.homes.get(part, self.top)).depth > deepest.depth:
+                deepest = scope
+        return deepest
+
+    def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
+        scope = Scope(parent, var, size, depth=parent.depth + 1)
+        self.homes[var] = scope
+        return scope
+
+    def enter_all(self, scope: Scope, variables: Sequence[Var], extents: Sequence[Expr]) -> Scope:
+        for var, size in zip(variables, extents, strict=True):
+            scope = self.enter(scope, var, size)
+        return scope
+
+    def leave(self, scope: Scope, outer: Scope) -> None:
+        """Close the loops from `scope` out to `outer`."""
+        while scope is not outer:
+            assert scope.parent is not None and scope.var is not None
+            scope.parent.body.append(Loop(scope.var, scope.size, tuple(scope.body)))
+            scope = scope.parent
+
+    def bind(self, expr: Expr, hint: str) -> Expr:
+        """A name for a value, in its home. Names and literals need none."""
+        if isinstance(expr, Var | Const):
+            return expr
+        scope = self.home(expr)
+        var = Var(self.names.fresh(hint), expr.dtype)
+        self.homes[var] = scope
+        scope.body.append(Let(var, expr))
+        return var
+
+    def forget(self) -> None:
+        """Drop what was named inside the loops of a finished nest; scalars and sizes stay named."""
+        self.memo.clear()
+        self.offsets.clear()
+
+    # Sizes and positions --------------------------------------------------------------------------------------
+
+    def size(self, size: Size) -> Expr:
+        size = self.sizing.of(size)
+        if isinstance(size, int):
+            return integer(size)
+        return self.element(size, ())
+
+    def extents(self, shape: Sequence[Size]) -> tuple[Expr, ...]:
+        return tuple(self.size(size) for size in shape)
+
+    def position(self, index: Index, shape: Sequence[Size]) -> Expr:
+        """The flat position of an element, the parts that do not change in an inner loop named outside it."""
+        return self.hoist(ravel(index, self.extents(shape)))
+
+    def hoist(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Apply) or expr.dtype != INDEX:
+            return expr
+        scope = self.home(expr)
+        args = []
+        for arg in expr.args:
+            placed = self.hoist(arg)
+            if isinstance(placed, Apply) and self.home(placed) is not scope:
+                known = self.top_offsets if self.home(placed) is self.top else self.offsets
+                if placed not in known:
+                    bound = self.bind(placed, "row")
+                    assert isinstance(bound, Var)
+                    known[placed] = bound
+                placed = known[placed]
+            args.append(placed)
+        return Apply(expr.template, tuple(args), INDEX)
+
+    # Elements -------------------------------------------------------------------------------------------------
+
+    def element(self, node: Node, index: Index) -> Expr:
+        """The element of `node` at `index`."""
+        if not index:
+            return self.scalar(node)
+        key = (node, index)
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self.compute(node, index)
+        return found
+
+    def scalar(self, root: Node) -> Expr:
+        """The value of a scalar, those it needs named before it, so that a long chain needs no recursion."""
+        pending = [root]
+        while pending:
+            node = pending[-1]
+            missing = [arg for arg in self.needed_scalars(node) if arg not in self.scalars]
+            if node in self.scalars or not missing:
+                pending.pop()
+                if node not in self.scalars:
+                    self.scalars[node] = self.compute(node, ())
+            else:
+                pending.extend(missing)
+        return self.scalars[root]
+
+    def needed_scalars(self, node: Node) -> Sequence[Node]:
+        if node.op in LEAVES or (node in self.buffers and node not in self.current):
+            return ()
+        return node.args if isinstance(node.op.lower(node), Scalar) else ()
+
+    def compute(self, node: Node, index: Index) -> Expr:
+        hint = node.name or node.op.name
+        value = constant_value(node)
+        if value is not None and value.size == 1:
+            return literal_const(value.reshape(-1)[0], node.dtype)
+        if node.op is SIZE:
+            if node not in self.size_names:
+                raise GraphTypeError(f"{describe(node)} is not known: its variable is not an input")
+            return Var(self.size_names[node], INDEX)
+        if node in self.buffers and node not in self.current:
+            load = Load(self.buffers[node], self.position(index, node.type.shape), node.dtype)
+            return self.bind(load, hint)
+        lowering = node.op.lower(node)
+        match lowering:
+            case Scalar(template):
+                args = tuple(self.element(arg, index) for arg in node.args)
+                return self.bind(typed(template, args, node.dtype), hint)
+            case View():
+                position, inner = lowering.index(node, index, self.element)
+                return self.element(node.args[position], inner)
+            case Fold():
+                return self.fold(node, lowering, index)
+            case Iota(axis):
+                return index[axis]
+            case _:
+                raise GraphTypeError(f"a size depends on {describe(node)}, whose value is known only while the kernel runs")
+
+    def fold(self, node: Node, fold: Fold, index: Index) -> Expr:
+        """A reduction: its loops stand in the scope in which the index is known."""
+        outer = max((self.home(part) for part in index), key=lambda scope: scope.depth, default=self.top)
+        hint = node.name or node.op.name
+        accumulators = [Var(self.names.fresh(hint), dtype) for dtype in fold.dtypes]
+        start = [Set(var, start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
+        reduced = fold_vars(node, fold)
+        extents = self.extents(fold.sizes(node))
+        loops = tuple(Var(self.names.fresh(f"r{n}" if n else "r"), INDEX) for n in range(len(reduced)))
+        scope = self.enter_all(outer, loops, extents)
+        for var in accumulators:
+            self.homes[var] = scope
+        scope.body.extend(self.fold_step(node, fold, index, loops, extents, accumulators))
+        outer.body.extend(start)
+        self.leave(scope, outer)
+        for var in accumulators:
+            self.homes[var] = outer
+        result = accumulators[fold.result]
+        return result if result.dtype == node.dtype else self.bind(cast(result, node.dtype), hint)
+
+    def fold_step(
+        self,
+        node: Node,
+        fold: Fold,
+        index: Index,
+        loops: Index,
+        extents: Sequence[Expr],
+        accumulators: Sequence[Var],
+    ) -> list[Stmt]:
+        term = self.fold_term(node, fold, index, loops)
+        if len(accumulators) == 1 and term.dtype != accumulators[0].dtype:
+            term = cast(term, accumulators[0].dtype)
+        holes = (*accumulators, term, ravel(tuple(loops), tuple(extents)))
+        if len(accumulators) == 1:
+            return [Set(accumulators[0], typed(fold.step[0], holes, accumulators[0].dtype))]
+        values = [self.bind(typed(step, holes, var.dtype), var.name) for step, var in zip(fold.step, accumulators, strict=True)]
+        return [Set(var, value) for var, value in zip(accumulators, values, strict=True)]
+
+    def fold_term(self, node: Node, fold: Fold, index: Index, loops: Index) -> Expr:
+        operands = fold.operands(node, index, loops)
+        elements = tuple(self.element(node.args[position], inner) for position, inner in operands)
+        dtype = node.args[operands[0][0]].dtype if fold.term == "_0" else fold.dtypes[0]
+        return self.bind(typed(fold.term, elements, dtype), "term")
+
+    # Nests ----------------------------------------------------------------------------------------------------
+
+    def nest(self, nest: Nest, plan: Plan) -> None:
+        self.current = frozenset(nest.roots)
+        match nest.kind:
+            case "loops":
+                self.loops(nest)
+            case "fold":
+                self.fold_rows(nest)
+            case "writes":
+                self.writes(nest)
+            case "check":
+                self.check(nest, plan)
+            case "call":
+                self.call(nest)
+        self.current = frozenset()
+        self.forget()
+
+    def loops(self, nest: Nest) -> None:
+        extents = self.extents(nest.space)
+        if len(nest.space) > 1 and self.flat(nest, extents):
+            return
+        scope = self.enter_all(self.top, nest.vars, extents)
+        self.store_roots(nest, nest.vars, scope)
+        self.leave(scope, self.top)
+
+    def flat(self, nest: Nest, extents: tuple[Expr, ...]) -> bool:
+        """One loop over all elements, where every operand is read in the order in which it lies in memory."""
+        count: Expr = ONE
+        for extent in extents:
+            count = multiply(count, extent)
+        var = nest.vars[0]
+        written, named, given = len(self.top.body), len(self.scalars), len(self.names.given)
+        scope = self.enter(self.top, var, self.bind(count, "count"))
+        self.store_roots(nest, unravel(var, extents), scope)
+        if any(map(divides, (*self.top.body[written:], *scope.body))):
+            del self.top.body[written:]
+            for node in list(self.scalars)[named:]:
+                del self.scalars[node]
+            self.names.take_back(given)
+            self.top_offsets.clear()
+            self.forget()
+            return False
+        self.leave(scope, self.top)
+        return True
+
+    def store_roots(self, nest: Nest, index: Index, scope: Scope) -> None:
+        """Compute all values of a nest, then store them: a buffer that is updated in place is read first."""
+        stores = []
+        for root in nest.roots:
+            value = self.element(root, index)
+            if root in self.buffers:
+                stores.append(Store(self.buffers[root], self.position(index, nest.space), value))
+        scope.body.extend(stores)
+
+    def fold_rows(self, nest: Nest) -> None:
+        """A reduction over other than the last axes: rows are added into the result, so memory is read in order."""
+        (node,) = nest.roots
+        fold = node.op.lower(node)
+        assert isinstance(fold, Fold)
+        buffer, shape = self.buffers[node], node.type.shape
+        kept = loop_vars(len(shape))
+        scope = self.enter_all(self.top, kept, self.extents(shape))
+        scope.body.append(Store(buffer, self.position(kept, shape), start_const(fold.start[0], node.dtype)))
+        self.leave(scope, self.top)
+        self.forget()
+        extents = self.extents(nest.space)
+        scope = self.enter_all(self.top, nest.vars, extents)
+        kept_index, reduced = split_axes(nest.vars, fold.axes)
+        term = cast(self.fold_term(node, fold, kept_index, reduced), node.dtype)
+        where = self.position(kept_index, shape)
+        holes = (Load(buffer, where, node.dtype), term, ZERO)
+        scope.body.append(Store(buffer, where, typed(fold.step[0], holes, node.dtype)))
+        self.leave(scope, self.top)
+
+    def writes(self, nest: Nest) -> None:
+        (node,) = nest.roots
+        lowering = node.op.lower(node)
+        assert isinstance(lowering, Writes)
+        buffer = self.buffers[node]
+        for region in lowering.regions(node):
+            if region.copies and nest.taken_over:
+                continue
+            index = loop_vars(len(region.sizes))
+            scope = self.enter_all(self.top, index, self.extents(region.sizes))
+            position, inner = region.value(index)
+            value = self.element(node.args[position], inner)
+            where = self.position(region.target(index, self.element), node.type.shape)
+            if region.accumulate:
+                value = typed("_0 | _1" if node.dtype == "bool" else "_0 + _1", (Load(buffer, where, node.dtype), value), node.dtype)
+            scope.body.append(Store(buffer, where, value))
+            self.leave(scope, self.top)
+            self.forget()
+
+    def check(self, nest: Nest, plan: Plan) -> None:
+        bound = plan.bounds[nest.number]
+        scope = self.enter_all(self.top, nest.vars, self.extents(nest.space))
+        value = cast(self.element(bound.index, nest.vars), INDEX)
+        size = self.size(bound.size)
+        scope.body.append(Check(Apply("(_0 >= -_1) & (_0 < _1)", (value, size), "bool"), nest.number + 1))
+        self.leave(scope, self.top)
+
+    # External functions ---------------------------------------------------------------------------------------
+
+    def call(self, nest: Nest) -> None:
+        (node,) = nest.roots
+        lowering = node.op.lower(node)
+        assert isinstance(lowering, Call)
+        match lowering.kind:
+            case "matmul":
+                one, zero = (literal_const(np.array(v, node.dtype)[()], node.dtype) for v in (1, 0))
+                self.product(node, node.args[0], node.args[1], one, zero)
+            case "gemm":
+                c, alpha, a, b, beta = node.args
+                if not nest.taken_over:
+                    self.copy_into(node, c)
+                self.product(node, a, b, self.element(alpha, ()), self.element(beta, ()))
+            case _:
+                self.external(nest, node)
+
+    def copy_into(self, node: Node, source: Node) -> None:
+        index = loop_vars(node.ndim)
+        scope = self.enter_all(self.top, index, self.extents(node.type.shape))
+        value = self.element(source, index)
+        scope.body.append(Store(self.buffers[node], self.position(index, node.type.shape), value))
+        self.leave(scope, self.top)
+        self.forget()
+
+    def product(self, node: Node, a: Node, b: Node, alpha: Expr, beta: Expr) -> None:
+        """node = alpha * a @ b + beta * node, for every matrix of a batch."""
+        batch = loop_vars(node.ndim - 2)
+        scope = self.enter_all(self.top, batch, self.extents(node.type.shape[:-2]))
+        rows, columns = self.extents(node.type.shape[-2:])
+        inner = self.size(a.type.shape[-1])
+        c = Pointer(self.buffers[node], self.position((*batch, ZERO, ZERO), node.type.shape), node.dtype)
+        args = (
+            *(rows, columns, inner, alpha),
+            *self.matrix(a, batch),
+            *self.matrix(b, batch),
+            *(beta, c, columns, ONE),
+        )
+        scope.body.append(Invoke(f"gc_gemm_{'f32' if node.dtype == 'float32' else 'f64'}", args))
+        self.leave(scope, self.top)
+
+    def matrix(self, operand: Node, batch: Index) -> tuple[Expr, Expr, Expr]:
+        """An operand as (pointer, row stride, column stride), strides in elements."""
+        base, index = strided_base(operand)
+        path = loop_vars(operand.ndim)
+        shape = self.extents(base.type.shape)
+        strides: list[Expr] = [ONE]
+        for extent in reversed(shape[1:]):
+            strides.insert(0, multiply(strides[0], extent))
+        by_var = dict(zip(index, strides, strict=True)) if index else {}
+        row, column = (by_var.get(path[axis], ZERO) for axis in (-2, -1))
+        renamed = dict(zip(path, (*batch, ZERO, ZERO), strict=True))
+        start = tuple(renamed[part] if isinstance(part, Var) else part for part in index)
+        return Pointer(self.buffers[base], self.position(start, base.type.shape), operand.dtype), self.hoist(row), self.hoist(column)
+
+    def external(self, nest: Nest, node: Node) -> None:
+        """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
+        operands = [*node.args, node]
+        pointers = [Pointer(self.buffers[n], ZERO, n.dtype) for n in operands]
+        extents = [self.size(size) for n in operands for size in n.type.shape]
+        name = f"{CALLBACK}{len(self.callbacks)}"
+        self.callbacks[name] = node
+        args = (*pointers, *extents)
+        holes = ", ".join(f"_{n}" for n in range(len(args)))
+        self.top.body.append(Check(Apply(f"{name}({holes}) == 0", args, "bool"), nest.number + 1))
+
+
+def cast(expr: Expr, dtype: str) -> Expr:
+    return expr if expr.dtype == dtype else Apply(f"{'bool_' if dtype == 'bool' else dtype}(_0)", (expr,), dtype)
+
+
+def typed(template: str, args: tuple[Expr, ...], dtype: str) -> Expr:
+    """A template applied."""
+    return args[0] if template == "_0" else Apply(template, args, dtype)
+
+
+def literal_const(value: object, dtype: str) -> Const:
+    """The literal of a NumPy scalar, exact to the bit (but for the payload of a NaN)."""
+    number = np.asarray(value)[()]
+    if dtype == "bool":
+        return Const(str(bool(number)), dtype)
+    if dtype in ("float32", "float64"):
+        return Const(repr(float(number)), dtype)
+    return Const(str(int(number)), dtype)
+
+
+def start_const(text: str, dtype: str) -> Const:
+    """The literal an accumulator starts with."""
+    if dtype == "bool":
+        return Const(str(text in ("True", "1")), dtype)
+    if dtype in ("float32", "float64"):
+        return Const(repr(float(text)), dtype)
+    return Const(text, dtype)
+
+
+def divides(stmt: Stmt) -> bool:
+    """Whether a statement splits an index by division."""
+    exprs: list[Expr] = []
+    match stmt:
+        case Let(_, value) | Set(_, value):
+            exprs = [value]
+        case Store(_, index, value):
+            exprs = [index, value]
+        case Loop(_, _, body):
+            return any(map(divides, body))
+        case _:
+            pass
+    return any(
+        isinstance(part, Apply) and part.dtype == INDEX and part.template in ("_0 // _1", "_0 % _1")
+        for expr in exprs
+        for part in subexpressions(expr)
+    )

@@ -1,0 +1,674 @@
+"""numba's front end, type inference and lowering, cut down to kernels over raw pointers.
+
+In: the functions of one generated source text and their prototypes. Out: one module of LLVM IR in which each function
+is a plain C symbol. numba parses the bytecode, infers the types and lowers the statements; its registries, its
+calling convention with a status code, its runtime and its code generator are replaced by the few records below, so
+that a compilation starts at once and leaves no trace of the process in the object.
+
+Types beside numba's own: `LiteralFloat`, a Python float that adapts to float32 or float64 as NumPy's weak scalars do;
+`Primitive`, a callable of the generated source; `Counter`, a running `range`.
+"""
+
+# mypy: allow-untyped-calls, allow-subclassing-any, no-warn-return-any
+# numba has hardly any annotations.
+
+from __future__ import annotations
+
+import linecache
+import operator
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import llvmlite.ir as llvm
+from numba.core import bytecode, cgutils, compiler, errors, interpreter, ir, lowering, typeinfer, types
+from numba.core.base import BaseContext as TargetContext
+from numba.core.datamodel.models import PrimitiveModel
+from numba.core.datamodel.registry import register_default
+from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.targetconfig import ConfigStack
+from numba.core.typing.context import BaseContext as TypingContext
+from numba.core.typing.templates import Signature, signature
+
+from graphc.codegen.intrinsics import (
+    DTYPES,
+    INTRINSICS,
+    OPERATORS,
+    FastModule,
+    InferenceError,
+    Intrinsic,
+    emit_cast,
+    llvm_type,
+)
+from graphc.codegen.prelude import CONSTANTS
+from graphc.codegen.prototype import Prototype
+from graphc.errors import CompileError
+
+SOURCE_NAME = "<graphc kernel>"
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+Builder = Any
+Value = Any
+
+
+# --- types ----------------------------------------------------------------------------------------------------------
+
+
+class LiteralFloat(types.Number):
+    """A Python float whose width the other operand decides."""
+
+    def __init__(self) -> None:
+        super().__init__("literal_float")
+
+
+class Counter(types.Type):
+    """A range, and its iterator, with a step whose sign is known: -1, 1, or 0 where it is not."""
+
+    def __init__(self, direction: int, running: bool) -> None:
+        self.direction = direction
+        self.running = running
+        super().__init__(f"counter({direction}, {running})")
+
+
+class Primitive(types.Callable):
+    """A callable of the generated source: how it is typed and how it is emitted."""
+
+    def __init__(self, name: str) -> None:
+        self.signatures: dict[tuple[types.Type, ...], Signature] = {}
+        super().__init__(name)
+
+    @abstractmethod
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        """The signature for operands of these types; raises InferenceError."""
+
+    @abstractmethod
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        """The value of a call whose operands already have the types of `sig`."""
+
+    def get_call_type(self, context: Any, args: Sequence[types.Type], kws: Any) -> Signature:
+        key = tuple(args)
+        found = self.signatures.get(key)
+        if found is None:
+            try:
+                found = self.signatures[key] = self.infer(key)
+            except InferenceError as error:
+                raise errors.TypingError(f"{self.name}: {error}") from error
+        return found
+
+    def get_call_signatures(self) -> tuple[tuple[Signature, ...], bool]:
+        return tuple(self.signatures.values()), True
+
+    def get_impl_key(self, sig: Signature) -> str:
+        return str(self.name)
+
+
+LITERAL_FLOAT = LiteralFloat()
+SCALARS: dict[str, types.Type] = {dtype: getattr(types, "boolean" if dtype == "bool" else dtype) for dtype in DTYPES}
+_DTYPES: dict[types.Type, str] = {scalar: dtype for dtype, scalar in SCALARS.items()} | {LITERAL_FLOAT: "float"}
+_RESULTS = SCALARS | {"int": types.int64, "float": LITERAL_FLOAT}
+
+
+def dtype_of(kind: types.Type) -> str:
+    """The dtype of a numba type, "int" or "float" for a literal; raises InferenceError for any other type."""
+    dtype = _DTYPES.get(kind)
+    if dtype is not None:
+        return dtype
+    if isinstance(kind, types.BooleanLiteral):
+        return "bool"
+    if isinstance(kind, types.IntegerLiteral):
+        return "uint64" if kind.literal_value > 2**63 - 1 else "int"
+    raise InferenceError(f"{kind} is not a scalar")
+
+
+def numba_type(token: str) -> types.Type:
+    """The numba type of a prototype's token, such as "float32", "int64*" or "void"."""
+    if token == "void":
+        return types.void
+    name = token.rstrip("*")
+    if name not in SCALARS or len(token) - len(name) > 1:
+        raise CompileError(f"unknown type in a prototype: {token!r}")
+    return types.CPointer(SCALARS[name]) if token.endswith("*") else SCALARS[name]
+
+
+class ScalarCall(Primitive):
+    """An intrinsic or an operator on scalars."""
+
+    def __init__(self, intrinsic: Intrinsic) -> None:
+        self.intrinsic = intrinsic
+        super().__init__(intrinsic.name)
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        operands, result = self.intrinsic.infer(tuple(map(dtype_of, args)))
+        # A literal operand of a cast keeps its own type: int64 for a Python int, the literal type for a float.
+        converted = tuple(
+            arg if dtype in ("int", "float") else SCALARS[dtype] for arg, dtype in zip(args, operands, strict=True)
+        )
+        return signature(_RESULTS[result], *converted)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return self.intrinsic.emit(builder, dtype_of(sig.args[-1]), args)
+
+
+class Load(Primitive):
+    """`pointer[index]`."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        pointer, index = args
+        return signature(_element(pointer, index), pointer, types.int64)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        value = builder.load(builder.gep(args[0], [args[1]], inbounds=True))
+        return builder.trunc(value, llvm.IntType(1)) if sig.return_type == types.boolean else value
+
+
+class Store(Primitive):
+    """`pointer[index] = value`; the value is cast as NumPy's assignment casts it."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        pointer, index, value = args
+        dtype_of(value)
+        return signature(types.none, pointer, types.int64, _element(pointer, index))
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        pointer, index, value = args
+        if sig.args[2] == types.boolean:
+            value = builder.zext(value, llvm.IntType(8))
+        builder.store(value, builder.gep(pointer, [index], inbounds=True))
+        return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+
+
+class Advance(Primitive):
+    """`advance(pointer, count)`: the pointer to element `count`."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 2:
+            raise InferenceError("takes a pointer and an index")
+        _element(*args)
+        return signature(args[0], args[0], types.int64)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return builder.gep(args[0], [args[1]], inbounds=True)
+
+
+def _element(pointer: types.Type, index: types.Type) -> types.Type:
+    """The type of `pointer[index]`; raises InferenceError."""
+    if not isinstance(pointer, types.CPointer):
+        raise InferenceError(f"{pointer} is not a pointer")
+    if dtype_of(index) not in ("int", "int64"):
+        raise InferenceError(f"an index is an int64, not {index}")
+    return pointer.dtype
+
+
+class Truth(Primitive):
+    """`bool(flag)`, which CPython's bytecode puts before each branch; only a bool has a truth value here."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 1 or dtype_of(args[0]) != "bool":
+            raise InferenceError(f"a condition must be a bool, not {', '.join(map(str, args))}")
+        return signature(types.boolean, types.boolean)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return args[0]
+
+
+class Range(Primitive):
+    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if not 1 <= len(args) <= 3 or any(dtype_of(arg) not in ("int", "int64") for arg in args):
+            raise InferenceError(f"takes one to three int64, not ({', '.join(map(str, args))})")
+        direction = 1
+        if len(args) == 3:
+            step = args[2]
+            direction = 0 if not isinstance(step, types.IntegerLiteral) else -1 if step.literal_value < 0 else 1
+            # A step of 0 would never end.
+            if isinstance(step, types.IntegerLiteral) and step.literal_value == 0:
+                raise InferenceError("the step is 0")
+        return signature(Counter(direction, False), *(types.int64,) * len(args))
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        int64 = llvm.IntType(64)
+        start, stop, step = llvm.Constant(int64, 0), args[0], llvm.Constant(int64, 1)
+        if len(args) > 1:
+            start, stop = args[:2]
+        if len(args) == 3:
+            step = args[2]
+        state = llvm.Constant(_COUNTER_STATE, llvm.Undefined)
+        for position, part in enumerate((start, stop, step)):
+            state = builder.insert_value(state, part, position)
+        return state
+
+
+class Start(Primitive):
+    """`iter(range)`: the state in a stack slot, which LLVM turns into registers."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        (counted,) = args
+        if not isinstance(counted, Counter):
+            raise InferenceError(f"only a range can be iterated, not {counted}")
+        return signature(Counter(counted.direction, True), counted)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        slot = cgutils.alloca_once(builder, _COUNTER_STATE)
+        builder.store(args[0], slot)
+        return slot
+
+
+class Advanced(Primitive):
+    """`next(range iterator)`: the pair of the value and whether there was one."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        return signature(types.Pair(types.int64, types.boolean), args[0])
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        zero = llvm.Constant(llvm.IntType(32), 0)
+        places = [
+            builder.gep(args[0], [zero, llvm.Constant(llvm.IntType(32), part)], inbounds=True) for part in range(3)
+        ]
+        value, stop, step = map(builder.load, places)
+        builder.store(builder.add(value, step), places[0])
+        direction = sig.args[0].direction
+        if direction:
+            valid = builder.icmp_signed("<" if direction > 0 else ">", value, stop)
+        else:
+            upward = builder.icmp_signed(">", step, llvm.Constant(step.type, 0))
+            below, above = (builder.icmp_signed(symbol, value, stop) for symbol in "<>")
+            valid = builder.select(upward, below, above)
+        pair = llvm.Constant(llvm.LiteralStructType([value.type, llvm.IntType(1)]), llvm.Undefined)
+        return builder.insert_value(builder.insert_value(pair, value, 0), valid, 1)
+
+
+_COUNTER_STATE = llvm.LiteralStructType([llvm.IntType(64)] * 3)
+
+
+class NativeCall(Primitive):
+    """A C function: of the same source, of the extra IR, or resolved when the object is loaded."""
+
+    def __init__(self, prototype: Prototype) -> None:
+        self.prototype = prototype
+        self.native = signature(numba_type(prototype.returns), *map(numba_type, prototype.args))
+        super().__init__(f"{prototype.name}{self.native}")
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != len(self.native.args):
+            raise InferenceError(f"takes {len(self.native.args)} arguments, not {len(args)}")
+        for given, expected in zip(args, self.native.args, strict=True):
+            if isinstance(given, types.CPointer) or isinstance(expected, types.CPointer):
+                fits = given == expected
+            else:
+                fits = dtype_of(given) in (dtype_of(expected), "int", "float")
+            if not fits:
+                raise InferenceError(f"expects {expected}, not {given}")
+        return self.native
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        function = declare(builder.module, self.prototype)
+        values = [builder.zext(arg, llvm.IntType(8)) if arg.type == llvm.IntType(1) else arg for arg in args]
+        result = builder.call(function, values)
+        if sig.return_type == types.void:
+            return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+        return builder.trunc(result, llvm.IntType(1)) if sig.return_type == types.boolean else result
+
+
+def declare(module: llvm.Module, prototype: Prototype) -> llvm.Function:
+    """The C function of a prototype in `module`: pointers by value, a bool as one byte."""
+    if prototype.name in module.globals:
+        return module.globals[prototype.name]
+    returns = llvm.VoidType() if prototype.returns == "void" else native_type(prototype.returns)
+    return llvm.Function(
+        module, llvm.FunctionType(returns, [native_type(token) for token in prototype.args]), prototype.name
+    )
+
+
+def native_type(token: str) -> llvm.Type:
+    """The LLVM type of a prototype's token in memory and in a call."""
+    name = token.rstrip("*")
+    kind = llvm.IntType(8) if name == "bool" else llvm_type(name)
+    return kind.as_pointer() if token.endswith("*") else kind
+
+
+# --- contexts -------------------------------------------------------------------------------------------------------
+
+
+_PRIMITIVES: dict[Any, Primitive] = {symbol: ScalarCall(row) for symbol, row in OPERATORS.items()} | {
+    operator.getitem: Load("load"),
+    operator.setitem: Store("store"),
+    "getiter": Start("iter"),
+    "iternext": Advanced("next"),
+    range: Range("range"),
+    bool: Truth("truth"),
+}
+_NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic in INTRINSICS.items()} | {
+    "advance": Advance("advance")
+}
+
+
+class KernelTyping(TypingContext):
+    """Types the values and calls that a kernel may hold, with no registry to load."""
+
+    def refresh(self) -> None:
+        pass
+
+    def resolve_value_type(self, val: Any) -> types.Type:
+        match val:
+            case bool():
+                return types.boolean
+            case int():
+                return types.int64
+            case float():
+                return LITERAL_FLOAT
+            case Primitive():
+                return val
+        primitive = _PRIMITIVES.get(val) if callable(val) else None
+        if primitive is None:
+            raise ValueError(f"a kernel cannot hold {val!r}")
+        return primitive
+
+    def resolve_function_type(self, func: Any, args: Sequence[types.Type], kws: Any) -> Signature | None:
+        primitive = func if isinstance(func, Primitive) else _PRIMITIVES.get(func)
+        if primitive is None:
+            return None
+        if kws:
+            raise errors.TypingError(f"{primitive.name} takes no keywords")
+        return primitive.get_call_type(self, args, kws)
+
+    def unify_pairs(self, first: types.Type, second: types.Type) -> types.Type | None:
+        """The type of a variable assigned both: equal types, or a literal that adapts."""
+        if first == second:
+            return first
+        try:
+            dtypes = dtype_of(first), dtype_of(second)
+        except InferenceError:
+            return None
+        strong = {dtype for dtype in dtypes if dtype not in ("int", "float")}
+        if not strong:
+            return types.int64 if dtypes == ("int", "int") else LITERAL_FLOAT
+        if len(strong) > 1 or ("float" in dtypes and not strong & {"float32", "float64"}):
+            return None
+        return SCALARS[strong.pop()]
+
+    def can_convert(self, fromty: types.Type, toty: types.Type) -> int | None:
+        return None if self.unify_pairs(fromty, toty) is None else 0
+
+
+class NativeConvention:
+    """C's calling convention: arguments and the result by value, no status code."""
+
+    def __init__(self, context: KernelTarget) -> None:
+        self.context = context
+
+    def get_function_type(self, restype: types.Type, argtypes: Sequence[types.Type]) -> llvm.FunctionType:
+        returns = llvm.VoidType() if restype == types.void else self.context.get_return_type(restype)
+        return llvm.FunctionType(returns, [self.context.get_argument_type(arg) for arg in argtypes])
+
+    def decorate_function(
+        self, function: llvm.Function, args: Sequence[str], argtypes: Sequence[types.Type], noalias: bool = False
+    ) -> None:
+        for arg, name, kind in zip(function.args, args, argtypes, strict=True):
+            arg.name = name
+            if noalias and isinstance(kind, types.CPointer):
+                arg.add_attribute("noalias")
+        function.attributes.add("nounwind")
+        # Inlined into the one that calls it, its loops would be optimised twice.
+        function.attributes.add("noinline")
+
+    def decode_arguments(
+        self, builder: Builder, argtypes: Sequence[types.Type], function: llvm.Function
+    ) -> list[Value]:
+        return [
+            self.context.get_argument_value(builder, kind, arg)
+            for kind, arg in zip(argtypes, function.args, strict=True)
+        ]
+
+    def init_call_helper(self, builder: Builder) -> None:
+        pass
+
+    def return_value(self, builder: Builder, value: Value) -> None:
+        builder.ret(value)
+
+    def return_user_exc(
+        self, builder: Builder, exc: Any, exc_args: Any = None, loc: Any = None, func_name: Any = None
+    ) -> None:
+        raise errors.UnsupportedError("a kernel cannot raise", loc=loc)
+
+
+class KernelTarget(TargetContext):
+    """Lowers what `KernelTyping` types, with no registry to load and no runtime to link."""
+
+    def refresh(self) -> None:
+        pass
+
+    def codegen(self) -> None:
+        return None
+
+    @property
+    def call_conv(self) -> NativeConvention:
+        return NativeConvention(self)
+
+    def get_function(self, fn: Any, sig: Signature, _firstcall: bool = True) -> Callable[..., Value]:
+        primitive = fn if isinstance(fn, Primitive) else _PRIMITIVES.get(fn)
+        if primitive is None or any(isinstance(arg, types.Omitted) for arg in sig.args):
+            raise NotImplementedError(f"no lowering for {fn}{sig}")
+        return partial(_emit_call, primitive, sig)
+
+    def get_constant_generic(self, builder: Builder, ty: types.Type, val: Any) -> Value:
+        if isinstance(ty, Primitive):
+            return self.get_dummy_value()
+        if isinstance(ty, types.IntegerLiteral):
+            return llvm.Constant(llvm.IntType(64), int(val))
+        return llvm.Constant(self.get_value_type(ty), val)
+
+    def cast(self, builder: Builder, val: Value, fromty: types.Type, toty: types.Type) -> Value:
+        if fromty == toty:
+            return val
+        if isinstance(fromty, (types.CPointer, Primitive)):
+            raise errors.NumbaTypeError(f"cannot cast {fromty} to {toty}")
+        source, target = dtype_of(fromty), dtype_of(toty)
+        if target in ("int", "float") and target == source:
+            return val
+        return emit_cast(builder, source, "float64" if target == "float" else target, val)
+
+    def pair_first(self, builder: Builder, val: Value, ty: types.Type) -> Value:
+        return builder.extract_value(val, 0)
+
+    def pair_second(self, builder: Builder, val: Value, ty: types.Type) -> Value:
+        return builder.extract_value(val, 1)
+
+
+def _emit_call(primitive: Primitive, sig: Signature, builder: Builder, args: Sequence[Value], loc: Any = None) -> Value:
+    return primitive.emit(builder, sig, args)
+
+
+class _Module:
+    """The code library that numba's lowering expects: it hands out the one module."""
+
+    def __init__(self, module: llvm.Module) -> None:
+        self.module = module
+
+    def create_ir_module(self, name: str) -> llvm.Module:
+        return self.module
+
+
+class KernelInterpreter(interpreter.Interpreter):
+    """Bytecode to numba's IR; rewritten only where a call has so many arguments that CPython packs them in a tuple."""
+
+    def post_process(self, peepholes: Any, func_ir: Any) -> Any:
+        packed = any(instruction.opname == "CALL_FUNCTION_EX" for instruction in self.bytecode)
+        if not packed:
+            return func_ir
+        func_ir = super().post_process(peepholes, func_ir)
+        for block in func_ir.blocks.values():
+            block.body = _unpack_calls(block.body)
+        return func_ir
+
+
+def _unpack_calls(body: Sequence[Any]) -> list[Any]:
+    """The statements with `call(*(a, b))` as `call(a, b)`, and without the tuples."""
+    tuples: dict[str, list[Any]] = {}
+    kept = []
+    for statement in body:
+        value: Any = getattr(statement, "value", None)
+        operation = value.op if isinstance(value, ir.Expr) else ""
+        if operation == "build_tuple":
+            tuples[statement.target.name] = value.items
+            continue
+        if operation == "call" and value.vararg is not None and value.vararg.name in tuples:
+            value.args, value.vararg = tuples[value.vararg.name], None
+        kept.append(statement)
+    return kept
+
+
+class KernelLowering(lowering.Lower):
+    """numba's lowering of statements without its environment, debug information and generators."""
+
+    def lower(self) -> None:
+        self.lower_normal_function(self.fndesc)
+
+    def alloca_lltype(self, name: str, lltype: llvm.Type, datamodel: Any = None) -> Value:
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+    def storevar(self, value: Value, name: str, argidx: int | None = None) -> None:
+        if name in self._singly_assigned_vars:
+            self._blk_local_varmap[name] = value
+        else:
+            self.builder.store(value, self.getvar(name))
+
+
+class _OpaqueModel(PrimitiveModel):
+    """A value that exists only at compile time: a null pointer."""
+
+    def __init__(self, manager: Any, fe_type: types.Type) -> None:
+        super().__init__(manager, fe_type, llvm.IntType(8).as_pointer())
+
+
+class _CounterModel(PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Counter) -> None:
+        super().__init__(manager, fe_type, _COUNTER_STATE.as_pointer() if fe_type.running else _COUNTER_STATE)
+
+
+class _LiteralFloatModel(PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: LiteralFloat) -> None:
+        super().__init__(manager, fe_type, llvm.DoubleType())
+
+
+register_default(LiteralFloat)(_LiteralFloatModel)
+register_default(Counter)(_CounterModel)
+for _kind in (ScalarCall, Load, Store, Advance, Truth, Range, Start, Advanced, NativeCall):
+    register_default(_kind)(_OpaqueModel)
+
+
+# --- the stages -----------------------------------------------------------------------------------------------------
+
+
+def lower_source(
+    source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype], fast_math: bool
+) -> str:
+    """The LLVM IR of `functions`, which `source` defines; they may call each other and `externals`.
+
+    Raises CompileError for a source that does not parse, a name it lacks, and a statement that cannot be typed.
+    """
+    native = dict(externals) | {prototype.name: prototype for prototype in functions}
+    scope: dict[str, Any] = _NAMES | CONSTANTS | {name: NativeCall(prototype) for name, prototype in native.items()}
+    # Error messages of numba quote the line.
+    linecache.cache[SOURCE_NAME] = (len(source), None, source.splitlines(keepends=True), SOURCE_NAME)
+    defined: dict[str, Any] = {}
+    try:
+        exec(compile(source, SOURCE_NAME, "exec"), scope, defined)
+    except SyntaxError as error:
+        raise CompileError(f"{error.msg}, line {error.lineno}: {error.text}") from error
+    module = FastModule("graphc") if fast_math else llvm.Module("graphc")
+    typing_context = KernelTyping()
+    target_context = KernelTarget(typing_context, "cpu")
+    for prototype in functions:
+        function = defined.get(prototype.name)
+        if not isinstance(function, FunctionType):
+            raise CompileError(f"the source defines no function {prototype.name!r}")
+        try:
+            _lower_function(module, typing_context, target_context, function, prototype)
+        except errors.NumbaError as error:
+            raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
+    return str(module)
+
+
+def _lower_function(
+    module: llvm.Module,
+    typing_context: KernelTyping,
+    target_context: KernelTarget,
+    function: FunctionType,
+    prototype: Prototype,
+) -> None:
+    identity = bytecode.FunctionIdentity.from_function(function)
+    kernel_ir = KernelInterpreter(identity).interpret(bytecode.ByteCode(func_id=identity))
+    if kernel_ir.arg_count != len(prototype.args):
+        raise CompileError(
+            f"{prototype.name} takes {kernel_ir.arg_count} arguments; its prototype has {len(prototype.args)}"
+        )
+    _check_statements(kernel_ir)
+    arguments = tuple(map(numba_type, prototype.args))
+    returns = numba_type(prototype.returns)
+    typemap, calltypes = _infer_types(typing_context, target_context, kernel_ir, arguments, returns)
+    description = PythonFunctionDescriptor.from_specialized_function(
+        kernel_ir,
+        typemap,
+        returns,
+        calltypes,
+        mangler=partial(_plain_name, prototype.name),
+        inline=False,
+        noalias=True,
+        abi_tags=(),
+    )
+    flags = compiler.Flags()
+    with ConfigStack().enter(flags):
+        KernelLowering(target_context, _Module(module), description, kernel_ir).lower()
+
+
+# What numba's front end may make of a kernel's statements and expressions.
+_STATEMENTS = (ir.Assign, ir.SetItem, ir.StaticSetItem, ir.Jump, ir.Branch, ir.Return, ir.Del, ir.PopBlock)
+_EXPRESSIONS = frozenset(
+    "binop inplace_binop unary call getitem static_getitem cast undef getiter iternext pair_first pair_second".split()
+)
+
+
+def _check_statements(kernel_ir: Any) -> None:
+    """Refuse what is no part of the language before type inference or lowering meets it."""
+    for block in kernel_ir.blocks.values():
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            fits = isinstance(statement, _STATEMENTS)
+            if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
+                fits = value.op in _EXPRESSIONS
+            if not fits:
+                raise errors.UnsupportedError(f"not a kernel's statement: {statement}", loc=statement.loc)
+
+
+def _plain_name(name: str, mangled: str, argtypes: Any, *, abi_tags: Any = (), uid: Any = None) -> str:
+    return f".env.{name}" if mangled.startswith(".NumbaEnv") else name
+
+
+def _infer_types(
+    typing_context: KernelTyping,
+    target_context: KernelTarget,
+    kernel_ir: Any,
+    arguments: tuple[types.Type, ...],
+    returns: types.Type,
+) -> tuple[Any, Any]:
+    inference = typeinfer.TypeInferer(typing_context, kernel_ir, _NoWarnings())
+    with typing_context.callstack.register(target_context.target, inference, kernel_ir.func_id, arguments):
+        for position, (name, kind) in enumerate(zip(kernel_ir.arg_names, arguments, strict=True)):
+            inference.seed_argument(name, position, kind)
+        inference.seed_return(returns)
+        inference.build_constraint()
+        inference.propagate()
+        typemap, _, calltypes = inference.unify()
+    return typemap, calltypes
+
+
+class _NoWarnings:
+    """Stands in for numba's collector of warnings: a kernel gives none worth showing."""
+
+    def catch_warnings(self, filename: str | None = None, lineno: int | None = None) -> Any:
+        return nullcontext()

@@ -1,0 +1,182 @@
+"""The names that generated source may use, as CPython runs it.
+
+In: NumPy scalars, Python numbers, and flat arrays in place of pointers. Out: NumPy scalars. `PRELUDE` maps each name
+to its function; `bind_source` makes a source text runnable. Nothing here raises or warns on overflow, division by
+zero or a value outside a function's domain: integers wrap, floats go to infinity or NaN, an integer divided by zero
+is 0.
+
+`intrinsics.INTRINSICS` holds the compiled meaning of the same names. The generated language beside these names: `def`
+of functions whose parameters are pointers and int64, assignments, `for ... in range(...)`, `while`, `if`, `break`,
+`continue`, `return`, indexing a pointer by an int64, comparisons, and Python's operators on operands of one dtype,
+where the result has that dtype. Python numbers adapt to the other operand's dtype, as in NumPy 2.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphc import numerics
+
+Scalar = Any
+Function = Callable[..., Any]
+
+
+def _quiet(function: Function) -> Function:
+    @wraps(function)
+    def silent(*args: Scalar) -> Scalar:
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+    return silent
+
+
+def _ufunc(function: np.ufunc) -> Function:
+    def call(*args: Scalar) -> Scalar:
+        return function(*args)
+
+    call.__name__ = function.__name__
+    return _quiet(call)
+
+
+def _cast(dtype: str) -> Function:
+    def cast(value: Scalar) -> Scalar:
+        return np.asarray(value).astype(dtype)[()]
+
+    cast.__name__ = dtype
+    return _quiet(cast)
+
+
+def _elementwise(function: Callable[[float], float]) -> Function:
+    """A function of Python's math module on a NumPy float, NaN outside its domain and infinite at a pole."""
+
+    def call(x: Scalar) -> Scalar:
+        kind = type(x) if isinstance(x, np.floating) else np.float64
+        try:
+            return kind(function(float(x)))
+        except ValueError:
+            return kind(math.inf if math.isfinite(x) else math.nan)
+        except OverflowError:
+            return kind(math.inf)
+
+    call.__name__ = function.__name__
+    return _quiet(call)
+
+
+def _special(function: Callable[[NDArray[Any]], NDArray[Any]]) -> Function:
+    """A function of arrays on a NumPy float."""
+
+    def call(x: Scalar) -> Scalar:
+        return function(np.asarray(x))[()]
+
+    call.__name__ = function.__name__
+    return _quiet(call)
+
+
+def _alike(x: Scalar, y: Scalar) -> type[np.generic]:
+    return np.result_type(x, y).type
+
+
+@_quiet
+def select(c: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """a where c, else b; both are computed."""
+    kind = _alike(a, b)
+    return kind(a) if c else kind(b)
+
+
+@_quiet
+def ipow(a: Scalar, b: Scalar) -> Scalar:
+    """a ** b of integers, wrapping; a negative exponent gives 1 for 1, +-1 for -1, 0 otherwise."""
+    kind = _alike(a, b)
+    if b < 0:
+        return kind(1 if a == 1 else (-1 if b % 2 else 1) if a == -1 else 0)
+    modulus = 1 << (8 * kind().itemsize)
+    return np.array(pow(int(a), int(b), modulus), dtype=np.uint64).astype(kind)[()]
+
+
+@_quiet
+def pow_(a: Scalar, b: Scalar) -> Scalar:
+    """a ** b of floats, as np.power gives it for arrays: its short cut for a scalar 0.5 is wrong at -inf."""
+    kind = _alike(a, b)
+    return np.power(np.array([a, a], kind), np.array([b, b], kind))[0]
+
+
+@_quiet
+def sigmoid(x: Scalar) -> Scalar:
+    """1 / (1 + exp(-x)), with no overflow."""
+    decay = np.exp(-np.abs(x))
+    return (1 if x >= 0 else decay) / (1 + decay)
+
+
+@_quiet
+def softplus(x: Scalar) -> Scalar:
+    """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|))."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def advance(pointer: NDArray[Any], count: int) -> NDArray[Any]:
+    """The pointer to element `count`."""
+    return pointer[count:]
+
+
+def _build_prelude() -> dict[str, Function]:
+    dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
+    same = (
+        "minimum maximum fmin fmax fabs sign copysign fmod floor ceil trunc rint sqrt isnan isinf isfinite signbit "
+        "heaviside logical_and logical_or logical_xor logical_not exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan "
+        "gcd lcm sinh cosh tanh hypot logaddexp logaddexp2 nextafter deg2rad rad2deg"
+    ).split()
+    renamed = {
+        "abs_": np.absolute,
+        "floordiv": np.floor_divide,
+        "mod": np.remainder,
+        "shift_left": np.left_shift,
+        "shift_right": np.right_shift,
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "atan": np.arctan,
+        "atan2": np.arctan2,
+        "asinh": np.arcsinh,
+        "acosh": np.arccosh,
+        "atanh": np.arctanh,
+        "accumulate": np.add,
+        "accumulate_product": np.multiply,
+        "accumulate_minimum": np.minimum,
+        "accumulate_maximum": np.maximum,
+    }
+    table: dict[str, Function] = {"bool_" if dtype == "bool" else dtype: _cast(dtype) for dtype in dtypes}
+    table |= {name: _ufunc(getattr(np, name)) for name in same}
+    table |= {name: _ufunc(function) for name, function in renamed.items()}
+    table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
+    table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
+    table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
+    return table
+
+
+PRELUDE: dict[str, Function] = _build_prelude()
+
+CONSTANTS = {"inf": math.inf, "nan": math.nan}
+"""Names for the floats that Python has no literals for."""
+
+
+def bind_source(
+    source: str, name: str = "<generated source>", externals: Mapping[str, Function] = {}
+) -> dict[str, Function]:
+    """The functions that a generated source defines, run by CPython: pointers are flat arrays, sizes are ints.
+
+    `externals` are the functions it calls beside the prelude's.
+
+    Tracebacks and `pdb` show the source's lines under the file name `name`.
+    """
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    scope: dict[str, Any] = PRELUDE | CONSTANTS | dict(externals)
+    known = {*scope, "__builtins__"}
+    exec(compile(source, name, "exec"), scope)
+    defined = scope.keys() - known
+    return {key: _quiet(scope[key]) for key in sorted(defined)}

@@ -1,0 +1,187 @@
+"""A graph to everything that is known of its kernel before it is compiled: the compiler's line on one screen.
+
+In: a function's graph as the user wrote it, and as rewriting left it. Out: a `Program`: generated source, signature,
+plan, constants. Deterministic: equal graphs give equal programs.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from graphc.codegen.blas import PROTOTYPES
+from graphc.codegen.emit import emit_function
+from graphc.codegen.kernel import Kernel
+from graphc.codegen.launch import Array as Parameter
+from graphc.codegen.launch import Signature, Temp
+from graphc.codegen.lower import Lowerer, Names
+from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.prototype import Prototype
+from graphc.codegen.schedule import COPY, Nest, Plan, schedule
+from graphc.codegen.simplify import all_expressions, simplify, statements
+from graphc.codegen.sizing import Sizing, all_nodes, size_up
+from graphc.ir.loops import INDEX, Apply, Check, Invoke, Note, Stmt, Store, Var, integer
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Node, Size
+from graphc.ir.walk import as_size_node
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`constants` are passed as shared variables after the real ones; `calls` are nodes that call back into Python."""
+
+    source: str
+    signature: Signature
+    plan: str
+    prototypes: tuple[Prototype, ...]
+    externals: Mapping[str, Prototype]
+    constants: tuple[Array, ...]
+    calls: tuple[Node, ...]
+
+
+def generate(written: Kernel, kernel: Kernel) -> Program:
+    """The program of `kernel`; `written` is the same before rewriting, whose guards are the ones a user expects."""
+    nodes = dict.fromkeys((*all_nodes(written.results), *all_nodes(kernel.results)))
+    sizing = size_up(nodes)
+    names = Names({*PRELUDE, *PROTOTYPES, *keyword.kwlist, "range", "S", "kernel", "sizes", "inf", "nan"})
+    constants = [n for n in all_nodes(kernel.results) if n.op is CONSTANT and n.attrs["value"].value.size != 1]
+    leaves = (*kernel.inputs, *kernel.shared, *constants)
+    buffers = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
+    size_names = {
+        size: names.fresh(f"{buffers[leaf]}_{axis}")
+        for leaf in leaves
+        for axis, size in enumerate(leaf.type.shape)
+        if isinstance(size, Node) and size.op is SIZE
+    }
+    results = place_results(kernel, sizing, buffers, names)
+    plan = schedule(results.targets, results.owned, sizing, size_names)
+    sizes_body = lower_sizes(kernel, results, plan, Lowerer(buffers, size_names, sizing, Names(names.taken)))
+    stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
+    lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names)
+    kernel_body = lower_kernel(plan, lowerer)
+    bodies = (sizes_body, kernel_body)
+    used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
+    params = [(leaf, axis, size) for leaf in leaves for axis, size in enumerate(leaf.type.shape) if isinstance(size, Node)]
+    passed = [(leaves.index(leaf), axis, size_names[size]) for leaf, axis, size in params if Var(size_names[size], INDEX) in used]
+    signature = Signature(
+        name=kernel.name,
+        inputs=tuple(parameter(buffers[n], n) for n in kernel.inputs),
+        shared=tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in (*kernel.shared, *constants)),
+        outputs=results.outputs,
+        temps=tuple(Temp(name, dtype) for name, (dtype, _) in plan.temps.items()),
+        sizes=tuple((index, axis) for index, axis, _ in passed),
+        returns=kernel.returns,  # type: ignore[arg-type]
+    )
+    source, prototypes = assemble(signature, bodies, [name for _, _, name in passed])
+    externals = used_externals(bodies, lowerer.callbacks)
+    arrays = tuple(c.attrs["value"].value for c in constants)
+    return Program(source, signature, "\n".join(plan.lines), prototypes, externals, arrays, tuple(lowerer.callbacks.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Where results go. `owned`: shared buffers written in place; `shapes`: sizes of the fresh arrays, in order."""
+
+    targets: dict[Node, str]
+    owned: dict[str, Node]
+    outputs: tuple[Parameter, ...]
+    shapes: tuple[tuple[Size, ...], ...]
+
+
+def place_results(kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], names: Names) -> Results:
+    """A buffer for every result. A value that goes to two places, and a leaf, is copied there."""
+    targets: dict[Node, str] = {}
+    owned: dict[str, Node] = {}
+    outputs: list[Parameter] = []
+    shapes: list[tuple[Size, ...]] = []
+
+    def goal(node: Node, buffer: str) -> None:
+        first = node.op not in LEAVES and node not in targets
+        targets[node if first else Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
+
+    for number, node in enumerate(kernel.outputs):
+        buffer = names.fresh(node.name if node.name and node not in buffers else f"out{number}" if number else "out")
+        outputs.append(parameter(buffer, node))
+        shapes.append(sizing.shape(node))
+        goal(node, buffer)
+    for leaf, new in kernel.updates:
+        if new is leaf:
+            continue
+        if sizing.shape(new) == sizing.shape(leaf):
+            owned[buffers[leaf]] = leaf
+            goal(new, buffers[leaf])
+            continue
+        buffer = names.fresh(f"new_{buffers[leaf]}")
+        outputs.append(parameter(buffer, new, replaces=kernel.shared.index(leaf)))
+        shapes.append(sizing.shape(new))
+        goal(new, buffer)
+    return Results(targets, owned, tuple(outputs), tuple(shapes))
+
+
+def parameter(name: str, node: Node, written: bool = False, replaces: int | None = None) -> Parameter:
+    shape = tuple(size if isinstance(size, int) else None for size in node.type.shape)
+    return Parameter(name, node.dtype, shape, written, replaces)
+
+
+def lower_sizes(kernel: Kernel, results: Results, plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
+    """The function that checks sizes, then writes those of the results and the lengths of the temporaries."""
+    for number, guard in enumerate(plan.sizing.checks, 1):
+        sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
+        lowerer.top.body.append(Check(Apply(f"_0 {guard.relation} _1", sides, "bool"), number))
+    wanted: list[Size] = [size for shape in results.shapes for size in shape]
+    wanted += [count for _, count in plan.temps.values()]
+    for place, size in enumerate(wanted):
+        lowerer.top.body.append(Store("S", integer(place), lowerer.size(size)))
+    return simplify(lowerer.top.body)
+
+
+def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
+    for nest in plan.nests:
+        lowerer.top.body.append(Note(remark(plan, nest)))
+        lowerer.nest(nest, plan)
+    return simplify(lowerer.top.body)
+
+
+def remark(plan: Plan, nest: Nest) -> str:
+    """What a nest is for, for the reader of the source."""
+    if nest.kind == "check":
+        bound = plan.bounds[nest.number]
+        return f"indices of {bound.gather.name or bound.gather.op.name} must lie within their axis"
+    return "; ".join(f"{root.name or root.op.name}: {plan.places[root].reason}" for root in nest.roots)
+
+
+def assemble(
+    signature: Signature, bodies: tuple[Sequence[Stmt], Sequence[Stmt]], size_params: Sequence[str]
+) -> tuple[str, tuple[Prototype, ...]]:
+    """The source text and the prototypes of its functions."""
+    known = (*signature.inputs, *signature.shared)
+    made = (*signature.outputs, *signature.temps)
+    pointers = [array.name for array in known]
+    kernel_doc = f"{signature.name}: " + ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
+    source = "\n\n".join(
+        (
+            emit_function("sizes", (*pointers, *size_params, "S"), bodies[0], "Check sizes; write those of the results."),
+            emit_function("kernel", (*pointers, *(a.name for a in made), *size_params), bodies[1], kernel_doc),
+        )
+    )
+    types = tuple(f"{array.dtype}*" for array in known)
+    lengths = ("int64",) * len(size_params)
+    prototypes = (
+        Prototype("sizes", (*types, *lengths, "int64*")),
+        Prototype("kernel", (*types, *(f"{array.dtype}*" for array in made), *lengths)),
+    )
+    return source, prototypes
+
+
+def used_externals(bodies: Sequence[Sequence[Stmt]], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
+    """The external functions that the source calls."""
+    result: dict[str, Prototype] = {}
+    for body in bodies:
+        for stmt in statements(body):
+            if isinstance(stmt, Invoke):
+                result[stmt.function] = Prototype(stmt.function, *PROTOTYPES[stmt.function])
+    for name, node in callbacks.items():
+        operands = (*node.args, node)
+        sizes_passed = sum(n.ndim for n in operands)
+        result[name] = Prototype(name, (*(f"{n.dtype}*" for n in operands), *("int64",) * sizes_passed))
+    return dict(sorted(result.items()))

@@ -1,0 +1,62 @@
+"""What crosses the pipe to the compile process, and how.
+
+In: a request, the source text with all that decides its object. Out: messages, each a length and as many bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import IO
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """A C function: its symbol, the types of its arguments, and of its result.
+
+    A type is "bool", "int8" ... "int64", "uint8" ... "uint64", "float32" or "float64", with "*" appended for a
+    pointer to elements of it; a result may also be "void". A bool is one byte that holds 0 or 1.
+    """
+
+    name: str
+    args: tuple[str, ...]
+    returns: str = "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One compilation: the arguments of `compile.compile_source`; `assembly` asks for text instead of an object."""
+
+    source: str
+    functions: tuple[Prototype, ...]
+    extra_ir: tuple[str, ...]
+    externals: tuple[tuple[str, Prototype], ...]
+    opt: int
+    fast_math: bool
+    assembly: bool = False
+
+
+_LENGTH = struct.Struct("<Q")
+
+
+def write_message(stream: IO[bytes], message: bytes) -> None:
+    """Send one message."""
+    stream.write(_LENGTH.pack(len(message)) + message)
+    stream.flush()
+
+
+def read_message(stream: IO[bytes]) -> bytes | None:
+    """Receive one message, or None where the other end is gone."""
+    head = _read(stream, _LENGTH.size)
+    return None if head is None else _read(stream, _LENGTH.unpack(head)[0])
+
+
+def _read(stream: IO[bytes], count: int) -> bytes | None:
+    parts = []
+    while count:
+        part = stream.read(count)
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

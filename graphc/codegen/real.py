@@ -1,0 +1,306 @@
+"""Arithmetic written as formulas, emitted as LLVM IR.
+
+In: an llvmlite builder and values of type float or double. Out: the same values wrapped so that `a * b + 1.0`, `a < b`
+and `mask.select(a, b)` append one instruction each to the builder's block. No instruction carries a fast-math flag: the
+formulas of `vecmath` depend on the exact order of rounding.
+
+`Real` is a floating-point value, `Bits` the integer of the same width, `Mask` an i1. A Python number beside one of them
+becomes a constant of its type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """An IEEE 754 binary format: `precision` counts the stored significand bits, `bias` is the exponent's."""
+
+    name: str
+    type: ir.Type
+    integer: ir.Type
+    precision: int
+    bias: int
+
+    @property
+    def width(self) -> int:
+        """The number of bits."""
+        return int(self.integer.width)
+
+    @property
+    def rounder(self) -> float:
+        """1.5 * 2**precision: adding it to |x| < 2**(precision-1) rounds to an integer, found in the low bits of the
+        sum.
+        """
+        return 1.5 * 2.0**self.precision
+
+    @property
+    def rounder_bits(self) -> int:
+        """The encoding of `rounder`."""
+        return ((self.bias + self.precision) << self.precision) | (1 << (self.precision - 1))
+
+    @property
+    def one_bits(self) -> int:
+        """The encoding of 1.0."""
+        return self.bias << self.precision
+
+    @property
+    def smallest_normal(self) -> float:
+        """The least positive number of full precision."""
+        return 2.0 ** (1 - self.bias)
+
+
+F32 = Format("f32", ir.FloatType(), ir.IntType(32), 23, 127)
+F64 = Format("f64", ir.DoubleType(), ir.IntType(64), 52, 1023)
+
+
+def find_format(type: ir.Type) -> Format:
+    """The format of an LLVM type. Raises TypeError for anything but float and double."""
+    for format in (F32, F64):
+        if type == format.type:
+            return format
+    raise TypeError(f"vector math is defined for float and double, not for {type}")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Where instructions go, in which format, and whether the CPU multiplies and adds with one rounding."""
+
+    builder: ir.IRBuilder
+    format: Format
+    has_fma: bool
+
+    def real(self, value: Real | float) -> Real:
+        """The value itself, or a floating-point constant."""
+        return value if isinstance(value, Real) else Real(self, ir.Constant(self.format.type, float(value)))
+
+    def bits(self, value: Bits | int) -> Bits:
+        """The value itself, or an integer constant, reduced to the width."""
+        if isinstance(value, Bits):
+            return value
+        return Bits(self, ir.Constant(self.format.integer, value % (1 << self.format.width)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Real:
+    """A floating-point value in a block."""
+
+    block: Block
+    value: ir.Value
+
+    @property
+    def format(self) -> Format:
+        """The format of the block."""
+        return self.block.format
+
+    def _emit(self, opcode: str, left: Real | float, right: Real | float) -> Real:
+        instruction = getattr(self.block.builder, opcode)
+        return Real(self.block, instruction(self.block.real(left).value, self.block.real(right).value))
+
+    def __add__(self, other: Real | float) -> Real:
+        return self._emit("fadd", self, other)
+
+    def __radd__(self, other: float) -> Real:
+        return self._emit("fadd", other, self)
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self._emit("fsub", self, other)
+
+    def __rsub__(self, other: float) -> Real:
+        return self._emit("fsub", other, self)
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self._emit("fmul", self, other)
+
+    def __rmul__(self, other: float) -> Real:
+        return self._emit("fmul", other, self)
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self._emit("fdiv", self, other)
+
+    def __rtruediv__(self, other: float) -> Real:
+        return self._emit("fdiv", other, self)
+
+    def __neg__(self) -> Real:
+        return Real(self.block, self.block.builder.fneg(self.value))
+
+    def _compare(self, relation: str, other: Real | float) -> Mask:
+        return Mask(self.block, self.block.builder.fcmp_ordered(relation, self.value, self.block.real(other).value))
+
+    def __lt__(self, other: Real | float) -> Mask:
+        return self._compare("<", other)
+
+    def __le__(self, other: Real | float) -> Mask:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Real | float) -> Mask:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Real | float) -> Mask:
+        return self._compare(">=", other)
+
+    def equals(self, other: Real | float) -> Mask:
+        """True where the two are equal; never for NaN."""
+        return self._compare("==", other)
+
+    def at_most(self, bound: float) -> Real:
+        """The lesser of the value and a constant; NaN stays."""
+        return (self > bound).select(bound, self)
+
+    def at_least(self, bound: float) -> Real:
+        """The greater of the value and a constant; NaN stays."""
+        return (self < bound).select(bound, self)
+
+    def magnitude(self) -> Real:
+        """|x|."""
+        return self._call("llvm.fabs")
+
+    def root(self) -> Real:
+        """The square root, correctly rounded."""
+        return self._call("llvm.sqrt")
+
+    def with_sign(self, sign: Real) -> Real:
+        """The value with the sign bit of another."""
+        return self._call("llvm.copysign", sign)
+
+    def _call(self, name: str, *others: Real) -> Real:
+        builder, type = self.block.builder, self.format.type
+        count = 1 + len(others)
+        intrinsic = builder.module.declare_intrinsic(name, [type], ir.FunctionType(type, [type] * count))
+        return Real(self.block, builder.call(intrinsic, [self.value, *(other.value for other in others)]))
+
+    def bits(self) -> Bits:
+        """The encoding as an integer."""
+        return Bits(self.block, self.block.builder.bitcast(self.value, self.format.integer))
+
+    def convert(self, format: Format) -> Real:
+        """The value in another format."""
+        builder = self.block.builder
+        block = Block(builder, format, self.block.has_fma)
+        if format.width == self.format.width:
+            return self
+        cast = builder.fpext if format.width > self.format.width else builder.fptrunc
+        return Real(block, cast(self.value, format.type))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bits:
+    """An integer of the format's width in a block; arithmetic wraps."""
+
+    block: Block
+    value: ir.Value
+
+    def _emit(self, opcode: str, left: Bits | int, right: Bits | int) -> Bits:
+        instruction = getattr(self.block.builder, opcode)
+        return Bits(self.block, instruction(self.block.bits(left).value, self.block.bits(right).value))
+
+    def __add__(self, other: Bits | int) -> Bits:
+        return self._emit("add", self, other)
+
+    def __sub__(self, other: Bits | int) -> Bits:
+        return self._emit("sub", self, other)
+
+    def __rsub__(self, other: int) -> Bits:
+        return self._emit("sub", other, self)
+
+    def __and__(self, other: Bits | int) -> Bits:
+        return self._emit("and_", self, other)
+
+    def __or__(self, other: Bits | int) -> Bits:
+        return self._emit("or_", self, other)
+
+    def __xor__(self, other: Bits | int) -> Bits:
+        return self._emit("xor", self, other)
+
+    def __lshift__(self, other: int) -> Bits:
+        return self._emit("shl", self, other)
+
+    def __rshift__(self, other: int) -> Bits:
+        """A logical shift: AVX2 has no arithmetic one for 64 bits."""
+        return self._emit("lshr", self, other)
+
+    def bit(self, position: int) -> Mask:
+        """Whether a bit is set."""
+        return Mask(
+            self.block, self.block.builder.icmp_unsigned("!=", (self & (1 << position)).value, self.block.bits(0).value)
+        )
+
+    def real(self) -> Real:
+        """The value with this encoding."""
+        return Real(self.block, self.block.builder.bitcast(self.value, self.block.format.type))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mask:
+    """A truth value in a block."""
+
+    block: Block
+    value: ir.Value
+
+    def __and__(self, other: Mask) -> Mask:
+        return Mask(self.block, self.block.builder.and_(self.value, other.value))
+
+    def __or__(self, other: Mask) -> Mask:
+        return Mask(self.block, self.block.builder.or_(self.value, other.value))
+
+    def negate(self) -> Mask:
+        """True where the mask is not."""
+        return Mask(self.block, self.block.builder.not_(self.value))
+
+    def select(self, true: Real | float, false: Real | float) -> Real:
+        """`true` where the mask holds, else `false`; both are computed."""
+        left, right = self.block.real(true), self.block.real(false)
+        return Real(self.block, self.block.builder.select(self.value, left.value, right.value))
+
+
+def fma(a: Real, b: Real | float, c: Real | float) -> Real:
+    """a * b + c, rounded once where the CPU can and twice elsewhere: there `llvm.fma` would be a slow call to libm."""
+    left, right, addend = a, a.block.real(b), a.block.real(c)
+    if not a.block.has_fma:
+        return left * right + addend
+    return Real(a.block, a.block.builder.fma(left.value, right.value, addend.value))
+
+
+def polynomial(x: Real, coefficients: tuple[float, ...]) -> Real:
+    """The sum of coefficients[i] * x**i: even and odd powers by Horner's rule side by side, the first added last."""
+    first, *rest = coefficients
+    if len(rest) < 4:
+        return horner(x, coefficients)
+    square = x * x
+    return fma(fma(horner(square, tuple(rest[1::2])), x, horner(square, tuple(rest[0::2]))), x, first)
+
+
+def horner(x: Real, coefficients: tuple[float, ...]) -> Real:
+    """`polynomial` in one chain: more exact where even and odd powers cancel."""
+    total = x.block.real(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = fma(total, x, coefficient)
+    return total
+
+
+def add_exactly(a: Real, b: Real) -> tuple[Real, Real]:
+    """The rounded sum and its exact error (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B)."""
+    total = a + b
+    rest = total - a
+    return total, (a - (total - rest)) + (b - rest)
+
+
+def multiply_exactly(a: Real, b: Real) -> tuple[Real, Real]:
+    """The rounded product and its exact error, barring over- and underflow (Dekker, Numer. Math. 18, 1971, where there
+    is no FMA).
+    """
+    product = a * b
+    if a.block.has_fma:
+        return product, fma(a, b, -product)
+    a_high, a_low = split_bits(a)
+    b_high, b_low = split_bits(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def split_bits(x: Real) -> tuple[Real, Real]:
+    """The leading half of the significand's bits and the rest: their sum is x, and the products of halves are exact."""
+    high = (x.bits() & -(1 << (x.format.precision // 2 + 1))).real()
+    return high, x - high

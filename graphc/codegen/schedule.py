@@ -1,0 +1,618 @@
+"""What is stored, what is fused, what is updated in place, and in which order: the plan of a kernel.
+
+In: a rewritten graph with the buffers its results go to, and its sizing. Out: a `Plan`: nests in order, the place of
+every stored value with the reason for it, buffers shared between temporaries. Nothing here knows how a loop is written.
+
+How it decides. Values are visited from the results backwards, so that all uses of a value are known when it is its
+turn: a use is (nest, index of the wanted element, enclosing loops). A value is computed where it is used unless
+
+- it is a result, or an operand of an external function, or built by several writes;
+- it is a reduction that would be carried out more than once, or that had better walk memory in order;
+- computing it again costs more than keeping it: it is used in several nests, or inside loops it does not depend on;
+- its nest would grow too large to compile quickly.
+
+Stored values whose loops run over the same sizes share a nest where no dependence forbids it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from graphc.codegen.emit import text_of
+from graphc.codegen.sizing import Sizing, all_nodes
+from graphc.errors import CycleError
+from graphc.ir import sizes
+from graphc.ir.loops import INDEX, ZERO, Apply, Expr, Var, subexpressions
+from graphc.ir.node import (
+    LEAVES,
+    SIZE,
+    Call,
+    Fold,
+    Index,
+    Iota,
+    Laws,
+    Node,
+    Op,
+    Scalar,
+    Size,
+    View,
+    Writes,
+    constant_value,
+    describe_size,
+)
+from graphc.ir.walk import toposort
+
+RECOMPUTE_COST = 8.0
+"""A value dearer than this (an addition is 1, a load about 2) is kept rather than computed twice."""
+NEST_OPS = 160
+"""A nest with more ops than this is split: compile time grows faster than the gain of fusing."""
+INLINE_CONSTANT = 1
+"""Constants of at most this many elements are written into the source."""
+
+COPY = Op(
+    "copy",
+    infer=lambda args, attrs: args[0].type,
+    eval=lambda node, value: value.copy(),
+    lower=lambda node: Scalar("_0"),
+    laws=Laws(),
+    cost=0.0,
+    doc="A second copy of a value, made by the scheduler for a second place it goes to.",
+)
+
+Kind: TypeAlias = Literal["loops", "fold", "writes", "call", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An element wanted of a node: in which nest, at which index, inside which loops (outermost first)."""
+
+    nest: int
+    index: Index
+    path: tuple[Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stored value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
+
+    buffer: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One loop nest, or one external call. `roots` are the values it stores, `space` the sizes of its loops."""
+
+    number: int
+    kind: Kind
+    space: tuple[Size, ...]
+    vars: tuple[Var, ...]
+    roots: tuple[Node, ...]
+    taken_over: bool = False
+    """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An index array whose elements must lie within an axis: checked before the nest that gathers."""
+
+    index: Node
+    size: Size
+    gather: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    nests: tuple[Nest, ...]
+    places: Mapping[Node, Place]
+    temps: Mapping[str, tuple[str, Size]]
+    """Temporaries: name -> dtype and number of elements."""
+    bounds: Mapping[int, Bound]
+    """For each nest of kind check: what it checks."""
+    in_place: Mapping[str, str]
+    """Updates: shared buffer -> how it is updated."""
+    sizing: Sizing
+    lines: tuple[str, ...]
+    """The plan as a person reads it."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A nest while it is being planned."""
+
+    number: int
+    kind: Kind
+    space: tuple[Size, ...]
+    vars: tuple[Var, ...]
+    roots: list[Node] = field(default_factory=list)
+    ops: int = 0
+    taken_over: bool = False
+
+
+def variables_of(exprs: Iterable[Expr]) -> set[Var]:
+    return {e for expr in exprs for e in subexpressions(expr) if isinstance(e, Var)}
+
+
+def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:
+    """i, j, k, l for up to four loops, numbered beyond."""
+    letters = "ijkl"
+    return tuple(Var(letters[n] if prefix == "i" and n < 4 else f"{prefix}{n}", INDEX) for n in range(count))
+
+
+def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
+    """The loop variables of an inline reduction: the same ones whenever the node is asked."""
+    return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+class Scheduler:
+    """Plans one kernel; `plan()` is its only use.
+
+    `targets`: for every result node, the buffer it goes to; `owned`: buffers of shared variables that are results, so
+    that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants.
+    """
+
+    def __init__(self, targets: Mapping[Node, str], owned: Mapping[str, Node], sizing: Sizing, staged: frozenset[str]):
+        self.targets = targets
+        self.owned = owned
+        self.sizing = sizing
+        self.staged = staged
+        self.drafts: dict[int, _Draft] = {}
+        self.uses: dict[Node, list[Use]] = {}
+        self.places: dict[Node, Place] = {}
+        self.home: dict[Node, int] = {}
+        self.after: dict[int, set[int]] = {}
+        self.leaf_uses: dict[Node, list[Use]] = {}
+        self.bounds: dict[int, Bound] = {}
+        self.checks: dict[tuple[Node, Size], int] = {}
+        self.readers: dict[Node, set[int]] = {}
+        self.needed: set[Node] = {node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY}
+
+    # Decisions ------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        roots = list(self.targets)
+        canonical = [s for n in all_nodes(roots) for s in self.sizing.shape(n) if isinstance(s, Node)]
+        for node in reversed(all_nodes([*roots, *canonical])):
+            uses = self.uses.pop(node, [])
+            if node.op in LEAVES:
+                self.leaf_uses[node] = uses
+            elif node in self.targets:
+                self.store(node, uses, "a result")
+            elif uses:
+                reason = self.reason_to_store(node, uses)
+                if reason is None:
+                    self.inline(node, uses)
+                else:
+                    self.store(node, uses, reason)
+
+    def reason_to_store(self, node: Node, uses: Sequence[Use]) -> str | None:
+        """Why a value is kept, or None where it is computed at each use."""
+        lowering = node.op.lower(node)
+        nests = {use.nest for use in uses}
+        if node in self.needed:
+            return "an operand of an external function"
+        if isinstance(lowering, Writes):
+            return "built by several writes"
+        if isinstance(lowering, Call):
+            return "the result of an external function"
+        if not node.ndim:
+            if isinstance(lowering, Fold):
+                return "a reduction"
+            if any(self.drafts[nest].ops >= NEST_OPS for nest in nests):
+                return "its nest is large enough"
+            return "a scalar used in several nests" if len(nests) > 1 else None
+        repeated = any(not self.once(use) for use in uses) or len(nests) > 1
+        if isinstance(lowering, Fold):
+            if repeated or len({use.index for use in uses}) > 1:
+                return "a reduction used more than once"
+            if any(not self.is_prefix(use) for use in uses):
+                return "a reduction inside loops in another order"
+            return "a reduction that walks memory in order" if self.walks_rows(node, lowering) else None
+        if repeated and self.cost(node) > RECOMPUTE_COST:
+            return "used in several nests" if len(nests) > 1 else "used inside loops it does not depend on"
+        if any(self.drafts[nest].ops >= NEST_OPS for nest in nests):
+            return "its nest is large enough"
+        return None
+
+    def cost(self, node: Node) -> float:
+        """What one element costs where it is computed anew: its own op and those below it, up to what is stored."""
+        total, pending, seen = 0.0, [node], set()
+        while pending and total <= RECOMPUTE_COST:
+            current = pending.pop()
+            if current in seen or not current.ndim:
+                continue
+            seen.add(current)
+            total += 2.0 if current.op in LEAVES else current.op.cost
+            if not isinstance(_lowering(current), Call | Writes):
+                pending.extend(current.args)
+        return total
+
+    def once(self, use: Use) -> bool:
+        """Whether the element is wanted once for each index, and not again in loops it does not depend on."""
+        wanted = variables_of(use.index)
+        inside = [position for position, var in enumerate(use.path) if var in wanted]
+        return not inside or all(var in wanted for var in use.path[: inside[-1] + 1])
+
+    def is_prefix(self, use: Use) -> bool:
+        """Whether the index is just the outermost loops, in their order: then a reduction over it runs once."""
+        return use.index == use.path[: len(use.index)] or not variables_of(use.index)
+
+    def walks_rows(self, node: Node, fold: Fold) -> bool:
+        """Whether a stored reduction had better add rows into its result than run down columns."""
+        if len(fold.start) > 1 or not fold.axes:
+            return False
+        operand = node.args[fold.operands(node, _nowhere(node.ndim), _nowhere(len(fold.sizes(node))))[0][0]]
+        return operand.ndim - 1 not in fold.axes
+
+    # Placement ------------------------------------------------------------------------------------------------
+
+    def inline(self, node: Node, uses: Sequence[Use]) -> None:
+        for use in dict.fromkeys(uses):
+            self.expand(node, use)
+
+    def store(self, node: Node, uses: Sequence[Use], reason: str) -> None:
+        lowering = node.op.lower(node)
+        if not node.ndim and node not in self.targets and node not in self.needed:
+            self.places[node] = Place(None, reason)
+        else:
+            self.places[node] = Place(self.targets.get(node), reason)
+        kind = _kind(lowering)
+        if isinstance(lowering, Fold) and node.ndim and self.walks_rows(node, lowering):
+            kind = "fold"
+        draft = self.join(node, kind, uses) or self.new_draft(kind, self.space(node, kind, lowering))
+        draft.roots.append(node)
+        self.home[node] = draft.number
+        self.readers[node] = {use.nest for use in uses}
+        for use in uses:
+            self.depend(draft.number, use.nest)
+        for size in draft.space:
+            self.want_size(size, draft.number)
+        match lowering:
+            case Writes():
+                self.expand_writes(node, lowering, draft)
+            case Call():
+                self.expand_call(node, draft)
+            case Fold() if kind == "fold":
+                kept, reduced = split_axes(draft.vars, lowering.axes)
+                for position, index in lowering.operands(node, kept, reduced):
+                    self.want(node.args[position], Use(draft.number, index, draft.vars))
+            case _:
+                self.expand(node, Use(draft.number, draft.vars, draft.vars))
+
+    def space(self, node: Node, kind: Kind, lowering: object) -> tuple[Size, ...]:
+        if kind == "fold" and isinstance(lowering, Fold):
+            operand = node.args[lowering.operands(node, _nowhere(node.ndim), _nowhere(len(lowering.sizes(node))))[0][0]]
+            return self.sizing.shape(operand)
+        return self.sizing.shape(node)
+
+    def new_draft(self, kind: Kind, space: tuple[Size, ...]) -> _Draft:
+        draft = _Draft(len(self.drafts), kind, space, loop_vars(len(space)))
+        self.drafts[draft.number] = draft
+        self.after[draft.number] = set()
+        return draft
+
+    def depend(self, first: int, then: int) -> None:
+        if first != then:
+            self.after[first].add(then)
+
+    def reaches(self, start: int, goal: int) -> bool:
+        """Whether nest `goal` must come after nest `start`."""
+        pending, seen = [start], set()
+        while pending:
+            current = pending.pop()
+            if current == goal:
+                return True
+            if current not in seen:
+                seen.add(current)
+                pending.extend(self.after[current])
+        return False
+
+    def join(self, node: Node, kind: Kind, uses: Sequence[Use]) -> _Draft | None:
+        """A planned nest over the same sizes that may compute `node` too."""
+        if kind != "loops":
+            return None
+        space = self.sizing.shape(node)
+        users = list(dict.fromkeys(use.nest for use in uses))
+        others = [number for number in reversed(self.drafts) if number not in users]
+        for number in (*users, *others[:12]):
+            draft = self.drafts[number]
+            if draft.kind != "loops" or draft.space != space or draft.ops >= NEST_OPS or len(draft.roots) >= 8:
+                continue
+            if any(use.nest == number and use.index != draft.vars for use in uses):
+                continue
+            if any(user != number and self.reaches(user, number) for user in users):
+                continue
+            if self.targets.get(node) in self.owned or any(self.targets.get(r) in self.owned for r in draft.roots):
+                if any(user != number for user in users):
+                    continue
+            return draft
+        return None
+
+    # Uses -----------------------------------------------------------------------------------------------------
+
+    def want(self, node: Node, use: Use) -> None:
+        self.uses.setdefault(node, []).append(use)
+
+    def want_size(self, size: Size, nest: int) -> None:
+        if isinstance(size, Node) and size.op is not SIZE:
+            self.want(size, Use(nest, (), ()))
+
+    def element(self, use: Use) -> Callable[[Node, Index], Expr]:
+        """What index maps call for the elements of other arguments: it notes the use."""
+
+        def wanted(node: Node, index: Index) -> Expr:
+            self.want(node, Use(use.nest, index, reach(index, use.path)))
+            return Apply(f"element{node.serial}", index, node.dtype)
+
+        return wanted
+
+    def expand(self, node: Node, use: Use) -> None:
+        """Note what one element of `node` needs of its arguments."""
+        draft = self.drafts[use.nest]
+        draft.ops += 1
+        lowering = node.op.lower(node)
+        match lowering:
+            case Scalar():
+                for arg in node.args:
+                    self.want(arg, Use(use.nest, use.index, use.path))
+            case View():
+                position, index = lowering.index(node, use.index, self.element(use))
+                self.want(node.args[position], Use(use.nest, index, reach(index, use.path)))
+                self.bound_gather(node, use.nest)
+            case Fold():
+                reduced = fold_vars(node, lowering)
+                inner = (*reach(use.index, use.path), *reduced)
+                for size in lowering.sizes(node):
+                    self.want_size(self.sizing.of(size), use.nest)
+                for position, index in lowering.operands(node, use.index, reduced):
+                    self.want(node.args[position], Use(use.nest, index, inner))
+            case Iota():
+                pass
+            case _:
+                raise AssertionError(f"{node.op.name} cannot be computed inside another nest")
+
+    def expand_writes(self, node: Node, lowering: Writes, draft: _Draft) -> None:
+        self.bound_gather(node, draft.number)
+        for region in lowering.regions(node):
+            if region.copies and self.takes_over(node):
+                draft.taken_over = True
+                continue
+            path = loop_vars(len(region.sizes))
+            use = Use(draft.number, path, path)
+            for size in region.sizes:
+                self.want_size(self.sizing.of(size), draft.number)
+            region.target(path, self.element(use))
+            position, index = region.value(path)
+            self.want(node.args[position], Use(draft.number, index, reach(index, path)))
+            draft.ops += 1
+
+    def expand_call(self, node: Node, draft: _Draft) -> None:
+        for position, arg in enumerate(node.args):
+            if node.op.name == "gemm" and position == 0 and self.takes_over(node):
+                draft.taken_over = True
+                continue
+            path = loop_vars(arg.ndim)
+            use = Use(draft.number, path, path)
+            if arg.ndim < 2 and node.op.name == "gemm" or (node.op.name == "gemm" and position == 0):
+                self.want(arg, use)
+                continue
+            base, index = (arg, path) if node.op.lower(node) != Call("matmul") and node.op.name != "gemm" else strided_base(arg)
+            self.needed.add(base)
+            self.want(base, Use(draft.number, index, path))
+            for size in self.sizing.shape(arg):
+                self.want_size(size, draft.number)
+        draft.ops += 1
+
+    def takes_over(self, node: Node) -> bool:
+        """Whether a result that starts as a copy of a shared variable is to be made in that variable's own buffer."""
+        target = self.targets.get(node)
+        return target in self.owned and self.owned[target] is node.args[0] and target not in self.staged
+
+    def bound_gather(self, node: Node, nest: int) -> None:
+        """Plan the check of a gather's indices, once for each index array and axis."""
+        for index, size in gathered(node):
+            size = self.sizing.of(size)
+            if in_range(index, size, self.sizing):
+                continue
+            number = self.checks.get((index, size))
+            if number is None:
+                draft = self.new_draft("check", self.sizing.shape(index))
+                number = self.checks[index, size] = draft.number
+                self.bounds[number] = Bound(index, size, node)
+                self.want(index, Use(number, draft.vars, draft.vars))
+                self.want_size(size, number)
+                for extent in draft.space:
+                    self.want_size(extent, number)
+            self.depend(number, nest)
+
+    # The finished plan ----------------------------------------------------------------------------------------
+
+    def conflicts(self) -> list[str]:
+        """Shared buffers that cannot be updated in place: their own nest reads the old value at another index."""
+        wrong = []
+        for buffer, leaf in self.owned.items():
+            writer = next((self.home[root] for root, target in self.targets.items() if target == buffer), None)
+            if writer is None:
+                continue
+            for use in self.leaf_uses.get(leaf, []):
+                if use.nest == writer and (use.index != self.drafts[writer].vars or self.drafts[writer].kind != "loops"):
+                    wrong.append(buffer)
+                elif use.nest != writer:
+                    self.depend(use.nest, writer)
+            for check in self.bounds:
+                if not self.reaches(writer, check):
+                    self.depend(check, writer)
+                else:
+                    wrong.append(buffer)
+        return wrong
+
+    def ordered(self) -> list[_Draft]:
+        before: dict[int, list[int]] = {number: [] for number in self.drafts}
+        for first, then in self.after.items():
+            for number in then:
+                before[number].append(first)
+        order = toposort(sorted(self.drafts, reverse=True), lambda number: sorted(before[number], reverse=True))
+        return [self.drafts[number] for number in order]
+
+
+def _lowering(node: Node) -> object:
+    return None if node.op in LEAVES else node.op.lower(node)
+
+
+def _kind(lowering: object) -> Kind:
+    return "writes" if isinstance(lowering, Writes) else "call" if isinstance(lowering, Call) else "loops"
+
+
+def _nowhere(count: int) -> Index:
+    return tuple(ZERO for _ in range(count))
+
+
+def split_axes(loops: tuple[Var, ...], reduced: Sequence[int]) -> tuple[Index, Index]:
+    """The loops over an operand as (kept axes, reduced axes)."""
+    return (
+        tuple(var for axis, var in enumerate(loops) if axis not in reduced),
+        tuple(var for axis, var in enumerate(loops) if axis in reduced),
+    )
+
+
+def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
+    """The loops that enclose the computation of an element at `index`: those down to the innermost it depends on."""
+    wanted = variables_of(index)
+    inside = [position for position, var in enumerate(path) if var in wanted]
+    return path[: inside[-1] + 1] if inside else ()
+
+
+def gathered(node: Node) -> list[tuple[Node, Size]]:
+    """The index arrays of a gather or scatter, each with the size of the axis it indexes."""
+    if node.op.name not in ("gather", "set_gather", "inc_gather"):
+        return []
+    axis = node.attrs["axis"]
+    indices = node.args[1:] if node.op.name == "gather" else node.args[2:]
+    return [(index, node.args[0].type.shape[axis + n]) for n, index in enumerate(indices)]
+
+
+def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
+    """Whether every element of an index array is known to lie within an axis."""
+    while index.op.name in ("dimshuffle", "broadcast_to", "cast", "reshape", "stop_gradient"):
+        index = index.args[0]
+    value = constant_value(index)
+    if value is not None and isinstance(size, int):
+        return bool(((value >= -size) & (value < size)).all())
+    return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
+
+
+def strided_base(operand: Node) -> tuple[Node, Index]:
+    """The value whose buffer a matrix operand is a strided part of, and the index map as an index into it."""
+    path: Index = loop_vars(operand.ndim)
+    while operand.op.name in ("dimshuffle",):
+        lowering = operand.op.lower(operand)
+        assert isinstance(lowering, View)
+        position, path = lowering.index(operand, path, lambda node, index: Apply("size", (), INDEX))
+        operand = operand.args[position]
+    return operand, path
+
+
+def schedule(
+    targets: Mapping[Node, str], owned: Mapping[str, Node], sizing: Sizing, size_names: Mapping[Node, str]
+) -> Plan:
+    """The plan for computing each node of `targets` into its buffer.
+
+    `owned`: those of the buffers that belong to shared variables, with the variable's leaf. `size_names`: what a size
+    is called in the source. An update that cannot be made in place is computed into a temporary and copied at the very
+    end.
+    """
+    staged: frozenset[str] = frozenset()
+    while True:
+        goals = _stage(targets, staged)
+        scheduler = Scheduler(goals, owned, sizing, staged)
+        scheduler.run()
+        wrong = [buffer for buffer in scheduler.conflicts() if buffer not in staged]
+        if not wrong:
+            try:
+                order = scheduler.ordered()
+                break
+            except CycleError:
+                wrong = [buffer for buffer in owned if buffer not in staged][:1]
+        staged |= set(wrong)
+    return _finish(scheduler, order, staged, size_names)
+
+
+def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, str]:
+    """The targets, with every staged update computed elsewhere first and copied to its buffer."""
+    goals = {node: buffer for node, buffer in targets.items() if buffer not in staged}
+    for node, buffer in targets.items():
+        if buffer in staged:
+            goals[Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
+    return goals
+
+
+def _label(node: Node) -> str:
+    return node.name or node.op.name
+
+
+def _finish(
+    scheduler: Scheduler, order: Sequence[_Draft], staged: frozenset[str], size_names: Mapping[Node, str]
+) -> Plan:
+    """Name the temporaries, let those that never live at once share memory, and write the plan down."""
+    position = {draft.number: place for place, draft in enumerate(order)}
+    sizing = scheduler.sizing
+    places = dict(scheduler.places)
+    temps: dict[str, tuple[str, Size]] = {}
+    busy_until: dict[str, int] = {}
+    for draft in order:
+        for node in sorted(draft.roots, key=lambda root: root.serial):
+            place = places[node]
+            if place.buffer is not None or (not node.ndim and node not in scheduler.needed and draft.kind == "loops"):
+                continue
+            last = max((position[nest] for nest in scheduler.readers.get(node, ())), default=position[draft.number])
+            kind = (node.dtype, sizing.of(sizes.product(sizing.shape(node))))
+            slot = next((s for s, t in temps.items() if t == kind and busy_until[s] < position[draft.number]), None)
+            if slot is None:
+                slot = f"t{len(temps)}"
+                temps[slot] = kind
+            busy_until[slot] = last
+            places[node] = Place(slot, place.reason)
+    nests = tuple(
+        Nest(d.number, d.kind, d.space, d.vars, tuple(sorted(d.roots, key=lambda n: n.serial)), d.taken_over) for d in order
+    )
+    in_place = {b: "copied at the end" if b in staged else "in place" for b in scheduler.owned}
+    plan = Plan(nests, places, temps, scheduler.bounds, in_place, sizing, ())
+    return replace(plan, lines=tuple(_lines(plan, size_names)))
+
+
+def _lines(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source."""
+
+    def size(value: Size) -> str:
+        return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
+
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
+    for name, (dtype, count) in plan.temps.items():
+        yield f"temporary {name}: {size(count)} x {dtype}"
+    for count, nest in enumerate(plan.nests):
+        yield f"nest {count}: {nest.kind} over [{', '.join(map(size, nest.space))}]"
+        if nest.kind == "check":
+            bound = plan.bounds[nest.number]
+            yield f"  {_label(bound.index)} must lie within {size(bound.size)}: the indices of {_label(bound.gather)}"
+        for root in nest.roots:
+            place = plan.places[root]
+            how = f"; {plan.in_place[place.buffer]}" if place.buffer in plan.in_place else ""
+            kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
+            yield f"  {_label(root)}: {kind} -> {place.buffer or 'a local'}: {place.reason}{how}"
+
+
+def size_text(size: Node, names: Mapping[Node, str]) -> str:
+    """A size as an expression over the names of size leaves, cut short where it is long."""
+    if size in names:
+        return names[size]
+    value = constant_value(size)
+    if value is not None:
+        return str(value)
+    lowering = _lowering(size)
+    if isinstance(lowering, Scalar) and len(size.args) <= 2 and all(not arg.args for arg in size.args):
+        args = tuple(Var(size_text(arg, names), INDEX) for arg in size.args)
+        return f"({text_of(Apply(lowering.template, args, INDEX))})"
+    return size.name or f"<{size.op.name}>"

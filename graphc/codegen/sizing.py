@@ -1,0 +1,78 @@
+"""Which sizes are equal, and what must be checked before a run.
+
+In: a graph. Out: `Sizing`: the guards that remain to be checked at run time, and for every size its one representative,
+so that the scheduler sees equal loops as equal. A size proved equal by a guard may stand for the other everywhere,
+because no kernel runs before its guards have been checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from graphc.ir.node import SIZE, Guard, Node, Size, constant_value
+from graphc.ir.walk import as_size_node, nodes_of, rebuilt, type_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """`checks` in the order in which the `sizes` function makes them; `same` maps sizes to their representatives."""
+
+    checks: tuple[Guard, ...]
+    same: dict[Node, Node]
+    _memo: dict[Node, Node] = field(default_factory=dict, repr=False)
+
+    def of(self, size: Size) -> Size:
+        """The representative of `size`, a number where it is known."""
+        if isinstance(size, int):
+            return size
+        node = rebuilt(self._memo, size)
+        value = constant_value(node)
+        return node if value is None else int(value)
+
+    def shape(self, node: Node) -> tuple[Size, ...]:
+        """The representatives of a node's sizes."""
+        return tuple(self.of(size) for size in node.type.shape)
+
+
+def _rank(node: Node) -> tuple[int, int]:
+    """Order of preference for a representative: numbers, then sizes of leaves, then the oldest expression."""
+    return (0 if constant_value(node) is not None else 1 if node.op is SIZE else 2, node.serial)
+
+
+def _holds(left: Node, relation: str, right: Node) -> bool:
+    a, b = constant_value(left), constant_value(right)
+    if a is None or b is None:
+        return left is right and relation != "<"
+    return bool({"==": a == b, "<=": a <= b, "<": a < b}[relation])
+
+
+def size_up(nodes: Iterable[Node]) -> Sizing:
+    """The sizing of a graph, given all its nodes in topological order."""
+    same: dict[Node, Node] = {}
+    memo: dict[Node, Node] = {}
+    checks: list[Guard] = []
+    for guard in (guard for node in nodes for guard in node.op.guards(node)):
+        left, right = (rebuilt(memo, as_size_node(side)) for side in (guard.left, guard.right))
+        if _holds(left, guard.relation, right):
+            continue
+        checks.append(guard)
+        if guard.relation == "==":
+            keep, drop = sorted((left, right), key=_rank)
+            if constant_value(drop) is None:
+                same = {old: rebuilt({drop: keep}, new) for old, new in same.items()} | {drop: keep}
+            memo = dict(same)
+    return Sizing(tuple(checks), same, dict(same))
+
+
+def all_nodes(outputs: Sequence[Node]) -> list[Node]:
+    """Every node that `outputs` need, those that only sizes of types need included, in topological order."""
+    roots = list(outputs)
+    while True:
+        nodes = nodes_of(roots)
+        sizes = dict.fromkeys(size for node in nodes for size in type_sizes(node) if size.op is not SIZE)
+        known = set(nodes)
+        missing = [size for size in sizes if size not in known]
+        if not missing:
+            return nodes
+        roots = [*roots, *missing]

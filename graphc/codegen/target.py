@@ -1,0 +1,119 @@
+"""The machine that kernels are compiled for: this one.
+
+In: LLVM IR as text. Out: a relocatable object for the host's CPU, and the fingerprint of all that decides its bytes
+beside the text.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
+
+from graphc.errors import CompileError
+
+
+@cache
+def target_fingerprint() -> str:
+    """Versions of llvmlite, numba and Python, the CPU's name and its features: an object fits where this string is
+    the same.
+
+    numba is not imported. One line, a few kB long at most.
+    """
+    features = llvm.get_host_cpu_features().flatten()
+    parts = (
+        f"llvmlite {llvmlite.__version__}",
+        f"numba {_numba_version()}",
+        f"python {platform.python_version()}",
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        features,
+    )
+    return "; ".join(parts)
+
+
+def _numba_version() -> str:
+    """From its version file: importlib.metadata would cost a warm start 10 ms."""
+    spec = find_spec("numba")
+    if spec is None or spec.origin is None:
+        return "absent"
+    file = Path(spec.origin).with_name("_version.py")
+    found = re.search(r'"version": "([^"]+)"', file.read_text()) if file.exists() else None
+    return found[1] if found else "unknown"
+
+
+@cache
+def has_fma() -> bool:
+    """Whether the host's CPU multiplies and adds with one rounding."""
+    return bool(llvm.get_host_cpu_features().get("fma", False))
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def host_machine(opt: int = 3) -> llvm.TargetMachine:
+    """The target machine of this CPU: position-independent code, so that an object can be loaded at any address."""
+    _initialize()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=opt,
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = frozenset()) -> llvm.ModuleRef:
+    """One optimised module of the IR texts, linked in order; functions not in `exported` become internal where any
+    are named.
+
+    Raises CompileError where a text does not parse or verify.
+    """
+    machine = host_machine(opt)
+    try:
+        module, *others = [llvm.parse_assembly(text) for text in texts]
+        for other in others:
+            module.link_in(other)
+        module.triple = llvm.get_process_triple()
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses the IR: {error}") from error
+    for function in module.functions if exported else ():
+        if not function.is_declaration and function.name not in exported:
+            function.linkage = "internal"
+    tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
+    tuning.loop_vectorization = opt > 1
+    tuning.slp_vectorization = opt > 1
+    tuning.loop_unrolling = opt > 1
+    builder = llvm.create_pass_builder(machine, tuning)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
+    if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
+        NewPassManager._dispose(passes)
+    return module
+
+
+def emit_object(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = frozenset()) -> bytes:
+    """The relocatable object (ELF) of the IR texts, optimised at level `opt` (0 to 3); raises CompileError for wrong
+    IR.
+    """
+    return bytes(host_machine(opt).emit_object(optimize(texts, opt, exported)))
+
+
+def emit_assembly(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = frozenset()) -> str:
+    """The same as assembly text, for a reader."""
+    return str(host_machine(opt).emit_assembly(optimize(texts, opt, exported)))

@@ -1,0 +1,68 @@
+"""The compiling side of `compile.py`: one request in, one object out, as a function or as a process's loop.
+
+This module imports numba; only the compile process imports it, or a process that was told to compile inline.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import traceback
+from typing import BinaryIO
+
+from graphc.codegen.numba_lowering import lower_source
+from graphc.codegen.prototype import Prototype, Request, read_message, write_message
+from graphc.codegen.target import emit_assembly, emit_object
+from graphc.errors import CompileError
+
+# The memory of an idle compile process goes back to the system; the next miss starts another.
+IDLE_SECONDS = 120.0
+
+# Compiled while no request has come yet: the first compilation of a process takes twice as long as the next.
+WARM_UP = Request(
+    "def warm_up(x, n):\n    for i in range(n):\n        x[i] = exp(x[i]) + 1.0\n    return 0\n",
+    (Prototype("warm_up", ("float64*", "int64")),),
+    (),
+    (),
+    3,
+    False,
+)
+
+
+def compile_request(request: Request) -> bytes:
+    """The object of a request, or its assembly as text in UTF-8; raises CompileError."""
+    texts = [lower_source(request.source, request.functions, dict(request.externals), request.fast_math)]
+    texts += request.extra_ir
+    if request.assembly:
+        return emit_assembly(texts, request.opt).encode()
+    return emit_object(texts, request.opt)
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until the other end closes the pipe or stays silent for `IDLE_SECONDS`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not select.select([requests], [], [], 0.0)[0]:
+        compile_request(WARM_UP)
+    while select.select([requests], [], [], IDLE_SECONDS)[0]:
+        message = read_message(requests)
+        if message is None:
+            return
+        write_message(answers, pickle.dumps(_answer(pickle.loads(message))))
+
+
+def _answer(request: Request) -> tuple[bool, bytes | str]:
+    try:
+        return True, compile_request(request)
+    except CompileError as error:
+        return False, str(error)
+    except Exception:  # a defect of the compiler: its traceback is all that helps
+        return False, traceback.format_exc()
+
+
+def main() -> None:
+    """Serve on standard input and output; whatever else prints goes to standard error."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(os.fdopen(os.dup(0), "rb", buffering=0), answers)

@@ -1,0 +1,80 @@
+"""The dtypes a tensor may have, and NumPy's rules for combining them.
+
+In: dtype names or Python scalars. Out: dtype names. A dtype is always its NumPy name, a plain string.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphc.errors import GraphTypeError
+
+BOOL = ("bool",)
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = ("float32", "float64")
+DTYPES = BOOL + INTEGERS + FLOATS
+DISCRETE = BOOL + INTEGERS
+
+Scalar = bool | int | float
+"""A Python number: it takes part in promotion by its kind only (NEP 50)."""
+
+
+def check_dtype(dtype: object) -> str:
+    """The name of `dtype` (a name, a NumPy dtype or a scalar type); an error where graphc has no such dtype."""
+    try:
+        name = np.dtype(dtype).name  # type: ignore[call-overload]
+    except TypeError as error:
+        raise GraphTypeError(f"{dtype!r} is not a dtype") from error
+    if name not in DTYPES:
+        raise GraphTypeError(f"dtype {name} is not supported; graphc has {', '.join(DTYPES)}")
+    return str(name)
+
+
+def is_float(dtype: str) -> bool:
+    return dtype in FLOATS
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of one element."""
+    return np.dtype(dtype).itemsize
+
+
+def promote(*operands: str | Scalar) -> str:
+    """The dtype NumPy computes in for these operands: dtype names are strong, Python scalars weak (NEP 50)."""
+    try:
+        result = np.result_type(*(np.dtype(o) if isinstance(o, str) else o for o in operands))
+    except OverflowError as error:
+        raise GraphTypeError(f"{error} (operands {', '.join(map(str, operands))})") from error
+    return check_dtype(result)
+
+
+def fits(value: Scalar, dtype: str) -> bool:
+    """Whether the Python integer `value` can be held by `dtype` without wrapping."""
+    if dtype in INTEGERS and isinstance(value, int):
+        info = np.iinfo(dtype)
+        return int(info.min) <= value <= int(info.max)
+    return True
+
+
+def floating(dtype: str) -> str:
+    """The float dtype in which a function like exp computes for an argument of `dtype`.
+
+    NumPy's rule, but where NumPy has float16 (8-bit arguments) graphc has float32.
+    """
+    if dtype in FLOATS:
+        return dtype
+    return "float32" if itemsize(dtype) < 4 else "float64"
+
+
+def accumulator(dtype: str) -> str:
+    """The dtype of the sum or product of elements of `dtype`: NumPy's rule, integers widen to 64 bits."""
+    if dtype in FLOATS:
+        return dtype
+    return "uint64" if dtype in UNSIGNED else "int64"
+
+
+def can_cast_safely(source: str, target: str) -> bool:
+    """Whether every value of `source` is exactly a value of `target` (NumPy's "safe" casting)."""
+    return bool(np.can_cast(np.dtype(source), np.dtype(target), casting="safe"))

@@ -1,0 +1,67 @@
+"""Every error that graphc raises, one class for each thing that can be wrong.
+
+In: a message that names the variable and, where one is known, the line of the user's program that made it.
+Out: exceptions. All derive from `GraphcError`; each also derives from the built-in class a NumPy or Theano user would catch.
+"""
+
+from __future__ import annotations
+
+
+class GraphcError(Exception):
+    """The root of all errors raised by graphc."""
+
+
+class GraphTypeError(GraphcError, TypeError):
+    """A wrong dtype, rank or kind of argument."""
+
+
+class ShapeError(GraphcError, ValueError):
+    """Sizes that do not agree, or a size that cannot be."""
+
+
+class IndexOutOfBounds(GraphcError, IndexError):
+    """An index outside its axis."""
+
+
+class MissingInputError(GraphcError, ValueError):
+    """A graph needs a variable that is neither an input nor shared nor given."""
+
+
+class UnusedInputError(GraphcError, ValueError):
+    """An input of a function that none of its outputs or updates uses."""
+
+
+class ArgumentError(GraphcError, TypeError):
+    """A call with a missing, repeated or unknown argument."""
+
+
+class UpdateError(GraphcError, ValueError):
+    """An update that cannot be carried out: not a shared variable, another type, or given twice."""
+
+
+class DisconnectedInputError(GraphcError, ValueError):
+    """A gradient is asked for with respect to a variable that the cost does not depend on."""
+
+
+class GradientError(GraphcError, ValueError):
+    """A gradient that does not exist: a cost that is not a floating scalar, an op without a derivative."""
+
+
+class CycleError(GraphcError, ValueError):
+    """A graph that should be acyclic has a cycle."""
+
+
+class ParseError(GraphcError, ValueError):
+    """A printed graph that cannot be read back."""
+
+
+class CompileError(GraphcError, RuntimeError):
+    """Generated source that could not be compiled: always a defect of graphc or of a user's own op."""
+
+
+class CacheMissError(GraphcError, LookupError):
+    """A graph that is not in the compile cache, where the option cache_require demands it."""
+
+
+class CacheWarning(UserWarning):
+    """The compile cache could not be used; the result is right, only slower to come by."""

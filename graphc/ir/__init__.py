@@ -1,0 +1,1 @@
+"""The intermediate representations: the graph of tensors and the program of loops, both plain data."""

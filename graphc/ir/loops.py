@@ -1,0 +1,244 @@
+"""The program of loops: what lowering makes of a graph and what the emitter prints. Plain data.
+
+Expressions are typed trees over named locals and flat buffers; statements nest. An expression's operator is a Python
+template whose holes are `_0`, `_1`, …, so that the same text means the same in generated source and under CPython:
+
+    Expr := Var | Const | Load(buffer, index) | Apply(template, args)
+    Stmt := Let(var, value) | Set(var, value) | Store(buffer, index, value) | Loop(var, size, body)
+          | Check(condition, code) | Invoke(function, args) | Note(text)
+
+`Let` names a value that never changes; `Set` gives an accumulator its next value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+INDEX = "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A local name: a loop variable, a size, an accumulator or a named value."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal. `text` is the Python literal (NaN and infinities by name), so that equal means the same bits."""
+
+    text: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The element of a flat buffer."""
+
+    buffer: str
+    index: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A Python expression over the arguments."""
+
+    template: str
+    args: tuple[Expr, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The address of element `index` of a buffer: an argument of `Invoke`."""
+
+    buffer: str
+    index: Expr
+    dtype: str
+
+
+Expr: TypeAlias = Var | Const | Load | Apply | Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    buffer: str
+    index: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for var in range(size)`."""
+
+    var: Var
+    size: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Leave the function with `code` unless the condition holds."""
+
+    condition: Expr
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Call an external function for its effect."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A comment line."""
+
+    text: str
+
+
+Stmt: TypeAlias = Let | Set | Store | Loop | Check | Invoke | Note
+
+ZERO = Const("0", INDEX)
+ONE = Const("1", INDEX)
+
+
+def integer(value: int) -> Const:
+    return Const(str(value), INDEX)
+
+
+def int_value(expr: Expr) -> int | None:
+    """The value of an integer literal, or None."""
+    return int(expr.text) if isinstance(expr, Const) and expr.dtype == INDEX else None
+
+
+def add(left: Expr, right: Expr) -> Expr:
+    """left + right of indices, folded where a literal allows it."""
+    a, b = int_value(left), int_value(right)
+    if a is not None and b is not None:
+        return integer(a + b)
+    if a == 0:
+        return right
+    if b == 0:
+        return left
+    if joined := _rejoin(left, right):
+        return joined
+    return Apply("_0 + _1", (left, right), INDEX)
+
+
+def subtract(left: Expr, right: Expr) -> Expr:
+    a, b = int_value(left), int_value(right)
+    if a is not None and b is not None:
+        return integer(a - b)
+    return left if b == 0 else Apply("_0 - _1", (left, right), INDEX)
+
+
+def multiply(left: Expr, right: Expr) -> Expr:
+    """left * right of indices, folded where a literal allows it."""
+    a, b = int_value(left), int_value(right)
+    if a is not None and b is not None:
+        return integer(a * b)
+    if a == 0 or b == 0:
+        return ZERO
+    if a == 1:
+        return right
+    return left if b == 1 else Apply("_0 * _1", (left, right), INDEX)
+
+
+def quotient(left: Expr, right: Expr) -> Expr:
+    """left // right of indices that are not negative."""
+    a, b = int_value(left), int_value(right)
+    if a is not None and b is not None and b > 0:
+        return integer(a // b)
+    if a == 0:
+        return ZERO
+    return left if b == 1 else Apply("_0 // _1", (left, right), INDEX)
+
+
+def remainder(left: Expr, right: Expr) -> Expr:
+    """left % right of indices that are not negative."""
+    a, b = int_value(left), int_value(right)
+    if a is not None and b is not None and b > 0:
+        return integer(a % b)
+    return ZERO if a == 0 or b == 1 else Apply("_0 % _1", (left, right), INDEX)
+
+
+def _rejoin(left: Expr, right: Expr) -> Expr | None:
+    """(f // n) * n + f % n is f: what is left of a reshape or of collapsed loops over contiguous data."""
+    match left, right:
+        case Apply("_0 * _1", (Apply("_0 // _1", (whole, size), _), stride), _), Apply("_0 % _1", (again, modulus), _):
+            if whole == again and size == stride == modulus:
+                return whole
+    return None
+
+
+def ravel(index: tuple[Expr, ...], sizes: tuple[Expr, ...]) -> Expr:
+    """The flat position of `index` in a C-contiguous array of `sizes`, by Horner's rule."""
+    flat: Expr = ZERO
+    for position, size in zip(index, sizes, strict=True):
+        flat = add(multiply(flat, size), position)
+    return flat
+
+
+def unravel(flat: Expr, sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The index whose flat position in a C-contiguous array of `sizes` is `flat`."""
+    index: list[Expr] = []
+    for size in reversed(sizes[1:]):
+        index.append(remainder(flat, size))
+        flat = quotient(flat, size)
+    return (*((flat,) if sizes else ()), *reversed(index))
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Apply(_, args, _):
+            return args
+        case Load(_, index, _) | Pointer(_, index, _):
+            return (index,)
+        case _:
+            return ()
+
+
+def subexpressions(expr: Expr) -> Iterator[Expr]:
+    """`expr` and all below it, without recursion."""
+    pending = [expr]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(children(current))
+
+
+def rebuild(expr: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
+    """`expr` with every subexpression for which `replace` gives something, replaced by it (outermost first)."""
+    found = replace(expr)
+    if found is not None:
+        return found
+    match expr:
+        case Apply(template, args, dtype):
+            new = tuple(rebuild(a, replace) for a in args)
+            return expr if new == args else Apply(template, new, dtype)
+        case Load(buffer, index, dtype):
+            return Load(buffer, rebuild(index, replace), dtype)
+        case Pointer(buffer, index, dtype):
+            return Pointer(buffer, rebuild(index, replace), dtype)
+        case _:
+            return expr

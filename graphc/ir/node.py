@@ -1,0 +1,535 @@
+"""The graph: types, ops, and interned nodes.
+
+In: an op record, argument nodes, attributes. Out: the one node that stands for this value. Nodes are immutable and
+interned: the same op on the same arguments is the same object, so common subexpressions are shared by construction
+and comparing nodes is comparing identities. A size is a number or an int64 scalar node. Sizes that are not known when
+a variable is made are leaves of their own (`SIZE`), bound by the arrays a function is called with.
+
+A node's operators and methods are looked up in `FUNCTIONS`, which the floors above fill.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary, WeakValueDictionary, ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphc.dtypes import check_dtype
+from graphc.errors import GraphTypeError
+from graphc.ir.loops import Expr
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+Array: TypeAlias = NDArray[Any]
+Size: TypeAlias = "int | Node"
+Attributes: TypeAlias = Mapping[str, Any]
+Index: TypeAlias = tuple[Expr, ...]
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""What operators and methods of nodes do, by name; filled by the modules that define the functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """dtype and sizes of a tensor; a size is a number or an int64 scalar node."""
+
+    dtype: str
+    shape: tuple[Size, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def broadcastable(self) -> tuple[bool, ...]:
+        """For each axis, whether its size is statically 1 (Theano's name for it)."""
+        return tuple(size == 1 if isinstance(size, int) else False for size in self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(describe_size, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values."""
+
+    left: Size
+    relation: Literal["==", "<=", "<"]
+    right: Size
+    message: str
+    error: Literal["shape", "index"] = "shape"
+
+
+# How an op becomes loops. The functions here take the node, then the index of the wanted element.
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """The element is a Python expression of the arguments' elements at the same index: holes `_0`, `_1`, …"""
+
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The element is one argument's element at another index.
+
+    `index(node, index, element)` gives the argument's position and index; `element(node, index)` gives an element of
+    another argument, for an index that is data (a gather) or a start that is computed.
+    """
+
+    index: Callable[[Node, Index, Element], tuple[int, Index]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The element is an accumulation over `axes` of size `sizes(node)`.
+
+    `operands(node, index, reduced)` lists the arguments' elements that make a term; `term` is its template. Each
+    accumulator starts as a literal and goes on as `step` over (`_0` the accumulators first, then the term, then the
+    flat position within the reduced axes); the result is accumulator number `result`. The term has the dtype of the
+    last accumulator. Steps are taken in turn: each sees what the ones before it have set.
+    """
+
+    sizes: Callable[[Node], tuple[Size, ...]]
+    operands: Callable[[Node, Index, Index], Sequence[tuple[int, Index]]]
+    term: str
+    start: tuple[str, ...]
+    step: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    result: int = 0
+    axes: tuple[int, ...] = ()
+    """Positions of the reduced axes among the axes of the first operand: decides the order of the loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One region of a stored result: for every index within `sizes`, result[target(index)] = (or +=) a value.
+
+    `value` is (argument position, its index). `copies` marks the region that only copies an argument of the result's
+    own shape: it is left out where that argument's buffer is taken over.
+    """
+
+    sizes: tuple[Size, ...]
+    target: Callable[[Index, Element], Index]
+    value: Callable[[Index], tuple[int, Index]]
+    accumulate: bool = False
+    copies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """The result is stored by these regions in turn."""
+
+    regions: Callable[[Node], Sequence[Write]]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The result is stored by an external function; `kind` names its emitter in the code generator."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Iota:
+    """The element is its own index along `axis`."""
+
+    axis: int = 0
+
+
+Lowering: TypeAlias = Scalar | View | Fold | Writes | Call | Iota
+Element: TypeAlias = "Callable[[Node, Index], Expr]"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """How tests draw an argument of a sample: its shape, dtype kind and the interval of its elements."""
+
+    shape: tuple[int, ...]
+    kind: Literal["float", "int", "bool", "index"] = "float"
+    low: float = -2.0
+    high: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """An application of an op on which it is tested: value, dtype, layouts, gradient to second order."""
+
+    name: str
+    build: Callable[..., Node]
+    args: tuple[Argument, ...]
+    differentiable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Laws:
+    """What algebra knows of an op. Elements are numbers; op names refer to `OPS`.
+
+    identity: f(x, e) = x. zero: f(x, z) = z (true of real numbers; of IEEE numbers only where noted by the rules).
+    inverse: g with g(f(x)) = x. involution: f(f(x)) = x. idempotent: f(f(x)) = f(x).
+    """
+
+    identity: float | None = None
+    left_identity: float | None = None
+    zero: float | None = None
+    inverse: str | None = None
+    commutative: bool = False
+    associative: bool = False
+    involution: bool = False
+    idempotent: bool = False
+
+
+Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
+Eval: TypeAlias = "Callable[..., Array]"
+Vjp: TypeAlias = "Callable[[Node, Node], Sequence[Node | None]]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """One op's whole story.
+
+    infer(args, attrs): the result's type, or an error that says what is wrong. eval(node, *values): its meaning in
+    NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. lower(node): how it becomes
+    loops. guards(node): what must hold of sizes at run time. cost: of one element, an addition being 1.
+    """
+
+    name: str
+    infer: Infer
+    eval: Eval
+    lower: Callable[[Node], Lowering]
+    vjp: Vjp | None = None
+    guards: Callable[[Node], Sequence[Guard]] = lambda node: ()
+    laws: Laws = Laws()
+    cost: float = 1.0
+    samples: Sequence[Sample] = ()
+    doc: str = ""
+    version: str = ""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+OPS: dict[str, Op] = {}
+"""Every op by name; filled by the modules of `graphc.ops`."""
+
+
+def register(op: Op) -> Op:
+    """Add an op to the table."""
+    if op.name in OPS:
+        raise GraphTypeError(f"there is an op {op.name!r} already")
+    OPS[op.name] = op
+    return op
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A line of the user's program."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+
+def user_line() -> Where | None:
+    """The line of the innermost frame outside graphc."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    return Where(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenArray:
+    """The value of a constant, compared and hashed by dtype, shape and bits."""
+
+    value: Array
+    key: tuple[str, tuple[int, ...], bytes] = field(repr=False)
+
+    @classmethod
+    def of(cls, value: Array) -> FrozenArray:
+        frozen = np.array(value, order="C", copy=True)
+        frozen.flags.writeable = False
+        return cls(frozen, (frozen.dtype.name, frozen.shape, frozen.tobytes()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FrozenArray) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _no_lowering(node: Node) -> Lowering:
+    raise GraphTypeError(f"{describe(node)} is a leaf and has no loops")
+
+
+def _leaf_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    kind = attrs["type"]
+    assert isinstance(kind, Type)
+    return kind
+
+
+def _leaf_eval(node: Node) -> Array:
+    raise GraphTypeError(f"{describe(node)} has no value of its own")
+
+
+def _constant_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    value = attrs["value"].value
+    return Type(check_dtype(value.dtype), tuple(value.shape))
+
+
+def _constant_eval(node: Node) -> Array:
+    value: Array = node.attrs["value"].value
+    return value
+
+
+INPUT = register(Op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that is given at each call."))
+SHARED = register(Op("shared", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that keeps its value."))
+SIZE = register(Op("size", _leaf_infer, _leaf_eval, _no_lowering, doc="A size that a leaf's array has at run time."))
+CONSTANT = register(Op("constant", _constant_infer, _constant_eval, _no_lowering, doc="A fixed array."))
+LEAVES = (INPUT, SHARED, SIZE, CONSTANT)
+
+_serial = itertools.count()
+_owners: WeakKeyDictionary[Node, ref[Node]] = WeakKeyDictionary()
+
+
+def size_owner(size: Node) -> Node | None:
+    """The leaf whose size a size leaf is, while that leaf lives."""
+    owner = _owners.get(size)
+    return owner() if owner is not None else None
+
+
+def _forward(function: str) -> Callable[[Node, Any], Node]:
+    def operator(self: Node, other: Any) -> Node:
+        result: Node = FUNCTIONS[function](self, other)
+        return result
+
+    return operator
+
+
+def _reflected(function: str) -> Callable[[Node, Any], Node]:
+    def operator(self: Node, other: Any) -> Node:
+        result: Node = FUNCTIONS[function](other, self)
+        return result
+
+    return operator
+
+
+def _unary(function: str) -> Callable[[Node], Node]:
+    def operator(self: Node) -> Node:
+        result: Node = FUNCTIONS[function](self)
+        return result
+
+    return operator
+
+
+class Node:
+    """A value of the graph: an op applied to arguments. Immutable but for its display name."""
+
+    __slots__ = ("__weakref__", "_name", "_shape", "args", "attrs", "op", "serial", "type", "where")
+
+    op: Op
+    args: tuple[Node, ...]
+    attrs: Attributes
+    type: Type
+    where: Where | None
+    serial: int
+
+    __array_ufunc__ = None  # NumPy arrays leave their operators to us
+    __array_priority__ = 1000
+
+    def __init__(self, op: Op, args: tuple[Node, ...], attrs: Attributes, kind: Type, name: str | None = None) -> None:
+        self.op = op
+        self.args = args
+        self.attrs = attrs
+        self.type = kind
+        self.where = user_line()
+        self.serial = next(_serial)
+        self._name = name
+        if op is INPUT or op is SHARED:
+            for size in kind.shape:
+                if isinstance(size, Node) and size.op is SIZE:
+                    _owners[size] = ref(self)
+
+    @property
+    def name(self) -> str | None:
+        """The user's name for this value, or None."""
+        return self._name
+
+    @name.setter
+    def name(self, value: str | None) -> None:
+        self._name = value
+
+    @property
+    def dtype(self) -> str:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    @property
+    def broadcastable(self) -> tuple[bool, ...]:
+        """For each axis, whether its size is statically 1."""
+        return self.type.broadcastable
+
+    @property
+    def owner(self) -> Node | None:
+        """This node where an op made it, None for a leaf (Theano programs test for it)."""
+        return None if self.op in LEAVES else self
+
+    @property
+    def shape(self) -> Node:
+        """The sizes as an int64 vector; `x.shape[0]` is a scalar."""
+        shape: Node = FUNCTIONS["shape"](self)
+        return shape
+
+    @property
+    def size(self) -> Node:
+        """The number of elements, an int64 scalar."""
+        size: Node = FUNCTIONS["size"](self)
+        return size
+
+    @property
+    def T(self) -> Node:  # noqa: N802 - NumPy's name
+        """The transpose: all axes reversed."""
+        transposed: Node = FUNCTIONS["transpose"](self)
+        return transposed
+
+    def __repr__(self) -> str:
+        return f"<{describe(self)}: {self.type}>"
+
+    def __copy__(self) -> Node:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Node:
+        return self
+
+    def __bool__(self) -> bool:
+        raise GraphTypeError(
+            f"{describe(self)} is symbolic: it has no truth value while the graph is built; use where(), or &, |, ~"
+        )
+
+    def __len__(self) -> int:
+        if self.ndim and isinstance(self.type.shape[0], int):
+            return self.type.shape[0]
+        raise GraphTypeError(f"{describe(self)} of type {self.type} has no length while the graph is built")
+
+    def __iter__(self) -> Iterator[Node]:
+        return (self[position] for position in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Node:
+        item: Node = FUNCTIONS["getitem"](self, key)
+        return item
+
+    __add__, __radd__ = _forward("add"), _reflected("add")
+    __sub__, __rsub__ = _forward("sub"), _reflected("sub")
+    __mul__, __rmul__ = _forward("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _forward("true_div"), _reflected("true_div")
+    __floordiv__, __rfloordiv__ = _forward("floor_div"), _reflected("floor_div")
+    __mod__, __rmod__ = _forward("mod"), _reflected("mod")
+    __divmod__, __rdivmod__ = _forward("divmod"), _reflected("divmod")
+    __pow__, __rpow__ = _forward("pow"), _reflected("pow")
+    __matmul__, __rmatmul__ = _forward("matmul"), _reflected("matmul")
+    __and__, __rand__ = _forward("bitwise_and"), _reflected("bitwise_and")
+    __or__, __ror__ = _forward("bitwise_or"), _reflected("bitwise_or")
+    __xor__, __rxor__ = _forward("bitwise_xor"), _reflected("bitwise_xor")
+    __lshift__, __rlshift__ = _forward("left_shift"), _reflected("left_shift")
+    __rshift__, __rrshift__ = _forward("right_shift"), _reflected("right_shift")
+    __lt__, __le__ = _forward("less"), _forward("less_equal")
+    __gt__, __ge__ = _forward("greater"), _forward("greater_equal")
+    __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("positive"), _unary("abs"), _unary("invert")
+
+    def __round__(self, digits: int = 0) -> Node:
+        rounded: Node = FUNCTIONS["round"](self, digits)
+        return rounded
+
+    def __getattr__(self, name: str) -> Any:
+        method = METHODS.get(name)
+        if method not in FUNCTIONS:
+            raise AttributeError(f"a tensor has no attribute {name!r}")
+        return FUNCTIONS[method].__get__(self)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *METHODS]
+
+
+METHODS = {
+    name: name
+    for name in (
+        "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean min "
+        "norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like ones_like "
+        "conj nonzero exp log sqrt sigmoid tanh"
+    ).split()
+}
+"""The methods of a tensor, each the function of that name with the tensor as its first argument."""
+
+_interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+
+
+def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
+    """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
+    arguments = tuple(args)
+    attributes = attrs or {}
+    key = (op.name, tuple(map(id, arguments)), tuple(sorted(attributes.items(), key=lambda item: item[0])))
+    found = _interned.get(key)
+    if found is not None and found.op is op:
+        return found
+    node = Node(op, arguments, attributes, op.infer(arguments, attributes))
+    _interned[key] = node
+    return node
+
+
+def literal(value: Any, dtype: str | None = None) -> Node:
+    """The constant node of a value."""
+    return make(CONSTANT, (), {"value": FrozenArray.of(np.asarray(value, dtype=dtype))})
+
+
+def size_leaf(owner: str | None, axis: int) -> Node:
+    """A size known only at run time; `owner` and `axis` name it in messages."""
+    return Node(SIZE, (), {"type": Type("int64", ()), "owner": owner, "axis": axis}, Type("int64", ()))
+
+
+def leaf_type(dtype: str, sizes: Sequence[Size | None], owner: str | None) -> Type:
+    """The type of a leaf: a size leaf of its own for each axis whose size is not given."""
+    shape = tuple(size_leaf(owner, axis) if size is None else size for axis, size in enumerate(sizes))
+    return Type(check_dtype(dtype), shape)
+
+
+def variable(dtype: str, sizes: Sequence[Size | None], name: str | None = None) -> Node:
+    """A fresh input: its value is given at each call. Sizes that are None are known only then."""
+    kind = leaf_type(dtype, sizes, name)
+    return Node(INPUT, (), {"type": kind}, kind, name)
+
+
+def constant_value(node: Node) -> Array | None:
+    """The array of a constant node, or None."""
+    return node.attrs["value"].value if node.op is CONSTANT else None
+
+
+def describe_size(size: Size) -> str:
+    if isinstance(size, int):
+        return str(size)
+    if size.op is SIZE:
+        return f"{size.attrs['owner'] or '?'}.{size.attrs['axis']}"
+    return describe(size)
+
+
+def describe(node: Node) -> str:
+    """A short name for messages: the user's name, or the op, with the user's line."""
+    if node.op is SIZE:
+        return f"the size of {node.attrs['owner'] or 'a variable'} along axis {node.attrs['axis']}"
+    value = constant_value(node)
+    if value is not None and value.ndim == 0:
+        return str(value)
+    label = node.name or ("an unnamed input" if node.op is INPUT else f"{node.op.name}(…)" if node.args else node.op.name)
+    return f"{label} ({node.where})" if node.where else label

@@ -1,0 +1,112 @@
+"""Arithmetic of sizes: numbers where they are known, int64 scalar nodes where they are not.
+
+In: sizes. Out: sizes, folded and brought to one form, so that equal expressions are mostly the same node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from graphc.errors import ShapeError
+from graphc.ir.node import OPS, Node, Size, constant_value, describe_size, make
+from graphc.ir.walk import as_size_node
+
+
+def as_size(node: Node) -> Size:
+    """A scalar integer node as a size: the number where it is constant."""
+    value = constant_value(node)
+    if value is not None:
+        return int(value)
+    if node.dtype == "int64":
+        return node
+    return make(OPS["cast"], (node,), {"dtype": "int64"})
+
+
+def _apply(op: str, left: Size, right: Size) -> Node:
+    return make(OPS[op], (as_size_node(left), as_size_node(right)))
+
+
+def _ordered(left: Size, right: Size) -> tuple[Size, Size]:
+    """Operands of a commutative op in one order: older nodes first, numbers last."""
+    if isinstance(left, int) or (isinstance(right, Node) and right.serial < left.serial):
+        return right, left
+    return left, right
+
+
+def add(left: Size, right: Size) -> Size:
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    left, right = _ordered(left, right)
+    if isinstance(right, int):
+        node = cast(Node, left)
+        if right == 0:
+            return node
+        if node.op is OPS["add"] and (inner := constant_value(node.args[1])) is not None:
+            return add(as_size(node.args[0]), int(inner) + right)
+    return _apply("add", left, right)
+
+
+def subtract(left: Size, right: Size) -> Size:
+    if isinstance(right, int):
+        return add(left, -right)
+    if left is right:
+        return 0
+    return _apply("sub", left, right)
+
+
+def multiply(left: Size, right: Size) -> Size:
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    left, right = _ordered(left, right)
+    if right == 1:
+        return left
+    if right == 0:
+        return 0
+    return _apply("mul", left, right)
+
+
+def floor_divide(left: Size, right: Size) -> Size:
+    """left // right for right other than zero."""
+    if isinstance(left, int) and isinstance(right, int) and right:
+        return left // right
+    if right == 1:
+        return left
+    return _apply("floor_div", left, right)
+
+
+def minimum(left: Size, right: Size) -> Size:
+    if isinstance(left, int) and isinstance(right, int):
+        return min(left, right)
+    left, right = _ordered(left, right)
+    return left if left is right else _apply("minimum", left, right)
+
+
+def maximum(left: Size, right: Size) -> Size:
+    if isinstance(left, int) and isinstance(right, int):
+        return max(left, right)
+    left, right = _ordered(left, right)
+    return left if left is right else _apply("maximum", left, right)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    result: Size = 1
+    for size in sizes:
+        result = multiply(result, size)
+    return result
+
+
+def equal(left: Size, right: Size) -> bool:
+    """Whether the two are known to be equal before any run."""
+    return left == right if isinstance(left, int) and isinstance(right, int) else left is right
+
+
+def common(left: Size, right: Size, what: str) -> Size:
+    """The size that two sizes which must be equal have; an error where they are known to differ.
+
+    Numbers win over nodes. `what` says in the message what must agree. Whether two sizes that are not known agree is
+    for a guard to check at run time.
+    """
+    if isinstance(left, int) and isinstance(right, int) and left != right:
+        raise ShapeError(f"{what}: sizes {describe_size(left)} and {describe_size(right)} differ")
+    return right if isinstance(right, int) else left

@@ -1,0 +1,52 @@
+"""Whether a graph is what it should be: run between passes and before a graph is compiled.
+
+In: a graph. Out: nothing, or an error that says what is wrong with which node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphc.errors import GraphcError, GraphTypeError, MissingInputError
+from graphc.ir.node import INPUT, LEAVES, SHARED, SIZE, Node, describe
+from graphc.ir.walk import Graph, nodes_of
+
+
+def verify(graph: Graph, shared: Iterable[Node] = ()) -> None:
+    """Check a graph: outputs and arguments are nodes, every type is what its op infers, every leaf is at hand.
+
+    `shared` lists shared variables whose sizes may be used without the variables themselves. Raises GraphTypeError,
+    MissingInputError, CycleError.
+    """
+    for position, output in enumerate(graph.outputs):
+        if not isinstance(output, Node):
+            raise GraphTypeError(f"output {position} is {output!r}, not a tensor")
+    for leaf in graph.inputs:
+        if not isinstance(leaf, Node) or leaf.args or leaf.op not in LEAVES:
+            label = describe(leaf) if isinstance(leaf, Node) else repr(leaf)
+            raise GraphTypeError(f"{label} is not a leaf: it cannot be an input")
+    order = nodes_of(graph.outputs)
+    for node in order:
+        _verify_type(node)
+    _verify_leaves(graph, order, shared)
+
+
+def _verify_type(node: Node) -> None:
+    for arg in node.args:
+        if not isinstance(arg, Node):
+            raise GraphTypeError(f"{describe(node)}: its argument {arg!r} is not a node")
+    try:
+        inferred = node.op.infer(node.args, node.attrs)
+    except GraphcError as error:
+        raise GraphTypeError(f"{describe(node)} of type {node.type} does not infer: {error}") from error
+    if inferred != node.type:
+        raise GraphTypeError(f"{describe(node)} has type {node.type}, but its op infers {inferred}")
+
+
+def _verify_leaves(graph: Graph, order: Iterable[Node], shared: Iterable[Node]) -> None:
+    """Every leaf is an input, a shared variable, or a size of one of these."""
+    at_hand = {*graph.inputs, *shared, *(node for node in order if node.op is SHARED)}
+    at_hand |= {size for leaf in at_hand for size in leaf.type.shape if isinstance(size, Node)}
+    for node in order:
+        if node.op in (INPUT, SIZE) and node not in at_hand:
+            raise MissingInputError(f"the graph needs {describe(node)}, which is neither an input nor shared nor given")

@@ -1,0 +1,148 @@
+"""Orders and rebuildings of graphs, none of them recursive.
+
+In: nodes (or anything else with predecessors). Out: orders, maps, rebuilt nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from graphc.errors import CycleError
+from graphc.ir.node import SIZE, Node, Size, literal, make
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What is computed from what. Inputs are leaves, in the order of a call's arguments."""
+
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+
+
+def reachable(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> list[T]:
+    """Everything that `roots` need, themselves included, in order of discovery (depth first)."""
+    found: dict[T, None] = {}
+    pending = list(roots)[::-1]
+    while pending:
+        item = pending.pop()
+        if item not in found:
+            found[item] = None
+            pending.extend(p for p in list(predecessors(item))[::-1] if p not in found)
+    return list(found)
+
+
+def toposort(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]], describe: Callable[[T], str] = str) -> list[T]:
+    """Everything that `roots` need, each after all it needs itself (Kahn 1962). The order depends on the graph alone.
+
+    Raises CycleError, naming the members of a cycle by `describe`, where there is one.
+    """
+    items = reachable(roots, predecessors)
+    waiting: dict[T, int] = {}
+    successors: dict[T, list[T]] = {item: [] for item in items}
+    for item in items:
+        needs = dict.fromkeys(predecessors(item))
+        waiting[item] = len(needs)
+        for need in needs:
+            successors[need].append(item)
+    ready = [item for item in reversed(items) if not waiting[item]]
+    order: list[T] = []
+    while ready:
+        item = ready.pop()
+        order.append(item)
+        for successor in reversed(successors[item]):
+            waiting[successor] -= 1
+            if not waiting[successor]:
+                ready.append(successor)
+    if len(order) < len(items):
+        raise CycleError("the graph has a cycle: " + " -> ".join(map(describe, _cycle(waiting, predecessors))))
+    return order
+
+
+def _cycle(waiting: Mapping[T, int], predecessors: Callable[[T], Iterable[T]]) -> list[T]:
+    """One cycle among the items that never became ready, first item repeated at the end."""
+    blocked = {item for item, count in waiting.items() if count}
+    path: dict[T, None] = {}
+    item = next(iter(blocked))
+    while item not in path:
+        path[item] = None
+        item = next(p for p in predecessors(item) if p in blocked)
+    members = list(path)
+    return [*members[members.index(item) :], item][::-1]
+
+
+def node_args(node: Node) -> tuple[Node, ...]:
+    return node.args
+
+
+def nodes_of(outputs: Iterable[Node]) -> list[Node]:
+    """All nodes that `outputs` need through arguments, in topological order."""
+    return toposort(outputs, node_args, lambda node: node.op.name)
+
+
+def type_sizes(node: Node) -> list[Node]:
+    """The sizes of a node's type that are nodes."""
+    return [size for size in node.type.shape if isinstance(size, Node)]
+
+
+def consumers(outputs: Iterable[Node]) -> dict[Node, list[tuple[Node, int]]]:
+    """For every node that `outputs` need: which nodes take it, and as which argument."""
+    order = nodes_of(outputs)
+    taken: dict[Node, list[tuple[Node, int]]] = {node: [] for node in order}
+    for node in order:
+        for position, arg in enumerate(node.args):
+            taken[arg].append((node, position))
+    return taken
+
+
+def leaf_sizes(before: Node, after: Node) -> dict[Node, Node]:
+    """What replacing leaf `before` by `after` does to the size leaves of `before`."""
+    return {
+        old: as_size_node(new)
+        for old, new in zip(before.type.shape, after.type.shape, strict=True)
+        if isinstance(old, Node) and old.op is SIZE and old is not new
+    }
+
+
+def as_size_node(size: Size) -> Node:
+    """A size as a node: numbers become int64 constants."""
+    return size if isinstance(size, Node) else literal(size, "int64")
+
+
+def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
+    """`outputs` with nodes replaced. Types are inferred anew; replacing a leaf replaces its size leaves too."""
+    done: dict[Node, Node] = dict(replacements)
+    for before, after in replacements.items():
+        if not before.args and before.op is not SIZE and before.ndim == after.ndim:
+            done |= {old: new for old, new in leaf_sizes(before, after).items() if old not in replacements}
+    return [rebuilt(done, node) for node in outputs]
+
+
+def rebuilt(done: dict[Node, Node], root: Node) -> Node:
+    """`root` rebuilt over the replacements in `done`, which remembers what has been rebuilt."""
+    pending = [root]
+    while pending:
+        node = pending[-1]
+        if node in done:
+            pending.pop()
+            continue
+        missing = [arg for arg in node.args if arg not in done]
+        if missing:
+            pending.extend(missing)
+            continue
+        pending.pop()
+        args = tuple(done[arg] for arg in node.args)
+        done[node] = node if args == node.args else renamed(make(node.op, args, node.attrs), node)
+    return done[root]
+
+
+def renamed(new: Node, old: Node) -> Node:
+    """`new` with the display name and user line of the node it stands for, where it has none of its own."""
+    if new.args and new.name is None and old.name is not None:
+        new.name = old.name
+    if old.where is not None:
+        new.where = old.where
+    return new

@@ -1,0 +1,126 @@
+"""Functions of arrays that NumPy lacks, or defines otherwise than compiled code does: the meaning of their ops.
+
+In: arrays of one float dtype (power, reciprocal: or integers). Out: an array of that dtype, to within a few ulp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# B_2k of the asymptotic series (Abramowitz & Stegun 6.3.18 and 6.4.12), k = 1, 2, …
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+ASYMPTOTIC = 8
+"""From this argument on the series is exact to double precision; smaller ones are shifted up by the recurrence."""
+
+
+def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """A function of Python floats applied to every element."""
+    ufunc = np.frompyfunc(function, 1, 1)
+
+    def apply(x: Array) -> Array:
+        result: Array = np.asarray(ufunc(np.asarray(x, "float64"))).astype(np.asarray(x).dtype)
+        return result
+
+    return apply
+
+
+def _log_gamma(x: float) -> float:
+    """log|gamma(x)|, infinite at the poles and where it overflows."""
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):
+        return math.inf
+
+
+erf = _each(math.erf)
+erfc = _each(math.erfc)
+gammaln = _each(_log_gamma)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), without overflow."""
+    decay = np.exp(-np.abs(x))
+    quotient: Array = np.where(x >= 0, np.ones_like(decay), decay) / (1 + decay)
+    return quotient
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)), without overflow."""
+    return np.maximum(x, np.zeros_like(x)) + np.log1p(np.exp(-np.abs(x)))
+
+
+def xlogy(x: Array, y: Array) -> Array:
+    """x * log(y), and 0 where x = 0 and y is a number."""
+    return np.where((x == 0) & ~np.isnan(y), np.zeros_like(x), x * np.log(y))
+
+
+def xlog1py(x: Array, y: Array) -> Array:
+    """x * log(1 + y), and 0 where x = 0 and y is a number."""
+    return np.where((x == 0) & ~np.isnan(y), np.zeros_like(x), x * np.log1p(y))
+
+
+def digamma(x: Array) -> Array:
+    """The derivative of log(gamma(x)).
+
+    Recurrence 6.3.5 and the asymptotic series 6.3.18 of Abramowitz & Stegun; reflection 6.3.7 for negative arguments.
+    NaN at the negative poles; -inf at 0 and inf at -0, as scipy.special.digamma.
+    """
+    value = np.asarray(x, "float64")
+    z = np.where(value > 0, value, 1 - value)
+    shift = np.zeros_like(z)
+    while np.any(small := z < ASYMPTOTIC):
+        shift = np.where(small, shift - 1 / z, shift)
+        z = np.where(small, z + 1, z)
+    inverse_square = 1 / (z * z)
+    series = np.zeros_like(z)
+    for k in range(len(BERNOULLI), 0, -1):
+        series = inverse_square * (BERNOULLI[k - 1] / (2 * k) + series)
+    positive = shift + np.log(z) - 0.5 / z - series
+    # tan has period pi: only the fractional part of the argument keeps its accuracy
+    reflected = positive - np.pi / np.tan(np.pi * (value - np.rint(value)))
+    pole = np.where(value == 0, -np.copysign(np.inf, value), np.nan)
+    result = np.where(value > 0, positive, np.where(value == np.rint(value), pole, reflected))
+    return result.astype(np.asarray(x).dtype)
+
+
+def trigamma(x: Array) -> Array:
+    """The derivative of digamma: recurrence 6.4.6, series 6.4.12 and reflection 6.4.7 of Abramowitz & Stegun."""
+    value = np.asarray(x, "float64")
+    z = np.where(value > 0, value, 1 - value)
+    shift = np.zeros_like(z)
+    while np.any(small := z < ASYMPTOTIC):
+        shift = np.where(small, shift + 1 / (z * z), shift)
+        z = np.where(small, z + 1, z)
+    inverse_square = 1 / (z * z)
+    series = np.zeros_like(z)
+    for bernoulli in reversed(BERNOULLI):
+        series = inverse_square * (bernoulli + series)
+    positive = shift + (1 + series) / z + 0.5 * inverse_square
+    sine = np.sin(np.pi * (value - np.rint(value)))
+    pole = np.where(value == np.rint(value), np.inf, (np.pi / sine) ** 2 - positive)
+    return np.where(value > 0, positive, pole).astype(np.asarray(x).dtype)
+
+
+def power(base: Array, exponent: Array) -> Array:
+    """base ** exponent. Integers wrap, and a negative exponent gives the truncated quotient: 1, -1 or 0.
+
+    NumPy raises for negative integer exponents; the compiled loop has no exceptions, so both give the same number here.
+    """
+    if np.issubdtype(np.asarray(base).dtype, np.floating):
+        return np.asarray(np.power(base, exponent))
+    wrapped = np.power(base, np.where(exponent < 0, exponent & 1, exponent))
+    return np.where((exponent < 0) & (np.abs(base) != 1), np.zeros_like(base), wrapped)
+
+
+def reciprocal(x: Array) -> Array:
+    """1 / x; of integers the truncated quotient, and 0 for 0."""
+    if np.issubdtype(np.asarray(x).dtype, np.floating):
+        return np.asarray(np.reciprocal(x))
+    return np.where(np.abs(x) == 1, x, np.zeros_like(x))

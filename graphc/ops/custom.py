@@ -1,0 +1,159 @@
+"""Ops of the user: a Python function of arrays with, where wanted, a derivative.
+
+In: the function and what the graph must know of it. Out: a function of nodes, and its op in `OPS`. Compiled code calls
+back into Python for it. The op's version is a fingerprint of the user's code, so that what is cached never outlives it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import floating, promote
+from graphc.errors import GraphTypeError
+from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Type, Vjp, describe, make
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
+
+PYTHON = Call("python")
+"""The lowering of every op of the user: a call of its Python function."""
+
+
+def custom_op(
+    name: str,
+    compute: Callable[..., Any],
+    infer: Callable[..., Type] | None = None,
+    vjp: Callable[[Node, Node], Any] | None = None,
+) -> Callable[..., Node]:
+    """A function of nodes whose value `compute(*arrays)` gives; the arrays are read-only.
+
+    `infer(*types)` gives the type of the result from the types of the operands. Without it the op works element by
+    element: operands are cast to a common float dtype and broadcast, and the result has their dtype and shape.
+    `vjp(node, cotangent)` gives the cotangent of each of `node.args` (or the only one), None where there is none;
+    without it the op has no derivative. Defining an op of the user again replaces it; raises GraphTypeError where
+    graphc has an op of that name, and, when it runs, where `compute` gives another type than was said.
+    """
+    if name in OPS and OPS[name].lower is not _lower:
+        raise GraphTypeError(f"there is an op {name!r} already")
+    code = [compute, *(f for f in (infer, vjp) if f is not None)]
+    op = OPS[name] = Op(
+        name,
+        infer=_elementwise_type if infer is None else _infer(name, infer),
+        eval=_evaluate(compute),
+        lower=_lower,
+        vjp=None if vjp is None else _vjp(vjp),
+        guards=equal_sizes if infer is None else lambda node: (),
+        cost=100.0,
+        doc=compute.__doc__ or "",
+        version=fingerprint(*code),
+    )
+
+    def function(*operands: Any) -> Node:
+        nodes = [as_node(operand) for operand in operands]
+        return make(op, _alike(name, nodes) if infer is None else nodes)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = compute.__doc__
+    return function
+
+
+def op(
+    name: str | None = None,
+    infer: Callable[..., Type] | None = None,
+    vjp: Callable[[Node, Node], Any] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Node]]:
+    """`custom_op` as a decorator: `@op(vjp=...)` before `def square(x): return x * x`."""
+
+    def define(compute: Callable[..., Any]) -> Callable[..., Node]:
+        return custom_op(name or compute.__name__, compute, infer, vjp)
+
+    return define
+
+
+def fingerprint(*functions: Callable[..., Any]) -> str:
+    """A digest of what functions compute: their code and constants, and what they take from around them."""
+    digest = hashlib.sha256()
+    pending: list[Any] = list(functions)
+    seen: set[int] = set()
+    while pending:
+        item = pending.pop(0)
+        if id(item) in seen:
+            continue
+        match item:
+            case FunctionType():
+                seen.add(id(item))
+                around = [item.__globals__[n] for n in item.__code__.co_names if n in item.__globals__]
+                cells = [cell.cell_contents for cell in item.__closure__ or () if cell.cell_contents is not item]
+                pending += [item.__code__, item.__defaults__, item.__kwdefaults__, *cells, *around]
+            case CodeType():
+                digest.update(item.co_code + repr(item.co_names).encode())
+                pending += item.co_consts
+            case np.ndarray():
+                digest.update(repr((item.dtype, item.shape)).encode() + item.tobytes())
+            case tuple() | list():
+                digest.update(f"{type(item).__name__}{len(item)}".encode())
+                pending += item
+            case None | bool() | int() | float() | complex() | str() | bytes() | np.generic():
+                digest.update(f"{type(item).__name__}:{item!r};".encode())
+            case _:
+                digest.update(str(getattr(item, "__qualname__", type(item).__qualname__)).encode())
+    return digest.hexdigest()[:16]
+
+
+def _alike(name: str, nodes: Sequence[Node]) -> list[Node]:
+    """The operands cast to one float dtype and broadcast to one shape."""
+    dtype = promote(*(floating(node.dtype) for node in nodes))
+    shape = broadcast_sizes(name, nodes)
+    return [broadcast_node(cast(node, dtype), shape) for node in nodes]
+
+
+def _elementwise_type(args: Sequence[Node], attrs: Attributes) -> Type:
+    return Type(args[0].dtype, common_shape("a user's op", args))
+
+
+def _infer(name: str, infer: Callable[..., Type]) -> Infer:
+    def infer_type(args: Sequence[Node], attrs: Attributes) -> Type:
+        result = infer(*(arg.type for arg in args))
+        if not isinstance(result, Type):
+            raise GraphTypeError(f"the infer function of op {name} gave {result!r}, not a Type")
+        return result
+
+    return infer_type
+
+
+def _evaluate(compute: Callable[..., Any]) -> Callable[..., Array]:
+    def evaluate(node: Node, *values: Array) -> Array:
+        result = np.array(compute(*map(_read_only, values)))
+        sizes = zip(node.type.shape, result.shape, strict=False)
+        wrong = result.ndim != node.ndim or any(isinstance(size, int) and size != actual for size, actual in sizes)
+        if node.op.infer is _elementwise_type:
+            wrong |= result.shape != values[0].shape
+        if wrong or not np.can_cast(result.dtype, node.dtype, "same_kind"):
+            raise GraphTypeError(
+                f"op {node.op.name} computed {result.dtype}{list(result.shape)} where its type is {node.type}: "
+                f"{describe(node)}"
+            )
+        return result.astype(node.dtype, order="C", copy=False)
+
+    return evaluate
+
+
+def _read_only(value: Array) -> Array:
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _vjp(vjp: Callable[[Node, Node], Any]) -> Vjp:
+    def cotangents(node: Node, cotangent: Node) -> Sequence[Node | None]:
+        parts = vjp(node, cotangent)
+        return list(parts) if isinstance(parts, list | tuple) else [parts]
+
+    return cotangents
+
+
+def _lower(node: Node) -> Call:
+    return PYTHON

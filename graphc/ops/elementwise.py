@@ -1,0 +1,540 @@
+"""What all scalar ops have in common: dtypes, sizes, broadcasting, and the conversion of what a user wrote into nodes.
+
+In: the rows of the table (`graphc.ops.scalar`), and operands: nodes, NumPy arrays and scalars (strong dtypes), Python
+numbers and lists of them (weak, by kind only, as NumPy's NEP 50 has it). Out: `define` makes a row an op and a user
+function; `elementwise(name, *operands)` makes the node with every cast and broadcast spelled out as a node of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import (
+    BOOL,
+    DISCRETE,
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    SIGNED,
+    check_dtype,
+    fits,
+    floating,
+    is_float,
+    promote,
+)
+from graphc.dtypes import Scalar as Number
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import (
+    FUNCTIONS,
+    OPS,
+    Argument,
+    Array,
+    Attributes,
+    Guard,
+    Infer,
+    Laws,
+    Node,
+    Op,
+    Sample,
+    Scalar,
+    Size,
+    Type,
+    constant_value,
+    describe,
+    describe_size,
+    literal,
+    make,
+    register,
+)
+from graphc.ir.walk import as_size_node
+from graphc.options import options
+
+Operand = str | Number
+"""What promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind (weak)."""
+
+Partial = Callable[..., Any]
+"""(cotangent, node, *args) -> the cotangent of one argument."""
+
+
+# --- dtypes -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The dtypes of an op.
+
+    compute(operands): the one dtype its arguments are cast to. accepts: the dtypes it exists for. result: the dtype of
+    the result where it is not that of the arguments. leading: dtypes of first arguments that do not take part.
+    """
+
+    compute: Callable[[Sequence[Operand]], str]
+    accepts: tuple[str, ...]
+    result: str | None = None
+    leading: tuple[str, ...] = ()
+
+
+def _common(operands: Sequence[Operand]) -> str:
+    return promote(*operands)
+
+
+def _number(operands: Sequence[Operand]) -> str:
+    """As NumPy's ufuncs without a bool loop: bools count as int8."""
+    dtype = promote(*operands)
+    return "int8" if dtype == "bool" else dtype
+
+
+def _float(operands: Sequence[Operand]) -> str:
+    """The smallest float dtype that NumPy finds a loop for: each operand asks for its own."""
+    numbers = [o for o in operands if not isinstance(o, str)]
+    strong = [o for o in operands if isinstance(o, str)]
+    if not strong:
+        return options.floatX
+    if any(map(is_float, strong)):
+        return promote(*map(floating, strong))
+    return promote(*(floating(promote(dtype, *numbers)) for dtype in strong))
+
+
+def _quotient(operands: Sequence[Operand]) -> str:
+    """As NumPy's true_divide: quotients of integers are float64 (floatX where all are Python numbers)."""
+    if not any(isinstance(o, str) for o in operands):
+        return options.floatX
+    dtype = promote(*operands)
+    return dtype if is_float(dtype) else "float64"
+
+
+def _always(dtype: str) -> Callable[[Sequence[Operand]], str]:
+    def compute(operands: Sequence[Operand]) -> str:
+        return dtype
+
+    return compute
+
+
+ANY = Rule(_common, DTYPES)
+NO_BOOL = Rule(_common, INTEGERS + FLOATS)
+NUMBER = Rule(_number, INTEGERS + FLOATS)
+INTEGER = Rule(_common, INTEGERS)
+SHIFT = Rule(_number, INTEGERS)
+BITS = Rule(_common, DISCRETE)
+FLOAT = Rule(_float, FLOATS)
+QUOTIENT = Rule(_quotient, FLOATS)
+DOUBLE = Rule(_always("float64"), ("float64",))
+COMPARISON = Rule(_common, DTYPES, "bool")
+FLOAT_TEST = Rule(_float, FLOATS, "bool")
+LOGIC = Rule(_always("bool"), BOOL)
+CHOICE = Rule(_common, DTYPES, leading=("bool",))
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+_LAWLESS = Laws()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One scalar op.
+
+    function: its meaning in NumPy. template: its Python source, which may depend on the dtype it computes in. partials:
+    for each argument the function that gives its cotangent, None where the derivative is zero almost everywhere; the
+    whole None where graphc does not know the derivative. domain: the interval from which each float argument is drawn
+    in tests; integers: the same for integer arguments.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    template: str | Callable[[str], str]
+    rule: Rule
+    partials: tuple[Partial | None, ...] | None
+    doc: str
+    laws: Laws = _LAWLESS
+    cost: float = 1.0
+    domain: tuple[tuple[float, float], ...] = ()
+    integers: tuple[tuple[int, int], ...] = ()
+    arity: int = 1
+
+
+ROWS: dict[str, Row] = {}
+"""Every scalar op that a user calls on operands, by name."""
+
+
+def define(row: Row) -> None:
+    """Add a row: its op, and its user function among `FUNCTIONS`."""
+    ROWS[row.name] = row
+    register(
+        Op(
+            row.name,
+            infer=_infer(row),
+            eval=_eval(row),
+            lower=_lower(row),
+            vjp=_vjp(row),
+            guards=equal_sizes,
+            laws=row.laws,
+            cost=row.cost,
+            samples=_samples(row),
+            doc=row.doc,
+        )
+    )
+    FUNCTIONS[row.name] = user_function(row)
+
+
+def user_function(row: Row) -> Callable[..., Node]:
+    """The function of `row` on anything that converts to nodes."""
+
+    def function(*operands: Any) -> Node:
+        return elementwise(row.name, *operands)
+
+    function.__name__ = function.__qualname__ = row.name
+    function.__doc__ = row.doc
+    return function
+
+
+def _infer(row: Row) -> Infer:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        if len(args) != row.arity:
+            raise GraphTypeError(f"{row.name} takes {row.arity} arguments, not {len(args)}")
+        leading = len(row.rule.leading)
+        dtype = args[-1].dtype
+        expected = (*row.rule.leading, *(dtype,) * (row.arity - leading))
+        if dtype not in row.rule.accepts or any(a.dtype != e for a, e in zip(args, expected, strict=True)):
+            raise GraphTypeError(f"{row.name} has no loop for {_list_types(args)}: cast the arguments")
+        return Type(row.rule.result or dtype, common_shape(row.name, args))
+
+    return infer
+
+
+def _eval(row: Row) -> Callable[..., Array]:
+    def evaluate(node: Node, *values: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(row.function(*values), dtype=node.dtype)
+
+    return evaluate
+
+
+def _lower(row: Row) -> Callable[[Node], Scalar]:
+    def lower(node: Node) -> Scalar:
+        return Scalar(row.template if isinstance(row.template, str) else row.template(node.args[-1].dtype))
+
+    return lower
+
+
+def _vjp(row: Row) -> Callable[[Node, Node], Sequence[Node | None]] | None:
+    partials = row.partials
+    if partials is None:
+        return None
+
+    def vjp(node: Node, cotangent: Node) -> list[Node | None]:
+        return [
+            partial(cotangent, node, *node.args) if partial is not None and is_float(arg.dtype) else None
+            for partial, arg in zip(partials, node.args, strict=True)
+        ]
+
+    return vjp
+
+
+_SHAPE = (2, 3)
+
+
+def _samples(row: Row) -> tuple[Sample, ...]:
+    """One sample for each kind of argument that the op takes."""
+
+    def build(*args: Node) -> Node:
+        return elementwise(row.name, *args)
+
+    leading = (Argument(_SHAPE, "bool"),) * len(row.rule.leading)
+    count = row.arity - len(leading)
+    samples = []
+    if "float64" in row.rule.accepts:
+        domain = row.domain or ((-2.0, 2.0),) * count
+        floats = tuple(Argument(_SHAPE, "float", low, high) for low, high in domain)
+        samples.append(Sample(row.name, build, leading + floats, row.partials is not None))
+    if "int64" in row.rule.accepts:
+        integers = row.integers or ((-7, 7),) * count
+        ints = tuple(Argument(_SHAPE, "int", low, high) for low, high in integers)
+        samples.append(Sample(f"{row.name} of integers", build, leading + ints, differentiable=False))
+    if "bool" in row.rule.accepts:
+        bools = (Argument(_SHAPE, "bool"),) * count
+        samples.append(Sample(f"{row.name} of bools", build, leading + bools, differentiable=False))
+    return tuple(samples)
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def _list_types(args: Sequence[Node]) -> str:
+    return " and ".join(f"{describe_origin(arg)} of type {arg.type}" for arg in args)
+
+
+def describe_origin(node: Node) -> str:
+    """`describe` of what the user wrote: casts and broadcasts that graphc put around it are left out."""
+    while node.name is None and node.op.name in ("cast", "dimshuffle", "broadcast_to"):
+        node = node.args[0]
+    return describe(node)
+
+
+def common_shape(name: str, args: Sequence[Node]) -> tuple[Size, ...]:
+    """The one shape that arguments of equal rank have. Raises ShapeError, naming two that are known to differ."""
+    first = args[0].type.shape
+    if all(arg.type.shape == first for arg in args):
+        return first
+    shape = list(first)
+    holders = [args[0]] * len(shape)
+    for arg in args[1:]:
+        if arg.ndim != len(shape):
+            raise ShapeError(f"{name}: ranks differ: {_list_types((args[0], arg))}")
+        for axis, size in enumerate(arg.type.shape):
+            if isinstance(size, int) and isinstance(shape[axis], int) and size != shape[axis]:
+                raise ShapeError(
+                    f"{name}: {_list_types((holders[axis], arg))}: "
+                    f"sizes {describe_size(shape[axis])} and {describe_size(size)} differ along axis {axis}"
+                )
+            if isinstance(size, int) and not isinstance(shape[axis], int):
+                shape[axis], holders[axis] = size, arg
+    return tuple(shape)
+
+
+def equal_sizes(node: Node) -> list[Guard]:
+    """Guards for the sizes of a node's arguments that must be equal and are not known to be."""
+    first, guards = node.args[0], []
+    for axis, left in enumerate(first.type.shape):
+        compared = [left]
+        for arg in node.args[1:]:
+            right = arg.type.shape[axis]
+            if not any(sizes.equal(right, other) for other in compared):
+                compared.append(right)
+                guards.append(Guard(left, "==", right, _disagreement(node, first, arg, axis)))
+    return guards
+
+
+def _disagreement(node: Node, left: Node, right: Node, axis: int) -> str:
+    label = f"{node.op.name} ({node.where})" if node.where else node.op.name
+    text = f"{label}: {describe_origin(left)} and {describe_origin(right)} differ along axis {axis}: sizes "
+    hint = "only a size that the type says is 1 (row, col, or a 1 in shape=) broadcasts"
+    return text.replace("{", "{{").replace("}", "}}") + "{left} and {right}; " + hint
+
+
+def broadcast_sizes(name: str, nodes: Sequence[Node]) -> tuple[Size, ...]:
+    """The shape to which operands broadcast: ranks filled up on the left, static sizes of 1 giving way."""
+    shape: list[Size] = []
+    for axis, aligned in enumerate(zip_longest(*(node.type.shape[::-1] for node in nodes), fillvalue=1), 1):
+        wide = [size for size in aligned if not (isinstance(size, int) and size == 1)]
+        numbers = [size for size in wide if isinstance(size, int)]
+        if len(set(numbers)) > 1:
+            raise ShapeError(f"{name}: {_list_types(_differing(nodes, axis))} do not broadcast along axis -{axis}")
+        shape.append(numbers[0] if numbers else wide[0] if wide else 1)
+    return tuple(reversed(shape))
+
+
+def _differing(nodes: Sequence[Node], axis: int) -> list[Node]:
+    """The first two nodes whose static sizes along the axis, counted from the last, differ and are not 1."""
+    holders: dict[Size, Node] = {}
+    for node in nodes:
+        size = node.type.shape[-axis] if node.ndim >= axis else 1
+        if isinstance(size, int) and size != 1:
+            holders.setdefault(size, node)
+    return list(holders.values())[:2]
+
+
+def broadcast_node(node: Node, shape: Sequence[Size]) -> Node:
+    """`node` with axes of size 1 put in front and static sizes of 1 expanded, as `shape` asks. Other sizes stay."""
+    missing = len(shape) - node.ndim
+    if missing:
+        node = make(OPS["dimshuffle"], (node,), {"order": ("x",) * missing + tuple(range(node.ndim))})
+    target = tuple(new if old == 1 else old for old, new in zip(node.type.shape, shape, strict=True))
+    if target == node.type.shape:
+        return node
+    return make(OPS["broadcast_to"], (node, *map(as_size_node, target)))
+
+
+# --- operands ---------------------------------------------------------------------------------------------------------
+
+
+def _has_strong(value: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a nested list holds anything that brings a dtype of its own: a node, a NumPy array or scalar."""
+    return any(
+        isinstance(item, (Node, np.ndarray, np.generic)) or (isinstance(item, (list, tuple)) and _has_strong(item))
+        for item in value
+    )
+
+
+def _holds_nodes(value: Any) -> bool:
+    return isinstance(value, Node) or (isinstance(value, (list, tuple)) and any(map(_holds_nodes, value)))
+
+
+def _array(value: Any) -> Array:
+    """The array of a number, a list or an array; an error that names what cannot be one."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise GraphTypeError(f"{value!r} is not an array: its rows have different lengths") from error
+    if array.dtype.kind not in "biuf":
+        raise GraphTypeError(f"{value!r} of type {type(value).__name__} is not a tensor")
+    return array
+
+
+def _weigh(value: Any) -> Operand:
+    """How `value` takes part in promotion."""
+    if isinstance(value, Node):
+        return value.dtype
+    if isinstance(value, (np.ndarray, np.generic)):
+        return check_dtype(value.dtype)
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, (list, tuple)) and _holds_nodes(value):
+        return promote(*_settle([_weigh(item) for item in value]))
+    array = _array(value)
+    if isinstance(value, (list, tuple)) and not _has_strong(value):
+        return {"b": False, "f": 0.0}.get(array.dtype.kind, 0)
+    return check_dtype(array.dtype)
+
+
+def _settle(operands: Sequence[Operand]) -> list[Operand]:
+    """Python floats become floatX where no operand brings a float dtype."""
+    if any(isinstance(o, str) and is_float(o) for o in operands):
+        return list(operands)
+    return [options.floatX if isinstance(o, float) else o for o in operands]
+
+
+def _convert(name: str, value: Any, dtype: str) -> Node:
+    """`value` as a node of `dtype`; weak integers must fit."""
+    if isinstance(value, Node):
+        return cast(value, dtype)
+    if isinstance(value, (list, tuple)) and _holds_nodes(value):
+        return cast(_stack(name, value, dtype), dtype)
+    array = _array(value)
+    if dtype in INTEGERS and array.dtype.kind in "iu" and not isinstance(value, (np.ndarray, np.generic)):
+        for number in (int(array.min(initial=0)), int(array.max(initial=0))):
+            if not fits(number, dtype):
+                raise GraphTypeError(f"{name}: Python integer {number} is out of bounds for {dtype}")
+    with np.errstate(all="ignore"):
+        return literal(array.astype(dtype))
+
+
+def _stack(name: str, items: Sequence[Any], dtype: str) -> Node:
+    """The items, all of one rank, as the rows of one node."""
+    rows = [_convert(name, item, dtype) for item in items]
+    for row in rows[1:]:
+        if row.ndim != rows[0].ndim:
+            raise ShapeError(f"the items of a list differ in rank: {_list_types((rows[0], row))}")
+    order = ("x", *range(rows[0].ndim))
+    raised = [make(OPS["dimshuffle"], (row,), {"order": order}) for row in rows]
+    return make(OPS["concatenate"], raised, {"axis": 0}) if len(raised) > 1 else raised[0]
+
+
+def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> Node:
+    """`value` as a node: nodes pass, numbers, lists and arrays become constants, lists that hold nodes are stacked.
+
+    Python floats get `options.floatX`, Python integers int64; `dtype` casts. Raises GraphTypeError for anything else.
+    """
+    wanted = dtype and check_dtype(dtype)
+    if not isinstance(value, Node):
+        own = promote(*_settle([_weigh(value)]))
+        node = _convert("constant", value, wanted or own)
+    else:
+        node = cast(value, wanted) if wanted else value
+    if name is not None and node.name is None:
+        node.name = name
+    return node
+
+
+def cast(node: Node, dtype: str) -> Node:
+    """`node` converted to `dtype`, itself where it has that dtype. Constants are converted at once."""
+    if node.dtype == dtype:
+        return node
+    value = constant_value(node)
+    if value is not None:
+        with np.errstate(all="ignore"):
+            return literal(value.astype(dtype))
+    return make(OPS["cast"], (node,), {"dtype": check_dtype(dtype)})
+
+
+# --- the user functions -----------------------------------------------------------------------------------------------
+
+
+def elementwise(name: str, *operands: Any) -> Node:
+    """The scalar op `name` applied to operands after NumPy's promotion and broadcasting.
+
+    Operands are nodes, NumPy arrays and scalars, Python numbers and lists. Only a size known to be 1 broadcasts. Raises
+    GraphTypeError for dtypes that NumPy's function does not take, ShapeError for sizes known to differ.
+    """
+    row = ROWS[name]
+    if len(operands) != row.arity:
+        raise GraphTypeError(f"{name}() takes {row.arity} arguments, not {len(operands)}")
+    if _alike(row, operands):
+        return make(OPS[name], operands)
+    weights = _settle([_weigh(operand) for operand in operands])
+    if row.rule.result == "bool" and row.arity == 2:
+        exact = _compare_exactly(name, operands, weights)
+        if exact is not None:
+            return exact
+    leading = row.rule.leading
+    dtype = row.rule.compute(weights[len(leading) :])
+    if dtype not in row.rule.accepts:
+        raise GraphTypeError(f"{name} is not defined for {_list_operands(operands)}, as in NumPy")
+    targets = (*leading, *(dtype,) * (row.arity - len(leading)))
+    if name == "pow" and dtype in SIGNED:
+        _check_exponent(operands[1])
+    return _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
+
+
+def _alike(row: Row, operands: Sequence[Any]) -> bool:
+    """Whether the operands are nodes of one type for which the op has a loop: the common case, quickly."""
+    first = operands[0]
+    return (
+        isinstance(first, Node)
+        and not row.rule.leading
+        and first.dtype in row.rule.accepts
+        and all(isinstance(o, Node) and o.type == first.type for o in operands[1:])
+    )
+
+
+def _apply(name: str, nodes: Sequence[Node]) -> Node:
+    """The op on nodes of the right dtypes, broadcast to one shape."""
+    shape = broadcast_sizes(name, nodes)
+    return make(OPS[name], [broadcast_node(node, shape) for node in nodes])
+
+
+def _list_operands(operands: Sequence[Any]) -> str:
+    return " and ".join(f"{describe(o)} of dtype {o.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
+
+
+def _check_exponent(exponent: Any) -> None:
+    """Raise for a negative exponent of integers, as NumPy does, where it is known already."""
+    if _holds_nodes(exponent):
+        value = constant_value(exponent) if isinstance(exponent, Node) else None
+    else:
+        value = _array(exponent)
+    if value is not None and np.any(value < 0):
+        raise GraphTypeError("pow: integers to negative integer powers are not allowed; cast the base to a float dtype")
+
+
+def _compare_exactly(name: str, operands: Sequence[Any], weights: Sequence[Operand]) -> Node | None:
+    """Comparisons that no common dtype can make exactly; None where the ordinary promotion can.
+
+    A Python integer outside the range of the other operand's dtype is above or below all its values. A signed integer
+    against a uint64 is below it where it is negative, and compares as uint64 elsewhere.
+    """
+    left, right = weights
+    for position, (weight, other) in enumerate(((left, right), (right, left))):
+        if isinstance(weight, int) and isinstance(other, str) and other in INTEGERS and not fits(weight, other):
+            outcome = literal(_outcome(name, weight, 0) if position == 0 else _outcome(name, 0, weight))
+            return broadcast_node(outcome, as_node(operands[1 - position]).type.shape)
+    if {left, right} & set(SIGNED) and "uint64" in (left, right):
+        position = 0 if left in SIGNED else 1
+        signed, unsigned = as_node(operands[position]), as_node(operands[1 - position])
+        pair = (cast(signed, "uint64"), unsigned)[:: 1 if position == 0 else -1]
+        compared = _apply(name, pair)
+        negative = elementwise("less", signed, 0)
+        if _outcome(name, -1, 0) if position == 0 else _outcome(name, 0, -1):
+            return elementwise("logical_or", negative, compared)
+        return elementwise("logical_and", elementwise("logical_not", negative), compared)
+    return None
+
+
+def _outcome(name: str, left: int, right: int) -> bool:
+    return bool(ROWS[name].function(left, right))

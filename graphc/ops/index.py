@@ -1,0 +1,506 @@
+"""Parts of arrays, read and written: subtensor, gather, and their set_ and inc_ counterparts.
+
+In: nodes; for the subtensor family int64 scalar starts and sizes with constant steps, already normalised; for the
+gather family integer arrays of one shape. Out: op records, and functions that make their nodes. Reading a part and
+adding to it are each other's derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import INTEGERS
+from graphc.errors import GraphTypeError, IndexOutOfBounds
+from graphc.ir import loops, sizes
+from graphc.ir.loops import Apply, Expr
+from graphc.ir.node import (
+    OPS,
+    Argument,
+    Array,
+    Attributes,
+    Element,
+    Guard,
+    Index,
+    Node,
+    Op,
+    Sample,
+    Size,
+    Type,
+    View,
+    Write,
+    Writes,
+    describe,
+    literal,
+    make,
+    register,
+)
+from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import elementwise
+from graphc.ops.shape import (
+    as_sizes,
+    broadcast_to,
+    check_naturals,
+    equality_guard,
+    expand,
+    iota,
+    label,
+    naturals_guard,
+    reshape,
+    size_expr,
+    zeros,
+)
+
+# --- regions of the subtensor family --------------------------------------------------------------------------------
+
+
+def _check_region(name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]) -> None:
+    what = f"{name} of {describe(x)} of type {x.type}"
+    if not len(starts) == len(shape) == len(steps) == x.ndim:
+        raise GraphTypeError(f"{what}: {len(starts)} starts, {len(shape)} sizes, {len(steps)} steps for {x.ndim} axes")
+    if 0 in steps:
+        raise GraphTypeError(f"{what}: a step is 0")
+    check_naturals(shape, what)
+    for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
+        length = x.type.shape[axis]
+        if isinstance(start, int) and isinstance(size, int) and isinstance(length, int) and size:
+            for position in (start, start + step * (size - 1)):
+                if not 0 <= position < length:
+                    message = f"{what}: index {position} is out of bounds for axis {axis} with size {length}"
+                    raise IndexOutOfBounds(message)
+
+
+def _region_guards(
+    name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]
+) -> list[Guard]:
+    """Bounds of integer indices and of other regions of fixed size; slices are cut to the axis when they are made."""
+    guards: list[Guard] = naturals_guard(shape, f"{name} of {label(x)}")
+    for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
+        length = x.type.shape[axis]
+        if not isinstance(size, int) or not size or (isinstance(start, int) and isinstance(length, int)):
+            continue
+        last = sizes.add(start, step * (size - 1))
+        low, high = (start, last) if step > 0 else (last, start)
+        what = f"{name} of {label(x)}: index (counted from 0)"
+        if not (isinstance(low, int) and low >= 0):
+            guards.append(Guard(0, "<=", low, f"{what} {{right}} is before the start of axis {axis}", "index"))
+        message = f"{what} {{left}} is out of bounds for axis {axis} with size {{right}}"
+        guards.append(Guard(high, "<", length, message, "index"))
+    return guards
+
+
+def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -> tuple[slice, ...]:
+    """NumPy's slices for a region."""
+    key: list[slice] = []
+    for start, size, step in zip(map(int, starts), map(int, shape), steps, strict=True):
+        stop = start + step * size
+        key.append(slice(start, None if stop < 0 else stop, step) if size else slice(0, 0, step))
+    return tuple(key)
+
+
+def _region_index(starts: Sequence[Size], steps: Sequence[int], index: Index, element: Element) -> Index:
+    """Where element `index` of a region is in the whole."""
+    return tuple(
+        loops.add(size_expr(start, element), loops.multiply(loops.integer(step), position))
+        for start, step, position in zip(starts, steps, index, strict=True)
+    )
+
+
+# --- subtensor ------------------------------------------------------------------------------------------------------
+
+
+def _subtensor_parts(args: Sequence[Node]) -> tuple[Node, tuple[Size, ...], tuple[Size, ...]]:
+    x, *rest = args
+    numbers = as_sizes(rest, f"subtensor of {describe(x)}")
+    return x, numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
+
+
+def _subtensor_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, starts, shape = _subtensor_parts(args)
+    _check_region("subtensor", x, starts, shape, attrs["steps"])
+    return Type(x.dtype, shape)
+
+
+def _subtensor_eval(node: Node, x: Array, *rest: Array) -> Array:
+    half = len(rest) // 2
+    return x[_slices(rest[:half], rest[half:], node.attrs["steps"])]
+
+
+def _subtensor_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    x, starts, _ = _subtensor_parts(node.args)
+    whole = inc_subtensor(zeros(cotangent.dtype, x.type.shape), cotangent, starts, node.attrs["steps"])
+    return (whole, *(None for _ in node.args[1:]))
+
+
+def _subtensor_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
+    _, starts, _ = _subtensor_parts(node.args)
+    return 0, _region_index(starts, node.attrs["steps"], index, element)
+
+
+def _subtensor_guards(node: Node) -> Sequence[Guard]:
+    return _region_guards("subtensor", *_subtensor_parts(node.args), node.attrs["steps"])
+
+
+def subtensor(x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]) -> Node:
+    """Element start + step*i of each axis for i below its size."""
+    whole = all(step == 1 for step in steps) and all(sizes.equal(start, 0) for start in starts)
+    if whole and all(map(sizes.equal, shape, x.type.shape)):
+        return x
+    return make(OPS["subtensor"], (x, *map(as_size_node, (*starts, *shape))), {"steps": tuple(steps)})
+
+
+register(
+    Op(
+        "subtensor",
+        _subtensor_infer,
+        _subtensor_eval,
+        lambda node: View(_subtensor_index),
+        _subtensor_vjp,
+        _subtensor_guards,
+        cost=0.0,
+        samples=(
+            Sample("front", lambda x: subtensor(x, (0,), (3,), (1,)), (Argument((5,)),)),
+            Sample("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (Argument((4, 3)),)),
+            Sample("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (Argument((5,)),)),
+            Sample("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (Argument((4, 3)),)),
+            Sample("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (Argument((4, 3)),)),
+            Sample("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (Argument((5,)),)),
+        ),
+        doc="A region with constant steps: element start + step*i of each axis.",
+    )
+)
+
+
+# --- set_subtensor and inc_subtensor --------------------------------------------------------------------------------
+
+
+def _update_infer(name: str) -> Any:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        x, y, *rest = args
+        if x.dtype != y.dtype or x.ndim != y.ndim:
+            held = f"{describe(y)} of type {y.type}"
+            raise GraphTypeError(f"{name}: a region of {describe(x)} of type {x.type} cannot hold {held}")
+        _check_region(name, x, as_sizes(rest, name), y.type.shape, attrs["steps"])
+        return x.type
+
+    return infer
+
+
+def _update_eval(node: Node, x: Array, y: Array, *starts: Array) -> Array:
+    result = x.copy(order="C")
+    key = _slices(starts, y.shape, node.attrs["steps"])
+    with np.errstate(all="ignore"):
+        if node.op.name == "inc_subtensor":
+            result[key] += y
+        else:
+            result[key] = y
+    return result
+
+
+def _update_writes(node: Node) -> Sequence[Write]:
+    x, y, *rest = node.args
+    starts = as_sizes(rest, node.op.name)
+
+    def target(index: Index, element: Element) -> Index:
+        return _region_index(starts, node.attrs["steps"], index, element)
+
+    return [
+        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
+        Write(y.type.shape, target, lambda index: (1, index), accumulate=node.op.name == "inc_subtensor"),
+    ]
+
+
+def _update_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    _, y, *rest = node.args
+    starts, steps = as_sizes(rest, node.op.name), node.attrs["steps"]
+    before = cotangent
+    if node.op.name == "set_subtensor":
+        before = set_subtensor(cotangent, zeros(cotangent.dtype, y.type.shape), starts, steps)
+    return (before, subtensor(cotangent, starts, y.type.shape, steps), *(None for _ in rest))
+
+
+def _update_guards(node: Node) -> Sequence[Guard]:
+    x, y, *rest = node.args
+    return _region_guards(node.op.name, x, as_sizes(rest, node.op.name), y.type.shape, node.attrs["steps"])
+
+
+def set_subtensor(x: Node, y: Node, starts: Sequence[Size], steps: Sequence[int]) -> Node:
+    """`x` with the region at `starts`, of the sizes of `y`, replaced by `y`."""
+    return make(OPS["set_subtensor"], (x, y, *map(as_size_node, starts)), {"steps": tuple(steps)})
+
+
+def inc_subtensor(x: Node, y: Node, starts: Sequence[Size], steps: Sequence[int]) -> Node:
+    """`x` with `y` added to the region at `starts`, of the sizes of `y`."""
+    return make(OPS["inc_subtensor"], (x, y, *map(as_size_node, starts)), {"steps": tuple(steps)})
+
+
+for _name, _update, _doc in (
+    ("set_subtensor", set_subtensor, "The first argument with a region replaced by the second."),
+    ("inc_subtensor", inc_subtensor, "The first argument with the second added to a region."),
+):
+    register(
+        Op(
+            _name,
+            _update_infer(_name),
+            _update_eval,
+            lambda node: Writes(_update_writes),
+            _update_vjp,
+            _update_guards,
+            samples=(
+                Sample("front", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((3,)))),
+                Sample(
+                    "every other", lambda x, y, f=_update: f(x, y, (1, 0), (2, 1)), (Argument((4, 3)), Argument((2, 3)))
+                ),
+                Sample(
+                    "backwards", lambda x, y, f=_update: f(x, y, (3, 2), (-2, -1)), (Argument((4, 3)), Argument((2, 2)))
+                ),
+                Sample(
+                    "one row", lambda x, y, f=_update: f(x, y, (2, 0), (1, 1)), (Argument((4, 3)), Argument((1, 3)))
+                ),
+                Sample("nothing", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((0,)))),
+                Sample("by itself", lambda x, f=_update: f(x, x, (1,), (-1,)), (Argument((2,)),)),
+            ),
+            doc=_doc,
+        )
+    )
+
+
+# --- regions of the gather family -----------------------------------------------------------------------------------
+
+
+def _check_indices(name: str, x: Node, indices: Sequence[Node], axis: int) -> tuple[Size, ...]:
+    """The indices' common sizes."""
+    what = f"{name} of {describe(x)} of type {x.type}"
+    if not indices or not 0 <= axis <= x.ndim - len(indices):
+        raise GraphTypeError(f"{what}: {len(indices)} indices for the axes from {axis} on")
+    shape = list(indices[0].type.shape)
+    for index in indices:
+        if index.dtype not in INTEGERS:
+            raise GraphTypeError(f"{what}: the index {describe(index)} is of dtype {index.dtype}, not an integer")
+        if index.ndim != len(shape):
+            raise GraphTypeError(f"{what}: indices of {len(shape)} and {index.ndim} axes")
+        shape = [sizes.common(a, b, f"{what}: indices") for a, b in zip(shape, index.type.shape, strict=True)]
+    return tuple(shape)
+
+
+def _gathered_shape(x: Node, shape: Sequence[Size], axis: int, count: int) -> tuple[Size, ...]:
+    return (*x.type.shape[:axis], *shape, *x.type.shape[axis + count :])
+
+
+def _index_guards(node: Node, indices: Sequence[Node]) -> list[Guard]:
+    message = f"{node.op.name} of {label(node.args[0])}: indices of sizes {{left}} and {{right}}"
+    first, *rest = (index.type.shape for index in indices)
+    return [g for shape in rest for a, b in zip(first, shape, strict=True) for g in equality_guard(a, b, message)]
+
+
+def _numpy_key(indices: Sequence[Array], axis: int) -> tuple[Any, ...]:
+    return (*(slice(None) for _ in range(axis)), *(index.astype(np.int64) for index in indices))
+
+
+def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr:
+    """An element of an index array, counted from the end where it is negative."""
+    value = element(index, position)
+    if index.dtype != loops.INDEX:
+        value = Apply("int64(_0)", (value,), loops.INDEX)
+    if index.dtype.startswith("uint"):
+        return value
+    return Apply("select(_0 < 0, _0 + _1, _0)", (value, size_expr(size, element)), loops.INDEX)
+
+
+def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, element: Element) -> Index:
+    """Where element `index` of what was gathered is in the whole."""
+    rank = indices[0].ndim
+    position = index[axis : axis + rank]
+    inner = (_wrapped(node, position, x.type.shape[axis + k], element) for k, node in enumerate(indices))
+    return (*index[:axis], *inner, *index[axis + rank :])
+
+
+# --- gather ---------------------------------------------------------------------------------------------------------
+
+
+def _gather_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, *indices = args
+    shape = _check_indices("gather", x, indices, attrs["axis"])
+    return Type(x.dtype, _gathered_shape(x, shape, attrs["axis"], len(indices)))
+
+
+def _gather_eval(node: Node, x: Array, *indices: Array) -> Array:
+    return np.asarray(x[_numpy_key(indices, node.attrs["axis"])])
+
+
+def _gather_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    x, *indices = node.args
+    whole = inc_gather(zeros(cotangent.dtype, x.type.shape), cotangent, indices, node.attrs["axis"])
+    return (whole, *(None for _ in indices))
+
+
+def _gather_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
+    x, *indices = node.args
+    return 0, _source_index(x, indices, node.attrs["axis"], index, element)
+
+
+def gather(x: Node, indices: Sequence[Node], axis: int) -> Node:
+    """The elements of `x` at integer arrays of one shape, which index the axes from `axis` on."""
+    return make(OPS["gather"], (x, *indices), {"axis": axis})
+
+
+def _fixed(*values: Any) -> tuple[Node, ...]:
+    return tuple(literal(value, "int64") for value in values)
+
+
+register(
+    Op(
+        "gather",
+        _gather_infer,
+        _gather_eval,
+        lambda node: View(_gather_index),
+        _gather_vjp,
+        lambda node: _index_guards(node, node.args[1:]),
+        samples=(
+            Sample("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (Argument((3, 4)),)),
+            Sample("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (Argument((3, 4)),)),
+            Sample("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (Argument((3, 4)),)),
+            Sample("inner axes", lambda x: gather(x, _fixed([1, 0], [0, 0]), 1), (Argument((2, 3, 4)),)),
+            Sample("one", lambda x: gather(x, _fixed(1), 0), (Argument((3, 4)),)),
+            Sample("given", lambda x, i: gather(x, (i,), 0), (Argument((3, 4)), Argument((5,), "index", 0, 2))),
+            Sample("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (Argument((3, 4)),)),
+        ),
+        doc="Elements at integer arrays; negative indices count from the end; bounds are checked.",
+    )
+)
+
+
+# --- set_gather and inc_gather --------------------------------------------------------------------------------------
+
+
+def _scatter_infer(name: str) -> Any:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        x, y, *indices = args
+        shape = _gathered_shape(x, _check_indices(name, x, indices, attrs["axis"]), attrs["axis"], len(indices))
+        if x.dtype != y.dtype or y.ndim != len(shape):
+            held = f"{describe(y)} of type {y.type}"
+            raise GraphTypeError(f"{name}: elements of {describe(x)} of type {x.type} cannot hold {held}")
+        for axis, (have, want) in enumerate(zip(y.type.shape, shape, strict=True)):
+            sizes.common(have, want, f"{name}: axis {axis} of {describe(y)} and of the elements of {describe(x)}")
+        return x.type
+
+    return infer
+
+
+def _scatter_eval(node: Node, x: Array, y: Array, *indices: Array) -> Array:
+    result = x.copy(order="C")
+    key = _numpy_key(indices, node.attrs["axis"])
+    with np.errstate(all="ignore"):
+        if node.op.name == "inc_gather":
+            np.add.at(result, key, y)
+        else:
+            result[key] = y
+    return result
+
+
+def _scatter_writes(node: Node) -> Sequence[Write]:
+    x, y, *indices = node.args
+
+    def target(index: Index, element: Element) -> Index:
+        return _source_index(x, indices, node.attrs["axis"], index, element)
+
+    return [
+        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
+        Write(y.type.shape, target, lambda index: (1, index), accumulate=node.op.name == "inc_gather"),
+    ]
+
+
+def _last_writers(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:
+    """For each element of `y`, whether no later one is written to the same place."""
+    shape, count = indices[0].type.shape, len(indices)
+    serial = reshape(iota(sizes.product(shape)), shape)
+    written = set_gather(zeros("int64", x.type.shape[axis : axis + count]), serial, indices, 0)
+    last = elementwise("equal", gather(written, indices, 0), serial)
+    outer = [*range(axis), *range(axis + len(shape), y.ndim)]
+    return broadcast_to(expand(last, outer), y.type.shape)
+
+
+def _scatter_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    x, y, *indices = node.args
+    axis: int = node.attrs["axis"]
+    read = gather(cotangent, indices, axis)
+    if node.op.name == "inc_gather":
+        return (cotangent, read, *(None for _ in indices))
+    nothing = zeros(cotangent.dtype, y.type.shape)
+    kept = elementwise("where", _last_writers(x, y, indices, axis), read, nothing)
+    return (set_gather(cotangent, nothing, indices, axis), kept, *(None for _ in indices))
+
+
+def _scatter_guards(node: Node) -> Sequence[Guard]:
+    x, y, *indices = node.args
+    wanted = _gathered_shape(x, indices[0].type.shape, node.attrs["axis"], len(indices))
+    guards = _index_guards(node, indices)
+    for axis, (have, want) in enumerate(zip(y.type.shape, wanted, strict=True)):
+        what = f"{node.op.name}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
+        guards += equality_guard(have, want, what)
+    return guards
+
+
+def set_gather(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:
+    """`x` with the elements that `gather` would read replaced by `y`; where indices repeat, the last one wins."""
+    return make(OPS["set_gather"], (x, y, *indices), {"axis": axis})
+
+
+def inc_gather(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:
+    """`x` with `y` added to the elements that `gather` would read; where indices repeat, all are added."""
+    return make(OPS["inc_gather"], (x, y, *indices), {"axis": axis})
+
+
+for _name, _scatter, _doc in (
+    ("set_gather", set_gather, "The first argument with elements at integer arrays replaced; the last write wins."),
+    (
+        "inc_gather",
+        inc_gather,
+        "The first argument with the second added at integer arrays; where indices repeat, all are added.",
+    ),
+):
+    register(
+        Op(
+            _name,
+            _scatter_infer(_name),
+            _scatter_eval,
+            lambda node: Writes(_scatter_writes),
+            _scatter_vjp,
+            _scatter_guards,
+            samples=(
+                Sample(
+                    "rows, repeated",
+                    lambda x, y, f=_scatter: f(x, y, _fixed([2, 0, 2]), 0),
+                    (Argument((3, 4)), Argument((3, 4))),
+                ),
+                Sample(
+                    "columns",
+                    lambda x, y, f=_scatter: f(x, y, _fixed([[1, -1], [0, 1]]), 1),
+                    (Argument((3, 4)), Argument((3, 2, 2))),
+                ),
+                Sample(
+                    "points, repeated",
+                    lambda x, y, f=_scatter: f(x, y, _fixed([0, 1, 0], [3, -4, -1]), 0),
+                    (Argument((3, 4)), Argument((3,))),
+                ),
+                Sample(
+                    "inner axes",
+                    lambda x, y, f=_scatter: f(x, y, _fixed([1, 0], [0, 0]), 1),
+                    (Argument((2, 3, 4)), Argument((2, 2))),
+                ),
+                Sample(
+                    "given",
+                    lambda x, y, i, f=_scatter: f(x, y, (i,), 0),
+                    (Argument((3, 4)), Argument((5, 4)), Argument((5,), "index", 0, 2)),
+                ),
+                Sample(
+                    "nothing",
+                    lambda x, y, f=_scatter: f(x, y, _fixed(np.zeros((0,))), 0),
+                    (Argument((3, 4)), Argument((0, 4))),
+                ),
+            ),
+            doc=_doc,
+        )
+    )

@@ -1,0 +1,369 @@
+"""Reductions: sum, prod, max, min, any, all, argmax, argmin over some axes, which the result has no more.
+
+In: a node and the axes, ascending. Out: op records, and a function for each that makes its node. Arguments of sum and
+prod have their accumulator's dtype already (`dtypes.accumulator`), those of any and all are bool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphc.dtypes import FLOATS, accumulator, is_float
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import (
+    OPS,
+    Argument,
+    Array,
+    Attributes,
+    Fold,
+    Guard,
+    Index,
+    Lowering,
+    Node,
+    Op,
+    Sample,
+    Size,
+    Type,
+    describe,
+    literal,
+    make,
+    register,
+)
+from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, iota, label, reshape
+
+Reduction: TypeAlias = Callable[[Node, Sequence[int]], Node]
+
+# --- common to all --------------------------------------------------------------------------------------------------
+
+
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    axes: tuple[int, ...] = node.attrs["axes"]
+    return axes
+
+
+def reduced_sizes(node: Node) -> tuple[Size, ...]:
+    """The sizes of the axes that are reduced."""
+    return tuple(node.args[0].type.shape[axis] for axis in reduced_axes(node))
+
+
+def _kept_shape(x: Node, axes: Sequence[int]) -> tuple[Size, ...]:
+    return tuple(size for axis, size in enumerate(x.type.shape) if axis not in axes)
+
+
+def _check(name: str, args: Sequence[Node], attrs: Attributes) -> tuple[Size, ...]:
+    """The result's sizes; an error where the axes are not axes of the argument."""
+    (x,) = args
+    axes: tuple[int, ...] = attrs["axes"]
+    if list(axes) != sorted(set(axes)) or any(not 0 <= axis < x.ndim for axis in axes):
+        raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: {axes} are not axes of it in ascending order")
+    return _kept_shape(x, axes)
+
+
+def _check_nonempty(name: str, x: Node, axes: Sequence[int]) -> None:
+    for axis in axes:
+        if sizes.equal(x.type.shape[axis], 0):
+            raise ShapeError(f"{name} of {describe(x)}: zero-size reduction along axis {axis}, which has no identity")
+
+
+def _nonempty_guards(node: Node) -> Sequence[Guard]:
+    what = f"{node.op.name} of {label(node.args[0])}"
+    return [
+        Guard(1, "<=", size, f"{what}: zero-size reduction along axis {axis}, which has no identity")
+        for axis, size in zip(reduced_axes(node), reduced_sizes(node), strict=True)
+        if not isinstance(size, int)
+    ]
+
+
+def _operands(node: Node, index: Index, reduced: Index) -> Sequence[tuple[int, Index]]:
+    outer, inner, axes = iter(index), iter(reduced), reduced_axes(node)
+    return [(0, tuple(next(inner) if k in axes else next(outer) for k in range(node.args[0].ndim)))]
+
+
+def _fold(node: Node, start: str, step: str, dtype: str) -> Lowering:
+    term = "_0" if dtype == node.args[0].dtype else f"{dtype}(_0)"
+    return Fold(reduced_sizes, _operands, term, (start,), (step,), (dtype,), axes=reduced_axes(node))
+
+
+def restore(node: Node, value: Node) -> Node:
+    """`value`, of the sizes of a reduction's result, as an array of the sizes of its argument."""
+    return broadcast_to(expand(value, reduced_axes(node)), node.args[0].type.shape)
+
+
+def _no_cotangent(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    return (None,)
+
+
+def lowest(dtype: str) -> str:
+    """The literal that no element is below; for NaN's sake -inf where there is one."""
+    if is_float(dtype):
+        return "-inf"
+    return "False" if dtype == "bool" else str(np.iinfo(dtype).min)
+
+
+def highest(dtype: str) -> str:
+    if is_float(dtype):
+        return "inf"
+    return "True" if dtype == "bool" else str(np.iinfo(dtype).max)
+
+
+def reduction(name: str, x: Node, axes: Sequence[int]) -> Node:
+    """The reduction `name` of `x` over `axes`, in ascending order."""
+    return make(OPS[name], (x,), {"axes": tuple(axes)})
+
+
+reduce_sum: Reduction = partial(reduction, "sum")
+reduce_prod: Reduction = partial(reduction, "prod")
+reduce_max: Reduction = partial(reduction, "max")
+reduce_min: Reduction = partial(reduction, "min")
+reduce_any: Reduction = partial(reduction, "any")
+reduce_all: Reduction = partial(reduction, "all")
+argmax: Reduction = partial(reduction, "argmax")
+argmin: Reduction = partial(reduction, "argmin")
+
+
+def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty: bool = True) -> tuple[Sample, ...]:
+    rows: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
+        ("a vector", (5,), (0,)),
+        ("columns", (3, 4), (0,)),
+        ("rows", (3, 4), (1,)),
+        ("the whole", (3, 4), (0, 1)),
+        ("the middle", (2, 3, 4), (1,)),
+        ("the outer two", (2, 3, 4), (0, 2)),
+        ("one element", (3, 1), (1,)),
+        ("of no rows", (0, 4), (1,)),
+    ]
+    if empty:
+        rows += [("no elements", (0, 4), (0,)), ("no columns", (3, 0), (1,))]
+
+    def build(axes: tuple[int, ...]) -> Callable[[Node], Node]:
+        return lambda x: reduction(name, x, axes)
+
+    return tuple(
+        Sample(f"{row} over {axes}", build(axes), (Argument(shape, kind),), differentiable) for row, shape, axes in rows
+    )
+
+
+# --- sum and prod ---------------------------------------------------------------------------------------------------
+
+
+def _accumulation_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        shape = _check(name, args, attrs)
+        dtype = args[0].dtype
+        if accumulator(dtype) != dtype:
+            raise GraphTypeError(f"{name} of {describe(args[0])}: {dtype} is to be cast to {accumulator(dtype)} first")
+        return Type(dtype, shape)
+
+    return infer
+
+
+def accumulated_in(dtype: str) -> str:
+    """The dtype of the accumulator: float32 sums are carried in float64, which costs nothing and loses nothing."""
+    return "float64" if dtype == "float32" else dtype
+
+
+def _accumulation_eval(ufunc: np.ufunc) -> Callable[..., Array]:
+    def evaluate(node: Node, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            wide = ufunc.reduce(x, axis=reduced_axes(node), dtype=accumulated_in(node.dtype))
+            return np.asarray(wide).astype(x.dtype)
+
+    return evaluate
+
+
+def _sum_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    return (restore(node, cotangent),)
+
+
+def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    """cotangent * the product of the other elements, without a division: right where elements are 0, to any order.
+
+    The reduced axes are made one axis j, beside which a new axis i numbers the element that is left out.
+    """
+    x, axes = node.args[0], reduced_axes(node)
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    count = sizes.product(reduced_sizes(node))
+    outer = tuple(x.type.shape[axis] for axis in kept)
+    moved = dimshuffle(x, (*kept, *axes))
+    flat = reshape(moved, (*outer, count))
+    number = iota(count)
+    same = elementwise("equal", expand(number, (1,)), expand(number, (0,)))
+    same = broadcast_to(expand(same, range(len(outer))), (*outer, count, count))
+    rows = broadcast_to(expand(flat, (len(outer),)), (*outer, count, count))
+    left_out = elementwise("where", same, filled(literal(1, x.dtype), rows.type.shape), rows)
+    others = reduce_prod(left_out, (len(outer) + 1,))
+    others = reshape(others, moved.type.shape)
+    back = [(*kept, *axes).index(axis) for axis in range(x.ndim)]
+    return (elementwise("mul", restore(node, cotangent), dimshuffle(others, back)),)
+
+
+register(
+    Op(
+        "sum",
+        _accumulation_infer("sum"),
+        _accumulation_eval(np.add),
+        lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
+        _sum_vjp,
+        samples=(*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3]),
+        doc="The sum over axes; 0 where they are empty. float32 is accumulated in float64.",
+    )
+)
+register(
+    Op(
+        "prod",
+        _accumulation_infer("prod"),
+        _accumulation_eval(np.multiply),
+        lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.dtype)),
+        _prod_vjp,
+        samples=(*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3]),
+        doc="The product over axes; 1 where they are empty. float32 is accumulated in float64.",
+    )
+)
+
+
+# --- max and min ----------------------------------------------------------------------------------------------------
+
+
+def _extreme_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        shape = _check(name, args, attrs)
+        _check_nonempty(name, args[0], attrs["axes"])
+        return Type(args[0].dtype, shape)
+
+    return infer
+
+
+def _extreme_eval(ufunc: np.ufunc) -> Callable[..., Array]:
+    def evaluate(node: Node, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(ufunc.reduce(x, axis=reduced_axes(node)))
+
+    return evaluate
+
+
+def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    """The cotangent, shared equally among the elements that attain the extreme."""
+    x, axes = node.args[0], reduced_axes(node)
+    attained = elementwise("equal", x, restore(node, node))
+    count = reduce_sum(cast(attained, x.dtype), axes)
+    share = restore(node, elementwise("true_div", cotangent, count))
+    return (elementwise("where", attained, share, filled(literal(0, x.dtype), x.type.shape)),)
+
+
+register(
+    Op(
+        "max",
+        _extreme_infer("max"),
+        _extreme_eval(np.maximum),
+        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
+        _extreme_vjp,
+        _nonempty_guards,
+        samples=(*_samples("max", empty=False), *_samples("max", "int", False, False)[:3]),
+        doc="The maximum over axes, NaN where one is NaN. Equal maxima share the derivative.",
+    )
+)
+register(
+    Op(
+        "min",
+        _extreme_infer("min"),
+        _extreme_eval(np.minimum),
+        lambda node: _fold(node, highest(node.dtype), "accumulate_minimum(_0, _1)", node.dtype),
+        _extreme_vjp,
+        _nonempty_guards,
+        samples=(*_samples("min", empty=False), *_samples("min", "int", False, False)[:3]),
+        doc="The minimum over axes, NaN where one is NaN. Equal minima share the derivative.",
+    )
+)
+
+
+# --- any and all ----------------------------------------------------------------------------------------------------
+
+
+def _logical_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        shape = _check(name, args, attrs)
+        if args[0].dtype != "bool":
+            raise GraphTypeError(f"{name} of {describe(args[0])}: {args[0].dtype} is to be cast to bool first")
+        return Type("bool", shape)
+
+    return infer
+
+
+register(
+    Op(
+        "any",
+        _logical_infer("any"),
+        lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
+        lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
+        _no_cotangent,
+        samples=_samples("any", "bool", differentiable=False),
+        doc="Whether any element is true; false where there is none.",
+    )
+)
+register(
+    Op(
+        "all",
+        _logical_infer("all"),
+        lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
+        lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
+        _no_cotangent,
+        samples=_samples("all", "bool", differentiable=False),
+        doc="Whether all elements are true; true where there is none.",
+    )
+)
+
+
+# --- argmax and argmin ----------------------------------------------------------------------------------------------
+
+
+def _position_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        shape = _check(name, args, attrs)
+        _check_nonempty(name, args[0], attrs["axes"])
+        return Type("int64", shape)
+
+    return infer
+
+
+def _position_eval(function: Callable[..., Any]) -> Callable[..., Array]:
+    def evaluate(node: Node, x: Array) -> Array:
+        axes = reduced_axes(node)
+        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        moved = x.transpose(*kept, *axes)
+        count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+        flat = moved.reshape((*(x.shape[axis] for axis in kept), count))
+        return np.asarray(function(flat, axis=-1), dtype=np.int64)
+
+    return evaluate
+
+
+def _position_lower(node: Node, start: str, better: str) -> Lowering:
+    """Two accumulators: the position of the best element so far, and that element."""
+    dtype = node.args[0].dtype
+    beats = f"(_2 {better} _1) | ((_2 != _2) & (_1 == _1))" if dtype in FLOATS else f"_2 {better} _1"
+    steps = (f"select({beats}, _3, _0)", f"select({beats}, _2, _1)")
+    return Fold(reduced_sizes, _operands, "_0", ("0", start), steps, ("int64", dtype), axes=reduced_axes(node))
+
+
+for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("argmin", np.argmin, highest, "<")):
+    register(
+        Op(
+            _name,
+            _position_infer(_name),
+            _position_eval(_function),
+            lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
+            _no_cotangent,
+            _nonempty_guards,
+            samples=(
+                *_samples(_name, differentiable=False, empty=False),
+                *_samples(_name, "int", differentiable=False, empty=False)[:3],
+            ),
+            doc="The position of the first extreme element, or of the first NaN, in C order of the reduced axes.",
+        )
+    )

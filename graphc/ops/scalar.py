@@ -1,0 +1,444 @@
+"""THE TABLE of scalar ops: one row for each, from which its op, user function, tests and documentation are made.
+
+In: nothing. Out: `OPS` and `FUNCTIONS` hold every scalar op. A row reads
+
+    name, NumPy function, Python source with holes `_0`, `_1`, …, dtype rule, cotangent of each argument, doc
+
+and may add laws, cost (an addition being 1) and the intervals on which it is tested. A cotangent is a function of the
+result's cotangent `g`, the result `z` and the arguments `x`, `y`; None stands for a derivative that is zero almost
+everywhere. At a tie, maximum and minimum halve the cotangent.
+
+Derivatives stop at `trigamma`: gammaln can be differentiated twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc import numerics
+from graphc.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
+from graphc.errors import GraphTypeError
+from graphc.ir.node import (
+    Argument,
+    Array,
+    Attributes,
+    Laws,
+    Node,
+    Op,
+    Sample,
+    Scalar,
+    Type,
+    constant_value,
+    make,
+    register,
+)
+from graphc.ops.elementwise import (
+    ANY,
+    BITS,
+    CHOICE,
+    COMPARISON,
+    DOUBLE,
+    FLOAT,
+    FLOAT_TEST,
+    INTEGER,
+    LOGIC,
+    NO_BOOL,
+    NUMBER,
+    QUOTIENT,
+    SHIFT,
+    Partial,
+    Row,
+    Rule,
+    as_node,
+    cast,
+    define,
+    elementwise,
+)
+
+__all__ = ["as_node", "cast", "elementwise", "stop_gradient"]
+
+apply = elementwise
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+
+
+def _unary(name: str, function: Any, template: Any, rule: Rule, partial: Partial | None, doc: str, **more: Any) -> None:
+    define(Row(name, function, template, rule, (partial,), doc, arity=1, **more))
+
+
+def _binary(
+    name: str, function: Any, template: Any, rule: Rule, x: Partial | None, y: Partial | None, doc: str, **more: Any
+) -> None:
+    define(Row(name, function, template, rule, (x, y), doc, arity=2, **more))
+
+
+def _by_dtype(floats: str, integers: str, bools: str = "") -> Callable[[str], str]:
+    """A template for each kind of dtype. `{dtype}` in it becomes the dtype's name."""
+
+    def template(dtype: str) -> str:
+        chosen = floats if dtype in FLOATS else bools if dtype == "bool" else integers
+        return chosen.replace("{dtype}", dtype)
+
+    return template
+
+
+def _typed(template: str) -> Callable[[str], str]:
+    return _by_dtype(template, template, template)
+
+
+def choose(condition: Any, chosen: Any, other: Any) -> Any:
+    return apply("where", condition, chosen, other)
+
+
+def scalar_constant(node: Node) -> float | None:
+    """The number that a node holds everywhere, where that is known: a 0-d constant, cast or broadcast."""
+    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
+        node = node.args[0]
+    value = constant_value(node)
+    return float(value) if value is not None and value.ndim == 0 else None
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _same(g: Node, z: Node, *args: Node) -> Node:
+    return g
+
+
+def _extreme(relation: str) -> tuple[Partial, Partial]:
+    """Cotangents of maximum ("greater") and minimum ("less")."""
+
+    def cotangent(g: Any, mine: Node, other: Node) -> Any:
+        return choose(apply(relation, mine, other), g, choose(apply("equal", mine, other), 0.5 * g, 0.0))
+
+    return (lambda g, z, x, y: cotangent(g, x, y)), (lambda g, z, x, y: cotangent(g, y, x))
+
+
+def _number_extreme(relation: str) -> tuple[Partial, Partial]:
+    """Cotangents of fmax and fmin: a NaN leaves all to the other argument."""
+
+    def cotangent(g: Any, mine: Node, other: Node) -> Any:
+        wins = apply("logical_or", apply(relation, mine, other), apply("isnan", other))
+        return choose(wins, g, choose(apply("equal", mine, other), 0.5 * g, 0.0))
+
+    return (lambda g, z, x, y: cotangent(g, x, y)), (lambda g, z, x, y: cotangent(g, y, x))
+
+
+def _power_base(g: Any, z: Node, x: Any, y: Any) -> Any:
+    exponent = scalar_constant(y)
+    match exponent:
+        case None:
+            # at 0 ** 0 the formula below is 0 * inf
+            origin = apply("logical_and", apply("equal", x, 0), apply("equal", y, 0))
+            return g * y * choose(origin, 1, x) ** (y - 1)
+        case 0.0:
+            return None
+        case 1.0:
+            return g
+        case 2.0:
+            return g * (2 * x)
+        case _:
+            return g * (exponent * x ** (exponent - 1))
+
+
+def _power_exponent(g: Any, z: Any, x: Any, y: Node) -> Any:
+    return g * z * apply("log", choose(apply("equal", x, 0), 1, x))
+
+
+def _hypot_partial(g: Any, z: Any, mine: Any) -> Any:
+    return g * (mine / choose(apply("equal", z, 0), 1, z))
+
+
+_GREATER, _LESS = _extreme("greater"), _extreme("less")
+_FGREATER, _FLESS = _number_extreme("greater"), _number_extreme("less")
+_POSITIVE = (0.3, 3.0)
+_ANYWHERE = (-2.0, 2.0)
+_EXPONENTS = ((-4, 4), (0, 5))
+
+# fmt: off
+_binary("add", np.add, _by_dtype("_0 + _1", "_0 + _1", "logical_or(_0, _1)"), ANY, _same, _same, "Sum.",
+        laws=Laws(identity=0.0, commutative=True, associative=True))
+_binary("sub", np.subtract, "_0 - _1", NO_BOOL, _same, lambda g, z, x, y: -g, "Difference.", laws=Laws(identity=0.0))
+_binary("mul", np.multiply, _by_dtype("_0 * _1", "_0 * _1", "logical_and(_0, _1)"), ANY,
+        lambda g, z, x, y: g * y, lambda g, z, x, y: g * x, "Product.",
+        laws=Laws(identity=1.0, zero=0.0, commutative=True, associative=True))
+_binary("true_div", np.true_divide, "_0 / _1", QUOTIENT, lambda g, z, x, y: g / y, lambda g, z, x, y: -(g * z / y),
+        "Quotient; of integers a float64.", laws=Laws(identity=1.0), cost=4.0, domain=(_ANYWHERE, _POSITIVE))
+_binary("floor_div", np.floor_divide, "floordiv(_0, _1)", NUMBER, None, None,
+        "Quotient rounded down; integers by 0 give 0.", cost=20.0, domain=(_ANYWHERE, _POSITIVE))
+_binary("mod", np.mod, "mod(_0, _1)", NUMBER, _same, lambda g, z, x, y: -(g * apply("floor_div", x, y)),
+        "Remainder of floor_div, with the sign of the divisor; integers by 0 give 0.", cost=20.0,
+        domain=(_ANYWHERE, _POSITIVE))
+_binary("fmod", np.fmod, "fmod(_0, _1)", NUMBER, _same, lambda g, z, x, y: -(g * apply("trunc", x / y)),
+        "Remainder of the truncated quotient, with the sign of the dividend; integers by 0 give 0.", cost=20.0,
+        domain=(_ANYWHERE, _POSITIVE))
+_binary("pow", numerics.power, _by_dtype("pow(_0, _1)", "ipow(_0, _1)"), NUMBER, _power_base, _power_exponent,
+        "Power. Of integers an integer: a negative exponent known while the graph is built is an error, one met at run "
+        "time gives the truncated result (1, -1 or 0).", laws=Laws(identity=1.0), cost=40.0,
+        domain=(_POSITIVE, _ANYWHERE), integers=_EXPONENTS)
+_binary("float_power", np.float_power, "pow(_0, _1)", DOUBLE, _power_base, _power_exponent, "Power in float64.",
+        laws=Laws(identity=1.0), cost=40.0, domain=(_POSITIVE, _ANYWHERE))
+_unary("neg", np.negative, "-_0", NO_BOOL, lambda g, z, x: -g, "Negative.", laws=Laws(involution=True))
+_unary("positive", np.positive, "_0", NO_BOOL, _same, "The argument itself.",
+       laws=Laws(idempotent=True, involution=True))
+_unary("abs", np.abs, _by_dtype("abs_(_0)", "abs_(_0)", "_0"), ANY, lambda g, z, x: g * apply("sign", x),
+       "Absolute value.", laws=Laws(idempotent=True))
+_unary("fabs", np.fabs, "fabs(_0)", FLOAT, lambda g, z, x: g * apply("sign", x), "Absolute value as a float.",
+       laws=Laws(idempotent=True))
+_unary("sign", np.sign, "sign(_0)", NO_BOOL, None, "-1, 0 or 1; NaN of NaN.", laws=Laws(idempotent=True), cost=2.0)
+_unary("sqr", np.square, "_0 * _0", NUMBER, lambda g, z, x: g * (2 * x), "Square.")
+_unary("sqrt", np.sqrt, "sqrt(_0)", FLOAT, lambda g, z, x: 0.5 * g / z, "Square root.", cost=5.0, domain=(_POSITIVE,))
+_unary("cbrt", np.cbrt, "cbrt(_0)", FLOAT, lambda g, z, x: g / (3 * apply("sqr", z)), "Cube root.", cost=20.0,
+       domain=(_POSITIVE,))
+_unary("reciprocal", numerics.reciprocal,
+       lambda dtype: f"{dtype}(1.0) / _0" if dtype in FLOATS
+       else f"select(_0 == {dtype}(1), _0, {dtype}(0))" if dtype in UNSIGNED
+       else f"select(abs_(_0) == {dtype}(1), _0, {dtype}(0))",
+       NUMBER, lambda g, z, x: -(g * apply("sqr", z)), "1 / x; of integers truncated, 0 of 0.",
+       laws=Laws(involution=True), cost=4.0, domain=(_POSITIVE,))
+_binary("hypot", np.hypot, "hypot(_0, _1)", FLOAT, lambda g, z, x, y: _hypot_partial(g, z, x),
+        lambda g, z, x, y: _hypot_partial(g, z, y), "sqrt(x**2 + y**2) without overflow.", laws=Laws(commutative=True),
+        cost=20.0, domain=(_POSITIVE, _ANYWHERE))
+
+# --- order and sign ---------------------------------------------------------------------------------------------------
+
+_ORDER = Laws(commutative=True, associative=True)
+_binary("maximum", np.maximum, "maximum(_0, _1)", ANY, *_GREATER, "The larger; NaN where either is.", laws=_ORDER)
+_binary("minimum", np.minimum, "minimum(_0, _1)", ANY, *_LESS, "The smaller; NaN where either is.", laws=_ORDER)
+_binary("fmax", np.fmax, "fmax(_0, _1)", ANY, *_FGREATER, "The larger; a NaN gives way to a number.", laws=_ORDER)
+_binary("fmin", np.fmin, "fmin(_0, _1)", ANY, *_FLESS, "The smaller; a NaN gives way to a number.", laws=_ORDER)
+_binary("heaviside", np.heaviside, "heaviside(_0, _1)", FLOAT, None,
+        lambda g, z, x, y: choose(apply("equal", x, 0), g, 0), "0, y or 1 for x below, at or above 0.")
+_binary("copysign", np.copysign, "copysign(_0, _1)", FLOAT,
+        lambda g, z, x, y: g * apply("copysign", apply("sign", x), apply("sign", x) * apply("copysign", 1, y)),
+        None, "x with the sign of y.")
+_binary("nextafter", np.nextafter, "nextafter(_0, _1)", FLOAT, _same, None, "The float next to x towards y.", cost=5.0)
+_unary("signbit", np.signbit, "signbit(_0)", FLOAT_TEST, None, "Whether the sign bit is set, as it is for -0.0.")
+_unary("floor", np.floor, _by_dtype("floor(_0)", "_0", "_0"), ANY, None, "Rounded down.", laws=Laws(idempotent=True))
+_unary("ceil", np.ceil, _by_dtype("ceil(_0)", "_0", "_0"), ANY, None, "Rounded up.", laws=Laws(idempotent=True))
+_unary("trunc", np.trunc, _by_dtype("trunc(_0)", "_0", "_0"), ANY, None, "Rounded to zero.", laws=Laws(idempotent=True))
+_unary("rint", np.rint, "rint(_0)", FLOAT, None, "Rounded to the nearest integer, halves to the even one.",
+       laws=Laws(idempotent=True))
+define(Row("clip", lambda x, low, high: np.minimum(np.maximum(x, low), high), "minimum(maximum(_0, _1), _2)", ANY,
+       (lambda g, z, x, low, high: choose(apply("logical_and", x >= low, x <= high), g, 0),
+        lambda g, z, x, low, high: choose(apply("logical_and", x < low, low <= high), g, 0),
+        lambda g, z, x, low, high: choose(apply("maximum", x, low) > high, g, 0)),
+       "x moved into [low, high]; high where low > high.", arity=3, cost=2.0,
+       domain=(_ANYWHERE, (-1.5, -0.5), (0.5, 1.5))))
+
+# --- exponentials and logarithms --------------------------------------------------------------------------------------
+
+_unary("exp", np.exp, "exp(_0)", FLOAT, lambda g, z, x: g * z, "e**x.", laws=Laws(inverse="log"), cost=20.0)
+_unary("exp2", np.exp2, "exp2(_0)", FLOAT, lambda g, z, x: g * (LN2 * z), "2**x.", laws=Laws(inverse="log2"), cost=20.0)
+_unary("expm1", np.expm1, "expm1(_0)", FLOAT, lambda g, z, x: g * (z + 1), "e**x - 1, exact near 0.",
+       laws=Laws(inverse="log1p"), cost=20.0)
+_unary("log", np.log, "log(_0)", FLOAT, lambda g, z, x: g / x, "Natural logarithm.",
+       laws=Laws(inverse="exp"), cost=20.0, domain=(_POSITIVE,))
+_unary("log2", np.log2, "log2(_0)", FLOAT, lambda g, z, x: g / (LN2 * x), "Logarithm to base 2.",
+       laws=Laws(inverse="exp2"), cost=20.0, domain=(_POSITIVE,))
+_unary("log10", np.log10, "log10(_0)", FLOAT, lambda g, z, x: g / (LN10 * x), "Logarithm to base 10.", cost=20.0,
+       domain=(_POSITIVE,))
+_unary("log1p", np.log1p, "log1p(_0)", FLOAT, lambda g, z, x: g / (1 + x), "log(1 + x), exact near 0.",
+       laws=Laws(inverse="expm1"), cost=20.0, domain=((-0.7, 3.0),))
+_binary("logaddexp", np.logaddexp, "logaddexp(_0, _1)", FLOAT, lambda g, z, x, y: g * apply("sigmoid", x - y),
+        lambda g, z, x, y: g * apply("sigmoid", y - x), "log(e**x + e**y) without overflow.",
+        laws=Laws(commutative=True), cost=40.0)
+_binary("logaddexp2", np.logaddexp2, "logaddexp2(_0, _1)", FLOAT,
+        lambda g, z, x, y: g * apply("sigmoid", LN2 * (x - y)),
+        lambda g, z, x, y: g * apply("sigmoid", LN2 * (y - x)), "log2(2**x + 2**y) without overflow.",
+        laws=Laws(commutative=True), cost=40.0)
+_unary("sigmoid", numerics.sigmoid, "sigmoid(_0)", FLOAT, lambda g, z, x: g * (z * (1 - z)), "1 / (1 + e**-x).",
+       cost=25.0)
+_unary("softplus", numerics.softplus, "softplus(_0)", FLOAT, lambda g, z, x: g * apply("sigmoid", x),
+       "log(1 + e**x) without overflow.", cost=40.0)
+
+
+# fmt: on
+def _log_weight(shift: int) -> Partial:
+    """Cotangent of y in x * log(shift + y): 0 rather than NaN where x = 0 at the pole."""
+
+    def cotangent(g: Any, z: Any, x: Any, y: Any) -> Any:
+        pole = apply("logical_and", apply("equal", x, 0), apply("equal", y, -shift))
+        return g * (x / choose(pole, 1, shift + y if shift else y))
+
+    return cotangent
+
+
+# fmt: off
+_binary("xlogy", numerics.xlogy,
+        _typed("select(logical_and(_0 == {dtype}(0.0), _1 == _1), {dtype}(0.0), _0 * log(_1))"),
+        FLOAT, lambda g, z, x, y: g * apply("log", y), _log_weight(0), "x * log(y), and 0 where x is 0.",
+        cost=22.0, domain=(_ANYWHERE, _POSITIVE))
+_binary("xlog1py", numerics.xlog1py,
+        _typed("select(logical_and(_0 == {dtype}(0.0), _1 == _1), {dtype}(0.0), _0 * log1p(_1))"),
+        FLOAT, lambda g, z, x, y: g * apply("log1p", y), _log_weight(1),
+        "x * log(1 + y), and 0 where x is 0.", cost=22.0, domain=(_ANYWHERE, (-0.7, 3.0)))
+
+# --- trigonometry -----------------------------------------------------------------------------------------------------
+
+_unary("sin", np.sin, "sin(_0)", FLOAT, lambda g, z, x: g * apply("cos", x), "Sine.", cost=20.0)
+_unary("cos", np.cos, "cos(_0)", FLOAT, lambda g, z, x: -(g * apply("sin", x)), "Cosine.", cost=20.0)
+_unary("tan", np.tan, "tan(_0)", FLOAT, lambda g, z, x: g * (1 + apply("sqr", z)), "Tangent.", cost=30.0,
+       domain=((-1.2, 1.2),))
+# (1 - x) (1 + x) keeps its accuracy near +-1, where 1 - x**2 loses it
+_unary("arcsin", np.arcsin, "asin(_0)", FLOAT, lambda g, z, x: g / apply("sqrt", (1 - x) * (1 + x)),
+       "Inverse sine.", cost=30.0, domain=((-0.9, 0.9),))
+_unary("arccos", np.arccos, "acos(_0)", FLOAT, lambda g, z, x: -(g / apply("sqrt", (1 - x) * (1 + x))),
+       "Inverse cosine.", cost=30.0, domain=((-0.9, 0.9),))
+_unary("arctan", np.arctan, "atan(_0)", FLOAT, lambda g, z, x: g / (1 + apply("sqr", x)), "Inverse tangent.", cost=30.0)
+_binary("arctan2", np.arctan2, "atan2(_0, _1)", FLOAT,
+        lambda g, z, x, y: g * y / (apply("sqr", x) + apply("sqr", y)),
+        lambda g, z, x, y: -(g * x / (apply("sqr", x) + apply("sqr", y))),
+        "Angle of the point (y, x): the inverse tangent of x / y in the right quadrant.", cost=40.0,
+        domain=(_POSITIVE, _ANYWHERE))
+_unary("sinh", np.sinh, "sinh(_0)", FLOAT, lambda g, z, x: g * apply("cosh", x), "Hyperbolic sine.",
+       laws=Laws(inverse="arcsinh"), cost=25.0)
+_unary("cosh", np.cosh, "cosh(_0)", FLOAT, lambda g, z, x: g * apply("sinh", x), "Hyperbolic cosine.", cost=25.0)
+_unary("tanh", np.tanh, "tanh(_0)", FLOAT, lambda g, z, x: g * (1 - z * z), "Hyperbolic tangent.",
+       laws=Laws(inverse="arctanh"), cost=25.0)
+_unary("arcsinh", np.arcsinh, "asinh(_0)", FLOAT, lambda g, z, x: g / apply("hypot", x, 1),
+       "Inverse hyperbolic sine.", laws=Laws(inverse="sinh"), cost=30.0)
+_unary("arccosh", np.arccosh, "acosh(_0)", FLOAT, lambda g, z, x: g / apply("sqrt", (x - 1) * (x + 1)),
+       "Inverse hyperbolic cosine.", laws=Laws(inverse="cosh"), cost=30.0, domain=((1.3, 4.0),))
+_unary("arctanh", np.arctanh, "atanh(_0)", FLOAT, lambda g, z, x: g / ((1 - x) * (1 + x)),
+       "Inverse hyperbolic tangent.", laws=Laws(inverse="tanh"), cost=30.0, domain=((-0.9, 0.9),))
+_unary("deg2rad", np.deg2rad, "deg2rad(_0)", FLOAT, lambda g, z, x: math.pi / 180.0 * g, "Degrees to radians.",
+       laws=Laws(inverse="rad2deg"))
+_unary("rad2deg", np.rad2deg, "rad2deg(_0)", FLOAT, lambda g, z, x: 180.0 / math.pi * g, "Radians to degrees.",
+       laws=Laws(inverse="deg2rad"))
+
+# --- special functions ------------------------------------------------------------------------------------------------
+
+
+# fmt: on
+def _bell(x: Any) -> Any:
+    """The derivative of erf."""
+    return 2.0 / math.sqrt(math.pi) * apply("exp", -apply("sqr", x))
+
+
+# fmt: off
+_unary("erf", numerics.erf, "erf(_0)", FLOAT, lambda g, z, x: g * _bell(x), "Error function.", cost=30.0)
+_unary("erfc", numerics.erfc, "erfc(_0)", FLOAT, lambda g, z, x: -(g * _bell(x)),
+       "1 - erf(x), exact for large x.", cost=30.0)
+_unary("gammaln", numerics.gammaln, "gammaln(_0)", FLOAT, lambda g, z, x: g * apply("digamma", x),
+       "Logarithm of |gamma(x)|.", cost=40.0, domain=(_POSITIVE,))
+_unary("digamma", numerics.digamma, "digamma(_0)", FLOAT, lambda g, z, x: g * apply("trigamma", x),
+       "Derivative of gammaln.", cost=40.0, domain=(_POSITIVE,))
+define(Row("trigamma", numerics.trigamma, "trigamma(_0)", FLOAT, None,
+       "Derivative of digamma; has no derivative of its own.", cost=40.0, domain=(_POSITIVE,)))
+
+# --- comparison and logic ---------------------------------------------------------------------------------------------
+
+_SYMMETRIC = Laws(commutative=True)
+_binary("equal", np.equal, "_0 == _1", COMPARISON, None, None, "x == y; NaN equals nothing.", laws=_SYMMETRIC)
+_binary("not_equal", np.not_equal, "_0 != _1", COMPARISON, None, None, "x != y; NaN differs from all.", laws=_SYMMETRIC)
+_binary("less", np.less, "_0 < _1", COMPARISON, None, None, "x < y.")
+_binary("less_equal", np.less_equal, "_0 <= _1", COMPARISON, None, None, "x <= y.")
+_binary("greater", np.greater, "_0 > _1", COMPARISON, None, None, "x > y.")
+_binary("greater_equal", np.greater_equal, "_0 >= _1", COMPARISON, None, None, "x >= y.")
+_binary("logical_and", np.logical_and, "logical_and(_0, _1)", LOGIC, None, None,
+        "Both; numbers count as true unless 0.", laws=Laws(identity=1.0, zero=0.0, commutative=True, associative=True))
+_binary("logical_or", np.logical_or, "logical_or(_0, _1)", LOGIC, None, None, "Either.",
+        laws=Laws(identity=0.0, zero=1.0, commutative=True, associative=True))
+_binary("logical_xor", np.logical_xor, "logical_xor(_0, _1)", LOGIC, None, None, "Exactly one.",
+        laws=Laws(identity=0.0, commutative=True, associative=True))
+_unary("logical_not", np.logical_not, "logical_not(_0)", LOGIC, None, "Not.", laws=Laws(involution=True))
+_unary("isnan", np.isnan, "isnan(_0)", COMPARISON, None, "Whether x is NaN.")
+_unary("isinf", np.isinf, "isinf(_0)", COMPARISON, None, "Whether x is an infinity.")
+_unary("isfinite", np.isfinite, "isfinite(_0)", COMPARISON, None, "Whether x is neither NaN nor an infinity.")
+
+# --- bits and integers ------------------------------------------------------------------------------------------------
+
+_SHIFTS = ((-100, 100), (0, 7))
+_binary("bitwise_and", np.bitwise_and, "_0 & _1", BITS, None, None, "Bits set in both; `and` of bools.",
+        laws=Laws(zero=0.0, commutative=True, associative=True))
+_binary("bitwise_or", np.bitwise_or, "_0 | _1", BITS, None, None, "Bits set in either; `or` of bools.",
+        laws=Laws(identity=0.0, commutative=True, associative=True))
+_binary("bitwise_xor", np.bitwise_xor, "_0 ^ _1", BITS, None, None, "Bits set in exactly one.",
+        laws=Laws(identity=0.0, commutative=True, associative=True))
+_unary("invert", np.invert, _by_dtype("~_0", "~_0", "logical_not(_0)"), BITS, None, "All bits flipped; `not` of bools.",
+       laws=Laws(involution=True))
+_binary("left_shift", np.left_shift, "shift_left(_0, _1)", SHIFT, None, None, "Bits moved up; 0 beyond the width.",
+        laws=Laws(identity=0.0), integers=_SHIFTS)
+_binary("right_shift", np.right_shift, "shift_right(_0, _1)", SHIFT, None, None, "Bits moved down; the sign stays.",
+        laws=Laws(identity=0.0), integers=_SHIFTS)
+_binary("gcd", np.gcd, "gcd(_0, _1)", INTEGER, None, None, "Greatest common divisor.",
+        laws=Laws(commutative=True, associative=True), cost=60.0)
+_binary("lcm", np.lcm, "lcm(_0, _1)", INTEGER, None, None, "Least common multiple.", laws=_SYMMETRIC, cost=80.0)
+
+# --- choice and conversion --------------------------------------------------------------------------------------------
+
+define(Row("where", np.where, "select(_0, _1, _2)", CHOICE,
+       (None, lambda g, z, c, x, y: choose(c, g, 0), lambda g, z, c, x, y: choose(c, 0, g)),
+       "x where the condition holds, y elsewhere.", arity=3))
+
+
+# fmt: on
+def _infer_cast(args: Sequence[Node], attrs: Attributes) -> Type:
+    if set(attrs) != {"dtype"}:
+        raise GraphTypeError("cast takes one attribute, dtype")
+    return Type(check_dtype(attrs["dtype"]), args[0].type.shape)
+
+
+def _eval_cast(node: Node, value: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(node.dtype)
+
+
+def _lower_cast(node: Node) -> Scalar:
+    return Scalar("bool_(_0)" if node.dtype == "bool" else f"{node.dtype}(_0)")
+
+
+def _vjp_cast(node: Node, cotangent: Node) -> list[Node | None]:
+    source = node.args[0].dtype
+    return [cast(cotangent, source) if is_float(source) and is_float(node.dtype) else None]
+
+
+def _cast_sample(dtype: str, argument: Argument) -> Sample:
+    return Sample(f"cast to {dtype}", lambda x: cast(x, dtype), (argument,), dtype == "float64")
+
+
+register(
+    Op(
+        "cast",
+        infer=_infer_cast,
+        eval=_eval_cast,
+        lower=_lower_cast,
+        vjp=_vjp_cast,
+        samples=(
+            *(
+                _cast_sample(dtype, Argument((2, 3), "float", 0.0, 100.0))
+                for dtype in ("bool", "uint8", "int64", "float32")
+            ),
+            *(
+                _cast_sample(dtype, Argument((2, 3), "int", -100, 100))
+                for dtype in ("bool", "int8", "uint64", "float64")
+            ),
+        ),
+        doc="x converted to a dtype as NumPy's astype does.",
+    )
+)
+
+
+def stop_gradient(x: Any) -> Node:
+    """`x` as a value that derivatives treat as constant."""
+    return make(STOP_GRADIENT, (as_node(x),))
+
+
+STOP_GRADIENT = register(
+    Op(
+        "stop_gradient",
+        infer=lambda args, attrs: args[0].type,
+        eval=lambda node, value: value,
+        lower=lambda node: Scalar("_0"),
+        vjp=lambda node, cotangent: [None],
+        cost=0.0,
+        samples=(Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),),
+        doc="x, held constant by differentiation.",
+    )
+)

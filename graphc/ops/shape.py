@@ -1,0 +1,505 @@
+"""Ops that move elements without looking at them: broadcast_to, dimshuffle, reshape, concatenate, iota.
+
+In: nodes, sizes (numbers or int64 scalar nodes). Out: op records, and one function for each that makes its node, or
+gives back the argument where there is nothing to do. Lowered, all but concatenate are maps of indices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import loops, sizes
+from graphc.ir.loops import Expr
+from graphc.ir.node import (
+    OPS,
+    SIZE,
+    Argument,
+    Array,
+    Attributes,
+    Element,
+    Guard,
+    Index,
+    Iota,
+    Lowering,
+    Node,
+    Op,
+    Sample,
+    Size,
+    Type,
+    View,
+    Write,
+    Writes,
+    constant_value,
+    describe,
+    literal,
+    make,
+    register,
+)
+from graphc.ir.walk import as_size_node
+
+Order = tuple["int | str", ...]
+
+# --- sizes of arguments ---------------------------------------------------------------------------------------------
+
+
+def as_sizes(nodes: Sequence[Node], what: str) -> tuple[Size, ...]:
+    """Scalar int64 arguments as sizes."""
+    for node in nodes:
+        if node.ndim or node.dtype != "int64":
+            raise GraphTypeError(f"{what}: {describe(node)} of type {node.type} should be an int64 scalar")
+    return tuple(sizes.as_size(node) for node in nodes)
+
+
+def size_expr(size: Size, element: Element) -> Expr:
+    """A size within an index expression."""
+    return loops.integer(size) if isinstance(size, int) else element(size, ())
+
+
+def size_exprs(shape: Sequence[Size], element: Element) -> tuple[Expr, ...]:
+    return tuple(size_expr(size, element) for size in shape)
+
+
+def label(node: Node) -> str:
+    """`describe(node)` for the text of a guard, whose braces mean something."""
+    return describe(node).replace("{", "{{").replace("}", "}}")
+
+
+def known_nonnegative(size: Size) -> bool:
+    """Whether the size cannot be negative, whatever the run."""
+    pending, seen = [size], set[Size]()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        number = current if isinstance(current, int) else constant_value(current)
+        if number is not None:
+            if number < 0:
+                return False
+        elif isinstance(current, Node) and current.op is not SIZE:
+            if current.op.name == "maximum" and any(_is_natural(arg) for arg in current.args):
+                continue
+            if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div"):
+                return False
+            pending.extend(current.args)
+    return True
+
+
+def _is_natural(node: Node) -> bool:
+    value = constant_value(node)
+    return value is not None and int(value) >= 0
+
+
+def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
+    """The guard that two sizes are equal, where that is not known already."""
+    return [] if sizes.equal(left, right) else [Guard(left, "==", right, message)]
+
+
+def naturals_guard(shape: Sequence[Size], what: str) -> list[Guard]:
+    """Guards that sizes are not negative, where that is not known already."""
+    return [
+        Guard(0, "<=", size, f"{what}: the size of axis {axis} is {{right}}, which is negative")
+        for axis, size in enumerate(shape)
+        if not known_nonnegative(size)
+    ]
+
+
+def check_naturals(shape: Sequence[Size], what: str) -> None:
+    """An error where a size is known to be negative."""
+    for axis, size in enumerate(shape):
+        if isinstance(size, int) and size < 0:
+            raise ShapeError(f"{what}: the size of axis {axis} is {size}, which is negative")
+
+
+def factors(shape: Sequence[Size]) -> Counter[Size]:
+    """The factors of the element count: size nodes, products taken apart, and one number."""
+    found: Counter[Size] = Counter()
+    number = 1
+    pending = list(shape)
+    while pending:
+        size = pending.pop()
+        if isinstance(size, Node) and size.op.name == "mul":
+            pending.extend(sizes.as_size(arg) for arg in size.args)
+        elif isinstance(size, int):
+            number *= size
+        else:
+            found[size] += 1
+    found[number] += 1
+    return found
+
+
+# --- broadcast_to ---------------------------------------------------------------------------------------------------
+
+
+def _broadcast_to_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, *rest = args
+    what = f"broadcast_to of {describe(x)}"
+    target = as_sizes(rest, what)
+    if len(target) != x.ndim:
+        raise GraphTypeError(f"{what} of type {x.type}: {len(target)} sizes for {x.ndim} axes")
+    check_naturals(target, what)
+    shape = (
+        new if sizes.equal(old, 1) else sizes.common(old, new, f"{what}, axis {axis}")
+        for axis, (old, new) in enumerate(zip(x.type.shape, target, strict=True))
+    )
+    return Type(x.dtype, tuple(shape))
+
+
+def _broadcast_to_eval(node: Node, x: Array, *shape: Array) -> Array:
+    return np.broadcast_to(x, tuple(int(size) for size in shape))
+
+
+def _expanded_axes(node: Node) -> tuple[int, ...]:
+    """The axes that the argument has with size 1 and the result with another."""
+    before = node.args[0].type.shape
+    return tuple(axis for axis, size in enumerate(node.type.shape) if sizes.equal(before[axis], 1) and size != 1)
+
+
+def _broadcast_to_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    axes = _expanded_axes(node)
+    summed = expand(make(OPS["sum"], (cotangent,), {"axes": axes}), axes) if axes else cotangent
+    return (summed, *(None for _ in node.args[1:]))
+
+
+def _broadcast_to_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
+    shape = node.args[0].type.shape
+    return 0, tuple(loops.ZERO if sizes.equal(size, 1) else i for size, i in zip(shape, index, strict=True))
+
+
+def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
+    x, *rest = node.args
+    what = f"broadcast_to of {label(x)}"
+    guards: list[Guard] = []
+    for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
+        new = sizes.as_size(target)
+        if not sizes.equal(old, 1):
+            guards += equality_guard(old, new, f"{what}: axis {axis} has size {{left}}, not {{right}}")
+        elif not known_nonnegative(new):
+            guards.append(Guard(0, "<=", new, f"{what}: the size of axis {axis} is {{right}}, which is negative"))
+    return guards
+
+
+def broadcast_to(x: Node, shape: Sequence[Size]) -> Node:
+    """`x` with its axes of static size 1 expanded to `shape`; its other axes must have that size already."""
+    if len(shape) == x.ndim and all(map(sizes.equal, x.type.shape, shape)):
+        return x
+    return make(OPS["broadcast_to"], (x, *map(as_size_node, shape)))
+
+
+register(
+    Op(
+        "broadcast_to",
+        _broadcast_to_infer,
+        _broadcast_to_eval,
+        lambda node: View(_broadcast_to_index),
+        _broadcast_to_vjp,
+        _broadcast_to_guards,
+        cost=0.0,
+        samples=(
+            Sample("rows", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 4)),)),
+            Sample("columns", lambda x: broadcast_to(x, (3, 4)), (Argument((3, 1)),)),
+            Sample("both", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 1)),)),
+            Sample("middle", lambda x: broadcast_to(x, (2, 5, 3)), (Argument((2, 1, 3)),)),
+            Sample("to nothing", lambda x: broadcast_to(x, (0, 4)), (Argument((1, 4)),)),
+            Sample("int", lambda x: broadcast_to(x, (2, 3)), (Argument((1, 3), "int"),), differentiable=False),
+        ),
+        doc="Axes of static size 1 expanded to the given sizes; the other axes keep theirs.",
+    )
+)
+
+
+# --- dimshuffle -----------------------------------------------------------------------------------------------------
+
+
+def _dimshuffle_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    (x,) = args
+    order: Order = attrs["order"]
+    kept = [axis for axis in order if axis != "x"]
+    what = f"dimshuffle of {describe(x)} of type {x.type} to {order}"
+    if len(set(kept)) < len(kept):
+        raise GraphTypeError(f"{what}: an axis is named twice")
+    for axis in kept:
+        if not isinstance(axis, int) or not 0 <= axis < x.ndim:
+            raise GraphTypeError(f"{what}: {axis!r} is neither an axis of it nor 'x'")
+    for axis, size in enumerate(x.type.shape):
+        if axis not in kept and not sizes.equal(size, 1):
+            raise GraphTypeError(f"{what}: axis {axis} may only be left out if its size is 1 in the type")
+    return Type(x.dtype, tuple(1 if axis == "x" else x.type.shape[int(axis)] for axis in order))
+
+
+def _dimshuffle_eval(node: Node, x: Array) -> Array:
+    order: Order = node.attrs["order"]
+    kept = [int(axis) for axis in order if axis != "x"]
+    dropped = [axis for axis in range(x.ndim) if axis not in kept]
+    moved = x.transpose(*kept, *dropped)
+    moved = moved.reshape(moved.shape[: len(kept)])
+    key: tuple[Any, ...] = tuple(None if axis == "x" else slice(None) for axis in order)
+    return np.asarray(moved[key])
+
+
+def _dimshuffle_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    order: Order = node.attrs["order"]
+    return (dimshuffle(cotangent, [order.index(k) if k in order else "x" for k in range(node.args[0].ndim)]),)
+
+
+def _dimshuffle_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
+    order: Order = node.attrs["order"]
+    return 0, tuple(index[order.index(k)] if k in order else loops.ZERO for k in range(node.args[0].ndim))
+
+
+def dimshuffle(x: Node, order: Sequence[int | str]) -> Node:
+    """The axes of `x` in `order`; "x" makes a new axis of size 1; axes left out must have static size 1."""
+    if tuple(order) == tuple(range(x.ndim)):
+        return x
+    return make(OPS["dimshuffle"], (x,), {"order": tuple(order)})
+
+
+def expand(x: Node, axes: Sequence[int]) -> Node:
+    """New axes of size 1 at the positions `axes` of the result."""
+    old = iter(range(x.ndim))
+    return dimshuffle(x, ["x" if axis in axes else next(old) for axis in range(x.ndim + len(axes))])
+
+
+def drop(x: Node, axes: Sequence[int]) -> Node:
+    """`x` without `axes`, whose sizes are statically 1."""
+    return dimshuffle(x, [axis for axis in range(x.ndim) if axis not in axes])
+
+
+def transpose(x: Node) -> Node:
+    """The last two axes exchanged."""
+    return dimshuffle(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def filled(value: Node, shape: Sequence[Size]) -> Node:
+    """An array of `shape` whose elements are the scalar `value`."""
+    return broadcast_to(dimshuffle(value, ["x"] * len(shape)), shape)
+
+
+def zeros(dtype: str, shape: Sequence[Size]) -> Node:
+    """An array of zeros."""
+    return filled(literal(0, dtype), shape)
+
+
+register(
+    Op(
+        "dimshuffle",
+        _dimshuffle_infer,
+        _dimshuffle_eval,
+        lambda node: View(_dimshuffle_index),
+        _dimshuffle_vjp,
+        cost=0.0,
+        samples=(
+            Sample("transpose", lambda x: dimshuffle(x, (1, 0)), (Argument((3, 4)),)),
+            Sample("rotate", lambda x: dimshuffle(x, (2, 0, 1)), (Argument((2, 3, 4)),)),
+            Sample("new axes", lambda x: dimshuffle(x, ("x", 1, "x", 0)), (Argument((3, 4)),)),
+            Sample("drop", lambda x: dimshuffle(broadcast_to(x, (1, 4)), (1,)), (Argument((1, 4)),)),
+            Sample("of a scalar", lambda x: dimshuffle(x, ("x",)), (Argument(()),)),
+            Sample("of nothing", lambda x: dimshuffle(x, (1, 0)), (Argument((0, 4)),)),
+        ),
+        doc="Axes in another order; 'x' is a new axis of size 1; axes left out have static size 1.",
+    )
+)
+
+
+# --- reshape --------------------------------------------------------------------------------------------------------
+
+
+def _reshape_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, *rest = args
+    what = f"reshape of {describe(x)} of type {x.type}"
+    shape = as_sizes(rest, what)
+    check_naturals(shape, what)
+    before, after = sizes.product(x.type.shape), sizes.product(shape)
+    if isinstance(before, int) and isinstance(after, int) and before != after:
+        raise ShapeError(f"{what}: {before} elements cannot become {shape}, which has {after}")
+    return Type(x.dtype, shape)
+
+
+def _reshape_eval(node: Node, x: Array, *shape: Array) -> Array:
+    return x.reshape(tuple(int(size) for size in shape))
+
+
+def _reshape_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    return (reshape(cotangent, node.args[0].type.shape), *(None for _ in node.args[1:]))
+
+
+def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
+    flat = loops.ravel(index, size_exprs(node.type.shape, element))
+    return 0, loops.unravel(flat, size_exprs(node.args[0].type.shape, element))
+
+
+def _reshape_guards(node: Node) -> Sequence[Guard]:
+    before, after = node.args[0].type.shape, node.type.shape
+    guards = naturals_guard(after, f"reshape of {label(node.args[0])}")
+    if factors(before) != factors(after):
+        message = f"reshape of {label(node.args[0])}: {{left}} elements cannot become {{right}}"
+        guards += equality_guard(sizes.product(before), sizes.product(after), message)
+    return guards
+
+
+def reshape(x: Node, shape: Sequence[Size]) -> Node:
+    """The elements of `x` in C order as an array of `shape`, which must have as many elements."""
+    if len(shape) == x.ndim and all(map(sizes.equal, x.type.shape, shape)):
+        return x
+    return make(OPS["reshape"], (x, *map(as_size_node, shape)))
+
+
+register(
+    Op(
+        "reshape",
+        _reshape_infer,
+        _reshape_eval,
+        lambda node: View(_reshape_index),
+        _reshape_vjp,
+        _reshape_guards,
+        cost=0.0,
+        samples=(
+            Sample("flat", lambda x: reshape(x, (12,)), (Argument((3, 4)),)),
+            Sample("fold", lambda x: reshape(x, (2, 2, 3)), (Argument((3, 4)),)),
+            Sample("of a vector", lambda x: reshape(x, (3, 1, 2)), (Argument((6,)),)),
+            Sample("to a scalar", lambda x: reshape(x, ()), (Argument((1, 1)),)),
+            Sample("of a scalar", lambda x: reshape(x, (1, 1)), (Argument(()),)),
+            Sample("of nothing", lambda x: reshape(x, (4, 0)), (Argument((0, 3)),)),
+            Sample("of a transpose", lambda x: reshape(dimshuffle(x, (1, 0)), (6,)), (Argument((2, 3)),)),
+            Sample("to a known size", lambda x: reshape(x, (x.type.shape[1], x.type.shape[0])), (Argument((2, 3)),)),
+        ),
+        doc="The elements in C order, as an array of other sizes.",
+    )
+)
+
+
+# --- concatenate ----------------------------------------------------------------------------------------------------
+
+
+def _concatenate_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    axis: int = attrs["axis"]
+    first, *rest = args
+    if not 0 <= axis < first.ndim:
+        raise GraphTypeError(f"concatenate: {describe(first)} of type {first.type} has no axis {axis}")
+    shape = list(first.type.shape)
+    for arg in rest:
+        if arg.ndim != first.ndim or arg.dtype != first.dtype:
+            pair = f"{describe(first)} of type {first.type} and {describe(arg)} of type {arg.type}"
+            raise GraphTypeError(f"concatenate: {pair} differ in rank or dtype")
+        what = f"concatenate of {describe(first)} and {describe(arg)} along axis {axis}"
+        for k, size in enumerate(arg.type.shape):
+            shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, f"{what}, axis {k}")
+    return Type(first.dtype, tuple(shape))
+
+
+def _concatenate_eval(node: Node, *arrays: Array) -> Array:
+    return np.concatenate(arrays, axis=node.attrs["axis"])
+
+
+def _concatenate_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    axis: int = node.attrs["axis"]
+    parts: list[Node | None] = []
+    offset: Size = 0
+    for arg in node.args:
+        starts: list[Size] = [0] * arg.ndim
+        starts[axis] = offset
+        shape = (*map(as_size_node, starts), *map(as_size_node, arg.type.shape))
+        parts.append(make(OPS["subtensor"], (cotangent, *shape), {"steps": (1,) * arg.ndim}))
+        offset = sizes.add(offset, arg.type.shape[axis])
+    return parts
+
+
+def _concatenate_lower(node: Node) -> Lowering:
+    return Writes(lambda node: [_concatenate_write(node, position) for position in range(len(node.args))])
+
+
+def _concatenate_write(node: Node, position: int) -> Write:
+    axis: int = node.attrs["axis"]
+
+    def target(index: Index, element: Element) -> Index:
+        offset: Expr = loops.ZERO
+        for arg in node.args[:position]:
+            offset = loops.add(offset, size_expr(arg.type.shape[axis], element))
+        return (*index[:axis], loops.add(offset, index[axis]), *index[axis + 1 :])
+
+    return Write(node.args[position].type.shape, target, lambda index: (position, index))
+
+
+def _concatenate_guards(node: Node) -> Sequence[Guard]:
+    axis: int = node.attrs["axis"]
+    first, *rest = node.args
+    guards: list[Guard] = []
+    for arg in rest:
+        for k, size in enumerate(arg.type.shape):
+            if k != axis:
+                message = f"concatenate of {label(first)} and {label(arg)}: axis {k} has sizes {{left}} and {{right}}"
+                guards += equality_guard(first.type.shape[k], size, message)
+    return guards
+
+
+def concatenate(parts: Sequence[Node], axis: int) -> Node:
+    """Arrays of one dtype and rank, and equal sizes but along `axis`, one after the other."""
+    if not parts:
+        raise GraphTypeError("concatenate: at least one array is needed")
+    return parts[0] if len(parts) == 1 else make(OPS["concatenate"], parts, {"axis": axis})
+
+
+register(
+    Op(
+        "concatenate",
+        _concatenate_infer,
+        _concatenate_eval,
+        _concatenate_lower,
+        _concatenate_vjp,
+        _concatenate_guards,
+        samples=(
+            Sample(
+                "vectors", lambda x, y, z: concatenate((x, y, z), 0), (Argument((2,)), Argument((3,)), Argument((1,)))
+            ),
+            Sample("rows", lambda x, y: concatenate((x, y), 0), (Argument((2, 3)), Argument((1, 3)))),
+            Sample("columns", lambda x, y: concatenate((x, y), 1), (Argument((2, 3)), Argument((2, 2)))),
+            Sample("the same twice", lambda x: concatenate((x, x), 1), (Argument((2, 3)),)),
+            Sample("with nothing", lambda x, y: concatenate((x, y), 0), (Argument((0, 3)), Argument((2, 3)))),
+        ),
+        doc="Arrays one after the other along an axis.",
+    )
+)
+
+
+# --- iota -----------------------------------------------------------------------------------------------------------
+
+
+def _iota_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    shape = as_sizes(args, "iota")
+    if len(shape) != 1:
+        raise GraphTypeError(f"iota: {len(shape)} sizes; it takes one")
+    check_naturals(shape, "iota")
+    return Type("int64", shape)
+
+
+def _iota_eval(node: Node, size: Array) -> Array:
+    return np.arange(int(size), dtype=np.int64)
+
+
+def iota(size: Size) -> Node:
+    """The int64 vector 0, 1, …, size-1."""
+    return make(OPS["iota"], (as_size_node(size),))
+
+
+register(
+    Op(
+        "iota",
+        _iota_infer,
+        _iota_eval,
+        lambda node: Iota(),
+        lambda node, cotangent: (None,),
+        lambda node: naturals_guard(node.type.shape, "iota"),
+        cost=0.0,
+        samples=(
+            Sample("fixed", lambda: iota(5), (), differentiable=False),
+            Sample("none", lambda: iota(0), (), differentiable=False),
+            Sample("as long as", lambda x: iota(x.type.shape[0]), (Argument((4,)),), differentiable=False),
+        ),
+        doc="The int64 vector 0, 1, …, size-1.",
+    )
+)

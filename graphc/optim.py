@@ -1,0 +1,207 @@
+"""Optimisers: from a cost to the updates of `function` that make it smaller.
+
+In: a scalar cost (or the gradients themselves) and the shared variables to be moved. Out: a dict of updates, each
+shared variable to its value after one step; it holds the optimiser's own state too, as shared variables that begin at
+zero. Dicts of several optimisers can be merged, and entries be changed before `function` gets them.
+
+Common to all: `learning_rate` is a number, a symbolic scalar, or a shared scalar that is changed between steps. With
+`l2`, each step is that of cost + l2/2 * (sum of the squares of all parameters). Wrong arguments raise GraphTypeError,
+ArgumentError or UpdateError; `grad` has its own errors. In the formulas p is a parameter, g its gradient, r the
+learning rate; all operations are elementwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from graphc.autodiff import grad
+from graphc.errors import ArgumentError, GraphTypeError, UpdateError
+from graphc.ir.node import Node, describe
+from graphc.ops.elementwise import cast
+from graphc.shared import SharedVariable, shared
+from graphc.tensor.elementary import sqr, sqrt
+
+Cost: TypeAlias = "Node | Sequence[Node]"
+Params: TypeAlias = "SharedVariable | Sequence[SharedVariable]"
+Number: TypeAlias = "float | Node"
+Updates: TypeAlias = dict[SharedVariable, Node]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What every formula needs for one parameter."""
+
+    param: SharedVariable
+    gradient: Node
+    rate: Number
+
+    def state(self, word: str) -> SharedVariable:
+        """A variable like the parameter, zero before the first step."""
+        name = f"{self.param.name}_{word}" if self.param.name else word
+        return shared(np.zeros_like(self.param.get_value(borrow=True)), name, shape=self.param.sizes)
+
+
+def sgd(cost: Cost, params: Params, learning_rate: Number = 0.01, *, l2: Number = 0.0) -> Updates:
+    """Gradient descent: p - r*g."""
+    return {step.param: step.param - step.rate * step.gradient for step in _steps(cost, params, learning_rate, l2)}
+
+
+def momentum(
+    cost: Cost, params: Params, learning_rate: Number = 0.01, momentum: float = 0.9, *, l2: Number = 0.0
+) -> Updates:
+    """The heavy ball: v' = momentum*v - r*g; p + v'.
+
+    Polyak 1964; in this form Sutskever et al., ICML 2013, equations 1 and 2.
+    """
+    updates: Updates = {}
+    for step in _steps(cost, params, learning_rate, l2):
+        velocity = step.state("velocity")
+        updates[velocity] = momentum * velocity - step.rate * step.gradient
+        updates[step.param] = step.param + updates[velocity]
+    return updates
+
+
+def nesterov(
+    cost: Cost, params: Params, learning_rate: Number = 0.01, momentum: float = 0.9, *, l2: Number = 0.0
+) -> Updates:
+    """Accelerated gradient: v' = momentum*v - r*g; p + momentum*v' - r*g.
+
+    Nesterov 1983, with the gradient taken at p, which stands for the point looked ahead to: Bengio et al.,
+    arXiv:1212.0901, equation 7.
+    """
+    updates: Updates = {}
+    for step in _steps(cost, params, learning_rate, l2):
+        velocity = step.state("velocity")
+        move = step.rate * step.gradient
+        updates[velocity] = momentum * velocity - move
+        updates[step.param] = step.param + momentum * updates[velocity] - move
+    return updates
+
+
+def rmsprop(
+    cost: Cost,
+    params: Params,
+    learning_rate: Number = 0.001,
+    decay: float = 0.9,
+    epsilon: float = 1e-7,
+    *,
+    l2: Number = 0.0,
+) -> Updates:
+    """a' = decay*a + (1 - decay)*g^2; p - r*g / (sqrt(a') + epsilon). Tieleman and Hinton 2012, lecture 6.5."""
+    updates: Updates = {}
+    for step in _steps(cost, params, learning_rate, l2):
+        average = step.state("square_average")
+        updates[average] = decay * average + (1.0 - decay) * sqr(step.gradient)
+        updates[step.param] = step.param - step.rate * step.gradient / (sqrt(updates[average]) + epsilon)
+    return updates
+
+
+def adagrad(
+    cost: Cost, params: Params, learning_rate: Number = 0.01, epsilon: float = 1e-7, *, l2: Number = 0.0
+) -> Updates:
+    """a' = a + g^2; p - r*g / (sqrt(a') + epsilon). Duchi, Hazan and Singer, JMLR 12 (2011), figure 1 (diagonal
+    matrices).
+    """
+    updates: Updates = {}
+    for step in _steps(cost, params, learning_rate, l2):
+        total = step.state("square_sum")
+        updates[total] = total + sqr(step.gradient)
+        updates[step.param] = step.param - step.rate * step.gradient / (sqrt(updates[total]) + epsilon)
+    return updates
+
+
+def adadelta(
+    cost: Cost,
+    params: Params,
+    learning_rate: Number = 1.0,
+    decay: float = 0.95,
+    epsilon: float = 1e-6,
+    *,
+    l2: Number = 0.0,
+) -> Updates:
+    """a' = decay*a + (1 - decay)*g^2; d = g * sqrt(b + epsilon) / sqrt(a' + epsilon); b' = decay*b + (1 - decay)*d^2; p
+    - r*d.
+
+    Zeiler, arXiv:1212.5701, algorithm 1, which has r = 1.
+    """
+    updates: Updates = {}
+    for step in _steps(cost, params, learning_rate, l2):
+        average, moved = step.state("square_average"), step.state("moved_square_average")
+        updates[average] = decay * average + (1.0 - decay) * sqr(step.gradient)
+        move = step.gradient * sqrt(moved + epsilon) / sqrt(updates[average] + epsilon)
+        updates[moved] = decay * moved + (1.0 - decay) * sqr(move)
+        updates[step.param] = step.param - step.rate * move
+    return updates
+
+
+def adam(
+    cost: Cost,
+    params: Params,
+    learning_rate: Number = 0.001,
+    betas: tuple[float, float] = (0.9, 0.999),
+    epsilon: float = 1e-8,
+    *,
+    l2: Number = 0.0,
+) -> Updates:
+    """Adaptive moments, with betas = (b, c): t' = t + 1; m' = b*m + (1 - b)*g; v' = c*v + (1 - c)*g^2;
+    p - r * (m' / (1 - b^t')) / (sqrt(v' / (1 - c^t')) + epsilon).
+
+    Kingma and Ba, arXiv:1412.6980, algorithm 1.
+    """
+    steps = _steps(cost, params, learning_rate, l2)
+    count = shared(0, "adam_count")
+    updates: Updates = {count: count + 1}
+    time = cast(updates[count], "float64")
+    for step in steps:
+        mean, square = step.state("mean"), step.state("square_mean")
+        mean_weight, square_weight = (cast(1.0 - beta**time, step.param.dtype) for beta in betas)
+        updates[mean] = betas[0] * mean + (1.0 - betas[0]) * step.gradient
+        updates[square] = betas[1] * square + (1.0 - betas[1]) * sqr(step.gradient)
+        size = sqrt(updates[square] / square_weight) + epsilon
+        updates[step.param] = step.param - step.rate * (updates[mean] / mean_weight) / size
+    return updates
+
+
+def _steps(cost: Cost, params: Params, learning_rate: Number, l2: Number) -> list[_Step]:
+    """The parameters with their gradients, decay included, and the learning rate in each one's dtype."""
+    variables = [params] if isinstance(params, Node) else list(params)
+    for number, variable in enumerate(variables):
+        if not isinstance(variable, SharedVariable):
+            raise GraphTypeError(f"parameter {number} is no shared variable: {variable!r}")
+        if variable in variables[:number]:
+            raise UpdateError(f"{describe(variable)} is twice among the parameters")
+    steps = []
+    for variable, gradient in zip(variables, _gradients(cost, variables), strict=True):
+        decayed = (
+            gradient + _scalar(l2, variable.dtype, "l2") * variable if isinstance(l2, Node) or l2 != 0 else gradient
+        )
+        steps.append(_Step(variable, decayed, _scalar(learning_rate, variable.dtype, "learning_rate")))
+    return steps
+
+
+def _gradients(cost: Cost, variables: list[SharedVariable]) -> list[Node]:
+    if isinstance(cost, Node):
+        gradients: list[Node] = grad(cost, variables)
+        return gradients
+    gradients = list(cost)
+    if len(gradients) != len(variables):
+        raise ArgumentError(f"there are {len(gradients)} gradients for {len(variables)} parameters")
+    for variable, gradient in zip(variables, gradients, strict=True):
+        if not isinstance(gradient, Node) or (gradient.dtype, gradient.ndim) != (variable.dtype, variable.ndim):
+            raise GraphTypeError(f"the gradient of {describe(variable)} must be a {variable.type}, not {gradient!r}")
+    return gradients
+
+
+def _scalar(value: Number, dtype: str, what: str) -> Number:
+    """A number as it is, for it takes the dtype of what it meets; a symbolic scalar cast to `dtype`."""
+    if isinstance(value, Node):
+        if value.ndim:
+            raise GraphTypeError(f"{what} must be a scalar, not {describe(value)} of type {value.type}")
+        return cast(value, dtype)
+    if np.ndim(value) or isinstance(value, (str, bytes)):
+        raise GraphTypeError(f"{what} must be a number or a symbolic scalar, not {value!r}")
+    return float(value)

@@ -1,0 +1,124 @@
+"""Settings of the process, each with its environment variable, default and allowed values.
+
+In: environment variables GRAPHC_*, or assignments to attributes of `options`. Out: validated values.
+`with options.change(floatX="float32"):` sets for a block; Theano's `config` is this same object.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphc.errors import GraphcError
+
+
+def _choice(*allowed: str) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if value not in allowed:
+            raise GraphcError(f"option {name}={value!r}: must be one of {', '.join(allowed)}")
+        return str(value)
+
+    return check
+
+
+def _switch(name: str, value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in ("1", "true", "yes", "on", "0", "false", "no", "off", ""):
+        return value.lower() in ("1", "true", "yes", "on")
+    if isinstance(value, bool):
+        return value
+    raise GraphcError(f"option {name}={value!r}: must be true or false")
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1:
+        raise GraphcError(f"option {name}={value!r}: must be a positive whole number")
+    return number
+
+
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    return tuple(sorted(part.strip() for part in parts if part.strip()))
+
+
+def _folder(name: str, value: Any) -> Path:
+    return Path(value).expanduser()
+
+
+def _folders(name: str, value: Any) -> tuple[Path, ...]:
+    parts = value.split(os.pathsep) if isinstance(value, str) else [value] if isinstance(value, Path) else value
+    return tuple(Path(part).expanduser() for part in parts if str(part))
+
+
+_RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
+    "floatX": (_choice("float32", "float64"), "float64"),
+    "mode": (_choice("compiled", "interpreted", "python"), "compiled"),
+    "compile": (_choice("process", "inline"), "process"),
+    "fast_math": (_switch, False),
+    "excluding": (_names, ()),
+    "on_unused_input": (_choice("raise", "warn", "ignore"), "raise"),
+    "cache": (_switch, True),
+    "cache_dir": (_folder, Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "graphc"),
+    "cache_shared": (_folders, ()),
+    "cache_megabytes": (_count, 512),
+    "cache_require": (_switch, False),
+    "progress": (_switch, False),
+}
+
+
+class Options:
+    """One attribute for each option.
+
+    floatX: dtype of Python floats and of the typeless constructors. mode: how functions run. compile: in a helper
+    process or in this one. fast_math: allow rewrites that are true of real numbers only. excluding: names of rewrite
+    rules that are off. on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
+    cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as PATH
+    does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that is not in the
+    cache is an error. progress: print the phases.
+    """
+
+    floatX: str  # noqa: N815 - Theano's name
+    mode: str
+    compile: str
+    fast_math: bool
+    excluding: tuple[str, ...]
+    on_unused_input: str
+    cache: bool
+    cache_dir: Path
+    cache_shared: tuple[Path, ...]
+    cache_megabytes: int
+    cache_require: bool
+    progress: bool
+
+    def __init__(self) -> None:
+        for name, (_, default) in _RULES.items():
+            setattr(self, name, os.environ.get(f"GRAPHC_{name.upper()}", default))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _RULES:
+            raise GraphcError(f"there is no option {name!r}; options are {', '.join(_RULES)}")
+        object.__setattr__(self, name, _RULES[name][0](name, value))
+
+    @contextmanager
+    def change(self, **values: Any) -> Iterator[None]:
+        """Set options for the time of a with-block."""
+        before = {name: getattr(self, name) for name in values if name in _RULES}
+        try:
+            for name, value in values.items():
+                setattr(self, name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name} = {getattr(self, name)!r}" for name in _RULES)
+
+
+options = Options()

@@ -1,0 +1,425 @@
+"""Algebra: what can be known, dropped, joined or said more simply.
+
+In: nothing. Out: `PRUNE`, `FOLD` and `ALGEBRA`, the rules. Those that follow from the laws an op is registered with are
+transformations over all ops; the rest are pairs of graphs, a line each, and the rules of views and reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
+from graphc.ir import sizes
+from graphc.ir.node import CONSTANT, OPS, Argument, Array, Laws, Node, Scalar, literal
+from graphc.ops.custom import PYTHON
+from graphc.ops.scalar import cast, elementwise, stop_gradient
+from graphc.ops.shape import filled
+from graphc.rewrite.engine import (
+    BETTER,
+    CLOSE,
+    EXACT,
+    REAL,
+    AnyRule,
+    Transformation,
+    Uses,
+    constant_factor,
+    hole,
+    is_number,
+    rule,
+    sample,
+    scalar_constant,
+    scaled,
+)
+
+NUMBERS = INTEGERS + FLOATS
+_SHAPE = (2, 3)
+_FLOATS = Argument(_SHAPE)
+_POSITIVE = Argument(_SHAPE, "float", 0.5, 2.0)
+_INTS = Argument(_SHAPE, "int")
+_BOOLS = Argument(_SHAPE, "bool")
+
+
+def _argument(node: Node, uses: Uses) -> Node:
+    return node.args[0]
+
+
+# --- prune ------------------------------------------------------------------------------------------------------------
+
+PRUNE: tuple[AnyRule, ...] = (
+    Transformation("stop_gradient", ("stop_gradient",), _argument, EXACT, [sample(stop_gradient, _FLOATS)]),
+    Transformation("positive", ("positive",), _argument, EXACT, [sample(lambda x: +x, _FLOATS)]),
+)
+
+
+# --- fold -------------------------------------------------------------------------------------------------------------
+
+_VIEWS = ("broadcast_to", "dimshuffle", "iota")
+_SMALL = 64
+"""Results of up to this many elements are folded, whatever they are made of."""
+
+
+def _fold_constants(node: Node, uses: Uses) -> Node | None:
+    """The value of a node whose arguments are constants, unless it is larger than they are."""
+    if not node.args or node.op.name in _VIEWS or any(arg.op is not CONSTANT for arg in node.args):
+        return None
+    if node.op.lower(node) == PYTHON or not all(isinstance(size, int) for size in node.type.shape):
+        return None
+    values: list[Array] = [arg.attrs["value"].value for arg in node.args]
+    if int(sizes.product(node.type.shape)) > max(_SMALL, sum(value.size for value in values)):
+        return None
+    with np.errstate(all="ignore"):
+        try:
+            return literal(np.asarray(node.op.eval(node, *values)), node.dtype)
+        except IndexError:  # the run will report it
+            return None
+
+
+def _fold_numbers(node: Node, uses: Uses) -> Node | None:
+    """A scalar op on numbers, each broadcast: the number it makes, broadcast."""
+    if not node.ndim or not node.args or not isinstance(node.op.lower(node), Scalar):
+        return None
+    values = [scalar_constant(arg) for arg in node.args]
+    if any(value is None for value in values):
+        return None
+    with np.errstate(all="ignore"):
+        return filled(literal(np.asarray(node.op.eval(node, *values)), node.dtype), node.type.shape)
+
+
+_TWO = literal([1.5, -2.0])
+FOLD: tuple[AnyRule, ...] = (
+    Transformation(
+        "fold_constants",
+        (),
+        _fold_constants,
+        CLOSE,
+        [sample(lambda x: x + elementwise("exp", _TWO), Argument((2,)))],
+    ),
+    Transformation(
+        "fold_numbers",
+        (),
+        _fold_numbers,
+        CLOSE,
+        [sample(lambda x: x + elementwise("exp", filled(literal(2.0), x.type.shape)), _FLOATS)],
+    ),
+)
+
+
+# --- the laws of ops --------------------------------------------------------------------------------------------------
+
+
+def _obeying(test: Callable[[Laws], Any]) -> tuple[str, ...]:
+    """The ops whose laws pass a test."""
+    return tuple(op.name for op in OPS.values() if test(op.laws))
+
+
+def _is_identity(node: Node, position: int, exactly: bool) -> bool:
+    """Whether the argument at `position` leaves the other one as it is; `exactly` for IEEE values.
+
+    -0.0 + 0.0 is 0.0: of floats only -0.0 adds nothing, and only 0.0 subtracts nothing.
+    """
+    laws = node.op.laws
+    identity = laws.left_identity if position == 0 and not laws.commutative else laws.identity
+    if identity is None:
+        return False
+    if exactly and node.op.name == "add" and is_float(node.dtype):
+        return is_number(node.args[position], -0.0)
+    return is_number(node.args[position], identity) or (not exactly and is_number(node.args[position], -identity))
+
+
+def _drop_identity(exactly: bool) -> Callable[[Node, Uses], Node | None]:
+    def apply(node: Node, uses: Uses) -> Node | None:
+        if len(node.args) != 2:
+            return None
+        return next((node.args[1 - k] for k in (1, 0) if _is_identity(node, k, exactly)), None)
+
+    return apply
+
+
+def _absorb(exactly: bool) -> Callable[[Node, Uses], Node | None]:
+    """f(x, z) = z: of floats only for real numbers, since 0 * inf is NaN and 0 * -1 is -0."""
+
+    def apply(node: Node, uses: Uses) -> Node | None:
+        zero = node.op.laws.zero
+        if zero is None or is_float(node.dtype) is exactly:
+            return None
+        return next((arg for arg in node.args if is_number(arg, zero)), None)
+
+    return apply
+
+
+def _twice(node: Node, uses: Uses) -> Node | None:
+    """f(f(x)) as f(x) or x."""
+    inner = node.args[0]
+    if inner.op is not node.op:
+        return None
+    if node.op.laws.idempotent:
+        return inner
+    return inner.args[0] if node.op.laws.involution and node.op.name in _EXACT_INVOLUTIONS else None
+
+
+_EXACT_INVOLUTIONS = ("neg", "invert", "logical_not")
+_INJECTIVE = ("exp", "exp2", "expm1", "sinh", "arcsinh", "tanh", "deg2rad", "rad2deg")
+"""Functions defined on all numbers and nowhere equal: g(f(x)) = x holds of every x."""
+
+
+def _undo(everywhere: bool) -> Callable[[Node, Uses], Node | None]:
+    """g(f(x)) as x; `everywhere` for those f that are defined everywhere."""
+
+    def apply(node: Node, uses: Uses) -> Node | None:
+        inner = node.args[0]
+        undoes = inner.args and inner.op.laws.inverse == node.op.name and (inner.op.name in _INJECTIVE) is everywhere
+        return inner.args[0] if undoes else None
+
+    return apply
+
+
+_INVERSES = tuple(op.laws.inverse for op in tuple(OPS.values()) if op.laws.inverse is not None)
+
+LAWS: tuple[AnyRule, ...] = (
+    Transformation(
+        "identity",
+        _obeying(lambda laws: laws.identity is not None or laws.left_identity is not None),
+        _drop_identity(True),
+        EXACT,
+        [
+            sample(lambda x: x * 1, _FLOATS),
+            sample(lambda x: 1 * x, _FLOATS),
+            sample(lambda x: x - 0, _FLOATS),
+            sample(lambda x: x + -0.0, _FLOATS),
+            sample(lambda x: x / 1, _FLOATS),
+            sample(lambda x: x**1, _FLOATS),
+            sample(lambda x: 0 + x, _INTS),
+            sample(lambda x: x << 0, _INTS),
+            sample(lambda x: x | False, _BOOLS),
+        ],
+    ),
+    Transformation(
+        "identity_of_reals",
+        ("add", "sub"),
+        _drop_identity(False),
+        REAL,
+        [sample(lambda x: x + 0.0, _FLOATS), sample(lambda x: x - -0.0, _FLOATS)],
+    ),
+    Transformation(
+        "zero",
+        _obeying(lambda laws: laws.zero is not None),
+        _absorb(True),
+        EXACT,
+        [sample(lambda x: x * 0, _INTS), sample(lambda x: x & False, _BOOLS)],
+    ),
+    Transformation("zero_of_reals", ("mul",), _absorb(False), REAL, [sample(lambda x: x * 0, _FLOATS)]),
+    Transformation(
+        "twice",
+        _obeying(lambda laws: laws.idempotent or laws.involution),
+        _twice,
+        EXACT,
+        [
+            sample(lambda x: elementwise("neg", -x), _FLOATS),
+            sample(lambda x: ~~x, _INTS),
+            sample(lambda x: abs(abs(x)), _FLOATS),
+            sample(lambda x: elementwise("floor", elementwise("floor", x)), _FLOATS),
+        ],
+    ),
+    Transformation(
+        "inverse",
+        _INVERSES,
+        _undo(True),
+        BETTER,
+        [
+            sample(lambda x: elementwise("log", elementwise("exp", x)), _FLOATS),
+            sample(lambda x: elementwise("arctanh", elementwise("tanh", x)), _FLOATS),
+            sample(lambda x: elementwise("sinh", elementwise("arcsinh", x)), _FLOATS),
+            sample(lambda x: elementwise("deg2rad", elementwise("rad2deg", x)), _FLOATS),
+        ],
+    ),
+    Transformation(
+        "inverse_of_reals",
+        _INVERSES,
+        _undo(False),
+        REAL,
+        [sample(lambda x: elementwise("exp", elementwise("log", x)), _POSITIVE)],
+    ),
+)
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _function(name: str) -> Callable[..., Any]:
+    return lambda *operands: elementwise(name, *operands)
+
+
+absolute, cos, cosh, exp, sqr, sqrt, where = map(_function, ("abs", "cos", "cosh", "exp", "sqr", "sqrt", "where"))
+invert, logical_not, maximum, minimum, equal = map(_function, ("invert", "logical_not", "maximum", "minimum", "equal"))
+x, y = hole("x"), hole("y")
+c = hole("c", "bool")
+
+ARITHMETIC: tuple[AnyRule, ...] = (
+    # signs
+    rule("add_neg", x + -y, x - y, EXACT, NUMBERS),
+    rule("sub_neg", x - -y, x + y, EXACT, NUMBERS),
+    rule("mul_neg_neg", -x * -y, x * y, EXACT, NUMBERS),
+    rule("mul_neg", -x * y, -(x * y), EXACT, NUMBERS),
+    rule("mul_minus_one", x * -1, -x, EXACT),
+    rule("div_neg_neg", -x / -y, x / y, EXACT),
+    rule("neg_div", -x / y, -(x / y), EXACT),
+    rule("div_neg", x / -y, -(x / y), EXACT),
+    rule("sqr_neg", sqr(-x), sqr(x), EXACT, NUMBERS),
+    rule("sqr_abs", sqr(absolute(x)), sqr(x), EXACT),
+    rule("abs_neg", absolute(-x), absolute(x), EXACT),
+    rule("abs_sqr", absolute(sqr(x)), sqr(x), EXACT),
+    rule("cos_neg", cos(-x), cos(x), EXACT),
+    rule("cosh_neg", cosh(-x), cosh(x), EXACT),
+    # an argument twice
+    rule("sub_self", x - x, 0, EXACT, INTEGERS),
+    rule("sub_self_of_reals", x - x, 0, REAL),
+    rule("div_self_of_reals", x / x, 1, REAL),
+    rule("maximum_self", maximum(x, x), x, EXACT, DTYPES),
+    rule("minimum_self", minimum(x, x), x, EXACT, DTYPES),
+    rule("mul_self", x * x, sqr(x), EXACT, NUMBERS),
+    # powers
+    rule("pow_zero", x**0, 1, EXACT, NUMBERS),
+    rule("pow_two", x**2, sqr(x), CLOSE, NUMBERS),
+    rule("pow_three", x**3, sqr(x) * x, CLOSE, NUMBERS),
+    rule("pow_four", x**4, sqr(sqr(x)), CLOSE, NUMBERS),
+    rule("pow_minus_one", x**-1.0, 1 / x, CLOSE),
+    rule("pow_minus_two", x**-2.0, sqr(1 / x), CLOSE),
+    # NumPy takes the root of an array where the exponent is one number; to libm pow(-0.0, 0.5) is 0.0
+    rule("pow_half", x**0.5, sqrt(x), EXACT),
+    rule("pow_minus_half", x**-0.5, where(equal(x, -np.inf), 0.0, 1 / (sqrt(x) + 0.0)), CLOSE),
+    rule("sqrt_sqr", sqrt(sqr(x)), absolute(x), BETTER),
+    rule("sqr_sqrt_of_reals", sqr(sqrt(x)), x, REAL),
+    # quotients
+    rule("mul_div_of_reals", x / y * y, x, REAL),
+    rule("div_div_of_reals", x / y / y, x / sqr(y), REAL),
+    # choices
+    rule("where_same", where(c, x, x), x, EXACT, DTYPES),
+    rule("where_not", where(logical_not(c), x, y), where(c, y, x), EXACT, DTYPES),
+    rule("where_invert", where(invert(c), x, y), where(c, y, x), EXACT, DTYPES),
+)
+
+
+def _choose(node: Node, uses: Uses) -> Node | None:
+    """where with a known condition."""
+    condition = scalar_constant(node.args[0])
+    return None if condition is None else node.args[1 if condition else 2]
+
+
+def _usable(number: Array) -> bool:
+    """Whether a constant is as precise as its dtype allows: neither zero nor subnormal nor infinite."""
+    if number.dtype.kind != "f":
+        return True
+    return bool(np.isfinite(number)) and abs(number) >= np.finfo(number.dtype).tiny
+
+
+def _join_factors(node: Node, uses: Uses) -> Node | None:
+    """a * (b * x) as (a * b) * x."""
+    outer = constant_factor(node)
+    inner = constant_factor(outer[1]) if outer else None
+    if outer is None or inner is None:
+        return None
+    with np.errstate(all="ignore"):
+        number = np.asarray(outer[0] * inner[0])
+    return scaled(number, inner[1]) if _usable(number) else None
+
+
+def _negate_factor(node: Node, uses: Uses) -> Node | None:
+    """-(a * x) as (-a) * x."""
+    inner = constant_factor(node.args[0])
+    return scaled(-inner[0], inner[1]) if inner and uses(node.args[0]) == 1 else None
+
+
+def _collect(node: Node, uses: Uses) -> Node | None:
+    """a * x + b * x as (a + b) * x, for numbers a, b of one sign, so that nothing cancels."""
+    one = np.asarray(1, node.dtype)
+    parts = [constant_factor(arg) or (one, arg) for arg in node.args]
+    (a, first), (b, second) = parts
+    if first is not second or scalar_constant(first) is not None or node.dtype == "bool":
+        return None
+    if all(arg.op.name != "mul" for arg in node.args):
+        return None
+    with np.errstate(all="ignore"):
+        number = np.asarray(a + b)
+    if node.dtype in FLOATS and (bool(np.signbit(a)) != bool(np.signbit(b)) or not _usable(number)):
+        return None
+    return scaled(number, first)
+
+
+def _divide_by_constant(exactly: bool) -> Callable[[Node, Uses], Node | None]:
+    """x / c as x * (1 / c): exact where c is a power of two."""
+
+    def apply(node: Node, uses: Uses) -> Node | None:
+        number = scalar_constant(node.args[1])
+        if number is None or not _usable(number):
+            return None
+        with np.errstate(all="ignore"):
+            reciprocal = np.asarray(1 / number, number.dtype)
+        power_of_two = abs(np.frexp(number)[0]) == 0.5
+        return scaled(reciprocal, node.args[0]) if _usable(reciprocal) and bool(power_of_two) is exactly else None
+
+    return apply
+
+
+def _cast_twice(node: Node, uses: Uses) -> Node | None:
+    """A cast of a cast as one, where the one in between loses nothing; a cast to the same dtype as nothing."""
+    inner = node.args[0]
+    if inner.dtype == node.dtype:
+        return inner
+    if inner.op.name != "cast":
+        return None
+    source = inner.args[0]
+    exact = can_cast_safely(source.dtype, inner.dtype) and not (is_float(inner.dtype) and source.dtype in _LARGE)
+    # a float outside an integer dtype has no value there, an integer wraps
+    differs = is_float(inner.dtype) and source.dtype in INTEGERS and node.dtype in INTEGERS
+    return cast(source, node.dtype) if exact and (not differs or can_cast_safely(source.dtype, node.dtype)) else None
+
+
+_LARGE = ("int64", "uint64")
+"""Integers that a float64 may round, whatever NumPy says of safe casts."""
+
+
+NUMERIC: tuple[AnyRule, ...] = (
+    Transformation(
+        "where_known",
+        ("where",),
+        _choose,
+        EXACT,
+        [sample(lambda x, y: where(filled(literal(True), x.type.shape), x, y), _FLOATS, _FLOATS)],
+    ),
+    Transformation(
+        "join_factors",
+        ("mul",),
+        _join_factors,
+        BETTER,
+        [sample(lambda x: 3.0 * (x * 0.7), _FLOATS), sample(lambda x: 3 * (x * 5), _INTS)],
+    ),
+    Transformation("negate_factor", ("neg",), _negate_factor, EXACT, [sample(lambda x: -(x * 3), _FLOATS)]),
+    Transformation(
+        "collect",
+        ("add",),
+        _collect,
+        BETTER,
+        [sample(lambda x: 3.0 * x + x * 0.7, _FLOATS), sample(lambda x: x + x * 5, _INTS)],
+    ),
+    Transformation(
+        "div_power_of_two", ("true_div",), _divide_by_constant(True), EXACT, [sample(lambda x: x / 8, _FLOATS)]
+    ),
+    Transformation("div_constant", ("true_div",), _divide_by_constant(False), REAL, [sample(lambda x: x / 3, _FLOATS)]),
+    Transformation(
+        "cast_twice",
+        ("cast",),
+        _cast_twice,
+        EXACT,
+        [
+            sample(lambda x: cast(cast(cast(x, "int8"), "float64"), "float32"), Argument(_SHAPE, "int", -100, 100)),
+            sample(lambda x: cast(cast(cast(x, "int8"), "int32"), "int64"), _INTS),
+            sample(lambda x: cast(cast(x > 0, "float32"), "float64"), _FLOATS),
+        ],
+    ),
+)
+
+
+ALGEBRA: tuple[AnyRule, ...] = LAWS + ARITHMETIC + NUMERIC

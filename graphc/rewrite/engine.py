@@ -1,0 +1,388 @@
+"""Rewriting: rules, matching, and one bottom-up pass that applies rules to a fixed point.
+
+In: a graph and rules. Out: an equal graph, and what fired. A `Rule` is a pair of ordinary graphs over holes. A
+`Transformation` is a function from a node to its replacement, for what no pair of graphs can say.
+
+How a pattern stands for more than it says:
+
+    a hole of rank 0         any value; all of them of one rank and one dtype (a bool hole matches bools only)
+    a number                 that number, whatever its dtype and however it is broadcast
+    a hole of rank 1         in patterns with reductions: a value of any rank; rank 0 is then what reducing it leaves
+    sum(x), max(x)           the reduction over any axes, everywhere in the pattern the same
+    a reduction, broadcast   the reduction with its axes back in place, broadcast to the sizes before it
+
+Each rule has its class of truth, for which the tests hold it to account:
+
+    exact    the same bits for all IEEE values, NaN payloads aside
+    close    within a few units in the last place, infinities and NaN the same
+    better   as accurate or more so, and right where the original overflows or cancels
+    real     true of real numbers; done only with fast_math
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from graphc.dtypes import FLOATS
+from graphc.errors import GraphcError
+from graphc.ir.node import (
+    CONSTANT,
+    INPUT,
+    OPS,
+    Argument,
+    Array,
+    Node,
+    Sample,
+    Size,
+    Where,
+    describe,
+    literal,
+    make,
+    variable,
+)
+from graphc.ir.walk import Graph, consumers, renamed
+from graphc.ops.shape import broadcast_to, expand, filled
+
+Truth: TypeAlias = Literal["exact", "close", "better", "real"]
+EXACT: Truth = "exact"
+CLOSE: Truth = "close"
+BETTER: Truth = "better"
+REAL: Truth = "real"
+
+Uses: TypeAlias = Callable[[Node], int]
+"""How many nodes take this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a pattern stands for: nodes for holes, and for reductions the axes and the sizes before reducing."""
+
+    nodes: Mapping[Node, Node]
+    axes: tuple[int, ...] | None = None
+    shape: tuple[Size, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A pattern, what it is replaced by, and how true that is. `when` is asked the nodes of the holes, by name."""
+
+    name: str
+    pattern: Node
+    replacement: Node
+    truth: Truth
+    dtypes: tuple[str, ...] = FLOATS
+    when: Callable[[Mapping[str, Node]], bool] | None = None
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The ops at the root of what the rule replaces."""
+        return (self.pattern.op.name,)
+
+    def apply(self, node: Node, uses: Uses) -> Node | None:
+        """What replaces `node`, or None where the pattern does not match."""
+        if not _plausible(self.pattern, node):
+            return None
+        for match in matches(self.pattern, node, Match({})):
+            named = {hole.name or "": found for hole, found in match.nodes.items()}
+            if self._allows(match) and (self.when is None or self.when(named)):
+                return instantiate(self.replacement, match, node)
+        return None
+
+    def _allows(self, match: Match) -> bool:
+        return all(hole.dtype == "bool" or found.dtype in self.dtypes for hole, found in match.nodes.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """A rewrite as a function. `ops` are those of the nodes it is asked about; `samples` make graphs it fires on."""
+
+    name: str
+    ops: tuple[str, ...]
+    apply: Callable[[Node, Uses], Node | None]
+    truth: Truth
+    samples: Sequence[Sample] = ()
+
+
+AnyRule: TypeAlias = Rule | Transformation
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A rule was applied to the node of this description."""
+
+    rule: str
+    node: str
+    where: Where | None
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.node}"
+
+
+# --- building rules ---------------------------------------------------------------------------------------------------
+
+
+def hole(name: str, dtype: str = "float64", rank: int = 0) -> Any:
+    """A place in a pattern where any value may stand."""
+    return variable(dtype, (None,) * rank, name)
+
+
+def rule(
+    name: str,
+    pattern: Node,
+    replacement: Any,
+    truth: Truth,
+    dtypes: tuple[str, ...] = FLOATS,
+    when: Callable[[Mapping[str, Node]], bool] | None = None,
+) -> Rule:
+    """A rule; a replacement may be a number."""
+    return Rule(
+        name, pattern, replacement if isinstance(replacement, Node) else literal(replacement), truth, dtypes, when
+    )
+
+
+def sample(build: Callable[..., Node], *args: Argument) -> Sample:
+    return Sample("", build, args)
+
+
+# --- matching ---------------------------------------------------------------------------------------------------------
+
+
+def scalar_constant(node: Node) -> Array | None:
+    """The 0-d array whose value a node has everywhere, where it is a constant broadcast or a 0-d constant."""
+    while node.op.name in ("broadcast_to", "dimshuffle"):
+        node = node.args[0]
+    if node.op is CONSTANT and node.attrs["value"].value.ndim == 0:
+        value: Array = node.attrs["value"].value
+        return value
+    return None
+
+
+def is_number(node: Node, number: float) -> bool:
+    """Whether a node is this number everywhere. -0.0 is not 0.0."""
+    value = scalar_constant(node)
+    if value is None:
+        return False
+    wanted = np.asarray(number).astype(value.dtype)
+    return bool(value == wanted) and (value.dtype.kind != "f" or bool(np.signbit(value) == np.signbit(wanted)))
+
+
+def constant_factor(node: Node) -> tuple[Array, Node] | None:
+    """(c, x) where the node is c * x for a number c."""
+    if node.op.name == "mul":
+        for k in (0, 1):
+            number = scalar_constant(node.args[k])
+            if number is not None:
+                return number, node.args[1 - k]
+    return None
+
+
+def scaled(number: Any, node: Node) -> Node:
+    """number * node, the number of the node's dtype."""
+    return make(OPS["mul"], (filled(literal(number, node.dtype), node.type.shape), node))
+
+
+def keeps_axes(node: Node) -> tuple[Node, tuple[int, ...]] | None:
+    """`(r, axes)` where the node is r with the reduced `axes` back in place and broadcast, else None."""
+    if node.op.name != "broadcast_to" or node.args[0].op.name != "dimshuffle":
+        return None
+    shuffled = node.args[0]
+    order: tuple[int | str, ...] = shuffled.attrs["order"]
+    kept = [axis for axis in order if axis != "x"]
+    if kept != list(range(shuffled.args[0].ndim)):
+        return None
+    return shuffled.args[0], tuple(axis for axis, source in enumerate(order) if source == "x")
+
+
+def _plausible(pattern: Node, node: Node) -> bool:
+    """A quick test that most nodes fail: each argument's op must be found among the node's arguments."""
+    present = [arg.op for arg in node.args]
+    return all(
+        part.op is INPUT or part.op in present or (part.op is CONSTANT and _has_number(node)) for part in pattern.args
+    )
+
+
+def _has_number(node: Node) -> bool:
+    return any(scalar_constant(arg) is not None for arg in node.args)
+
+
+def matches(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
+    """All ways in which `node` is what `pattern` says, given what is found already."""
+    if pattern.op is INPUT:
+        yield from _match_hole(pattern, node, found)
+        return
+    number = scalar_constant(pattern)
+    if number is not None:
+        if is_number(node, float(number)):
+            yield found
+        return
+    spread = keeps_axes(pattern)
+    if spread is not None:
+        seen = keeps_axes(node)
+        if seen is not None and found.axes in (None, seen[1]):
+            yield from matches(spread[0], seen[0], Match(found.nodes, seen[1], node.type.shape))
+        return
+    if node.op is not pattern.op or len(node.args) != len(pattern.args):
+        return
+    if "axes" in pattern.attrs:
+        axes = node.attrs["axes"]
+        if found.axes not in (None, axes):
+            return
+        found = Match(found.nodes, axes, node.args[0].type.shape)
+    elif node.attrs != pattern.attrs:
+        return
+    yield from _match_all(pattern.args, node.args, found)
+    if node.op.laws.commutative and node.args[0] is not node.args[1]:
+        yield from _match_all(pattern.args, node.args[::-1], found)
+
+
+def _match_hole(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
+    bound = found.nodes.get(pattern)
+    if bound is node:
+        yield found
+    elif bound is None and (pattern.dtype != "bool" or node.dtype == "bool"):
+        yield Match({**found.nodes, pattern: node}, found.axes, found.shape)
+
+
+def _match_all(patterns: Sequence[Node], nodes: Sequence[Node], found: Match) -> Iterator[Match]:
+    if not patterns:
+        yield found
+        return
+    for first in matches(patterns[0], nodes[0], found):
+        yield from _match_all(patterns[1:], nodes[1:], first)
+
+
+def instantiate(pattern: Node, match: Match, root: Node) -> Node:
+    """The graph that `pattern` stands for; `root` gives dtype and sizes where the pattern is a mere number."""
+    number = scalar_constant(pattern)
+    if number is not None:
+        return filled(literal(number, root.dtype), root.type.shape)
+    return _instantiate(pattern, match, {})
+
+
+def _instantiate(pattern: Node, match: Match, done: dict[Node, Node]) -> Node:
+    if pattern in match.nodes:
+        return match.nodes[pattern]
+    if pattern in done:
+        return done[pattern]
+    spread = keeps_axes(pattern)
+    if spread is not None:
+        assert match.axes is not None
+        result = broadcast_to(expand(_instantiate(spread[0], match, done), match.axes), match.shape)
+    elif "axes" in pattern.attrs:
+        result = make(pattern.op, (_instantiate(pattern.args[0], match, done),), {"axes": match.axes})
+    else:
+        result = make(pattern.op, _instantiate_args(pattern, match, done), pattern.attrs)
+    done[pattern] = result
+    return result
+
+
+def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> list[Node]:
+    """The arguments; numbers get the dtype and sizes of the argument they stand beside."""
+    numbers = [scalar_constant(arg) for arg in pattern.args]
+    others = [
+        None if number is not None else _instantiate(arg, match, done)
+        for arg, number in zip(pattern.args, numbers, strict=True)
+    ]
+    beside = [(arg.dtype, other) for arg, other in zip(pattern.args, others, strict=True) if other is not None]
+    args: list[Node] = []
+    for arg, number, other in zip(pattern.args, numbers, others, strict=True):
+        if other is None:
+            other = next((n for dtype, n in beside if dtype == arg.dtype), beside[0][1])
+            dtype = other.dtype if arg.dtype != "bool" else "bool"
+            other = filled(literal(number, dtype), other.type.shape)
+        args.append(other)
+    return args
+
+
+# --- the pass ---------------------------------------------------------------------------------------------------------
+
+
+def apply_rules(graph: Graph, rules: Sequence[AnyRule]) -> tuple[Graph, list[Fired]]:
+    """The graph with rules applied until none applies, and what fired, in order.
+
+    Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
+    """
+    rewriter = _Rewriter(_by_op(rules), {node: len(taken) for node, taken in consumers(graph.outputs).items()}, {}, [])
+    outputs = tuple(rewriter.final_form(output) for output in graph.outputs)
+    return Graph(graph.inputs, outputs), rewriter.fired
+
+
+def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
+    table: dict[str, list[AnyRule]] = {}
+    for item in rules:
+        for name in item.ops or tuple(OPS):
+            table.setdefault(name, []).append(item)
+    return table
+
+
+@dataclass(slots=True)
+class _Rewriter:
+    rules: dict[str, list[AnyRule]]
+    uses: dict[Node, int]
+    final: dict[Node, Node]
+    fired: list[Fired]
+
+    def final_form(self, root: Node) -> Node:
+        """`root` rewritten with everything below it, without recursion."""
+        pending = [root]
+        following: dict[Node, Node] = {}
+        while pending:
+            node = pending[-1]
+            if node in self.final:
+                pending.pop()
+                continue
+            missing = [arg for arg in node.args if arg not in self.final]
+            if missing:
+                pending.extend(missing)
+                continue
+            if node not in following:
+                following[node] = self._next(node)
+                self._check_progress(node, following)
+            after = following[node]
+            if after is node or after in self.final:
+                self.final[node] = self.final.get(after, after)
+                pending.pop()
+            else:
+                pending.append(after)
+        return self.final[root]
+
+    def _check_progress(self, node: Node, following: Mapping[Node, Node]) -> None:
+        after = following[node]
+        while after is not node and after in following and following[after] is not after:
+            after = following[after]
+            if after is node:
+                names = ", ".join(dict.fromkeys(fired.rule for fired in self.fired[-10:]))
+                raise GraphcError(f"rewrite rules undo each other at {describe(node)}: among {names}")
+
+    def _next(self, node: Node) -> Node:
+        """The node over its final arguments, or what a rule makes of it, or itself where it is final."""
+        args = tuple(self.final[arg] for arg in node.args)
+        if args != node.args:
+            return self._inherit(node, make(node.op, args, node.attrs))
+        for item in self.rules.get(node.op.name, ()):
+            after = item.apply(node, self._uses)
+            if after is not None and after is not node and _same_type(node, after):
+                self.fired.append(Fired(item.name, describe(node), node.where))
+                return self._inherit(node, after)
+        return node
+
+    def _inherit(self, node: Node, after: Node) -> Node:
+        """`after`, if it is new, with the user's name and line of `node`; and with its number of uses."""
+        self.uses[after] = max(self.uses.get(after, 0), self.uses.get(node, 0))
+        return renamed(after, node) if after.serial > node.serial else after
+
+    def _uses(self, node: Node) -> int:
+        return self.uses.get(node, 1)
+
+
+def _same_type(before: Node, after: Node) -> bool:
+    """Whether `after` can stand for `before`: the same dtype and rank, and no size known before and unknown after."""
+    return (
+        after.dtype == before.dtype
+        and after.ndim == before.ndim
+        and all(a == b for b, a in zip(before.type.shape, after.type.shape, strict=True) if isinstance(b, int))
+    )

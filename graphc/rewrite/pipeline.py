@@ -1,0 +1,54 @@
+"""The pipeline: which rules run, in which order.
+
+In: a graph. Out: an equal graph that is cheaper and more stable, and the list of what fired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphc.errors import GraphcError
+from graphc.ir.walk import Graph
+from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
+from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_rules
+from graphc.rewrite.linear import LINEAR
+from graphc.rewrite.stable import STABLE
+from graphc.rewrite.views import REDUCTIONS, VIEWS
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Rules that are applied together, bottom up, until none applies."""
+
+    name: str
+    rules: tuple[AnyRule, ...]
+
+
+PIPELINE = (
+    Pass("prune", PRUNE),
+    Pass("fold", FOLD + VIEWS),
+    Pass("stability", STABLE),  # before algebra, while expressions are as they were written
+    Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
+    Pass("linear", FOLD + LAWS + LINEAR),
+)
+
+RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
+"""Every rule by name."""
+
+
+def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()) -> tuple[Graph, list[Fired]]:
+    """The graph after all passes, and what fired.
+
+    `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
+    """
+    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE}
+    if unknown:
+        raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
+    fired: list[Fired] = []
+    for step in PIPELINE:
+        if step.name not in excluding:
+            chosen = [r for r in step.rules if r.name not in excluding and (fast_math or r.truth != REAL)]
+            graph, more = apply_rules(graph, chosen)
+            fired += more
+    return graph, fired

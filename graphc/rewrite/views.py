@@ -1,0 +1,298 @@
+"""Views and reductions: those that meet are joined, those that do nothing dropped.
+
+In: nothing. Out: `VIEWS` and `REDUCTIONS`, the rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphc.ir import sizes
+from graphc.ir.node import OPS, Argument, Node, Size, literal, make
+from graphc.ir.walk import as_size_node
+from graphc.ops.index import subtensor
+from graphc.ops.reduce import reduce_max, reduce_sum
+from graphc.ops.scalar import cast
+from graphc.ops.shape import broadcast_to, dimshuffle, drop, filled, reshape, transpose
+from graphc.rewrite.engine import (
+    CLOSE,
+    EXACT,
+    REAL,
+    AnyRule,
+    Transformation,
+    Uses,
+    constant_factor,
+    sample,
+    scalar_constant,
+    scaled,
+)
+
+_SHAPE = (2, 3)
+_FLOATS = Argument(_SHAPE)
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+
+
+def _join_dimshuffles(node: Node, uses: Uses) -> Node | None:
+    """A dimshuffle of a dimshuffle as one, of nothing as nothing."""
+    order, inner = node.attrs["order"], node.args[0]
+    if order == tuple(range(inner.ndim)):
+        return inner
+    if inner.op.name != "dimshuffle":
+        return None
+    before = inner.attrs["order"]
+    return dimshuffle(inner.args[0], ["x" if axis == "x" else before[axis] for axis in order])
+
+
+def _lift_broadcast(node: Node, uses: Uses) -> Node | None:
+    """A dimshuffle of a broadcast as the broadcast of the dimshuffle, so that broadcasts meet and join."""
+    inner = node.args[0]
+    if inner.op.name != "broadcast_to":
+        return None
+    order, source = node.attrs["order"], inner.args[0]
+    if any(axis not in order and not source.broadcastable[axis] for axis in range(source.ndim)):
+        return None
+    shape: list[Size] = [1 if axis == "x" else inner.type.shape[axis] for axis in order]
+    return broadcast_to(dimshuffle(source, order), shape)
+
+
+def _join_broadcasts(node: Node, uses: Uses) -> Node | None:
+    """A broadcast of a broadcast as one, of nothing as nothing."""
+    inner = node.args[0]
+    if all(map(sizes.equal, inner.type.shape, node.type.shape)):
+        return inner
+    if inner.op.name != "broadcast_to":
+        return None
+    return broadcast_to(inner.args[0], node.type.shape)
+
+
+def _join_reshapes(node: Node, uses: Uses) -> Node | None:
+    """A reshape of a reshape as one, to the sizes it has as nothing."""
+    inner = node.args[0]
+    source = inner.args[0] if inner.op.name == "reshape" else inner
+    after = reshape(source, node.type.shape)
+    return after if after is not node else None
+
+
+def _join_subtensors(node: Node, uses: Uses) -> Node | None:
+    """A part of a part as one, the whole as the argument."""
+    inner = node.args[0]
+    starts, shape, steps = _region(node)
+    after = subtensor(inner, starts, shape, steps)
+    if inner.op.name == "subtensor":
+        before, _, strides = _region(inner)
+        joined = [
+            sizes.add(start, sizes.multiply(stride, offset))
+            for start, stride, offset in zip(before, strides, starts, strict=True)
+        ]
+        after = subtensor(inner.args[0], joined, shape, [a * b for a, b in zip(strides, steps, strict=True)])
+    return after if after is not node else None
+
+
+def _region(node: Node) -> tuple[list[Size], list[Size], tuple[int, ...]]:
+    numbers = [sizes.as_size(arg) for arg in node.args[1:]]
+    return numbers[: node.ndim], numbers[node.ndim :], node.attrs["steps"]
+
+
+def _matrix(x: Node, y: Node) -> list[Size]:
+    return [y.type.shape[0], x.type.shape[0]]
+
+
+VIEWS: tuple[AnyRule, ...] = (
+    Transformation(
+        "dimshuffle_twice",
+        ("dimshuffle",),
+        _join_dimshuffles,
+        EXACT,
+        [
+            sample(lambda x: transpose(transpose(x)), _FLOATS),
+            sample(lambda x: dimshuffle(dimshuffle(x, (1, "x", 0)), (2, 0)), _FLOATS),
+        ],
+    ),
+    Transformation(
+        "dimshuffle_of_broadcast",
+        ("dimshuffle",),
+        _lift_broadcast,
+        EXACT,
+        [
+            sample(
+                lambda x, y: transpose(broadcast_to(dimshuffle(x, ("x", 0)), _matrix(x, y))),
+                Argument((3,)),
+                Argument((2,)),
+            )
+        ],
+    ),
+    Transformation(
+        "broadcast_twice",
+        ("broadcast_to",),
+        _join_broadcasts,
+        EXACT,
+        [
+            sample(
+                lambda x, y: broadcast_to(
+                    broadcast_to(dimshuffle(x, ("x", "x")), [1, y.type.shape[0]]), [3, y.type.shape[0]]
+                ),
+                Argument(()),
+                Argument((2,)),
+            ),
+        ],
+    ),
+    Transformation(
+        "reshape_twice",
+        ("reshape",),
+        _join_reshapes,
+        EXACT,
+        [
+            sample(lambda x: reshape(reshape(x, (3, 2)), (6,)), _FLOATS),
+            sample(lambda x: reshape(reshape(x, (6,)), x.type.shape), _FLOATS),
+        ],
+    ),
+    Transformation(
+        "subtensor_twice",
+        ("subtensor",),
+        _join_subtensors,
+        EXACT,
+        [
+            sample(lambda x: subtensor(subtensor(x, (1,), (4,), (2,)), (3,), (2,), (-2,)), Argument((9,))),
+            sample(lambda x: subtensor(subtensor(x, (4,), (5,), (-1,)), (4,), (5,), (-1,)), Argument((5,))),
+        ],
+    ),
+)
+
+
+# --- reductions -------------------------------------------------------------------------------------------------------
+
+
+def _join_reductions(node: Node, uses: Uses) -> Node | None:
+    """A reduction of the same reduction as one over all the axes."""
+    inner = node.args[0]
+    if inner.op is not node.op or uses(inner) > 1:
+        return None
+    kept = [axis for axis in range(inner.args[0].ndim) if axis not in inner.attrs["axes"]]
+    axes = sorted((*inner.attrs["axes"], *(kept[axis] for axis in node.attrs["axes"])))
+    return make(node.op, inner.args, {"axes": tuple(axes)})
+
+
+def _reduce_nothing(node: Node, uses: Uses) -> Node | None:
+    """A reduction over axes of size 1 drops them."""
+    x, axes = node.args[0], node.attrs["axes"]
+    units = tuple(axis for axis in axes if sizes.equal(x.type.shape[axis], 1))
+    if len(units) < len(axes):
+        return None
+    return drop(x, axes)
+
+
+def _expanded(node: Node) -> tuple[Node, tuple[int, ...]] | None:
+    """For a reduction of a broadcast: what is broadcast, and the reduced axes along which it is."""
+    inner = node.args[0]
+    if inner.op.name != "broadcast_to":
+        return None
+    source = inner.args[0]
+    axes = tuple(a for a in node.attrs["axes"] if source.broadcastable[a] and not inner.broadcastable[a])
+    return (source, axes) if axes else None
+
+
+def _sum_broadcast(node: Node, uses: Uses) -> Node | None:
+    """The sum of n equal terms as n times the term.
+
+    Of no terms it is 0, whatever the term: where n is not known, an infinite or negative term is set to 0 for n = 0.
+    """
+    found = _expanded(node)
+    if found is None:
+        return None
+    source, axes = found
+    inner = node.args[0]
+    others = [a for a in node.attrs["axes"] if a not in axes]
+    rest: list[Size] = [1 if a in axes else size for a, size in enumerate(inner.type.shape)]
+    narrowed = broadcast_to(source, rest)
+    term = drop(_sum_keeping(narrowed, others), node.attrs["axes"])
+    count = sizes.product(inner.type.shape[a] for a in axes)
+    if count == 0:
+        return filled(literal(0, node.dtype), node.type.shape)
+    number = scalar_constant(term)
+    if isinstance(count, Node) and not (number is not None and bool(np.isfinite(number)) and not np.signbit(number)):
+        some = filled(make(OPS["greater"], (count, literal(0, "int64"))), term.type.shape)
+        term = make(OPS["where"], (some, term, filled(literal(0, term.dtype), term.type.shape)))
+    times = filled(cast(as_size_node(count), node.dtype), term.type.shape)
+    return make(OPS["mul"], (term, times))
+
+
+def _sum_keeping(x: Node, axes: list[int]) -> Node:
+    """The sum over `axes`, which stay with size 1."""
+    if not axes:
+        return x
+    kept = iter(range(x.ndim - len(axes)))
+    return dimshuffle(reduce_sum(x, axes), ["x" if axis in axes else next(kept) for axis in range(x.ndim)])
+
+
+def _same_of_broadcast(node: Node, uses: Uses) -> Node | None:
+    """max, min, any and all of equal elements, of which there are some, are the element."""
+    found = _expanded(node)
+    if found is None:
+        return None
+    source, axes = found
+    inner = node.args[0]
+    if axes != node.attrs["axes"] or not all(isinstance(n := inner.type.shape[a], int) and n > 0 for a in axes):
+        return None
+    rest: list[Size] = [1 if a in axes else size for a, size in enumerate(inner.type.shape)]
+    return drop(broadcast_to(source, rest), axes)
+
+
+def _sum_scaled(node: Node, uses: Uses) -> Node | None:
+    """The sum of c * x as c times the sum."""
+    inner = node.args[0]
+    found = constant_factor(inner)
+    if found is None or uses(inner) > 1:
+        return None
+    return scaled(found[0], reduce_sum(found[1], node.attrs["axes"]))
+
+
+def _outer(x: Node, y: Node) -> Node:
+    return broadcast_to(dimshuffle(x, ("x", 0)), _matrix(x, y))
+
+
+_JOINED = ("sum", "prod", "max", "min", "any", "all")
+REDUCTIONS: tuple[AnyRule, ...] = (
+    Transformation(
+        "reduce_twice",
+        _JOINED,
+        _join_reductions,
+        CLOSE,
+        [
+            sample(lambda x: reduce_sum(reduce_sum(x, (1,)), (0,)), Argument(_SHAPE, "float", 0.5, 2.0)),
+            sample(lambda x: reduce_max(reduce_max(x, (0, 2)), (0,)), Argument((2, 3, 2))),
+        ],
+    ),
+    Transformation(
+        "reduce_unit_axes",
+        _JOINED,
+        _reduce_nothing,
+        CLOSE,
+        [sample(lambda x: reduce_sum(dimshuffle(x, (0, "x", 1)), (1,)), _FLOATS)],
+    ),
+    Transformation(
+        "sum_of_broadcast",
+        ("sum",),
+        _sum_broadcast,
+        CLOSE,
+        [
+            sample(lambda x, y: reduce_sum(_outer(x, y), (0,)), Argument((3,)), Argument((2,))),
+            sample(lambda x, y: reduce_sum(_outer(x, y), (0, 1)), Argument((3,), "float", 0.5, 2.0), Argument((2,))),
+            sample(lambda x: reduce_sum(filled(literal(1.0), x.type.shape), (0, 1)), _FLOATS),
+            sample(lambda x: reduce_sum(filled(literal(-1.0), x.type.shape), (0, 1)), Argument((0, 3))),
+        ],
+    ),
+    Transformation(
+        "extreme_of_broadcast",
+        ("max", "min", "any", "all"),
+        _same_of_broadcast,
+        EXACT,
+        [
+            sample(
+                lambda x: reduce_max(broadcast_to(dimshuffle(x, (0, "x")), (x.type.shape[0], 4)), (1,)), Argument((3,))
+            )
+        ],
+    ),
+    Transformation("sum_scaled", ("sum",), _sum_scaled, REAL, [sample(lambda x: reduce_sum(3.0 * x, (0, 1)), _FLOATS)]),
+)

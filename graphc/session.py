@@ -1,0 +1,694 @@
+"""Sessions: placeholders, variables and operations in TensorSlow's and TensorFlow's first manner, over `function`.
+
+In: a program written for that interface; `import graphc.session as ts` is all it has to change. Out: arrays. The graph
+here is typeless: a placeholder gets its dtype and rank from what it is fed. `Session.run` translates what it is asked
+for to a graphc graph and keeps one compiled function for each set of fetches and each type of feeds. A type is a dtype
+and, for each axis, whether its size is 1 (such axes broadcast): other sizes never compile anything.
+
+Gradients are elements of the same graph, so that they can be fetched, fed and differentiated again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from graphc import optim
+from graphc.autodiff import vjp
+from graphc.dtypes import check_dtype, floating, is_float, promote
+from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError
+from graphc.function import Function, function
+from graphc.interpret import interpret
+from graphc.ir.node import FUNCTIONS, Array, Node, Size, Type, literal, user_line, variable
+from graphc.ir.walk import Graph as NodeGraph
+from graphc.ir.walk import reachable, substitute, toposort
+from graphc.ops.custom import custom_op
+from graphc.ops.elementwise import as_node, cast
+from graphc.shared import SharedVariable, shared
+from graphc.tensor import nnet
+from graphc.values import as_array, natural_dtype
+
+Sizes: TypeAlias = tuple[int | None, ...]
+ArrayType: TypeAlias = tuple[str, Sizes]
+Sample: TypeAlias = Callable[[Sequence[Node]], list[Array]]
+"""The values that nodes have in the call a graph is translated for."""
+
+# --- graphs -----------------------------------------------------------------------------------------------------------
+
+
+class Graph:
+    """What belongs together: `operations`, `placeholders`, `variables`, each in the order they were made."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.placeholders: list[placeholder] = []
+        self.variables: list[Variable] = []
+        self._outer: Graph | None = None
+
+    def as_default(self) -> Graph:
+        """Make this the graph that new elements belong to: for good, or as `with Graph().as_default():` for a block."""
+        if _default.graph is not self:
+            self._outer, _default.graph = _default.graph, self
+        return self
+
+    def __enter__(self) -> Graph:
+        return self.as_default()
+
+    def __exit__(self, *error: object) -> None:
+        _default.graph, self._outer = self._outer or Graph(), None
+
+    def export_dot(self, filename_prefix: str = "graph_") -> str:
+        """The graph in Graphviz's language, also written to `<prefix><v>var_<o>op.dot` in the working folder."""
+        elements: list[Element] = [*self.variables, *self.placeholders, *self.operations]
+        names = {element: f"n{number}" for number, element in enumerate(elements)}
+        shapes = {Variable: "box", placeholder: "diamond"}
+        lines = [
+            f'{name} [label="{element.label}", shape={shapes.get(type(element), "ellipse")}]'
+            for element, name in names.items()
+        ]
+        for element in self.operations:
+            lines += [f"{names[source]} -> {names[element]}" for source in element.input_nodes if source in names]
+        text = "\n".join(["digraph {", *lines, "}"])
+        Path(f"{filename_prefix}{len(self.variables)}var_{len(self.operations)}op.dot").write_text(
+            text, encoding="utf-8"
+        )
+        return text
+
+
+@dataclass(slots=True)
+class _Default:
+    """The graph that new elements belong to."""
+
+    graph: Graph
+
+
+_default = _Default(Graph())
+
+
+def get_default_graph() -> Graph:
+    """The graph that new elements belong to."""
+    return _default.graph
+
+
+# --- elements ---------------------------------------------------------------------------------------------------------
+
+
+class Element:
+    """A placeholder, a variable or an operation: what can be fetched.
+
+    `consumers` are the operations that take it, once for each use.
+    """
+
+    __array_ufunc__ = None  # NumPy arrays leave their operators to us
+
+    def __init__(self, name: str | None = None) -> None:
+        self.input_nodes: list[Element] = []
+        self.name = name
+        self.where = user_line()
+        self.consumers: list[Operation] = []
+
+    @property
+    def label(self) -> str:
+        return self.name or type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<{describe_element(self)}>"
+
+    def __add__(self, other: Any) -> Operation:
+        return add(self, other)
+
+    def __radd__(self, other: Any) -> Operation:
+        return add(other, self)
+
+    def __sub__(self, other: Any) -> Operation:
+        return subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Operation:
+        return subtract(other, self)
+
+    def __mul__(self, other: Any) -> Operation:
+        return multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Operation:
+        return multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Operation:
+        return divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Operation:
+        return divide(other, self)
+
+    def __pow__(self, other: Any) -> Operation:
+        return power(self, other)
+
+    def __rpow__(self, other: Any) -> Operation:
+        return power(other, self)
+
+    def __matmul__(self, other: Any) -> Operation:
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Operation:
+        return matmul(other, self)
+
+    def __neg__(self) -> Operation:
+        return negative(self)
+
+
+def describe_element(element: Element) -> str:
+    """What an element is, its name where it has one, and the user's line that made it."""
+    kind = type(element).__name__
+    label = f"{kind} {element.name!r}" if element.name else kind
+    return f"{label} ({element.where})" if element.where else label
+
+
+class placeholder(Element):  # noqa: N801 - TensorSlow's name
+    """What must be fed. Without a `dtype` it takes any; `shape`, a tuple of sizes or None for any, fixes the rank."""
+
+    def __init__(self, dtype: Any = None, shape: Sequence[int | None] | None = None, name: str | None = None) -> None:
+        super().__init__(name)
+        self.dtype = None if dtype is None else check_dtype(dtype)
+        self.shape = None if shape is None else tuple(shape)
+        _default.graph.placeholders.append(self)
+
+
+class Variable(Element):
+    """A parameter: it keeps a value between runs. Integers stay integers until an optimiser is to move them.
+
+    `value` is a copy of the current value, and can be set. `trainable`: whether `minimize` moves it unless told which.
+    """
+
+    def __init__(self, initial_value: Any, name: str | None = None, trainable: bool = True) -> None:
+        super().__init__(name)
+        self.trainable = trainable
+        self.shared = _shared_of(initial_value, name)
+        _default.graph.variables.append(self)
+
+    @property
+    def value(self) -> Array:
+        return self.shared.get_value()
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.shared.set_value(value)
+
+    def make_floating(self) -> None:
+        """Give an integer variable the float dtype in which it can be moved by small steps."""
+        if not is_float(self.shared.dtype):
+            self.shared = _shared_of(self.value.astype(floating(self.shared.dtype)), self.name)
+
+
+def _shared_of(value: Any, name: str | None) -> SharedVariable:
+    return shared(value, name, shape=_unit_axes(np.shape(value)))
+
+
+def _unit_axes(shape: Sequence[int]) -> Sizes:
+    return tuple(1 if size == 1 else None for size in shape)
+
+
+class Operation(Element):
+    """What computes a value from the values of `input_nodes`. Users derive from it and define `compute`.
+
+    compute(self, *values): a pure function of arrays, called back from compiled code. infer(self, *types): the `Type`
+    of its result from those of its inputs. Where it is not defined, the type is read off the first result: an axis of
+    the result that is as long as an axis of an input is taken to be so always, the same axis where several are. A
+    gradient is registered with `RegisterGradient`.
+    """
+
+    infer: Callable[..., Type] | None = None
+
+    def __init__(self, input_nodes: Sequence[Any] = (), name: str | None = None) -> None:
+        super().__init__(name)
+        self.input_nodes = [as_element(item) for item in input_nodes]
+        for element in self.input_nodes:
+            element.consumers.append(self)
+        self.graph = _default.graph
+        self.graph.operations.append(self)
+
+    def compute(self, *values: Any) -> Any:
+        """The value for given values of the inputs."""
+        raise NotImplementedError(f"{describe_element(self)} does not define compute")
+
+
+class Symbolic(Operation):
+    """An operation of graphc's own: `build(*nodes)` gives its node."""
+
+    def build(self, *nodes: Node) -> Node:
+        raise NotImplementedError
+
+    def compute(self, *values: Any) -> Array:
+        return interpret(NodeGraph((), (self.build(*(as_node(np.asarray(value)) for value in values)),)), {})[0]
+
+
+def as_element(value: Any) -> Element:
+    """`value` itself where it is an element; numbers, lists and arrays become constants."""
+    return value if isinstance(value, Element) else constant(value)
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+
+class constant(Symbolic):  # noqa: N801
+    """A fixed array. `number` is its value where that is a Python number."""
+
+    def __init__(self, value: Any, name: str | None = None) -> None:
+        super().__init__((), name)
+        self.node = as_node(value)
+        self.number = value if type(value) in (bool, int, float) else None
+
+    def build(self, *nodes: Node) -> Node:
+        return self.node
+
+
+class Elementwise(Symbolic):
+    """An operation whose inputs are all its arguments."""
+
+    function: ClassVar[Callable[..., Node]]
+    arity: ClassVar[int]
+
+    def __init__(self, *operands: Any, name: str | None = None) -> None:
+        if len(operands) != self.arity:
+            raise ArgumentError(f"{type(self).__name__} takes {self.arity} operands; got {len(operands)}")
+        super().__init__(operands, name)
+
+    def build(self, *nodes: Node) -> Node:
+        """The node of the result; Python numbers among the operands do not widen the dtype of the others (NEP 50)."""
+        weak = [source.number if isinstance(source, constant) else None for source in self.input_nodes]
+        strong = [node.dtype for node, number in zip(nodes, weak, strict=True) if number is None]
+        operands = [
+            node if number is None or not strong else cast(node, promote(*strong, number))
+            for node, number in zip(nodes, weak, strict=True)
+        ]
+        return type(self).function(*operands)
+
+
+def _operation(name: str, arity: int, build: Callable[..., Node], doc: str) -> type[Elementwise]:
+    members = {"__doc__": doc, "__module__": __name__, "function": staticmethod(build), "arity": arity}
+    return type(name, (Elementwise,), members)
+
+
+add = _operation("add", 2, lambda x, y: x + y, "x + y.")
+subtract = _operation("subtract", 2, lambda x, y: x - y, "x - y.")
+multiply = _operation("multiply", 2, lambda x, y: x * y, "x * y, element by element.")
+divide = _operation("divide", 2, lambda x, y: x / y, "x / y.")
+power = _operation("power", 2, lambda x, y: x**y, "x to the power y.")
+maximum = _operation("maximum", 2, FUNCTIONS["maximum"], "The larger of x and y.")
+minimum = _operation("minimum", 2, FUNCTIONS["minimum"], "The smaller of x and y.")
+negative = _operation("negative", 1, lambda x: -x, "-x.")
+absolute = _operation("absolute", 1, FUNCTIONS["abs"], "|x|.")
+square = _operation("square", 1, FUNCTIONS["sqr"], "x * x.")
+sqrt = _operation("sqrt", 1, FUNCTIONS["sqrt"], "The square root.")
+exp = _operation("exp", 1, FUNCTIONS["exp"], "e to the power x.")
+log = _operation("log", 1, FUNCTIONS["log"], "The natural logarithm.")
+sigmoid = _operation("sigmoid", 1, FUNCTIONS["sigmoid"], "1 / (1 + exp(-x)).")
+tanh = _operation("tanh", 1, FUNCTIONS["tanh"], "The hyperbolic tangent.")
+relu = _operation("relu", 1, lambda x: FUNCTIONS["maximum"](x, 0), "max(x, 0).")
+softmax = _operation(
+    "softmax", 1, lambda x: nnet.softmax(x, axis=-1), "exp(x) / sum(exp(x)) along the last axis, for any x."
+)
+transpose = _operation("transpose", 1, lambda x: x.T, "All axes reversed.")
+matmul = _operation("matmul", 2, lambda x, y: x.dot(y), "NumPy's dot of matrices, vectors and numbers.")
+
+
+class Reduction(Symbolic):
+    """An operation over one axis, several, or all (None)."""
+
+    method: ClassVar[str]
+
+    def __init__(self, A: Any, axis: Any = None, name: str | None = None) -> None:  # noqa: N803 - TensorSlow's name
+        super().__init__([A], name)
+        self.axis = axis
+
+    def build(self, *nodes: Node) -> Node:
+        node: Node = FUNCTIONS[self.method](nodes[0], axis=self.axis)
+        return node
+
+
+class reduce_sum(Reduction):  # noqa: N801
+    """The sum over an axis, several, or all."""
+
+    method = "sum"
+
+
+class reduce_mean(Reduction):  # noqa: N801
+    """The mean over an axis, several, or all."""
+
+    method = "mean"
+
+
+class reduce_max(Reduction):  # noqa: N801
+    """The maximum over an axis, several, or all."""
+
+    method = "max"
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+GradientFunction: TypeAlias = Callable[[Any, Any], Any]
+_gradients: dict[str, GradientFunction] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterGradient:
+    """A decorator: the function below is the gradient of the operations of class `op_type`, a name or the class itself.
+
+    It is called with the operation, which then has the arrays `inputs` and `output`, and the gradient of the loss by
+    the output, an array as well. It returns the gradient by each input, of the input's shape, in a list where there are
+    several.
+    """
+
+    op_type: str | type[Operation]
+
+    def __call__(self, gradient: GradientFunction) -> GradientFunction:
+        name = self.op_type if isinstance(self.op_type, str) else self.op_type.__name__
+        _gradients[name] = gradient
+        return gradient
+
+
+class Gradient(Symbolic):
+    """The gradient of a loss by one element: the sum of what the element's consumers pull back. In no graph's lists.
+
+    uses: the operations through which the loss depends on the element, each with the gradient of the loss by it; empty
+    for the loss itself.
+    """
+
+    def __init__(self, element: Element, uses: Sequence[tuple[Operation, Gradient]]) -> None:
+        Element.__init__(self, f"gradient by {element.label}")
+        self.element = element
+        self.uses = uses
+        self.input_nodes = [element, *chain.from_iterable((*consumer.input_nodes, outer) for consumer, outer in uses)]
+
+    def build(self, *nodes: Node) -> Node:
+        kind = nodes[0]
+        if not self.uses:
+            if kind.ndim:
+                raise GradientError(
+                    f"a loss must be a scalar; {describe_element(self.element)} is {kind.type}: sum it up"
+                )
+            return literal(1, floating(kind.dtype))
+        remaining = iter(nodes[1:])
+        terms = []
+        for consumer, _ in self.uses:
+            args = [next(remaining) for _ in consumer.input_nodes]
+            parts = pull_back(consumer, args, next(remaining))
+            terms += [part for part, source in zip(parts, consumer.input_nodes, strict=True) if source is self.element]
+        total = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return total
+
+
+def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> list[Node]:
+    """The gradient by each input of an operation, given the gradient by its output; integers count as floats."""
+    floats = [cast(arg, floating(arg.dtype)) for arg in args]
+    gradient = _gradients.get(type(operation).__name__)
+    if gradient is not None:
+        return [_registered(operation, gradient, position, floats, cotangent) for position in range(len(args))]
+    if not isinstance(operation, Symbolic):
+        raise GradientError(
+            f"{describe_element(operation)} has no gradient: "
+            f"give it one with @RegisterGradient({type(operation).__name__!r})"
+        )
+    # Variables of their own tell apart inputs that are one value: matmul(A, A) has two gradients.
+    own = [variable(arg.dtype, _static(arg.type.shape)) for arg in floats]
+    output = operation.build(*own)
+    seed = variable(output.dtype, _static(output.type.shape))
+    parts = vjp(output, own, seed, disconnected_inputs="ignore")
+    values = [*floats, cast(cotangent, output.dtype)]
+    return substitute(parts, dict(zip([*own, seed], values, strict=True)))
+
+
+def _static(shape: Sequence[Size]) -> Sizes:
+    return tuple(size if isinstance(size, int) else None for size in shape)
+
+
+def _registered(
+    operation: Operation, gradient: GradientFunction, position: int, args: Sequence[Node], cotangent: Node
+) -> Node:
+    """The node that calls back a registered gradient function for the gradient by one input."""
+
+    def compute(*values: Array) -> Any:
+        view: Any = copy.copy(operation)
+        view.inputs = list(values[:-1])
+        view.output = np.asarray(operation.compute(*view.inputs))
+        parts = gradient(view, values[-1])
+        part = parts[position] if len(args) > 1 else parts[0] if isinstance(parts, list | tuple) else parts
+        if np.shape(part) != np.shape(values[position]):
+            raise GradientError(
+                f"the gradient registered for {describe_element(operation)} has shape {np.shape(part)} "
+                f"for an input of shape {np.shape(values[position])}"
+            )
+        return part
+
+    call = custom_op(f"{_identifier(operation)}_gradient_{position}", compute, lambda *types: types[position])
+    return call(*args, cotangent)
+
+
+def _identifier(operation: Operation) -> str:
+    """A name that no other operation of the same graph has."""
+    return f"{type(operation).__name__}_{operation.graph.operations.index(operation)}"
+
+
+def compute_gradients(loss: Element) -> dict[Element, Gradient]:
+    """The gradient of a scalar `loss` by each element that it depends on, itself included: elements to be fetched."""
+    order = toposort([loss], _inputs, describe_element)
+    uses: dict[Element, list[tuple[Operation, Gradient]]] = {element: [] for element in order}
+    table: dict[Element, Gradient] = {}
+    for element in reversed(order):
+        table[element] = Gradient(element, tuple(uses[element]))
+        if isinstance(element, Operation):
+            for source in dict.fromkeys(element.input_nodes):
+                uses[source].append((element, table[element]))
+    return table
+
+
+def _inputs(element: Element) -> Sequence[Element]:
+    return element.input_nodes
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+class Minimization(Operation):
+    """One step of an optimiser: running it changes variables, and gives None."""
+
+    def __init__(self, gradients: Mapping[Variable, Gradient], learning_rate: Any) -> None:
+        super().__init__((), "minimization")
+        self.targets = list(gradients)
+        self.learning_rate = learning_rate
+        self.input_nodes = [*gradients.values(), *([learning_rate] if isinstance(learning_rate, Element) else [])]
+
+    def updates(self, *nodes: Node) -> optim.Updates:
+        """The new values of the variables, given the nodes of the inputs."""
+        params = [target.shared for target in self.targets]
+        gradients = [cast(node, param.dtype) for node, param in zip(nodes, params, strict=False)]
+        return optim.sgd(
+            gradients, params, nodes[-1] if isinstance(self.learning_rate, Element) else self.learning_rate
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GradientDescentOptimizer:
+    """Steps against the gradient; `learning_rate` is a number or a scalar element."""
+
+    learning_rate: Any
+
+    def minimize(self, loss: Element, var_list: Sequence[Variable] | None = None) -> Minimization:
+        """The operation that moves each variable of `var_list`, or each trainable one that `loss` needs, one step."""
+        table = compute_gradients(loss)
+        found = [element for element in table if isinstance(element, Variable) and element.trainable]
+        targets = found if var_list is None else list(var_list)
+        if not targets:
+            raise GradientError(f"{describe_element(loss)} depends on no variable")
+        for target in targets:
+            if target not in table:
+                raise GradientError(f"{describe_element(loss)} does not depend on {describe_element(target)}")
+            target.make_floating()
+        return Minimization({target: table[target] for target in targets}, self.learning_rate)
+
+
+class train:  # noqa: N801 - TensorSlow's submodule
+    """The names that programs find in `train`."""
+
+    GradientDescentOptimizer = GradientDescentOptimizer
+    compute_gradients = staticmethod(compute_gradients)
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+class Session:
+    """Runs graphs. `mode` is that of `function`: "compiled", "interpreted" or "python"; `options.mode` where None."""
+
+    def __init__(self, mode: str | None = None) -> None:
+        self.mode = mode
+        self.functions: dict[Any, Function] = {}
+        self._orders: dict[Any, list[Element]] = {}
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """The values of `fetches`: an element, or lists, tuples and dicts of them, given back in the same form.
+
+        `feed_dict` gives placeholders their values, and other elements values to have instead of their own, for this
+        run. All values are those before the steps of optimisers among the fetches. Raises MissingInputError for a
+        placeholder that is needed and not fed, and the errors of `function` and its calls.
+        """
+        wanted = tuple(dict.fromkeys(_flatten(fetches)))
+        fed = dict(feed_dict or {})
+        order = self._order(wanted, tuple(fed))
+        feeds = {element: _feed(element, fed[element]) for element in order if element in fed}
+        results: dict[Element, Any] = {e: feeds[e] for e in wanted if e in feeds}
+        results |= {e: e.value for e in wanted if isinstance(e, Variable) and e not in feeds}
+        rest = tuple(e for e in wanted if e not in results)
+        if rest:
+            call = self._function(rest, order, feeds)
+            computed = [e for e in rest if not isinstance(e, Minimization)]
+            results |= zip(computed, call(*feeds.values()), strict=True)
+        return _pack(fetches, results)
+
+    def _order(self, wanted: tuple[Element, ...], fed: tuple[Any, ...]) -> list[Element]:
+        """The elements that `wanted` need where those in `fed` need nothing, each after its inputs."""
+        known = self._orders.get((wanted, fed))
+        if known is not None:
+            return known
+        for key in fed:
+            if not isinstance(key, Element):
+                raise GraphTypeError(f"feed_dict: the keys are placeholders or other elements of a graph, not {key!r}")
+        cut = set(fed)
+        order = toposort(wanted, lambda element: () if element in cut else element.input_nodes, describe_element)
+        for element in order:
+            if isinstance(element, placeholder) and element not in cut:
+                raise MissingInputError(f"{describe_element(element)} is needed and not in feed_dict")
+        self._orders[wanted, fed] = order
+        return order
+
+    def _function(
+        self, rest: tuple[Element, ...], order: Sequence[Element], feeds: Mapping[Element, Array]
+    ) -> Function:
+        types = {element: _type_of(element, value) for element, value in feeds.items()}
+        own = tuple(element.shared for element in order if isinstance(element, Variable))
+        key = (rest, tuple(types.items()), own)
+        if key not in self.functions:
+            self.functions[key] = translate(rest, order, types, feeds, self.mode)
+        return self.functions[key]
+
+
+def _flatten(fetches: Any) -> Iterator[Element]:
+    if isinstance(fetches, Element):
+        yield fetches
+    elif isinstance(fetches, Mapping):
+        yield from chain.from_iterable(map(_flatten, fetches.values()))
+    elif isinstance(fetches, list | tuple):
+        yield from chain.from_iterable(map(_flatten, fetches))
+    else:
+        raise GraphTypeError(f"{fetches!r} cannot be fetched: it is no placeholder, variable or operation")
+
+
+def _pack(fetches: Any, results: Mapping[Element, Any]) -> Any:
+    if isinstance(fetches, Element):
+        return results.get(fetches)
+    if isinstance(fetches, Mapping):
+        return {key: _pack(value, results) for key, value in fetches.items()}
+    return type(fetches)([_pack(item, results) for item in fetches])
+
+
+def _feed(element: Element, value: Any) -> Array:
+    """What an element is fed, as an array of the dtype it says, or of the value's own."""
+    what = f"feed of {describe_element(element)}"
+    wanted = element.dtype if isinstance(element, placeholder) else None
+    array = as_array(value, wanted or natural_dtype(value, what), what)
+    if isinstance(element, placeholder) and element.shape is not None:
+        fits = len(element.shape) == array.ndim and all(
+            size in (None, actual) for size, actual in zip(element.shape, array.shape, strict=True)
+        )
+        if not fits:
+            raise GraphTypeError(f"{what}: its shape is {element.shape}, that of the value {array.shape}")
+    return array
+
+
+def _type_of(element: Element, value: Array) -> ArrayType:
+    declared = element.shape if isinstance(element, placeholder) else None
+    return value.dtype.name, _unit_axes(value.shape) if declared is None else declared
+
+
+def translate(
+    rest: Sequence[Element],
+    order: Sequence[Element],
+    types: Mapping[Element, ArrayType],
+    feeds: Mapping[Element, Array],
+    mode: str | None,
+) -> Function:
+    """The function of the values fed that computes the elements `rest`; minimizations among them become its updates."""
+    inputs = {element: variable(*types[element], element.name) for element in feeds}
+    nodes: dict[Element, Node] = dict(inputs)
+    updates: list[tuple[SharedVariable, Node]] = []
+
+    def sample(wanted: Sequence[Node]) -> list[Array]:
+        values: dict[Node, Array] = {inputs[element]: value for element, value in feeds.items()}
+        values |= {e.shared: e.shared.cell[0] for e in order if isinstance(e, Variable)}
+        return interpret(NodeGraph(tuple(inputs.values()), tuple(wanted)), values)
+
+    for element in order:
+        if isinstance(element, Variable) and element not in nodes:
+            nodes[element] = element.shared
+        elif isinstance(element, Minimization):
+            updates += element.updates(*(nodes[source] for source in element.input_nodes)).items()
+        elif isinstance(element, Operation) and element not in nodes:
+            nodes[element] = _build(element, [nodes[source] for source in element.input_nodes], sample)
+    outputs = [nodes[element] for element in rest if element in nodes]
+    return function(list(inputs.values()), outputs, mode, updates, name="session_run", on_unused_input="ignore")
+
+
+def _build(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
+    """The node of an operation; it and the errors it raises carry the line that made the operation."""
+    try:
+        node = element.build(*args) if isinstance(element, Symbolic) else _call(element, args, sample)
+    except GraphcError as error:
+        error.add_note(f"in {describe_element(element)}")
+        raise
+    for made in reachable([node], lambda inner: () if inner in args else inner.args):
+        if made.args and made not in args:
+            made.where = element.where
+    if node.args and node not in args:
+        node.name = node.name or element.name
+    return node
+
+
+def _call(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
+    """The node that calls back the `compute` of a user's operation."""
+    kind = element.infer(*(arg.type for arg in args)) if element.infer else _observed_type(element, args, sample)
+
+    def compute(*values: Array) -> Any:
+        return element.compute(*values)
+
+    return custom_op(_identifier(element), compute, lambda *types: kind)(*args)
+
+
+def _observed_type(element: Operation, args: Sequence[Node], sample: Sample) -> Type:
+    """The type of what `compute` gives now, its sizes traced to those of the inputs where they agree."""
+    values = sample(args)
+    result = np.asarray(element.compute(*values))
+    dtype = check_dtype(result.dtype)
+    sizes = [
+        (size, actual, axis - len(value.shape))
+        for arg, value in zip(args, values, strict=True)
+        for axis, (size, actual) in enumerate(zip(arg.type.shape, value.shape, strict=True))
+        if size != 1
+    ]
+
+    def trace(axis: int, actual: int) -> Size:
+        found = [size for size, other, position in sizes if other == actual and position == axis - result.ndim]
+        found += [size for size, other, _ in sizes if other == actual]
+        return found[0] if found and actual != 1 else actual
+
+    return Type(dtype, tuple(trace(axis, actual) for axis, actual in enumerate(result.shape)))

@@ -1,0 +1,132 @@
+"""Shared variables: leaves of a graph that keep a value between calls.
+
+In: a number, a list or an array. Out: a `SharedVariable`, whose value functions read, and change by their updates. The
+current value is the one item of its `cell`, a list that compiled code reads at each call: an array of exactly the
+variable's dtype and rank, C-contiguous, aligned, writeable, in native byte order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir.node import SHARED, Node, describe, leaf_type
+from graphc.values import Array, as_array, natural_dtype
+
+Sizes = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Where the value is kept, in Theano's words."""
+
+    storage: list[Array]
+
+    @property
+    def value(self) -> Array:
+        """A copy of the value."""
+        return self.storage[0].copy()
+
+
+class SharedVariable(Node):
+    """A variable with a value of its own. Make one with `shared`.
+
+    cell: a list of the current value. default_update: a node that becomes the value after each call of a function that
+    uses the variable and has no update for it; None for none. strict, allow_downcast: which values `set_value` takes,
+    as `shared` was told.
+    """
+
+    __slots__ = ("allow_downcast", "cell", "default_update", "sizes", "strict")
+
+    cell: list[Array]
+    default_update: Node | None
+    sizes: Sizes
+    strict: bool
+    allow_downcast: bool | None
+
+    @property
+    def container(self) -> Container:
+        """The cell under Theano's name."""
+        return Container(self.cell)
+
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Array:
+        """The current value: a copy, or with `borrow` the array itself, which later updates may change or may leave
+        behind.
+
+        `return_internal_type` is Theano's and changes nothing: the internal type is NumPy's.
+        """
+        return self.cell[0] if borrow else self.cell[0].copy()
+
+    def set_value(self, value: Any, borrow: bool = False) -> None:
+        """Give the variable another value, which may have other sizes unless they are static.
+
+        The value is copied; with `borrow` an array of the right dtype and layout is taken itself, and is changed by
+        updates. Raises GraphTypeError for another rank or a dtype that cannot be converted without loss, ShapeError for
+        another static size.
+        """
+        array = as_array(value, self.dtype, self._label(), strict=self.strict, allow_downcast=self.allow_downcast)
+        if array.ndim != self.ndim:
+            raise GraphTypeError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
+        _check_static(self.sizes, array, self._label())
+        self.cell[0] = array if borrow else array.copy()
+
+    def _label(self) -> str:
+        return f"shared variable {describe(self)}"
+
+
+def shared(
+    value: Any,
+    name: str | None = None,
+    borrow: bool = False,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    *,
+    broadcastable: Sequence[bool] | None = None,
+    shape: Sequence[int | None] | None = None,
+) -> SharedVariable:
+    """A shared variable of the dtype and rank of `value`: a number (rank 0), a list, or an array.
+
+    Integers stay integers; Python floats get `options.floatX`. All sizes may change later but those that `shape` gives
+    as numbers, or `broadcastable` as True (size 1). `value` is copied unless `borrow`, which shares its memory where
+    its layout allows. strict: later values must be arrays of exactly this dtype. allow_downcast: they may lose
+    precision (True), not even Python floats may (False). Raises GraphTypeError for what is no array of numbers,
+    ShapeError for a static size it has not.
+    """
+    what = f"shared variable {name}" if name else "shared"
+    if name is not None and not isinstance(name, str):
+        raise GraphTypeError(f"a shared variable's name is a string, not {name!r}")
+    if isinstance(value, Node):
+        raise GraphTypeError(f"{what}: {describe(value)} is symbolic; a shared variable begins with a value")
+    array = as_array(value, natural_dtype(value, what), what)
+    sizes = _static_sizes(array.ndim, broadcastable, shape, what)
+    _check_static(sizes, array, what)
+    kind = leaf_type(array.dtype.name, sizes, name)
+    variable = SharedVariable(SHARED, (), {"type": kind}, kind, name)
+    variable.cell = [array if borrow else array.copy()]
+    variable.default_update = None
+    variable.sizes = sizes
+    variable.strict = strict
+    variable.allow_downcast = allow_downcast
+    return variable
+
+
+def _static_sizes(
+    rank: int, broadcastable: Sequence[bool] | None, shape: Sequence[int | None] | None, what: str
+) -> Sizes:
+    if broadcastable is not None and shape is not None:
+        raise GraphTypeError(f"{what}: broadcastable and shape both say which sizes are static; give one of them")
+    if broadcastable is not None:
+        sizes: Sizes = tuple(1 if is_one else None for is_one in broadcastable)
+    else:
+        sizes = (None,) * rank if shape is None else tuple(shape)
+    if len(sizes) != rank:
+        raise GraphTypeError(f"{what}: {len(sizes)} sizes are given for a value of {rank} axes")
+    return sizes
+
+
+def _check_static(sizes: Sizes, array: Array, what: str) -> None:
+    for axis, (wanted, size) in enumerate(zip(sizes, array.shape, strict=True)):
+        if wanted is not None and wanted != size:
+            raise ShapeError(f"{what}: the value has size {size} along axis {axis}, where the variable has {wanted}")

@@ -1,0 +1,44 @@
+"""What a user builds graphs with: NumPy's functions, and Theano's names for them.
+
+In: symbolic tensors, NumPy arrays, numbers and lists. Out: nodes of the graph. Importing this fills `FUNCTIONS`, which
+gives nodes their operators and methods. `import graphc.tensor as T` stands for `theano.tensor`: `T.dmatrix`, `T.dot`,
+`T.nnet.sigmoid`, …
+"""
+
+# ruff: noqa: F403 - each module says in its __all__ what it offers
+from __future__ import annotations
+
+from graphc.autodiff import Lop as Lop
+from graphc.autodiff import Rop as Rop
+from graphc.autodiff import grad as grad
+from graphc.tensor import nnet as nnet
+from graphc.tensor.creation import *
+from graphc.tensor.elementary import *
+from graphc.tensor.indexing import *
+from graphc.tensor.joining import *
+from graphc.tensor.nnet import log_softmax as log_softmax
+from graphc.tensor.nnet import softmax as softmax
+from graphc.tensor.products import *
+from graphc.tensor.reductions import *
+from graphc.tensor.shaping import *
+from graphc.tensor.shaping import flatten
+from graphc.tensor.variables import *
+from graphc.tensor.variables import as_tensor, constructors, plural_constructors
+
+scalar, vector, row, col, matrix, tensor3, tensor4, tensor5 = constructors("")
+bscalar, bvector, brow, bcol, bmatrix, btensor3, btensor4, btensor5 = constructors("b")
+wscalar, wvector, wrow, wcol, wmatrix, wtensor3, wtensor4, wtensor5 = constructors("w")
+iscalar, ivector, irow, icol, imatrix, itensor3, itensor4, itensor5 = constructors("i")
+lscalar, lvector, lrow, lcol, lmatrix, ltensor3, ltensor4, ltensor5 = constructors("l")
+fscalar, fvector, frow, fcol, fmatrix, ftensor3, ftensor4, ftensor5 = constructors("f")
+dscalar, dvector, drow, dcol, dmatrix, dtensor3, dtensor4, dtensor5 = constructors("d")
+scalars, vectors, rows, cols, matrices, tensor3s, tensor4s, tensor5s = plural_constructors("")
+bscalars, bvectors, brows, bcols, bmatrices, btensor3s, btensor4s, btensor5s = plural_constructors("b")
+wscalars, wvectors, wrows, wcols, wmatrices, wtensor3s, wtensor4s, wtensor5s = plural_constructors("w")
+iscalars, ivectors, irows, icols, imatrices, itensor3s, itensor4s, itensor5s = plural_constructors("i")
+lscalars, lvectors, lrows, lcols, lmatrices, ltensor3s, ltensor4s, ltensor5s = plural_constructors("l")
+fscalars, fvectors, frows, fcols, fmatrices, ftensor3s, ftensor4s, ftensor5s = plural_constructors("f")
+dscalars, dvectors, drows, dcols, dmatrices, dtensor3s, dtensor4s, dtensor5s = plural_constructors("d")
+
+as_tensor_variable = as_tensor
+outdim = flatten

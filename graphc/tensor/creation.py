@@ -1,0 +1,280 @@
+"""Arrays made of nothing but sizes and numbers.
+
+In: shapes as `shaping.as_shape` takes them, numbers or scalars, dtypes (None: `options.floatX`). Out: nodes that are
+computed where they are used; none of them is stored for its own sake.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import is_float, promote
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import FUNCTIONS, Node, Size, describe, literal
+from graphc.ir.walk import as_size_node
+from graphc.ops import index
+from graphc.ops import shape as ops
+from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
+from graphc.options import options
+from graphc.tensor.shaping import as_shape, as_size, swapaxes, unpack
+from graphc.tensor.variables import resolve_dtype
+
+__all__ = [
+    "alloc", "arange", "empty", "eye", "fill", "full", "full_like", "identity", "identity_like", "linspace",
+    "logspace", "meshgrid", "one_hot", "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+# --- one value everywhere -------------------------------------------------------------------------------------------
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Node:
+    """An array of `shape` filled with `fill_value`, which broadcasts; its dtype unless another is given."""
+    value = as_node(fill_value, None if dtype is None else resolve_dtype(dtype))
+    target = as_shape(shape, "full")
+    if value.ndim > len(target):
+        raise ShapeError(f"full: {describe(value)} of type {value.type} has more axes than the shape")
+    ops.check_naturals(target, "full")
+    return ops.broadcast_to(ops.expand(value, range(len(target) - value.ndim)), target)
+
+
+def zeros(shape: Any, dtype: Any = None) -> Node:
+    """An array of zeros."""
+    return full(shape, 0, resolve_dtype(dtype))
+
+
+def ones(shape: Any, dtype: Any = None) -> Node:
+    """An array of ones."""
+    return full(shape, 1, resolve_dtype(dtype))
+
+
+def empty(shape: Any, dtype: Any = None) -> Node:
+    """An array whose elements do not matter: zeros."""
+    return zeros(shape, dtype)
+
+
+def _same_shape(x: Any) -> tuple[Node, tuple[Size, ...]]:
+    node = as_node(x)
+    return node, node.type.shape
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Node:
+    """An array of the shape, and unless given the dtype, of `x`, filled with `fill_value`."""
+    node, shape = _same_shape(x)
+    return full(shape, cast(as_node(fill_value), node.dtype if dtype is None else resolve_dtype(dtype)))
+
+
+def zeros_like(x: Any, dtype: Any = None) -> Node:
+    """Zeros in the shape, and unless given the dtype, of `x`."""
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Any, dtype: Any = None) -> Node:
+    """Ones in the shape, and unless given the dtype, of `x`."""
+    return full_like(x, 1, dtype)
+
+
+def alloc(value: Any, *shape: Any) -> Node:
+    """`value` broadcast to `shape` (Theano's)."""
+    return full(unpack(shape), value)
+
+
+def fill(x: Any, value: Any) -> Node:
+    """`value` in the shape of `x`, in the value's dtype (Theano's)."""
+    node = as_node(x)
+    return ops.broadcast_to(broadcast_node(as_node(value), node.type.shape), node.type.shape)
+
+
+# --- ranges ---------------------------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
+    """start, start + step, … below `stop` (above it for a negative step); with one argument 0, 1, … below it.
+
+    Arguments are numbers or scalars. dtype: int64 for integers, floatX (float64 if an argument is) for floats. Raises
+    ShapeError for a step of 0.
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    nodes = [as_node(value) for value in (first, last, step)]
+    for node in nodes:
+        if node.ndim:
+            raise GraphTypeError(f"arange: {describe(node)} of type {node.type} is no scalar")
+    natural = promote(*(node.dtype for node in nodes))
+    if is_float(natural):
+        natural = promote(natural, options.floatX)
+    elif natural != "uint64":
+        natural = "int64"
+    kind = natural if dtype is None else resolve_dtype(dtype)
+    if is_float(natural):
+        count, inside = _count_floats(first, last, step, nodes), natural
+    else:
+        count, inside = (
+            _count_integers(*(as_size(value, "arange: an argument") for value in (first, last, step))),
+            "int64",
+        )
+    index = cast(ops.iota(count), inside)
+    if isinstance(step, (int, float)) and isinstance(first, (int, float)) and is_float(inside):
+        step = (first + step) - first  # as NumPy, whose second element is start + step
+    scaled = index if isinstance(step, int) and step == 1 else elementwise("mul", index, step)
+    moved = scaled if isinstance(first, int) and first == 0 else elementwise("add", scaled, first)
+    return cast(moved, kind)
+
+
+def _count_integers(start: Size, stop: Size, step: Size) -> Size:
+    """How many integers a range has."""
+    if isinstance(step, int):
+        if step == 0:
+            raise ShapeError("arange: the step is 0")
+        extent = sizes.subtract(stop, start) if step > 0 else sizes.subtract(start, stop)
+        if not ops.known_nonnegative(extent):
+            extent = sizes.maximum(extent, 0)
+        return sizes.floor_divide(sizes.add(extent, abs(step) - 1), abs(step))
+    extent = sizes.subtract(stop, start)
+    up = sizes.maximum(_rounded_up(extent, sizes.maximum(step, 1)), 0)
+    backwards = sizes.maximum(sizes.subtract(0, step), 1)
+    down = sizes.maximum(_rounded_up(sizes.subtract(0, extent), backwards), 0)
+    positive = elementwise("greater", step, 0)
+    # A step of 0 gives the size -1, which the guard of the result's size refuses.
+    other = elementwise("where", elementwise("equal", step, 0), -1, as_size_node(down))
+    return sizes.as_size(elementwise("where", positive, as_size_node(up), other))
+
+
+def _rounded_up(extent: Size, step: Size) -> Size:
+    """extent / step, rounded up, for a positive step."""
+    return sizes.floor_divide(sizes.add(extent, sizes.subtract(step, 1)), step)
+
+
+def _count_floats(start: Any, stop: Any, step: Any, nodes: Sequence[Node]) -> Size:
+    """How many elements a range of floats has: (stop - start) / step rounded up."""
+    if all(isinstance(value, (int, float, np.number)) for value in (start, stop, step)):
+        if step == 0:
+            raise ShapeError("arange: the step is 0")
+        count = math.ceil((float(stop) - float(start)) / float(step))
+        return max(count, 0)
+    begin, end, stride = (cast(node, "float64") for node in nodes)
+    ratio = elementwise("true_div", elementwise("sub", end, begin), stride)
+    return sizes.as_size(elementwise("maximum", cast(elementwise("ceil", ratio), "int64"), 0))
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Node:
+    """`num` equally spaced numbers from `start` to `stop`, the last one included if `endpoint`."""
+    first, last = as_node(start), as_node(stop)
+    inside = promote(first.dtype, last.dtype, options.floatX)
+    first, last = cast(first, inside), cast(last, inside)
+    count = as_size(num, "linspace: num")
+    parts = sizes.subtract(count, 1) if endpoint else count
+    index = cast(ops.iota(count), inside)
+    divisor = cast(as_size_node(sizes.maximum(parts, 1)), inside)
+    step = elementwise("true_div", elementwise("sub", last, first), divisor)
+    values = elementwise("add", elementwise("mul", index, step), first)
+    if endpoint:
+        at_end = elementwise("equal", index, cast(as_size_node(sizes.maximum(parts, 1)), inside))
+        values = elementwise("where", at_end, last, values)
+    return cast(values, inside if dtype is None else resolve_dtype(dtype))
+
+
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None) -> Node:
+    """`base` to the power of `linspace(start, stop, num, endpoint)`."""
+    values = elementwise("pow", base, linspace(start, stop, num, endpoint))
+    return cast(values, values.dtype if dtype is None else resolve_dtype(dtype))
+
+
+def meshgrid(*vectors: Any, indexing: str = "xy") -> list[Node]:
+    """Coordinate arrays of the grid that the vectors span; "xy" exchanges the first two axes, "ij" does not."""
+    if indexing not in ("xy", "ij"):
+        raise GraphTypeError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
+    nodes = [ops.reshape(node, (sizes.product(node.type.shape),)) for node in map(as_node, vectors)]
+    shape = [node.type.shape[0] for node in nodes]
+    grids = [
+        ops.broadcast_to(ops.expand(node, [k for k in range(len(nodes)) if k != axis]), shape)
+        for axis, node in enumerate(nodes)
+    ]
+    return [swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(grids) > 1 else grids
+
+
+# --- matrices -------------------------------------------------------------------------------------------------------
+
+
+def _coordinates(rows: Size, columns: Size) -> tuple[Node, Node]:
+    """The row and the column number of each element of a matrix, ready to broadcast."""
+    return ops.expand(ops.iota(rows), (1,)), ops.expand(ops.iota(columns), (0,))
+
+
+def _place(matrix: Node, k: Any, relation: str) -> Node:
+    """Where column (relation) row + k holds in the last two axes of `matrix`."""
+    rows, columns = _coordinates(*matrix.type.shape[-2:])
+    return elementwise(relation, columns, elementwise("add", rows, k))
+
+
+def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
+    """The n x m matrix (m = n by default) with ones on diagonal `k` and zeros elsewhere."""
+    rows = as_size(n, "eye: n")
+    shape = (rows, rows if m is None else as_size(m, "eye: m"))
+    row, column = _coordinates(*shape)
+    return cast(elementwise("equal", column, elementwise("add", row, k)), resolve_dtype(dtype))
+
+
+def identity(n: Any, dtype: Any = None) -> Node:
+    """The n x n identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def identity_like(x: Any, dtype: Any = None) -> Node:
+    """The identity matrix in the shape of matrix `x` (Theano's)."""
+    node = as_node(x)
+    if node.ndim != 2:
+        raise GraphTypeError(f"identity_like of {describe(node)} of type {node.type}: it is no matrix")
+    rows, columns = map(as_size_node, node.type.shape)
+    return eye(rows, columns, dtype=node.dtype if dtype is None else dtype)
+
+
+def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
+    """The n x m matrix with ones on and below diagonal `k` and zeros above."""
+    rows = as_size(n, "tri: n")
+    row, column = _coordinates(rows, rows if m is None else as_size(m, "tri: m"))
+    return cast(elementwise("less_equal", column, elementwise("add", row, k)), resolve_dtype(dtype))
+
+
+def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
+    node = as_node(x)
+    if node.ndim < 2:
+        raise GraphTypeError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
+    zero = literal(0, node.dtype)
+    return elementwise("where", _place(node, k, relation), node, zero)
+
+
+def tril(x: Any, k: Any = 0) -> Node:
+    """`x` with zeros above diagonal `k` of its last two axes."""
+    return _triangle("tril", x, k, "less_equal")
+
+
+def triu(x: Any, k: Any = 0) -> Node:
+    """`x` with zeros below diagonal `k` of its last two axes."""
+    return _triangle("triu", x, k, "greater_equal")
+
+
+def diagonal_matrix(vector: Any, k: int = 0) -> Node:
+    """The square matrix with `vector` on diagonal `k` and zeros elsewhere."""
+    node = as_node(vector)
+    if node.ndim != 1:
+        raise GraphTypeError(f"diag of {describe(node)} of type {node.type}: it is neither a vector nor a matrix")
+    length = sizes.add(node.type.shape[0], abs(k))
+    position = ops.iota(node.type.shape[0])
+    rows, columns = (elementwise("add", position, max(shift, 0)) if shift > 0 else position for shift in (-k, k))
+    return index.set_gather(ops.zeros(node.dtype, (length, length)), node, (rows, columns), 0)
+
+
+def one_hot(classes: Any, count: Any, dtype: Any = None) -> Node:
+    """For each integer of `classes` a row of `count` zeros with a one at that position (all zeros where outside)."""
+    node = as_node(classes)
+    if is_float(node.dtype) or node.dtype == "bool":
+        raise GraphTypeError(f"one_hot of {describe(node)}: classes are integers, not {node.dtype}")
+    position = cast(ops.iota(as_size(count, "one_hot: the number of classes")), "int64")
+    return cast(elementwise("equal", ops.expand(cast(node, "int64"), (node.ndim,)), position), resolve_dtype(dtype))
+
+
+FUNCTIONS.update(fill=fill, ones_like=ones_like, zeros_like=zeros_like)

@@ -1,0 +1,381 @@
+"""Functions of single elements: NumPy's names, and Theano's for the same.
+
+In: nodes, arrays, numbers or lists of them. Out: nodes of the broadcast shape, dtypes as NumPy has them (NEP 50). The
+functions themselves are rows of the table `graphc.ops.scalar`; what is written out here is composed of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import is_float
+from graphc.errors import GraphTypeError
+from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
+from graphc.ops import scalar as _table  # fills FUNCTIONS
+from graphc.ops.elementwise import as_node, elementwise
+from graphc.ops.elementwise import cast as _cast
+from graphc.tensor.variables import resolve_dtype
+
+__all__ = [
+    "abs",
+    "abs_",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "and_",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "astype",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "cast",
+    "cbrt",
+    "ceil",
+    "clip",
+    "conj",
+    "consider_constant",
+    "copy",
+    "copysign",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "degrees",
+    "digamma",
+    "disconnected_grad",
+    "divide",
+    "divmod",
+    "eq",
+    "equal",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expit",
+    "expm1",
+    "fabs",
+    "fix",
+    "float_power",
+    "floor",
+    "floor_div",
+    "fmax",
+    "fmin",
+    "fmod",
+    "gammaln",
+    "gcd",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "heaviside",
+    "hypot",
+    "int_div",
+    "inv",
+    "invert",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "lcm",
+    "le",
+    "left_shift",
+    "less",
+    "less_equal",
+    "log",
+    "log1mexp",
+    "log1p",
+    "log1pexp",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logit",
+    "lt",
+    "maximum",
+    "minimum",
+    "mod",
+    "mul",
+    "multiply",
+    "nan_to_num",
+    "neg",
+    "negative",
+    "neq",
+    "nextafter",
+    "not_equal",
+    "or_",
+    "positive",
+    "pow",
+    "power",
+    "psi",
+    "rad2deg",
+    "radians",
+    "reciprocal",
+    "remainder",
+    "right_shift",
+    "rint",
+    "round",
+    "sgn",
+    "sigmoid",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "softplus",
+    "sqr",
+    "sqrt",
+    "square",
+    "stop_gradient",
+    "sub",
+    "subtract",
+    "switch",
+    "tan",
+    "tanh",
+    "tensor_copy",
+    "tri_gamma",
+    "trigamma",
+    "true_div",
+    "trunc",
+    "where",
+    "xlog1py",
+    "xlogy",
+    "xlogy0",
+    "xor",
+    "zero_grad",
+]  # fmt: skip
+
+Function = Callable[..., Node]
+
+stop_gradient = _table.stop_gradient
+_F = FUNCTIONS
+
+# Arithmetic.
+sub: Function = _F["sub"]
+true_div: Function = _F["true_div"]
+floor_div: Function = _F["floor_div"]
+mod: Function = _F["mod"]
+fmod: Function = _F["fmod"]
+pow: Function = _F["pow"]
+float_power: Function = _F["float_power"]
+neg: Function = _F["neg"]
+positive: Function = _F["positive"]
+abs: Function = _F["abs"]
+fabs: Function = _F["fabs"]
+sign: Function = _F["sign"]
+sqr: Function = _F["sqr"]
+sqrt: Function = _F["sqrt"]
+cbrt: Function = _F["cbrt"]
+reciprocal: Function = _F["reciprocal"]
+hypot: Function = _F["hypot"]
+maximum: Function = _F["maximum"]
+minimum: Function = _F["minimum"]
+fmax: Function = _F["fmax"]
+fmin: Function = _F["fmin"]
+heaviside: Function = _F["heaviside"]
+copysign: Function = _F["copysign"]
+nextafter: Function = _F["nextafter"]
+signbit: Function = _F["signbit"]
+gcd: Function = _F["gcd"]
+lcm: Function = _F["lcm"]
+floor: Function = _F["floor"]
+ceil: Function = _F["ceil"]
+trunc: Function = _F["trunc"]
+rint: Function = _F["rint"]
+
+# Exponentials, trigonometry, special functions.
+exp: Function = _F["exp"]
+exp2: Function = _F["exp2"]
+expm1: Function = _F["expm1"]
+log: Function = _F["log"]
+log2: Function = _F["log2"]
+log10: Function = _F["log10"]
+log1p: Function = _F["log1p"]
+logaddexp: Function = _F["logaddexp"]
+logaddexp2: Function = _F["logaddexp2"]
+sigmoid: Function = _F["sigmoid"]
+softplus: Function = _F["softplus"]
+xlogy: Function = _F["xlogy"]
+xlog1py: Function = _F["xlog1py"]
+sin: Function = _F["sin"]
+cos: Function = _F["cos"]
+tan: Function = _F["tan"]
+arcsin: Function = _F["arcsin"]
+arccos: Function = _F["arccos"]
+arctan: Function = _F["arctan"]
+arctan2: Function = _F["arctan2"]
+sinh: Function = _F["sinh"]
+cosh: Function = _F["cosh"]
+tanh: Function = _F["tanh"]
+arcsinh: Function = _F["arcsinh"]
+arccosh: Function = _F["arccosh"]
+arctanh: Function = _F["arctanh"]
+deg2rad: Function = _F["deg2rad"]
+rad2deg: Function = _F["rad2deg"]
+erf: Function = _F["erf"]
+erfc: Function = _F["erfc"]
+gammaln: Function = _F["gammaln"]
+digamma: Function = _F["digamma"]
+trigamma: Function = _F["trigamma"]
+
+# Comparison, logic, bits, choice.
+equal: Function = _F["equal"]
+not_equal: Function = _F["not_equal"]
+less: Function = _F["less"]
+less_equal: Function = _F["less_equal"]
+greater: Function = _F["greater"]
+greater_equal: Function = _F["greater_equal"]
+logical_and: Function = _F["logical_and"]
+logical_or: Function = _F["logical_or"]
+logical_xor: Function = _F["logical_xor"]
+logical_not: Function = _F["logical_not"]
+isnan: Function = _F["isnan"]
+isinf: Function = _F["isinf"]
+isfinite: Function = _F["isfinite"]
+bitwise_and: Function = _F["bitwise_and"]
+bitwise_or: Function = _F["bitwise_or"]
+bitwise_xor: Function = _F["bitwise_xor"]
+invert: Function = _F["invert"]
+left_shift: Function = _F["left_shift"]
+right_shift: Function = _F["right_shift"]
+where: Function = _F["where"]
+
+
+def _fold(name: str, first: Any, others: tuple[Any, ...]) -> Node:
+    for other in others:
+        first = elementwise(name, first, other)
+    return as_node(first)
+
+
+def add(x: Any, *others: Any) -> Node:
+    """The sum of all arguments."""
+    return _fold("add", x, others)
+
+
+def mul(x: Any, *others: Any) -> Node:
+    """The product of all arguments."""
+    return _fold("mul", x, others)
+
+
+def divmod(x: Any, y: Any) -> tuple[Node, Node]:
+    """x // y and x % y."""
+    return floor_div(x, y), mod(x, y)
+
+
+def cast(x: Any, dtype: Any) -> Node:
+    """`x` converted to `dtype` as NumPy's astype does; "floatX" is `options.floatX`."""
+    return _cast(as_node(x), resolve_dtype(dtype))
+
+
+def copy(x: Any) -> Node:
+    """`x` itself: nodes never change."""
+    return as_node(x)
+
+
+def conj(x: Any) -> Node:
+    """`x` itself: graphc has no complex dtypes."""
+    return as_node(x)
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Node:
+    """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross."""
+    if min is None and max is None:
+        return as_node(x)
+    if min is None:
+        return minimum(x, max)
+    return maximum(x, min) if max is None else elementwise("clip", x, min, max)
+
+
+def round(x: Any, decimals: int = 0, mode: str = "half_to_even") -> Node:
+    """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0.
+
+    mode "half_away_from_zero" is Theano's other one. Raises GraphTypeError for another mode or bools.
+    """
+    node = as_node(x)
+    if node.dtype == "bool" or mode not in ("half_to_even", "half_away_from_zero"):
+        raise GraphTypeError(f"round of {describe(node)} of dtype {node.dtype} with mode {mode!r}")
+    if not is_float(node.dtype):
+        if decimals >= 0:
+            return node
+        scale = 10**-decimals
+        return cast(mul(rint(true_div(node, scale)), scale), node.dtype)
+    nearest = rint if mode == "half_to_even" else _round_away
+    if decimals == 0:
+        return nearest(node)
+    scale = 10.0 ** np.abs(decimals)
+    inner, outer = (mul, true_div) if decimals > 0 else (true_div, mul)
+    return outer(nearest(inner(node, scale)), scale)
+
+
+def _round_away(x: Node) -> Node:
+    return copysign(floor(add(abs(x), 0.5)), x)
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
+    """NumPy's: |a - b| <= atol + rtol * |b|; infinities are close to themselves only, NaN to NaN if `equal_nan`."""
+    near = logical_and(less_equal(abs(sub(a, b)), add(atol, mul(rtol, abs(b)))), isfinite(b))
+    close = logical_or(near, equal(a, b))
+    return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
+
+
+def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Node:
+    """NaN replaced by `nan`, infinities by the dtype's largest and smallest finite number or by what is given."""
+    node = as_node(x)
+    if not is_float(node.dtype):
+        return node
+    info = np.finfo(node.dtype)
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
+    infinite = where(isinf(node), where(greater(node, 0), high, low), node)
+    return cast(where(isnan(node), nan, infinite), node.dtype)
+
+
+def logit(x: Any) -> Node:
+    """log(x / (1 - x)), the inverse of sigmoid."""
+    return sub(log(x), log1p(neg(x)))
+
+
+def log1mexp(x: Any) -> Node:
+    """log(1 - exp(x)) for x <= 0, without cancellation (Maechler 2012)."""
+    return where(less(x, -0.6931471805599453), log1p(neg(exp(x))), log(neg(expm1(x))))
+
+
+def disconnected_grad(x: Any) -> Node:
+    """`x`, through which no derivative flows."""
+    return make(OPS["stop_gradient"], (as_node(x),))
+
+
+# Theano's and NumPy's other names.
+consider_constant = zero_grad = disconnected_grad
+astype = cast
+tensor_copy = copy
+subtract, multiply, divide, power, remainder = sub, mul, true_div, pow, mod
+int_div = floor_div
+negative, absolute, abs_, sgn, square, inv = neg, abs, abs, sign, sqr, reciprocal
+fix = trunc
+asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
+asinh, acosh, atanh = arcsinh, arccosh, arctanh
+psi, tri_gamma, expit, log1pexp, xlogy0 = digamma, trigamma, sigmoid, softplus, xlogy
+radians, degrees = deg2rad, rad2deg
+eq, neq, lt, le, gt, ge = equal, not_equal, less, less_equal, greater, greater_equal
+and_, or_, xor, bitwise_not = bitwise_and, bitwise_or, bitwise_xor, invert
+switch = where
+
+FUNCTIONS.update(astype=astype, clip=clip, conj=conj, copy=copy, divmod=divmod, round=round)

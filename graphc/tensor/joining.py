@@ -1,0 +1,288 @@
+"""Arrays put together, taken apart and repeated.
+
+In: tensors, axes, numbers of pieces or repetitions (numbers or scalars). Out: nodes of concatenate, subtensor and
+broadcast_to, with casts to the operands' common dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import promote
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, describe_size
+from graphc.ir.walk import as_size_node
+from graphc.ops import index
+from graphc.ops import shape as ops
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.tensor.creation import full
+from graphc.tensor.indexing import getitem, take
+from graphc.tensor.shaping import (
+    as_shape,
+    as_size,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    flatten,
+    normalise_axes,
+    normalise_axis,
+)
+
+__all__ = [
+    "array_split", "column_stack", "concatenate", "diff", "dstack", "hstack", "join", "pad", "repeat", "roll",
+    "split", "stack", "tile", "vstack",
+]  # fmt: skip
+
+# --- together -------------------------------------------------------------------------------------------------------
+
+
+def _alike(arrays: Any, what: str) -> list[Node]:
+    """The arrays as nodes of their common dtype."""
+    if isinstance(arrays, Node):
+        arrays = [arrays[position] for position in range(len(arrays))]
+    nodes = [as_node(x) for x in arrays]
+    if not nodes:
+        raise GraphTypeError(f"{what}: at least one array is needed")
+    dtype = promote(*(node.dtype for node in nodes))
+    return [cast(node, dtype) for node in nodes]
+
+
+def concatenate(arrays: Any, axis: int = 0) -> Node:
+    """Arrays of one rank, one after the other along `axis`; their other sizes must be equal."""
+    nodes = _alike(arrays, "concatenate")
+    ranks = {node.ndim for node in nodes}
+    if len(ranks) > 1 or 0 in ranks:
+        shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
+        raise ShapeError(f"concatenate: the arrays must have one rank, at least 1: {shown}")
+    return ops.concatenate(nodes, normalise_axis(axis, nodes[0].ndim, "concatenate"))
+
+
+def join(axis: int, *arrays: Any) -> Node:
+    """`concatenate` in Theano's order of arguments."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, *more: Any, axis: int = 0) -> Node:
+    """Arrays of one shape along a new axis: `stack([x, y], axis=1)`; also Theano's older `stack(x, y)`."""
+    if len(more) == 1 and isinstance(more[0], int) and isinstance(arrays, (list, tuple)):
+        axis, more = more[0], ()
+    nodes = _alike([arrays, *more] if more else arrays, "stack")
+    if len({node.ndim for node in nodes}) > 1:
+        shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
+        raise ShapeError(f"stack: the arrays must have one shape: {shown}")
+    place = normalise_axis(axis, nodes[0].ndim + 1, "stack")
+    return ops.concatenate([ops.expand(node, (place,)) for node in nodes], place)
+
+
+def _listed(results: Any) -> list[Node]:
+    return [results] if isinstance(results, Node) else list(results)
+
+
+def hstack(arrays: Any) -> Node:
+    """Arrays side by side: along the second axis, vectors along their only one."""
+    nodes = _listed(atleast_1d(*arrays))
+    return concatenate(nodes, 0 if nodes[0].ndim == 1 else 1)
+
+
+def vstack(arrays: Any) -> Node:
+    """Arrays one below the other, vectors as rows."""
+    return concatenate(_listed(atleast_2d(*arrays)), 0)
+
+
+def dstack(arrays: Any) -> Node:
+    """Arrays along the third axis."""
+    return concatenate(_listed(atleast_3d(*arrays)), 2)
+
+
+def column_stack(arrays: Any) -> Node:
+    """Vectors as the columns of a matrix, matrices side by side."""
+    nodes = [as_node(x) for x in arrays]
+    return concatenate([node if node.ndim > 1 else ops.expand(flatten(node), (1,)) for node in nodes], 1)
+
+
+# --- apart ----------------------------------------------------------------------------------------------------------
+
+
+def _pieces(x: Node, axis: int, lengths: Sequence[Size]) -> list[Node]:
+    """Consecutive parts of an axis."""
+    parts: list[Node] = []
+    offset: Size = 0
+    for length in lengths:
+        starts: list[Size] = [0] * x.ndim
+        shape = list(x.type.shape)
+        starts[axis], shape[axis] = offset, length
+        parts.append(index.subtensor(x, starts, shape, (1,) * x.ndim))
+        offset = sizes.add(offset, length)
+    return parts
+
+
+def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) -> list[Node]:
+    """Parts of `x` along `axis`.
+
+    With `n_splits`, Theano's meaning: `splits_size` lists the size of each part (numbers, scalars, or a vector); they
+    must add up to the axis. Without, NumPy's: a number of equal parts, or the positions where parts begin.
+    """
+    node = as_node(x)
+    what = f"split of {describe(node)} of type {node.type}"
+    place = normalise_axis(axis, node.ndim, what)
+    length = node.type.shape[place]
+    if n_splits is not None:
+        lengths = as_shape(splits_size, what, n_splits)
+        if len(lengths) != n_splits:
+            raise ShapeError(f"{what}: {len(lengths)} sizes for {n_splits} parts")
+        ops.check_naturals(lengths, what)
+        target = list(node.type.shape)
+        target[place] = sum_sizes(lengths)
+        sizes.common(length, target[place], f"{what}: the parts' sizes do not add up to axis {place}")
+        return _pieces(ops.broadcast_to(node, target), place, lengths)
+    if isinstance(splits_size, (list, tuple, np.ndarray)):
+        return _split_at(node, list(splits_size), place)
+    count = _part_count(splits_size, what)
+    if isinstance(length, int) and length % count:
+        raise ShapeError(f"{what}: axis {place} of size {length} cannot be divided into {count} equal parts")
+    part = sizes.floor_divide(length, count)
+    whole = list(node.type.shape)
+    whole[place] = sizes.multiply(part, count)
+    return _pieces(ops.broadcast_to(node, whole) if not isinstance(length, int) else node, place, [part] * count)
+
+
+def _part_count(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise GraphTypeError(f"{what}: the number of parts should be a positive whole number, not {value!r}")
+    return int(value)
+
+
+def sum_sizes(lengths: Sequence[Size]) -> Size:
+    """The sum of sizes."""
+    total: Size = 0
+    for length in lengths:
+        total = sizes.add(total, length)
+    return total
+
+
+def _split_at(x: Node, positions: list[Any], axis: int) -> list[Node]:
+    """The parts between positions, cut as slices are."""
+    bounds = [None, *positions, None]
+    key = (slice(None),) * axis
+    return [getitem(x, (*key, slice(low, high))) for low, high in pairwise(bounds)]
+
+
+def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
+    """NumPy's: as `split`, but the first parts are one longer where the axis cannot be divided equally."""
+    node = as_node(x)
+    what = f"array_split of {describe(node)} of type {node.type}"
+    place = normalise_axis(axis, node.ndim, what)
+    if isinstance(sections, (list, tuple, np.ndarray)):
+        return _split_at(node, list(sections), place)
+    count = _part_count(sections, what)
+    length = node.type.shape[place]
+    # Of what remains, each part takes its share, rounded up.
+    lengths = [sizes.floor_divide(sizes.add(length, count - 1 - k), count) for k in range(count)]
+    return _pieces(node, place, lengths)
+
+
+# --- repeated -------------------------------------------------------------------------------------------------------
+
+
+def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
+    """`x` repeated `reps` times along each axis; axes of size 1 are put in front of it or of `reps` as needed."""
+    node = as_node(x)
+    what = f"tile of {describe(node)} of type {node.type}"
+    times = list(as_shape(reps, what, ndim))
+    ops.check_naturals(times, what)
+    node = ops.expand(node, range(max(len(times) - node.ndim, 0)))
+    times = [*(1 for _ in range(node.ndim - len(times))), *times]
+    if all(sizes.equal(one, 1) for one in times):
+        return node
+    wide = ops.expand(node, range(0, 2 * node.ndim, 2))
+    pairs = [size for pair in zip(times, node.type.shape, strict=True) for size in pair]
+    shape = [sizes.multiply(one, size) for one, size in zip(times, node.type.shape, strict=True)]
+    return ops.reshape(ops.broadcast_to(wide, pairs), shape)
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
+    """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a constant for each of them."""
+    node = as_node(x) if axis is not None else flatten(x)
+    what = f"repeat of {describe(node)} of type {node.type}"
+    place = normalise_axis(axis or 0, node.ndim, what)
+    count = as_node(repeats)
+    if count.ndim == 1 and sizes.equal(count.type.shape[0], 1):
+        count = ops.drop(count, (0,))
+    if count.ndim:
+        return _repeat_each(node, count, place, what)
+    times, length = as_size(count, f"{what}: repeats"), node.type.shape[place]
+    ops.check_naturals((times,), what)
+    shape = list(node.type.shape)
+    wide = ops.broadcast_to(ops.expand(node, (place + 1,)), (*shape[: place + 1], times, *shape[place + 1 :]))
+    shape[place] = sizes.multiply(length, times)
+    return ops.reshape(wide, shape)
+
+
+def _repeat_each(x: Node, repeats: Node, axis: int, what: str) -> Node:
+    value, length = constant_value(repeats), x.type.shape[axis]
+    if value is None or value.ndim != 1 or value.dtype.kind not in "iu":
+        raise GraphTypeError(
+            f"{what}: repeats should be a scalar or a constant vector of integers, not {describe(repeats)}"
+        )
+    if not sizes.equal(length, len(value)):
+        raise ShapeError(f"{what}: {len(value)} repeats for axis {axis} of size {describe_size(length)}")
+    if (value < 0).any():
+        raise ShapeError(f"{what}: a number of repeats is negative")
+    return take(x, np.repeat(np.arange(len(value)), value), axis)
+
+
+def roll(x: Any, shift: Any, axis: Any = None) -> Node:
+    """The elements moved by `shift` places along `axis` (all elements in C order by default), around the end."""
+    node = as_node(x)
+    if axis is None:
+        return ops.reshape(roll(flatten(node), shift, 0), node.type.shape)
+    axes = normalise_axes(axis, node.ndim, f"roll of {describe(node)} of type {node.type}")
+    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    for place, one in zip(axes, shifts, strict=True):
+        node = _roll(node, as_size(one, "roll: the shift"), place)
+    return node
+
+
+def _roll(x: Node, shift: Size, axis: int) -> Node:
+    length = x.type.shape[axis]
+    if isinstance(shift, int) and isinstance(length, int):
+        front: Size = -shift % length if length else 0
+    else:
+        front = sizes.as_size(elementwise("mod", as_size_node(sizes.subtract(0, shift)), as_size_node(length)))
+    if sizes.equal(front, 0):
+        return x
+    head, tail = _pieces(x, axis, [front, sizes.subtract(length, front)])
+    return ops.concatenate([tail, head], axis)
+
+
+def diff(x: Any, n: int = 1, axis: int = -1) -> Node:
+    """Differences of neighbours along `axis`, taken `n` times."""
+    node = as_node(x)
+    place = normalise_axis(axis, node.ndim, f"diff of {describe(node)} of type {node.type}")
+    relation = "not_equal" if node.dtype == "bool" else "sub"
+    key = (slice(None),) * place
+    for _ in range(n):
+        node = elementwise(relation, getitem(node, (*key, slice(1, None))), getitem(node, (*key, slice(None, -1))))
+    return node
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Node:
+    """`x` within a border of `constant_values`: `pad_width` is a number, a pair, or a pair for each axis."""
+    node = as_node(x)
+    what = f"pad of {describe(node)} of type {node.type}"
+    if mode != "constant":
+        raise GraphTypeError(f"{what}: mode {mode!r} is not supported, only 'constant'")
+    widths = np.broadcast_to(np.asarray(pad_width, dtype="int64"), (node.ndim, 2))
+    if (widths < 0).any():
+        raise ShapeError(f"{what}: a width is negative")
+    shape = [sizes.add(size, int(sum(pair))) for size, pair in zip(node.type.shape, widths, strict=True)]
+    border = full(shape, cast(as_node(constant_values), node.dtype))
+    return index.set_subtensor(border, node, [int(before) for before, _ in widths], (1,) * node.ndim)
+
+
+FUNCTIONS.update(repeat=repeat)

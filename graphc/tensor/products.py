@@ -1,0 +1,305 @@
+"""Products of vectors, matrices and higher arrays, all by the one op matmul (and multiplication for outer products).
+
+In: tensors of any mix of dtypes and ranks that NumPy's function of the same name takes. Out: nodes. Batches are matched
+by explicit broadcasts; a matrix after a batch is one product of a tall matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphc.dtypes import promote
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import FUNCTIONS, Node, Size, describe
+from graphc.ops import linalg
+from graphc.ops import shape as ops
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.tensor.creation import diagonal_matrix
+from graphc.tensor.indexing import diagonal
+from graphc.tensor.reductions import sum
+from graphc.tensor.shaping import flatten, normalise_axes
+
+__all__ = [
+    "batched_dot", "diag", "dot", "einsum", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vdot",
+]  # fmt: skip
+
+# --- dtypes ---------------------------------------------------------------------------------------------------------
+
+
+def _operands(a: Any, b: Any) -> tuple[Node, Node]:
+    """Both as nodes of their common dtype; Python numbers adapt to the other."""
+    left, right = as_node(a), as_node(b)
+    kinds = [x if isinstance(x, (int, float)) else node.dtype for x, node in ((a, left), (b, right))]
+    dtype = promote(*kinds) if any(isinstance(kind, str) for kind in kinds) else promote(left.dtype, right.dtype)
+    return cast(left, dtype), cast(right, dtype)
+
+
+def _product(a: Node, b: Node) -> Node:
+    """matmul of nodes of one dtype; bools are multiplied as integers."""
+    if a.dtype == "bool":
+        return cast(linalg.matmul(cast(a, "int64"), cast(b, "int64")), "bool")
+    return linalg.matmul(a, b)
+
+
+def _pair(a: Node, b: Node) -> str:
+    return f"{describe(a)} of type {a.type} and {describe(b)} of type {b.type}"
+
+
+# --- dot and matmul -------------------------------------------------------------------------------------------------
+
+
+def dot(a: Any, b: Any) -> Node:
+    """NumPy's dot: a product with a scalar, or the sum of products over the last axis of `a`, the last but one of `b`.
+
+    Raises ShapeError where these sizes are known to differ.
+    """
+    left, right = _operands(a, b)
+    if not left.ndim or not right.ndim:
+        return elementwise("mul", left, right)
+    if left.ndim <= 2 and right.ndim <= 2:
+        return _product(left, right)
+    return tensordot(left, right, ([left.ndim - 1], [max(right.ndim - 2, 0)]))
+
+
+def matmul(a: Any, b: Any) -> Node:
+    """NumPy's matmul (`a @ b`): matrix products, leading axes broadcast. Raises GraphTypeError for a scalar."""
+    left, right = _operands(a, b)
+    if not left.ndim or not right.ndim:
+        raise GraphTypeError(f"matmul of {_pair(left, right)}: a scalar has no matrix product; use dot or *")
+    if left.ndim <= 2 and right.ndim <= 2:
+        return _product(left, right)
+    if right.ndim <= 2:
+        return _tall_product(left, right)
+    if left.ndim == 1:
+        return ops.drop(matmul(ops.expand(left, (0,)), right), (right.ndim - 2,))
+    rank = max(left.ndim, right.ndim)
+    left, right = ops.expand(left, range(rank - left.ndim)), ops.expand(right, range(rank - right.ndim))
+    outer = [_common(x, y, left, right) for x, y in zip(left.type.shape[:-2], right.type.shape[:-2], strict=True)]
+    left, right = (ops.broadcast_to(node, (*outer, *node.type.shape[-2:])) for node in (left, right))
+    return _product(left, right)
+
+
+def _common(x: Size, y: Size, left: Node, right: Node) -> Size:
+    """The size to which two sizes broadcast."""
+    if sizes.equal(x, 1):
+        return y
+    return x if sizes.equal(y, 1) else sizes.common(x, y, f"matmul of {_pair(left, right)}")
+
+
+def _tall_product(batch: Node, right: Node) -> Node:
+    """A batch of matrices times one vector or matrix: the product of all their rows at once."""
+    *outer, inner = batch.type.shape
+    rows = ops.reshape(batch, (sizes.product(outer), inner))
+    return ops.reshape(_product(rows, right), (*outer, *right.type.shape[1:]))
+
+
+# --- other products -------------------------------------------------------------------------------------------------
+
+
+def outer(a: Any, b: Any) -> Node:
+    """The products of every element of `a` with every element of `b`, a matrix."""
+    return elementwise("mul", ops.expand(flatten(a), (1,)), ops.expand(flatten(b), (0,)))
+
+
+def inner(a: Any, b: Any) -> Node:
+    """The sum of products over the last axis of both."""
+    left, right = _operands(a, b)
+    if not left.ndim or not right.ndim:
+        return elementwise("mul", left, right)
+    return tensordot(left, right, ([left.ndim - 1], [right.ndim - 1]))
+
+
+def vdot(a: Any, b: Any) -> Node:
+    """The sum of products of all elements, taken in C order."""
+    return dot(flatten(a), flatten(b))
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
+    """The sum of products over `axes`: how many last axes of `a` and first ones of `b`, or a pair of lists of axes."""
+    left, right = _operands(a, b)
+    what = f"tensordot of {_pair(left, right)}"
+    if isinstance(axes, int):
+        first, second = list(range(left.ndim - axes, left.ndim)), list(range(axes))
+        if axes < 0 or axes > min(left.ndim, right.ndim):
+            raise GraphTypeError(f"{what}: axes={axes}")
+    else:
+        first, second = (list(normalise_axes(list(k) if isinstance(k, (list, tuple)) else k, node.ndim, what))
+                         for k, node in zip(axes, (left, right), strict=True))  # fmt: skip
+    if len(first) != len(second):
+        raise GraphTypeError(f"{what}: {len(first)} axes of the one, {len(second)} of the other")
+    for k, j in zip(first, second, strict=True):
+        sizes.common(left.type.shape[k], right.type.shape[j], f"{what}: axes {k} and {j}")
+    rows = [k for k in range(left.ndim) if k not in first]
+    columns = [k for k in range(right.ndim) if k not in second]
+    return _contract(left, right, [], [], rows, first, second, columns)
+
+
+def _contract(
+    a: Node,
+    b: Node,
+    batch_a: Sequence[int],
+    batch_b: Sequence[int],
+    rows: Sequence[int],
+    summed_a: Sequence[int],
+    summed_b: Sequence[int],
+    columns: Sequence[int],
+) -> Node:
+    """The sum over pairs of axes as one (batched) matrix product; the result's axes are batch, rows, columns."""
+
+    def sizes_of(node: Node, axes: Sequence[int]) -> list[Size]:
+        return [node.type.shape[axis] for axis in axes]
+
+    batch = [sizes.common(x, y, "a product") for x, y in zip(sizes_of(a, batch_a), sizes_of(b, batch_b), strict=True)]
+    summed = [
+        sizes.common(x, y, "a product") for x, y in zip(sizes_of(a, summed_a), sizes_of(b, summed_b), strict=True)
+    ]
+    a = _with_sizes(a, dict(zip((*batch_a, *summed_a), (*batch, *summed), strict=True)))
+    b = _with_sizes(b, dict(zip((*batch_b, *summed_b), (*batch, *summed), strict=True)))
+    one_batch = [sizes.product(batch)] if batch else []
+    depth = sizes.product(summed)
+    left = ops.reshape(
+        ops.dimshuffle(a, (*batch_a, *rows, *summed_a)), (*one_batch, *_joined(sizes_of(a, rows)), depth)
+    )
+    right = ops.reshape(
+        ops.dimshuffle(b, (*batch_b, *summed_b, *columns)), (*one_batch, depth, *_joined(sizes_of(b, columns)))
+    )
+    if one_batch:
+        left, right = (node if node.ndim == 3 else ops.expand(node, (axis,)) for node, axis in ((left, 1), (right, 2)))
+    return ops.reshape(_product(left, right), (*batch, *sizes_of(a, rows), *sizes_of(b, columns)))
+
+
+def _with_sizes(x: Node, known: dict[int, Size]) -> Node:
+    """`x`, with the guard that some axes have certain sizes."""
+    target = [known.get(axis, size) if not sizes.equal(size, 1) else size for axis, size in enumerate(x.type.shape)]
+    return ops.broadcast_to(x, target)
+
+
+def _joined(shape: Sequence[Size]) -> list[Size]:
+    """One axis for several, none for none: a product of vectors is a loop, not a call of BLAS."""
+    return [sizes.product(shape)] if shape else []
+
+
+def batched_dot(a: Any, b: Any) -> Node:
+    """For each position of the first axis of both the `dot` of what remains (Theano's), of ranks 1 to 3."""
+    left, right = _operands(a, b)
+    if not 1 <= left.ndim <= 3 or not 1 <= right.ndim <= 3:
+        raise GraphTypeError(f"batched_dot of {_pair(left, right)}: the ranks should be 1 to 3")
+    if left.ndim == 1 or right.ndim == 1:
+        narrow, wide = sorted((left, right), key=lambda node: node.ndim)
+        return elementwise("mul", ops.expand(narrow, range(1, wide.ndim)), wide)
+    rows = [1] if left.ndim == 3 else []
+    columns = [2] if right.ndim == 3 else []
+    return _contract(left, right, [0], [0], rows, [left.ndim - 1], [1], columns)
+
+
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
+    """The sum of a diagonal."""
+    return sum(diagonal(x, offset, axis1, axis2), -1)
+
+
+def diag(x: Any, k: int = 0) -> Node:
+    """The diagonal of a matrix; of a vector the matrix with that diagonal."""
+    node = as_node(x)
+    return diagonal(node, k) if node.ndim == 2 else diagonal_matrix(node, k)
+
+
+def kron(a: Any, b: Any) -> Node:
+    """The Kronecker product: every element of `a` times the whole of `b`."""
+    left, right = as_node(a), as_node(b)
+    rank = max(left.ndim, right.ndim)
+    left, right = ops.expand(left, range(rank - left.ndim)), ops.expand(right, range(rank - right.ndim))
+    wide = elementwise("mul", ops.expand(left, range(1, 2 * rank, 2)), ops.expand(right, range(0, 2 * rank, 2)))
+    shape = [sizes.multiply(x, y) for x, y in zip(left.type.shape, right.type.shape, strict=True)]
+    return ops.reshape(wide, shape)
+
+
+# --- einsum ---------------------------------------------------------------------------------------------------------
+
+
+def einsum(subscripts: str, *operands: Any) -> Node:
+    """The sum of products that `subscripts` describes, as `einsum("ij,jk->ik", a, b)`; letters only, no ellipsis.
+
+    Operands are combined from left to right, each pair by one matrix product. Raises GraphTypeError for subscripts that
+    do not fit the operands.
+    """
+    nodes = [as_node(x) for x in operands]
+    dtype = promote(*(node.dtype for node in nodes)) if nodes else "float64"
+    terms, result = _parse(subscripts, nodes)
+    value, letters = _without_repeats(cast(nodes[0], dtype), terms[0])
+    for position, (node, term) in enumerate(zip(nodes[1:], terms[1:], strict=True), 1):
+        needed = set(result).union(*terms[position + 1 :])
+        value, letters = _combine(value, letters, *_without_repeats(cast(node, dtype), term), needed)
+    value, letters = _sum_out(value, letters, set(result))
+    return ops.dimshuffle(value, [letters.index(letter) for letter in result])
+
+
+def _parse(subscripts: str, nodes: Sequence[Node]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result, which are the unrepeated ones in order where none are given."""
+    text = subscripts.replace(" ", "")
+    inputs, arrow, result = text.partition("->")
+    terms = inputs.split(",")
+    if not arrow:
+        result = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
+    what = f"einsum {subscripts!r}"
+    letters = "".join(terms)
+    if not nodes or len(terms) != len(nodes) or any(len(t) != n.ndim for t, n in zip(terms, nodes, strict=False)):
+        shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
+        raise GraphTypeError(f"{what} does not fit the operands {shown}")
+    if not (letters + result).isalpha() and letters + result:
+        raise GraphTypeError(f"{what}: subscripts are letters; an ellipsis is not supported")
+    if len(set(result)) < len(result) or not set(result) <= set(letters):
+        raise GraphTypeError(f"{what}: the result's subscripts must each occur once, and in an operand")
+    return terms, result
+
+
+def _without_repeats(x: Node, letters: str) -> tuple[Node, str]:
+    """Axes that share a letter become their diagonal."""
+    for letter in dict.fromkeys(letters):
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            sizes.common(x.type.shape[first], x.type.shape[second], f"einsum: subscript {letter} of {describe(x)}")
+            x = diagonal(x, 0, first, second)
+            letters = letters.replace(letter, "", 2) + letter
+    return x, letters
+
+
+def _sum_out(x: Node, letters: str, needed: set[str]) -> tuple[Node, str]:
+    """The axes that nothing needs summed."""
+    axes = tuple(axis for axis, letter in enumerate(letters) if letter not in needed)
+    if not axes:
+        return x, letters
+    total = cast(sum(x, axes), x.dtype)
+    return total, "".join(letter for letter in letters if letter in needed)
+
+
+def _combine(a: Node, letters_a: str, b: Node, letters_b: str, needed: set[str]) -> tuple[Node, str]:
+    """The product of two operands, summed over the letters that nothing needs any more."""
+    a, letters_a = _sum_out(a, letters_a, needed | set(letters_b))
+    b, letters_b = _sum_out(b, letters_b, needed | set(letters_a))
+    shared = [letter for letter in letters_a if letter in letters_b]
+    batch = [letter for letter in shared if letter in needed]
+    summed = [letter for letter in shared if letter not in needed]
+    rows = [letter for letter in letters_a if letter not in shared]
+    columns = [letter for letter in letters_b if letter not in shared]
+    letters = "".join(batch + rows + columns)
+    if not summed:
+        wide = [
+            ops.dimshuffle(x, [own.index(k) if k in own else "x" for k in letters])
+            for x, own in ((a, letters_a), (b, letters_b))
+        ]
+        return elementwise("mul", *wide), letters
+
+    def places(own: str, wanted: Sequence[str]) -> list[int]:
+        return [own.index(letter) for letter in wanted]
+
+    product = _contract(
+        a, b, places(letters_a, batch), places(letters_b, batch), places(letters_a, rows),
+        places(letters_a, summed), places(letters_b, summed), places(letters_b, columns),
+    )  # fmt: skip
+    return product, letters
+
+
+FUNCTIONS.update(dot=dot, matmul=matmul, trace=trace)

@@ -1,0 +1,399 @@
+"""Shapes: what they are, and the same elements in another arrangement.
+
+In: tensors; axes as NumPy takes them (negative ones count from the end); sizes as numbers, int64 scalars, tuples that
+mix the two, or int64 vectors such as `x.shape`. Out: nodes. Everything is composed of dimshuffle, reshape and
+broadcast_to; sizes known while the graph is built are folded, so that `x.shape[0]` of a static axis is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import INTEGERS
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
+from graphc.ir.walk import as_size_node
+from graphc.ops import shape as ops
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes
+
+__all__ = [
+    "addbroadcast", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "dimshuffle",
+    "expand_dims", "flatten", "item", "moveaxis", "patternbroadcast", "ravel", "reshape", "shape", "shape_padaxis",
+    "shape_padleft", "shape_padright", "size", "specify_shape", "squeeze", "swapaxes", "transpose", "unbroadcast",
+]  # fmt: skip
+
+# --- sizes and axes -------------------------------------------------------------------------------------------------
+
+_SIZE_ARITHMETIC = {
+    "add": sizes.add,
+    "sub": sizes.subtract,
+    "mul": sizes.multiply,
+    "minimum": sizes.minimum,
+    "maximum": sizes.maximum,
+}
+
+
+def _folded(node: Node) -> Size:
+    """The size that a scalar integer expression is, by the arithmetic of sizes, without recursion."""
+    done: dict[Node, Size] = {}
+    pending = [node]
+    while pending:
+        current = pending[-1]
+        rule = _SIZE_ARITHMETIC.get(current.op.name) if current.dtype == "int64" else None
+        missing = [arg for arg in current.args if arg not in done] if rule else []
+        if missing:
+            pending.extend(missing)
+            continue
+        pending.pop()
+        done[current] = rule(*(done[arg] for arg in current.args)) if rule else sizes.as_size(current)
+    return done[node]
+
+
+def as_size(value: Any, what: str = "a size") -> Size:
+    """A whole number or integer scalar node as a size. Raises GraphTypeError for anything else."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu":
+        return int(value)
+    if isinstance(value, Node) and value.ndim == 0 and value.dtype in INTEGERS:
+        return _folded(value)
+    shown = f"{describe(value)} of type {value.type}" if isinstance(value, Node) else repr(value)
+    raise GraphTypeError(f"{what} should be a whole number or an integer scalar, not {shown}")
+
+
+def vector_items(x: Node) -> list[Size] | None:
+    """The elements of an integer vector that is put together from scalars, such as `x.shape`; None for another."""
+    value = constant_value(x)
+    if x.ndim != 1 or x.dtype not in INTEGERS:
+        return None
+    if value is not None:
+        return [int(item) for item in value]
+    parts = x.args if x.op.name == "concatenate" else (x,)
+    items: list[Size] = []
+    for part in parts:
+        if part.op.name == "dimshuffle" and part.args[0].ndim == 0:
+            items.append(sizes.as_size(part.args[0]))
+        elif (numbers := constant_value(part)) is not None:
+            items.extend(int(number) for number in numbers)
+        else:
+            return None
+    return items
+
+
+def as_shape(shape: Any, what: str, ndim: int | None = None) -> tuple[Size, ...]:
+    """Sizes given as one size, a sequence of sizes, or an integer vector whose length is known (or given by `ndim`)."""
+    if isinstance(shape, np.ndarray) and shape.ndim == 1:
+        shape = tuple(shape)
+    if isinstance(shape, Node) and shape.ndim == 1:
+        items = vector_items(shape)
+        length = len(items) if items is not None else shape.type.shape[0] if ndim is None else ndim
+        if not isinstance(length, int):
+            raise GraphTypeError(f"{what}: the length of {describe(shape)}, and so the rank, is not known: give ndim=")
+        if items is None:
+            items = [_folded(_element(shape, position)) for position in range(length)]
+        return tuple(items)
+    if isinstance(shape, Iterable) and not isinstance(shape, (str, Node)):
+        return tuple(as_size(size, f"{what}: a size") for size in shape)
+    return (as_size(shape, f"{what}: a size"),)
+
+
+def _element(vector: Node, position: int) -> Node:
+    part = make(OPS["subtensor"], (vector, literal(position, "int64"), literal(1, "int64")), {"steps": (1,)})
+    return ops.drop(part, (0,))
+
+
+def vector_of(shape: Sequence[Size]) -> Node:
+    """Sizes as an int64 vector."""
+    if all(isinstance(size, int) for size in shape):
+        return literal(list(shape), "int64")
+    return ops.concatenate([ops.expand(as_size_node(size), (0,)) for size in shape], 0)
+
+
+def shape(x: Any) -> Node:
+    """The sizes of `x`, an int64 vector; `shape(x)[0]` is a scalar, and a constant where the size is known."""
+    return vector_of(as_node(x).type.shape)
+
+
+def size(x: Any) -> Node:
+    """The number of elements of `x`, an int64 scalar."""
+    return as_size_node(sizes.product(as_node(x).type.shape))
+
+
+def normalise_axis(axis: Any, ndim: int, what: str) -> int:
+    """One axis, counted from 0. Raises GraphTypeError where there is no such axis."""
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+        raise GraphTypeError(f"{what}: an axis is a whole number, not {axis!r}")
+    if not -ndim <= axis < ndim:
+        raise GraphTypeError(f"{what}: axis {axis} is out of range for {ndim} axes")
+    return int(axis) % ndim
+
+
+def normalise_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
+    """Axes as a tuple counted from 0, in the order given; None stands for all. An axis twice is an error."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(normalise_axis(one, ndim, what) for one in given)
+    if len(set(axes)) < len(axes):
+        raise GraphTypeError(f"{what}: an axis is named twice in {given}")
+    return axes
+
+
+def unpack(arguments: Sequence[Any]) -> Any:
+    """`f(2, 3)` and `f((2, 3))` mean the same."""
+    return arguments[0] if len(arguments) == 1 else tuple(arguments)
+
+
+# --- reshape --------------------------------------------------------------------------------------------------------
+
+
+def reshape(x: Any, *newshape: Any, ndim: int | None = None) -> Node:
+    """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`.
+
+    One size may be -1: it is what remains. `ndim` tells the rank where the shape is a vector of unknown length. Raises
+    ShapeError where the numbers of elements differ, at run time where they are not known before.
+    """
+    node = as_node(x)
+    what = f"reshape of {describe(node)} of type {node.type}"
+    if len(newshape) == 2 and isinstance(newshape[0], (tuple, list, Node)) and not _is_scalar(newshape[0]):
+        ndim = newshape[1]
+        newshape = (newshape[0],)
+    target = as_shape(unpack(newshape), what, ndim)
+    if ndim is not None and len(target) != ndim:
+        raise GraphTypeError(f"{what}: {len(target)} sizes, but ndim={ndim}")
+    return ops.reshape(node, _fill_in(node, target, what))
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, Node) and value.ndim == 0
+
+
+def _fill_in(x: Node, target: tuple[Size, ...], what: str) -> tuple[Size, ...]:
+    """`target` with its -1 replaced by the size that remains."""
+    open_axes = [axis for axis, size in enumerate(target) if sizes.equal(size, -1)]
+    if not open_axes:
+        return target
+    if len(open_axes) > 1:
+        raise ShapeError(f"{what}: only one size can be -1, not {len(open_axes)}")
+    given = [size for axis, size in enumerate(target) if axis not in open_axes]
+    have, want = ops.factors(x.type.shape), ops.factors(given)
+    symbols, wanted = _symbols(have), _symbols(want)
+    number, divisor = _number(have), _number(want)
+    if divisor and wanted <= symbols and number % divisor == 0:
+        rest: Size = sizes.product([number // divisor, *(symbols - wanted).elements()])
+    else:
+        count, known = sizes.product(x.type.shape), sizes.product(given)
+        if isinstance(known, int) and (known == 0 or (isinstance(count, int) and count % known)):
+            raise ShapeError(f"{what}: it cannot be divided into {tuple(map(describe_size, target))}")
+        rest = sizes.floor_divide(count, known)
+    return tuple(rest if axis in open_axes else size for axis, size in enumerate(target))
+
+
+def _symbols(factors: Any) -> Any:
+    return type(factors)({size: times for size, times in factors.items() if isinstance(size, Node)})
+
+
+def _number(factors: Any) -> int:
+    return next(size for size in factors if isinstance(size, int))
+
+
+def flatten(x: Any, ndim: int = 1) -> Node:
+    """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's)."""
+    node = as_node(x)
+    if isinstance(ndim, str):  # NumPy's order argument
+        if ndim not in ("C", "A", "K"):
+            raise GraphTypeError(f"flatten of {describe(node)}: order {ndim!r} is not supported, only 'C'")
+        ndim = 1
+    if not 1 <= ndim <= max(node.ndim, 1):
+        raise GraphTypeError(f"flatten of {describe(node)} of type {node.type} to {ndim} axes")
+    kept = node.type.shape[: ndim - 1]
+    return ops.reshape(node, (*kept, sizes.product(node.type.shape[ndim - 1 :])))
+
+
+def ravel(x: Any) -> Node:
+    """`x` as a vector."""
+    return flatten(x)
+
+
+def item(x: Any) -> Node:
+    """The only element of `x`, a scalar; a ShapeError where there are more."""
+    return ops.reshape(as_node(x), ())
+
+
+# --- axes in another order ------------------------------------------------------------------------------------------
+
+
+def dimshuffle(x: Any, *pattern: Any) -> Node:
+    """The axes of `x` in the order of `pattern`; 'x' makes a new axis of size 1; an axis left out must have size 1."""
+    node = as_node(x)
+    order = tuple(pattern[0]) if len(pattern) == 1 and isinstance(pattern[0], (tuple, list)) else pattern
+    what = f"dimshuffle of {describe(node)} of type {node.type} to {order}"
+    return ops.dimshuffle(node, [axis if axis == "x" else normalise_axis(axis, node.ndim, what) for axis in order])
+
+
+def transpose(x: Any, *axes: Any) -> Node:
+    """The axes of `x` reversed, or in the order of `axes`."""
+    node = as_node(x)
+    order = unpack(axes) if axes else None
+    if order is None:
+        return ops.dimshuffle(node, range(node.ndim)[::-1])
+    positions = normalise_axes(order, node.ndim, f"transpose of {describe(node)} of type {node.type}")
+    if len(positions) != node.ndim:
+        raise GraphTypeError(f"transpose of {describe(node)} of type {node.type}: axes {order} are not all its axes")
+    return ops.dimshuffle(node, positions)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
+    """Two axes exchanged."""
+    node = as_node(x)
+    what = f"swapaxes of {describe(node)} of type {node.type}"
+    first, second = normalise_axis(axis1, node.ndim, what), normalise_axis(axis2, node.ndim, what)
+    order = list(range(node.ndim))
+    order[first], order[second] = second, first
+    return ops.dimshuffle(node, order)
+
+
+def moveaxis(x: Any, source: Any, destination: Any) -> Node:
+    """Axes `source` moved to positions `destination`; the others keep their order."""
+    node = as_node(x)
+    what = f"moveaxis of {describe(node)} of type {node.type}"
+    origin, goal = normalise_axes(source, node.ndim, what), normalise_axes(destination, node.ndim, what)
+    if len(origin) != len(goal):
+        raise GraphTypeError(f"{what}: {len(origin)} source axes, {len(goal)} destinations")
+    order = [axis for axis in range(node.ndim) if axis not in origin]
+    for position, axis in sorted(zip(goal, origin, strict=True)):
+        order.insert(position, axis)
+    return ops.dimshuffle(node, order)
+
+
+def expand_dims(x: Any, axis: Any) -> Node:
+    """New axes of size 1 at the positions `axis` of the result."""
+    node = as_node(x)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    return ops.expand(node, normalise_axes(axis, node.ndim + count, f"expand_dims of {describe(node)}"))
+
+
+def squeeze(x: Any, axis: Any = None) -> Node:
+    """`x` without axes of size 1: all whose size is known to be 1, or those named, which must be."""
+    node = as_node(x)
+    what = f"squeeze of {describe(node)} of type {node.type}"
+    axes = normalise_axes(axis, node.ndim, what)
+    if axis is None:
+        axes = tuple(k for k in axes if sizes.equal(node.type.shape[k], 1))
+    for k in axes:
+        if not sizes.equal(node.type.shape[k], 1):
+            length = describe_size(node.type.shape[k])
+            raise ShapeError(
+                f"{what}: axis {k} has size {length}, not 1; specify_shape() tells sizes that are not known"
+            )
+    return ops.drop(node, axes)
+
+
+def shape_padleft(x: Any, n_ones: int = 1) -> Node:
+    """`n_ones` new axes of size 1 in front."""
+    node = as_node(x)
+    return ops.expand(node, range(n_ones))
+
+
+def shape_padright(x: Any, n_ones: int = 1) -> Node:
+    """`n_ones` new axes of size 1 at the end."""
+    node = as_node(x)
+    return ops.expand(node, range(node.ndim, node.ndim + n_ones))
+
+
+def shape_padaxis(x: Any, axis: int) -> Node:
+    """A new axis of size 1 at position `axis` of the result."""
+    return expand_dims(x, axis)
+
+
+def atleast_nd(x: Any, ndim: int, left: bool = True) -> Node:
+    """Axes of size 1 put in front (or at the end) until there are `ndim`."""
+    node = as_node(x)
+    missing = max(ndim - node.ndim, 0)
+    return shape_padleft(node, missing) if left else shape_padright(node, missing)
+
+
+def atleast_1d(*arrays: Any) -> Any:
+    """Scalars as vectors of one element; a list for several arguments."""
+    return unpack_list([atleast_nd(x, 1) for x in arrays])
+
+
+def atleast_2d(*arrays: Any) -> Any:
+    """Vectors as matrices of one row; a list for several arguments."""
+    return unpack_list([atleast_nd(x, 2) for x in arrays])
+
+
+def atleast_3d(*arrays: Any) -> Any:
+    """NumPy's: vectors become 1 x n x 1, matrices m x n x 1; a list for several arguments."""
+    nodes = [as_node(x) for x in arrays]
+    return unpack_list([atleast_nd(atleast_nd(node, 2), 3, left=False) for node in nodes])
+
+
+def unpack_list(results: list[Node]) -> Any:
+    """One result as itself, several as a list."""
+    return results[0] if len(results) == 1 else results
+
+
+# --- broadcasting ---------------------------------------------------------------------------------------------------
+
+
+def broadcast_to(x: Any, shape: Any) -> Node:
+    """`x` expanded to `shape`: axes put in front, axes of size 1 repeated; a ShapeError where another size differs."""
+    node = as_node(x)
+    what = f"broadcast_to of {describe(node)} of type {node.type}"
+    target = as_shape(shape, what)
+    if len(target) < node.ndim:
+        raise ShapeError(f"{what}: it has more axes than {tuple(map(describe_size, target))}")
+    return ops.broadcast_to(ops.expand(node, range(len(target) - node.ndim)), target)
+
+
+def broadcast_arrays(*arrays: Any) -> list[Node]:
+    """All arguments expanded to their common shape."""
+    nodes = [as_node(x) for x in arrays]
+    shape = broadcast_sizes("broadcast_arrays", nodes) if nodes else ()
+    return [broadcast_node(node, shape) for node in nodes]
+
+
+def specify_shape(x: Any, shape: Any) -> Node:
+    """`x` with some of its sizes made known: a tuple with None where nothing is said. Checked at each call."""
+    node = as_node(x)
+    what = f"specify_shape of {describe(node)} of type {node.type}"
+    if isinstance(shape, Node):
+        given: Sequence[Any] = as_shape(shape, what, node.ndim)
+    else:
+        given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if len(given) != node.ndim:
+        raise GraphTypeError(f"{what}: {len(given)} sizes for {node.ndim} axes")
+    target = [
+        old if new is None else as_size(new, f"{what}: a size") for old, new in zip(node.type.shape, given, strict=True)
+    ]
+    for axis, (old, new) in enumerate(zip(node.type.shape, target, strict=True)):
+        sizes.common(old, new, f"{what}: axis {axis}")
+    return ops.broadcast_to(node, target)
+
+
+def addbroadcast(x: Any, *axes: int) -> Node:
+    """`x`, whose `axes` have size 1 and broadcast from here on; an error at run time where they have another size."""
+    node = as_node(x)
+    known = normalise_axes(axes, node.ndim, f"addbroadcast of {describe(node)} of type {node.type}")
+    return specify_shape(node, [1 if axis in known else None for axis in range(node.ndim)])
+
+
+def patternbroadcast(x: Any, broadcastable: Sequence[bool]) -> Node:
+    """`x`, whose axes with a true flag have size 1 and broadcast from here on."""
+    return specify_shape(x, [1 if flag else None for flag in broadcastable])
+
+
+def unbroadcast(x: Any, *axes: int) -> Node:
+    """`x` itself: Theano needs to be told where a size of 1 shall not broadcast, graphc does not."""
+    return as_node(x)
+
+
+FUNCTIONS.update(
+    dimshuffle=dimshuffle, flatten=flatten, item=item, ravel=ravel, reshape=reshape, shape=shape, size=size,
+    squeeze=squeeze, swapaxes=swapaxes, transpose=transpose,
+)  # fmt: skip

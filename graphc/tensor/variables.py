@@ -1,0 +1,184 @@
+"""Variables and constants: where every graph begins.
+
+In: dtypes, names, sizes (None where known only at each call). Out: input nodes; numbers, lists and arrays as constants.
+The constructors are Theano's: scalar vector row col matrix tensor3 tensor4 of dtype `options.floatX`, and with a prefix
+b (int8) w (int16) i (int32) l (int64) f (float32) d (float64); their plurals make several at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import check_dtype
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir.node import Node, describe, variable
+from graphc.ops.elementwise import as_node
+from graphc.ops.shape import expand
+from graphc.options import options
+
+__all__ = [
+    "TensorType", "as_tensor", "constant", "tensor",
+]  # fmt: skip
+
+Sizes = tuple[int | None, ...]
+
+
+def resolve_dtype(dtype: Any) -> str:
+    """The name of a dtype; None and "floatX" stand for `options.floatX`."""
+    return options.floatX if dtype is None or (isinstance(dtype, str) and dtype == "floatX") else check_dtype(dtype)
+
+
+def _check_sizes(shape: Sequence[Any], ndim: int | None, what: str) -> Sizes:
+    """Static sizes as a user gives them; a tuple of bools is Theano's `broadcastable`."""
+    items = tuple(shape)
+    if ndim is not None and len(items) != ndim:
+        raise GraphTypeError(f"{what}: shape {items} has {len(items)} axes, not {ndim}")
+    if items and all(isinstance(item, (bool, np.bool_)) for item in items):
+        return tuple(1 if item else None for item in items)
+    for item in items:
+        if item is not None and (isinstance(item, bool) or not isinstance(item, (int, np.integer))):
+            raise GraphTypeError(f"{what}: a size is a whole number or None, not {item!r}")
+        if item is not None and item < 0:
+            raise ShapeError(f"{what}: size {item} is negative")
+    return tuple(None if item is None else int(item) for item in items)
+
+
+def _check_name(name: Any) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise GraphTypeError(f"a variable's name is a string, not {name!r}")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A dtype and sizes (None: known at each call); calling it makes a variable.
+
+    `shape` is a tuple of sizes, or of bools in Theano's manner: True for an axis of size 1 that broadcasts.
+    """
+
+    dtype: str
+    shape: Sizes = ()
+
+    def __init__(self, dtype: Any = None, shape: Sequence[Any] = (), *, broadcastable: Sequence[bool] | None = None):
+        object.__setattr__(self, "dtype", resolve_dtype(dtype))
+        chosen = shape if broadcastable is None else broadcastable
+        object.__setattr__(self, "shape", _check_sizes(chosen, None, "TensorType"))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def broadcastable(self) -> tuple[bool, ...]:
+        """For each axis, whether its size is 1."""
+        return tuple(size == 1 for size in self.shape)
+
+    def __call__(self, name: str | None = None) -> Node:
+        """A fresh variable of this type."""
+        return variable(self.dtype, self.shape, _check_name(name))
+
+
+def tensor(
+    dtype: Any = None,
+    shape: Sequence[Any] = (),
+    name: str | None = None,
+    *,
+    broadcastable: Sequence[bool] | None = None,
+) -> Node:
+    """A variable of any dtype and rank. `shape`: sizes, None where known only at each call, or Theano's bools."""
+    return TensorType(dtype, shape, broadcastable=broadcastable)(name)
+
+
+class Constructor:
+    """Makes variables of one rank: `matrix("x")`, `matrix(name="x", dtype="float32", shape=(None, 3))`."""
+
+    def __init__(self, word: str, sizes: Sizes, dtype: str | None = None) -> None:
+        self.__name__ = word
+        self.__doc__ = f"A variable of {len(sizes)} axes and dtype {dtype or 'options.floatX, unless given'}."
+        self.sizes = sizes
+        self.dtype = dtype
+
+    def __call__(self, name: str | None = None, dtype: Any = None, shape: Sequence[Any] | None = None) -> Node:
+        """A fresh variable. `shape` fixes sizes that are otherwise known only at each call."""
+        what = f"{self.__name__} {_check_name(name) or ''}".strip()
+        if dtype is not None and self.dtype is not None and check_dtype(dtype) != self.dtype:
+            raise GraphTypeError(f"{what}: its dtype is {self.dtype}, not {check_dtype(dtype)}")
+        sizes = self.sizes if shape is None else _check_sizes(shape, len(self.sizes), what)
+        for fixed, given in zip(self.sizes, sizes, strict=True):
+            if fixed is not None and given != fixed:
+                raise GraphTypeError(f"{what}: shape {tuple(sizes)} does not fit {self.sizes}")
+        return variable(self.dtype or resolve_dtype(dtype), sizes, name)
+
+    def __repr__(self) -> str:
+        return f"<constructor {self.__name__}>"
+
+
+class Constructors:
+    """Makes several variables at once: `dmatrices("x y")`, `dmatrices("x", "y")`, or `dmatrices(2)` without names."""
+
+    def __init__(self, constructor: Constructor, word: str) -> None:
+        self.__name__ = word
+        self.__doc__ = f"Several variables, each as from {constructor.__name__}."
+        self.constructor = constructor
+
+    def __call__(self, *names: Any) -> list[Node]:
+        """One fresh variable for each name."""
+        if len(names) == 1 and isinstance(names[0], int):
+            return [self.constructor() for _ in range(names[0])]
+        if len(names) == 1 and isinstance(names[0], str):
+            names = tuple(names[0].split())
+        return [self.constructor(name) for name in names]
+
+    def __repr__(self) -> str:
+        return f"<constructors {self.__name__}>"
+
+
+PREFIXES: dict[str, str | None] = {
+    "": None, "b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64",
+}  # fmt: skip
+RANKS: dict[str, tuple[str, Sizes]] = {
+    "scalar": ("scalars", ()),
+    "vector": ("vectors", (None,)),
+    "row": ("rows", (1, None)),
+    "col": ("cols", (None, 1)),
+    "matrix": ("matrices", (None, None)),
+    "tensor3": ("tensor3s", (None,) * 3),
+    "tensor4": ("tensor4s", (None,) * 4),
+    "tensor5": ("tensor5s", (None,) * 5),
+}
+
+
+def constructors(prefix: str) -> list[Constructor]:
+    """The constructors with a prefix, in the order of `RANKS`."""
+    return [Constructor(prefix + word, sizes, PREFIXES[prefix]) for word, (_, sizes) in RANKS.items()]
+
+
+def plural_constructors(prefix: str) -> list[Constructors]:
+    """The constructors of several variables with a prefix, in the order of `RANKS`."""
+    plurals = (plural for plural, _ in RANKS.values())
+    return [Constructors(one, prefix + plural) for one, plural in zip(constructors(prefix), plurals, strict=True)]
+
+
+def as_tensor(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Node:
+    """`x` as a node: nodes pass, numbers, arrays and lists become constants, lists that hold nodes are stacked.
+
+    `ndim` puts axes of size 1 in front. Python floats become `options.floatX`, Python integers int64. Raises
+    GraphTypeError for what is no tensor or has more than `ndim` axes.
+    """
+    node = as_node(x, None if dtype is None else resolve_dtype(dtype), _check_name(name))
+    if ndim is None or ndim == node.ndim:
+        return node
+    if node.ndim > ndim:
+        raise GraphTypeError(f"{describe(node)} of type {node.type} has more than {ndim} axes")
+    return expand(node, range(ndim - node.ndim))
+
+
+def constant(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Node:
+    """A number, list or array as a constant. Raises GraphTypeError for a node."""
+    if isinstance(x, Node):
+        raise GraphTypeError(f"{describe(x)} is a variable; a constant is made of numbers")
+    return as_tensor(x, name, ndim, dtype)

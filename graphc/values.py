@@ -1,0 +1,85 @@
+"""Values as users give them, to arrays as kernels take them.
+
+In: a number, a list or an array, and the dtype it must have. Out: a C-contiguous, aligned, writeable array of that
+dtype in native byte order, the given one itself where it is so already; or an error that says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphc.dtypes import DTYPES, FLOATS, can_cast_safely, check_dtype
+from graphc.errors import GraphTypeError
+from graphc.options import options
+
+Array = NDArray[Any]
+
+
+def natural_dtype(value: Any, what: str) -> str:
+    """The dtype of a value that may have any: NumPy's, but Python floats, alone or in lists, get `options.floatX`."""
+    array = _numbers(value, what)
+    return options.floatX if array.dtype == np.float64 and _is_weak(value) else check_dtype(array.dtype)
+
+
+def as_array(value: Any, dtype: str, what: str, *, strict: bool = False, allow_downcast: bool | None = None) -> Array:
+    """`value` as an array of `dtype`, not copied where it is one already.
+
+    An array may change its dtype where no value of its own dtype can change (NumPy's safe casting). Python numbers,
+    alone or in lists, may besides where they fit exactly, and Python floats may be rounded to float32 unless
+    `allow_downcast` is False. allow_downcast=True: any conversion. strict: none at all. Raises GraphTypeError, which
+    begins with `what`, for anything else.
+    """
+    if strict and not (isinstance(value, np.ndarray) and value.dtype == dtype):
+        raise GraphTypeError(f"{what}: strictly an array of {dtype} is needed, not {_describe(value)}")
+    array = _numbers(value, what)
+    if allow_downcast or array.dtype == dtype:
+        with np.errstate(all="ignore"):
+            return np.require(array, np.dtype(dtype), ("C", "A", "W"))
+    source = check_dtype(array.dtype)
+    if can_cast_safely(source, dtype) or (_is_weak(value) and _fits(array, dtype, allow_downcast is not False)):
+        return np.require(array, np.dtype(dtype), ("C", "A", "W"))
+    raise GraphTypeError(
+        f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it yourself, or allow it with "
+        "allow_downcast=True (of a function: allow_input_downcast=True)"
+    )
+
+
+def _numbers(value: Any, what: str) -> Array:
+    """The array of a number, list or array; its dtype is one of graphc's."""
+    if hasattr(value, "filled"):
+        raise GraphTypeError(f"{what}: a masked array has elements without a value; use its filled() or compressed()")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers ({error})") from error
+    if array.dtype.name not in DTYPES:
+        raise GraphTypeError(
+            f"{what}: {_describe(value)} is not an array of a dtype that graphc has: {', '.join(DTYPES)}"
+        )
+    return array
+
+
+def _is_weak(value: Any) -> bool:
+    """Whether `value` is a Python number, or a list of such, and has no dtype of its own."""
+    if isinstance(value, Sequence):
+        return all(map(_is_weak, value))
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def _fits(array: Array, dtype: str, may_round: bool) -> bool:
+    """Whether the elements keep their values in `dtype`, rounded at most."""
+    if may_round and dtype in FLOATS:
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.array_equal(array.astype(dtype), array, equal_nan=array.dtype.kind == "f"))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"an array of {value.dtype}" if value.ndim else f"a number of {value.dtype}"
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:40] + '…'} of type {type(value).__name__}"

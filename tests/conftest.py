@@ -1,0 +1,31 @@
+"""What holds for all tests: a compile cache of their own, and hypothesis without a clock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from graphc.options import options
+
+settings.register_profile("graphc", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "graphc")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty cache folder, for this process and those that tests start."""
+    folder = tmp_path_factory.mktemp("cache")
+    folder.chmod(0o700)
+    before = os.environ.get("GRAPHC_CACHE_DIR")
+    os.environ["GRAPHC_CACHE_DIR"] = str(folder)
+    with options.change(cache_dir=folder):
+        yield folder
+    if before is None:
+        del os.environ["GRAPHC_CACHE_DIR"]
+    else:
+        os.environ["GRAPHC_CACHE_DIR"] = before

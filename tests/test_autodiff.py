@@ -1,0 +1,248 @@
+"""Derivatives: every op against finite differences, and the arguments of grad, vjp and jvp."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc.ops.index
+import graphc.ops.linalg  # noqa: F401
+from graphc.autodiff import Lop, Rop, grad, hessian_vector_product, jvp, value_and_grad, vjp
+from graphc.dtypes import is_float
+from graphc.errors import DisconnectedInputError, GradientError
+from graphc.interpret import interpret
+from graphc.ir.node import OPS, Node, Sample, variable
+from graphc.ir.walk import Graph, nodes_of
+from graphc.ops.custom import custom_op
+from graphc.ops.linalg import matmul
+from graphc.ops.reduce import reduce_sum
+from graphc.ops.scalar import cast, elementwise, stop_gradient
+from graphc.testing import check_gradient, draw, leaf_like
+
+
+def has_derivative(sample: Sample) -> bool:
+    leaves = [leaf_like(draw(argument, np.random.default_rng(0)), "x") for argument in sample.args]
+    floating = any(a.kind == "float" and 0 not in a.shape for a in sample.args)
+    return sample.differentiable and floating and is_float(sample.build(*leaves).dtype)
+
+
+SAMPLES = [
+    pytest.param(sample, op.name, id=f"{op.name}-{k}")
+    for op in tuple(OPS.values())
+    for k, sample in enumerate(op.samples)
+    if has_derivative(sample)
+]
+
+
+def exp(x: Any) -> Any:
+    return elementwise("exp", x)
+
+
+def total(x: Any) -> Any:
+    return reduce_sum(x, range(x.ndim))
+
+
+def matrix(name: str) -> Any:
+    return variable("float64", (None, None), name)
+
+
+def run(outputs: Any, **values: Any) -> Any:
+    """Evaluate nodes; values are given by the names of the leaves."""
+    many = isinstance(outputs, list | tuple)
+    nodes = tuple(outputs) if many else (outputs,)
+    leaves = {n.name: n for n in nodes_of(nodes) if n.op.name == "input"}
+    results = interpret(
+        Graph((), nodes), {leaves[k]: np.asarray(v, leaves[k].dtype) for k, v in values.items() if k in leaves}
+    )
+    return results if many else results[0]
+
+
+@pytest.mark.parametrize(("sample", "op"), SAMPLES)
+def test_every_op(sample: Sample, op: str) -> None:
+    rng = np.random.default_rng(3)
+    order = 1 if op == "digamma" else 2
+    check_gradient(sample.build, *(draw(argument, rng) for argument in sample.args), order=order, tolerance=3e-6)
+
+
+def test_float32() -> None:
+    check_gradient(lambda x: exp(x) * x, np.asarray([0.3, -0.7], "float32"))
+
+
+def test_a_wrong_derivative_is_found() -> None:
+    wrong = custom_op("wrong_square", lambda x: x * x, vjp=lambda node, g: g * node.args[0])
+    with pytest.raises(AssertionError, match="derivative 1"):
+        check_gradient(wrong, [1.0, 2.0])
+
+
+def test_a_wrong_second_derivative_is_found() -> None:
+    frozen = custom_op("frozen_square", lambda x: x * x, vjp=lambda node, g: g * stop_gradient(2 * node.args[0]))
+    with pytest.raises(AssertionError, match="derivative 2"):
+        check_gradient(frozen, [1.0, 2.0])
+
+
+def test_structure_follows_wrt() -> None:
+    x, y = matrix("x"), matrix("y")
+    cost = total(x * y)
+    assert isinstance(grad(cost, x), Node)
+    assert isinstance(grad(cost, [x, y]), list)
+    assert isinstance(grad(cost, (x, y)), tuple)
+    assert grad(cost, []) == []
+    assert value_and_grad(cost, [x, y])[0] is cost
+
+
+def test_two_uses_add() -> None:
+    """TensorSlow gave [[6, 14], [6, 14]]."""
+    a = matrix("a")
+    g = grad(total(matmul(a, a)), a)
+    np.testing.assert_array_equal(run(g, a=[[1, 2], [3, 4]]), [[7, 11], [9, 13]])
+
+
+def test_intermediate_wrt() -> None:
+    x = matrix("x")
+    h = exp(x)
+    inner, outer = grad(total(h * h), [h, x])
+    at = np.asarray([[0.5, 1.0]])
+    np.testing.assert_allclose(run(inner, x=at), 2 * np.exp(at))
+    np.testing.assert_allclose(run(outer, x=at), 2 * np.exp(2 * at))
+    cost = total(x)
+    assert float(run(grad(cost, cost))) == 1.0
+
+
+def test_consider_constant() -> None:
+    x = matrix("x")
+    h = exp(x)
+    g = grad(total(h * x), x, consider_constant=[h])
+    np.testing.assert_allclose(run(g, x=[[1.0]]), [[np.e]])
+    with pytest.raises(DisconnectedInputError):
+        grad(total(h), x, consider_constant=[h])
+
+
+def test_known_grads() -> None:
+    x = matrix("x")
+    h = exp(x)
+    seed = np.asarray([[2.0, 3.0]])
+    g = grad(None, x, known_grads={h: seed})
+    np.testing.assert_allclose(run(g, x=[[0.0, 1.0]]), [[2.0, 3.0 * np.e]])
+    # a known gradient stands for the whole: what the cost itself would add is left out
+    g = grad(total(h * h), x, known_grads={h: seed})
+    np.testing.assert_allclose(run(g, x=[[0.0, 1.0]]), [[2.0, 3.0 * np.e]])
+    with pytest.raises(GradientError, match="known_grads"):
+        grad(None, x)
+    with pytest.raises(GradientError, match="must be"):
+        grad(None, x, known_grads={h: np.zeros(3)})
+
+
+def test_disconnected() -> None:
+    x, z = matrix("x"), matrix("zed")
+    cost = total(x)
+    with pytest.raises(DisconnectedInputError, match=r"zed \(test_autodiff.py:\d+\)"):
+        grad(cost, z)
+    with pytest.warns(UserWarning, match="zed") as caught:
+        g = grad(cost, z, disconnected_inputs="warn")
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        h = grad(cost, [x, z], disconnected_inputs="ignore")[1]
+    for zeros in (g, h):
+        np.testing.assert_array_equal(run(zeros + 0 * z, zed=np.ones((2, 3))), np.zeros((2, 3)))
+    with pytest.raises(GradientError, match="disconnected_inputs"):
+        grad(cost, z, disconnected_inputs="maybe")  # type: ignore[arg-type]
+    with pytest.raises(DisconnectedInputError):
+        grad(total(stop_gradient(x)), x)
+
+
+def test_through_integers_is_zero() -> None:
+    x = matrix("x")
+    g = grad(total(cast(x > 0, "float64")), x)
+    np.testing.assert_array_equal(run(g + 0 * x, x=np.ones((2, 3))), np.zeros((2, 3)))
+
+
+def test_what_has_no_gradient() -> None:
+    x, n = matrix("x"), variable("int64", (None,), "n")
+    with pytest.raises(GradientError, match="scalar"):
+        grad(x, x)
+    with pytest.raises(GradientError, match="scalar"):
+        grad(total(n), n)
+    with pytest.raises(GradientError, match="n .*int64"):
+        grad(total(x), n)
+    dumb = custom_op("dumb", lambda x: x)
+    with pytest.raises(GradientError, match=r"dumb has no derivative.*test_autodiff.py:\d+"):
+        grad(total(dumb(x)), x)
+
+
+def test_bad_derivatives_of_user_ops() -> None:
+    x = matrix("x")
+    for name, derivative, message in (
+        ("too_many", lambda node, g: [g, g], "2 cotangents for 1"),
+        ("too_flat", lambda node, g: reduce_sum(g, (0,)), "must be float64"),
+    ):
+        op = custom_op(name, lambda x: x, vjp=derivative)
+        with pytest.raises(GradientError, match=message):
+            grad(total(op(x)), x)
+
+
+def test_vjp_and_jvp_agree() -> None:
+    """<u, J v> = <u J, v>, and J v is the difference quotient."""
+    rng = np.random.default_rng(1)
+    a, x = matrix("a"), variable("float64", (None,), "x")
+    y = elementwise("tanh", matmul(a, exp(x))) + total(x)
+    u, v, w = rng.standard_normal(3), rng.standard_normal(4), rng.standard_normal((3, 4))
+    at = {"a": rng.standard_normal((3, 4)) / 3, "x": rng.standard_normal(4) / 3}
+    back_a, back_x = run(vjp(y, [a, x], u), **at)
+    forward = run(jvp(y, [a, x], [w, v]), **at)
+    np.testing.assert_allclose(u @ forward, np.sum(back_a * w) + back_x @ v)
+    h = 1e-6
+    quotient = (run(y, a=at["a"] + h * w, x=at["x"] + h * v) - run(y, a=at["a"] - h * w, x=at["x"] - h * v)) / (2 * h)
+    np.testing.assert_allclose(forward, quotient, atol=1e-8)
+    np.testing.assert_array_equal(run(Rop(y, [a, x], [w, v]), **at), forward)
+    np.testing.assert_array_equal(run(Lop(y, [a, x], u), **at)[1], back_x)
+
+
+def test_jvp_has_no_extra_leaves() -> None:
+    x, t = matrix("x"), matrix("t")
+    tangent = jvp([x * x, exp(x)], x, t)
+    leaves = {n for n in nodes_of(tangent) if n.op.name == "input"}
+    assert leaves == {x, t}
+    assert isinstance(tangent, list)
+
+
+def test_vjp_of_several_outputs() -> None:
+    x = matrix("x")
+    h = exp(x)
+    g = vjp([h, h * h, h], x, [np.ones((1, 1))] * 3)
+    np.testing.assert_allclose(run(g, x=[[1.0]]), [[2 * np.e + 2 * np.e**2]])
+
+
+def test_hessian_vector_product() -> None:
+    x = variable("float64", (None,), "x")
+    cost = total(x * x * x)
+    product = hessian_vector_product(cost, x, np.asarray([1.0, 2.0]))
+    np.testing.assert_allclose(run(product, x=[3.0, 4.0]), [18.0, 48.0])
+
+
+def test_long_chain_and_deep_diamond() -> None:
+    x = variable("float64", (), "x")
+    y = x
+    for _ in range(20_000):
+        y = y + 1.0
+    assert float(run(grad(y, x), x=0.0)) == 1.0
+    y = x
+    for _ in range(1_000):
+        y = y + y
+    gradient = grad(y, x)
+    assert len(nodes_of([gradient])) < 3_000
+    assert float(run(gradient, x=0.0)) == 2.0**1000
+
+
+def test_order_of_use_does_not_matter() -> None:
+    """TensorSlow: add(x, log(x)) was a KeyError."""
+    x = matrix("x")
+    for cost in (total(x + elementwise("log", x)), total(elementwise("log", x) + x)):
+        np.testing.assert_allclose(run(grad(cost, x), x=[[2.0]]), [[1.5]])
+
+
+def test_leaf_like_keeps_ones() -> None:
+    assert leaf_like(np.ones((1, 3)), "x").broadcastable == (True, False)

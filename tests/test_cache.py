@@ -1,0 +1,462 @@
+"""The compile cache: what is stored is what is loaded, and nothing that can happen to its folder makes a wrong
+result.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphc.codegen import cache
+from graphc.codegen.cache import Entry, Key
+from graphc.errors import CacheMissError, CacheWarning, GraphcError
+from graphc.options import options
+
+SETTINGS = {"fast_math": "False", "excluding": ""}
+KEY = Key("a = input float64[n]\nb = exp a\nreturn b\n", SETTINGS, "graphc 1; numpy 2.4; +avx,+fma")
+ENTRY = Entry(KEY, "one loop\n", "def kernel():\n    pass\n", {"name": "f", "sizes": [1, "μ"]}, bytes(range(256)) * 8)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with options.change(cache=True, cache_dir=tmp_path / "cache", cache_shared=(), cache_require=False):
+        cache._warned.clear()
+        yield tmp_path / "cache"
+
+
+def keyed(graph: str, size: int = 2048) -> Entry:
+    return replace(ENTRY, key=replace(KEY, graph=graph), object=os.urandom(size))
+
+
+def place(entry: Entry) -> Path:
+    digest = entry.key.digest
+    return options.cache_dir / digest[:2] / digest
+
+
+def test_what_is_stored_is_loaded() -> None:
+    assert cache.load(KEY) is None
+    assert cache.store(ENTRY)
+    loaded = cache.load(KEY)
+    assert loaded is not None
+    assert (loaded.metadata, loaded.object) == (ENTRY.metadata, ENTRY.object)
+    assert [loaded.text(kind) for kind in ("graph", "plan", "source")] == [KEY.graph, ENTRY.plan, ENTRY.source]
+
+
+def test_nobody_else_may_look(folder: Path) -> None:
+    cache.store(ENTRY)
+    assert [path.stat().st_mode & 0o777 for path in (folder, place(ENTRY).parent, place(ENTRY))] == [0o700] * 3
+
+
+def test_nothing_is_left_beside_an_entry() -> None:
+    cache.store(ENTRY)
+    cache.store(ENTRY)
+    assert os.listdir(place(ENTRY).parent) == [KEY.digest]
+
+
+def test_the_cache_can_be_switched_off(folder: Path) -> None:
+    with options.change(cache=False):
+        assert not cache.store(ENTRY)
+    assert not folder.exists()
+    cache.store(ENTRY)
+    with options.change(cache=False):
+        assert cache.load(KEY) is None
+
+
+# Keys
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(KEY, graph=KEY.graph + " "),
+        replace(KEY, settings={**KEY.settings, "fast_math": "True"}),
+        replace(KEY, settings={"fast_math": "False"}),
+        replace(KEY, fingerprint=KEY.fingerprint + ",+avx2"),
+        replace(KEY, graph="", fingerprint=KEY.graph + KEY.fingerprint),
+    ],
+)
+def test_every_part_of_a_key_matters(other: Key) -> None:
+    assert other.digest != KEY.digest
+
+
+def test_a_key_does_not_depend_on_the_order_of_the_settings() -> None:
+    settings = {name: KEY.settings[name] for name in sorted(KEY.settings)[::-1]}
+    assert cache.cache_key(KEY.graph, settings, KEY.fingerprint) == KEY.digest
+    assert len(KEY.digest) == cache.KEY_DIGITS
+
+
+def fingerprint_of(package: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the fingerprint would be if graphc's sources were in `package`."""
+    monkeypatch.setattr(cache, "PACKAGE", f"{package}{os.sep}")
+    return cache.package_fingerprint.__wrapped__()
+
+
+def test_the_package_fingerprint_follows_the_content_of_the_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    (package / "ir").mkdir(parents=True)
+    source = package / "ir" / "node.py"
+    source.write_text("x = 1\n")
+    before = fingerprint_of(package, monkeypatch)
+    os.utime(source, (1, 1))
+    (package / "notes.txt").write_text("not a source")
+    assert fingerprint_of(package, monkeypatch) == before
+    source.write_text("x = 2\n")
+    edited = fingerprint_of(package, monkeypatch)
+    source.rename(package / "node.py")
+    assert len({before, edited, fingerprint_of(package, monkeypatch)}) == 3
+    assert before.startswith("graphc ") and "numpy " in before
+
+
+# Damage
+
+
+@pytest.mark.parametrize("name", [cache.METADATA, cache.OBJECT])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "missing"])
+def test_a_damaged_entry_is_removed_and_replaced(name: str, damage: str) -> None:
+    cache.store(ENTRY)
+    path = place(ENTRY) / name
+    content = path.read_bytes()
+    middle = len(content) // 2
+    match damage:
+        case "truncated":
+            path.write_bytes(content[:middle])
+        case "flipped":
+            path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+        case "empty":
+            path.write_bytes(b"")
+        case "missing":
+            path.unlink()
+    with pytest.warns(CacheWarning, match="damaged"):
+        assert cache.load(KEY) is None
+    assert not place(ENTRY).exists()
+    assert cache.store(ENTRY)
+    assert cache.load(KEY) is not None
+
+
+def test_an_entry_under_another_name_is_refused() -> None:
+    cache.store(ENTRY)
+    other = keyed("another graph")
+    place(other).parent.mkdir(exist_ok=True)
+    place(ENTRY).rename(place(other))
+    with pytest.warns(CacheWarning, match="another key"):
+        assert cache.load(other.key) is None
+
+
+def test_a_damaged_text_is_not_shown() -> None:
+    cache.store(ENTRY)
+    loaded = cache.load(KEY)
+    (place(ENTRY) / "source.py").write_text("import os\n")
+    assert loaded is not None and loaded.text("source") is None
+    cache.clear()
+    assert loaded.text("plan") is None
+
+
+# Folders that cannot be used
+
+
+def assert_useless(problem: str) -> None:
+    """Loading finds nothing, storing fails, and there is one warning for all attempts."""
+    with pytest.warns(CacheWarning, match=problem) as warned:
+        for _ in range(3):
+            assert cache.load(KEY) is None
+            assert not cache.store(ENTRY)
+    assert len(warned) == 1
+
+
+def test_a_folder_that_cannot_be_made(folder: Path) -> None:
+    folder.write_text("a file is in the way")
+    with options.change(cache_dir=folder / "cache"), pytest.warns(CacheWarning) as warned:
+        assert cache.load(KEY) is None
+        assert not cache.store(ENTRY)
+        assert not cache.store(ENTRY)
+    assert {str(warning.message).partition(" (")[2] for warning in warned} == {"Not a directory)"}
+    assert folder.read_text() == "a file is in the way"
+
+
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_part(path: Path, content: bytes) -> None:
+        path.write_bytes(content[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache, "_write_bytes", write_part)
+    assert_useless("No space left")
+    assert os.listdir(place(ENTRY).parent) == []
+
+
+LIMITED = """
+    import resource, signal, sys, warnings
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[2])
+    from test_cache import ENTRY, KEY, cache, options
+
+    options.cache_dir = Path(sys.argv[1])
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert not cache.store(ENTRY) and cache.load(KEY) is None
+    print([str(w.message) for w in warned])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the operating system")
+def test_a_write_that_stops_half_way(folder: Path) -> None:
+    program = [sys.executable, "-c", textwrap.dedent(LIMITED), str(folder), os.path.dirname(__file__)]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert "File too large" in done.stdout
+    assert cache.list_entries() == [] and os.listdir(place(ENTRY).parent) == []
+
+
+@pytest.fixture
+def read_only(folder: Path) -> Iterator[None]:
+    """The cache folder, with ENTRY in it, for a user who may only read it."""
+    cache.store(ENTRY)
+    paths = [folder, *folder.rglob("*")]
+    for path in paths:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    privileged = os.geteuid() == 0
+    chain = [(path, path.stat().st_mode) for path in folder.parents if path.stat().st_uid == 0 and path != Path("/")]
+    if privileged:
+        for path in paths:
+            os.chown(path, 65534, -1)
+        for path, mode in chain:
+            path.chmod(mode | 0o011)
+        os.seteuid(65534)
+    yield
+    if privileged:
+        os.seteuid(0)
+        for path, mode in chain:
+            path.chmod(mode)
+    for path in paths:
+        path.chmod(0o700)
+
+
+@pytest.mark.usefixtures("read_only")
+def test_a_read_only_folder_is_read() -> None:
+    assert cache.load(KEY) is not None
+    other = keyed("another graph")
+    with pytest.warns(CacheWarning, match="cannot be written") as warned:
+        assert not cache.store(other)
+        assert not cache.store(other)
+    assert len(warned) == 1
+    assert cache.load(other.key) is None
+
+
+def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.store(ENTRY)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert_useless("belongs to another user")
+
+
+def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
+    cache.store(ENTRY)
+    folder.chmod(0o770)
+    assert_useless("can be written by other users")
+    folder.chmod(0o755)
+    assert cache.load(KEY) is not None
+
+
+# Sharing
+
+
+def test_a_shared_folder_is_read_and_never_written(folder: Path, tmp_path: Path) -> None:
+    cache.store(ENTRY)
+    other = keyed("another graph")
+    with options.change(cache_dir=tmp_path / "mine", cache_shared=[folder]):
+        assert cache.load(KEY) is not None
+        assert cache.store(other)
+        assert cache.clear() == 1
+        assert [summary.folder for summary in cache.list_entries()] == [place_in(folder)]
+    assert cache.load(KEY) is not None
+    assert cache.load(other.key) is None
+
+
+def place_in(folder: Path) -> Path:
+    return folder / KEY.digest[:2] / KEY.digest
+
+
+def test_a_shared_folder_that_anyone_can_write_is_refused(folder: Path, tmp_path: Path) -> None:
+    cache.store(ENTRY)
+    folder.chmod(0o777)
+    path = f"{tmp_path / 'none'}{os.pathsep}{folder}"
+    with (
+        options.change(cache_dir=tmp_path / "mine", cache_shared=path),
+        pytest.warns(CacheWarning, match="can be written by other users"),
+    ):
+        assert cache.load(KEY) is None
+
+
+CONTENDER = """
+    import sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[2])
+    from test_cache import cache, keyed, options
+
+    options.cache_dir, options.cache_megabytes = Path(sys.argv[1]), 1
+    for turn in range(60):
+        entry = keyed(f"graph {turn % 7}", 300_000)
+        loaded = cache.load(entry.key)
+        assert loaded is None or len(loaded.object) == 300_000
+        assert loaded is None or loaded.text("graph") in (None, entry.key.graph)
+        cache.store(entry)
+        if turn % 20 == 19:
+            cache.clear()
+"""
+
+
+def test_processes_that_write_load_evict_and_clear_at_once(folder: Path) -> None:
+    program = [sys.executable, "-W", "error", "-c", textwrap.dedent(CONTENDER), str(folder), os.path.dirname(__file__)]
+    contenders = [subprocess.Popen(program, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [contender.communicate()[1] for contender in contenders] == [""] * 3
+    assert {path.name for path in cache._folders(folder)} == {summary.key for summary in cache.list_entries()}
+
+
+def test_threads_that_store_the_same_entry() -> None:
+    results: list[bool] = []
+    threads = [threading.Thread(target=lambda: results.append(cache.store(ENTRY))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 8
+    assert os.listdir(place(ENTRY).parent) == [KEY.digest]
+
+
+# Size
+
+
+def test_the_least_recently_used_entries_go_first() -> None:
+    entries = [keyed(f"graph {number}", 300_000) for number in range(4)]
+    with options.change(cache_megabytes=1):
+        for age, entry in zip((40, 30, 20), entries, strict=False):
+            cache.store(entry)
+            os.utime(place(entry), (time.time() - age,) * 2)
+        assert cache.load(entries[0].key) is not None
+        cache.store(entries[3])
+        assert [cache.load(entry.key) is not None for entry in entries] == [True, False, True, True]
+        assert cache.size() <= 2**20
+
+
+def test_an_entry_above_the_limit_is_kept_alone() -> None:
+    small, large = keyed("small"), keyed("large", 2**20)
+    with options.change(cache_megabytes=1):
+        cache.store(small)
+        cache.store(large)
+    assert [summary.key for summary in cache.list_entries()] == [large.key.digest]
+
+
+def test_what_a_dead_process_left_is_removed() -> None:
+    cache.store(ENTRY)
+    abandoned, recent = cache._aside(place(ENTRY)), cache._aside(place(ENTRY))
+    for path in (abandoned, recent):
+        path.mkdir()
+        (path / cache.OBJECT).write_bytes(b"half")
+    os.utime(abandoned, (time.time() - 2 * cache.STALE_SECONDS,) * 2)
+    cache.store(keyed("another graph"))
+    assert not abandoned.exists()
+    assert recent.exists()
+
+
+def test_entries_are_listed_by_use() -> None:
+    first, second = keyed("first"), keyed("second")
+    for entry in (first, second):
+        cache.store(entry)
+        os.utime(place(entry), (1e9, 1e9))
+    cache.load(first.key)
+    listed = cache.list_entries()
+    assert [summary.key for summary in listed] == [first.key.digest, second.key.digest]
+    assert listed[0].metadata == ENTRY.metadata
+    assert sum(summary.size for summary in listed) == cache.size()
+    assert cache.clear() == 2
+    assert (cache.size(), cache.list_entries(), cache.load(first.key)) == (0, [], None)
+
+
+# Explaining
+
+
+def test_a_miss_is_explained_by_the_nearest_entry() -> None:
+    assert "empty" in cache.explain_miss(KEY)
+    cache.store(ENTRY)
+    cache.store(keyed("something\nwholly\nelse"))
+    assert cache.explain_miss(KEY) == "the graph is in the cache"
+    graph = cache.explain_miss(replace(KEY, graph=KEY.graph.replace("exp", "log")))
+    assert "line 2" in graph and "here    b = log a" in graph and "stored  b = exp a" in graph
+    setting = cache.explain_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+    assert setting.splitlines()[1:] == ["  option fast_math: here True, stored False"]
+    version = cache.explain_miss(replace(KEY, fingerprint=KEY.fingerprint.replace("2.4", "2.5")))
+    assert version.splitlines()[1:] == ["  versions and CPU: here numpy 2.5; stored numpy 2.4"]
+    feature = cache.explain_miss(replace(KEY, fingerprint=KEY.fingerprint + ",+bmi"))
+    assert feature.splitlines()[1:] == ["  versions and CPU: here +bmi; stored (none)"]
+
+
+def test_a_miss_can_be_an_error() -> None:
+    cache.store(ENTRY)
+    with options.change(cache_require=True):
+        assert cache.load(KEY) is not None
+        with pytest.raises(CacheMissError, match="option fast_math: here True, stored False"):
+            cache.load(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+
+
+# Bundles
+
+
+def test_a_bundle_carries_the_entries(tmp_path: Path) -> None:
+    other = keyed("another graph")
+    cache.store(ENTRY)
+    cache.store(other)
+    bundle = tmp_path / "bundle.zip"
+    assert cache.export(bundle) == 2
+    with options.change(cache_dir=tmp_path / "elsewhere"):
+        cache.store(other)
+        assert cache.import_(bundle) == 1
+        loaded = cache.load(KEY)
+        assert loaded is not None and loaded.object == ENTRY.object and loaded.text("source") == ENTRY.source
+        assert place(ENTRY).stat().st_mode & 0o777 == 0o700
+
+
+def tampered(bundle: Path, name: str, content: bytes) -> Path:
+    """A bundle with one file's content changed."""
+    result = bundle.with_name("tampered.zip")
+    with zipfile.ZipFile(bundle) as source, zipfile.ZipFile(result, "w") as target:
+        for member in source.namelist():
+            target.writestr(member, content if member.endswith(name) else source.read(member))
+    return result
+
+
+@pytest.mark.parametrize("name", cache.FILES)
+def test_a_tampered_bundle_is_refused(name: str, tmp_path: Path) -> None:
+    cache.store(ENTRY)
+    cache.export(tmp_path / "bundle.zip")
+    bundle = tampered(tmp_path / "bundle.zip", name, b"tampered")
+    cache.clear()
+    with pytest.raises(GraphcError, match="not a bundle"):
+        cache.import_(bundle)
+    assert cache.list_entries() == []
+
+
+@pytest.mark.parametrize("member", ["../../evil.py", "/etc/evil", "notes.txt"])
+def test_a_foreign_zip_file_is_refused(member: str, tmp_path: Path, folder: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as foreign:
+        foreign.writestr(member, "text")
+    with pytest.raises(GraphcError, match="not a bundle"):
+        cache.import_(tmp_path / "foreign.zip")
+    assert list(folder.rglob("*")) == []
+
+
+def test_a_file_that_is_no_zip_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("text")
+    with pytest.raises(GraphcError, match="not a bundle"):
+        cache.import_(tmp_path / "text")

@@ -1,0 +1,123 @@
+"""The documents say what is so: README's program prints what README says, CONTRIBUTING's op and rule work as written.
+
+With GRAPHC_UPDATE=1 in the environment, README's output and source are brought up to date instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+
+
+def find_block(document: Path, label: str) -> re.Match[str]:
+    """The code block below the comment `<!-- label -->`: group 2 is its content."""
+    found = re.search(rf"(<!-- {label} -->\n```\w+\n)(.*?)```", document.read_text("utf-8"), re.DOTALL)
+    assert found, f"{document.name} has no block {label!r}"
+    return found
+
+
+def block(document: Path, label: str) -> str:
+    return find_block(document, label)[2]
+
+
+def check_block(document: Path, label: str, content: str) -> None:
+    found = find_block(document, label)
+    if os.environ.get("GRAPHC_UPDATE"):
+        text = document.read_text("utf-8")
+        document.write_text(text[: found.start(2)] + content + text[found.end(2) :], "utf-8")
+    else:
+        assert content == found[2]
+
+
+@pytest.fixture(scope="module")
+def program() -> tuple[str, dict[str, Any]]:
+    """What README's program prints, and its variables at the end."""
+    variables: dict[str, Any] = {"__name__": "readme"}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(block(README, "program"), "README.md", "exec"), variables)
+    return printed.getvalue(), variables
+
+
+def test_the_program_prints_what_is_said(program: tuple[str, dict[str, Any]]) -> None:
+    check_block(README, "output", program[0])
+
+
+def test_the_source_is_the_one_generated(program: tuple[str, dict[str, Any]]) -> None:
+    check_block(README, "source", program[1]["step"].source.rstrip() + "\n")
+
+
+def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]]) -> None:
+    variables = program[1]
+    guessed = np.sign(variables["data"] @ variables["w"].get_value() + variables["b"].get_value())
+    assert (guessed == variables["labels"]).mean() > 0.95
+
+
+def test_every_file_that_is_linked_exists() -> None:
+    for document in (README, CONTRIBUTING, ROOT / "docs" / "design.md"):
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8")):
+            assert (document.parent / link).exists(), f"{document.name} links to {link}"
+
+
+def insert_before(path: Path, mark: str, text: str) -> None:
+    content = path.read_text("utf-8")
+    assert content.count(mark) == 1, f"{path.name} has no unique line {mark!r}"
+    path.write_text(content.replace(mark, text + mark), "utf-8")
+
+
+USE = """
+import numpy as np
+import graphc
+import graphc.tensor as T
+from graphc.ir.node import FUNCTIONS
+
+x = T.dvector("x")
+y = FUNCTIONS["exp10"](x)
+f = graphc.function([x], [y, graphc.grad(y.sum(), x), T.logaddexp(x, 0)])
+values = np.array([0.5, 2.0])
+power, slope, softplus = f(values)
+np.testing.assert_allclose(power, 10**values, rtol=1e-12)
+np.testing.assert_allclose(slope, np.log(10) * 10**values, rtol=1e-12)
+np.testing.assert_allclose(softplus, np.log1p(np.exp(values)), rtol=1e-12)
+assert "logaddexp_of_zero" in f.explain()
+"""
+
+
+def test_an_op_and_a_rule_are_added_as_written(tmp_path: Path) -> None:
+    """In a copy of the sources, where the tests that CONTRIBUTING promises run."""
+    for name in ("graphc", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    insert_before(tmp_path / "graphc/ops/scalar.py", '_unary("expm1", ', block(CONTRIBUTING, "op"))
+    insert_before(tmp_path / "graphc/rewrite/stable.py", "    # sigmoids\n", block(CONTRIBUTING, "rule"))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, env=environment, check=True)
+    tests = ["tests/test_scalar_ops.py", "tests/test_modes.py", "tests/test_rewrite.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "exp10 or logaddexp_of_zero",
+        *tests,
+    ]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert done.returncode == 0, done.stdout
+    assert passed and int(passed[1]) >= 8

@@ -1,0 +1,158 @@
+"""Nodes, interning, sizes and the walks over graphs."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import graphc.ops  # noqa: F401 - fills the table
+from graphc.errors import CycleError, GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import CONSTANT, OPS, SIZE, FrozenArray, Node, constant_value, describe, literal, make, variable
+from graphc.ir.walk import consumers, nodes_of, reachable, substitute, toposort
+from graphc.ops.elementwise import elementwise
+
+# --- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_values_are_one_node() -> None:
+    x, y = variable("float64", (None,), "x"), variable("float64", (None,), "x")
+    assert x is not y and x.type.shape[0] is not y.type.shape[0]
+    assert elementwise("add", x, 1.0) is elementwise("add", x, 1.0)
+    assert elementwise("add", x, 1.0) is not elementwise("add", x, 2.0)
+    assert literal(1.0) is literal(1.0)
+    assert literal(1.0) is not literal(1) and literal(0.0) is not literal(-0.0)
+    assert make(OPS["sum"], (x,), {"axes": (0,)}) is make(OPS["sum"], (x,), {"axes": (0,)})
+    assert make(OPS["sum"], (x,), {"axes": (0,)}) is not make(OPS["sum"], (x,), {"axes": ()})
+
+
+def test_constants_are_compared_by_bits_and_cannot_be_written() -> None:
+    source = np.array([1.0, np.nan])
+    node = literal(source)
+    assert node is literal(np.array([1.0, np.nan]))
+    source[0] = 5.0
+    value = constant_value(node)
+    assert value is not None and value[0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        value[0] = 2.0
+    assert FrozenArray.of(np.zeros((2, 0))) != FrozenArray.of(np.zeros((0, 2)))
+
+
+def test_unused_nodes_are_given_back() -> None:
+    x = variable("float64", (), "x")
+    gc.collect()
+    before = len([o for o in gc.get_objects() if isinstance(o, Node)])
+    node = elementwise("exp", elementwise("sin", x))
+    assert node.op is OPS["exp"]
+    del node
+    gc.collect()
+    assert len([o for o in gc.get_objects() if isinstance(o, Node)]) == before
+
+
+def test_copies_are_the_node_itself() -> None:
+    x = variable("float64", (), "x")
+    assert copy.copy(x) is x and copy.deepcopy([x])[0] is x
+
+
+def test_a_node_has_no_truth_value_and_no_unknown_length() -> None:
+    x = variable("float64", (None,), "x")
+    with pytest.raises(GraphTypeError, match=r"x \(test_graph.py:\d+\) is symbolic"):
+        bool(x)
+    with pytest.raises(GraphTypeError, match="no length"):
+        len(x)
+    assert len(variable("float64", (3, None))) == 3
+    with pytest.raises(AttributeError, match="frobnicate"):
+        _ = x.frobnicate
+
+
+def test_descriptions_name_the_variable_and_the_users_line() -> None:
+    x = variable("float64", (None, 2), "x")
+    assert describe(x).startswith("x (test_graph.py:")
+    assert describe(elementwise("exp", x)).startswith("exp(…) (test_graph.py:")
+    assert describe(literal(2.5)) == "2.5"
+    assert str(x.type) == "float64[x.0, 2]"
+    assert x.broadcastable == (False, False) and variable("float64", (1,)).broadcastable == (True,)
+    assert x.owner is None and elementwise("exp", x).owner is elementwise("exp", x)
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def test_arithmetic_of_sizes_folds() -> None:
+    n, m = (variable("float64", (None,), name).type.shape[0] for name in "nm")
+    assert isinstance(n, Node) and n.op is SIZE
+    assert sizes.add(2, 3) == 5 and sizes.multiply(2, 3) == 6 and sizes.product([2, 3, 4]) == 24
+    assert sizes.add(n, 0) is n and sizes.multiply(1, n) is n and sizes.multiply(n, 0) == 0
+    assert sizes.add(sizes.add(n, 2), -2) is n and sizes.subtract(n, n) == 0
+    assert sizes.add(n, m) is sizes.add(m, n) and sizes.multiply(n, m) is sizes.multiply(m, n)
+    assert sizes.floor_divide(7, 2) == 3 and sizes.floor_divide(n, 1) is n
+    assert sizes.minimum(n, n) is n and sizes.maximum(3, 5) == 5
+    assert sizes.equal(n, n) and sizes.equal(3, 3) and not sizes.equal(n, m) and not sizes.equal(n, 3)
+    assert sizes.common(n, 3, "x and y") == 3 and sizes.common(n, m, "x and y") is n
+    with pytest.raises(ShapeError, match="x and y: sizes 3 and 4 differ"):
+        sizes.common(3, 4, "x and y")
+    assert sizes.as_size(literal(3)) == 3 and sizes.as_size(n) is n
+
+
+# --- walks -----------------------------------------------------------------------------------------------------------
+
+
+def test_toposort_puts_needs_first_and_depends_on_the_graph_alone() -> None:
+    needs = {"d": ["b", "c"], "b": ["a"], "c": ["a"], "a": []}
+    order = toposort(["d"], needs.__getitem__)
+    assert order == toposort(["d"], needs.__getitem__)
+    assert all(order.index(need) < order.index(item) for item in needs for need in needs[item])
+    assert reachable(["b"], needs.__getitem__) == ["b", "a"]
+
+
+def test_toposort_names_the_members_of_a_cycle() -> None:
+    needs = {"out": ["a", "free"], "a": ["b"], "b": ["c"], "c": ["a"], "free": []}
+    with pytest.raises(CycleError) as caught:
+        toposort(["out"], needs.__getitem__)
+    message = str(caught.value)
+    members = message.rsplit(": ", 1)[1].split(" -> ")
+    assert members[0] == members[-1] and set(members) == {"a", "b", "c"}
+    assert all(before in needs[after] for before, after in pairwise(members))
+    with pytest.raises(CycleError, match="A -> A"):
+        toposort(["a"], lambda item: [item], str.upper)
+
+
+def test_consumers_lists_who_takes_a_node_and_where() -> None:
+    x, y = variable("float64", (), "x"), variable("float64", (), "y")
+    product, total = elementwise("mul", x, y), elementwise("add", x, x)
+    taken = consumers([product, total])
+    assert sorted((n.op.name, k) for n, k in taken[x]) == [("add", 0), ("add", 1), ("mul", 0)]
+    assert taken[y] == [(product, 1)] and taken[total] == []
+
+
+def test_substitute_rebuilds_what_depends_and_keeps_the_rest() -> None:
+    x, y, z = (variable("float64", (None,), name) for name in "xyz")
+    kept, changed = elementwise("exp", y), elementwise("mul", x, elementwise("exp", y))
+    changed.name = "product"
+    new_kept, new = substitute([kept, changed], {x: z})
+    assert new_kept is kept and new is elementwise("mul", z, kept) and new.name == "product"
+    ones = elementwise("add", x, 1.0)
+    (moved,) = substitute([ones], {x: z})
+    assert moved is elementwise("add", z, 1.0) and moved.type.shape == z.type.shape
+    fixed = variable("float64", (3,), "fixed")
+    assert substitute([elementwise("exp", x)], {x: fixed})[0].type.shape == (3,)
+
+
+def test_twenty_thousand_nodes_and_a_thousand_diamonds() -> None:
+    x = variable("float64", (None,), "x")
+    start = time.perf_counter()
+    chain = diamond = x
+    for _ in range(20_000):
+        chain = elementwise("add", chain, x)
+    for _ in range(1_000):
+        diamond = elementwise("mul", diamond, diamond)
+    order = nodes_of([chain, diamond])
+    (moved,) = substitute([chain], {x: variable("float64", (None,), "y")})
+    assert time.perf_counter() - start < 5.0
+    assert len(order) == 21_001 and len(nodes_of([moved])) == 20_001
+    assert hash(chain) != hash(moved) and not [n for n in order if n.op is CONSTANT]

@@ -1,0 +1,941 @@
+"""The native entry point: what it accepts, refuses and returns, whom it keeps alive, and that errors leave nothing
+changed.
+
+The kernels are written in LLVM IR here; `probe` is told by its first argument what to do.
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import BuiltinFunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphc.codegen.entry import entry_ir
+from graphc.codegen.launch import (
+    RECORD,
+    Array,
+    Library,
+    Signature,
+    Temp,
+    bind,
+    launch_python,
+    layout_tag,
+    load,
+    overlapping,
+    verify_layout,
+)
+from graphc.codegen.target import emit_object
+from graphc.dtypes import DTYPES
+from graphc.errors import GraphcError
+
+EXPORTED = frozenset({"entry", "sizes", "kernel", "layout"})
+
+
+def vector(name: str, dtype: str = "float64", **options: Any) -> Array:
+    return Array(name, dtype, (None,), **options)
+
+
+PROBE = Signature(
+    name="probe",
+    inputs=(Array("command", "int64", (4,)), vector("x")),
+    shared=(vector("total", written=True), vector("last")),
+    outputs=(Array("y", "float64", (None, None)), vector("new_last", replaces=1)),
+    temps=(Temp("tripled", "float64"), Temp("marks", "int8")),
+    sizes=((1, 0), (2, 0), (3, 0)),
+    returns="one",
+)
+
+# command = (what sizes answers, rows of y, elements of tripled, what kernel answers)
+PROBE_IR = """
+define i64 @sizes(ptr %command, ptr %x, ptr %total, ptr %last, i64 %n, i64 %m, i64 %k, ptr %dims) {
+start:
+  %code = load i64, ptr %command
+  %rows.at = getelementptr i64, ptr %command, i64 1
+  %rows = load i64, ptr %rows.at
+  %temp.at = getelementptr i64, ptr %command, i64 2
+  %temp = load i64, ptr %temp.at
+  store i64 %rows, ptr %dims
+  %d1 = getelementptr i64, ptr %dims, i64 1
+  store i64 %n, ptr %d1
+  %d2 = getelementptr i64, ptr %dims, i64 2
+  store i64 %n, ptr %d2
+  %d3 = getelementptr i64, ptr %dims, i64 3
+  store i64 %temp, ptr %d3
+  %d4 = getelementptr i64, ptr %dims, i64 4
+  store i64 3, ptr %d4
+  %differs = icmp ne i64 %n, %m
+  %other = icmp ne i64 %n, %k
+  %disagree = or i1 %differs, %other
+  %result = select i1 %disagree, i64 7, i64 %code
+  ret i64 %result
+}
+
+define i64 @kernel(ptr noalias %command, ptr noalias %x, ptr noalias %total, ptr noalias %last, ptr noalias %y,
+    ptr noalias %new,
+                   ptr noalias %tripled, ptr noalias %marks, i64 %n, i64 %m, i64 %k) {
+start:
+  %code.at = getelementptr i64, ptr %command, i64 3
+  %code = load i64, ptr %code.at
+  %rows.at = getelementptr i64, ptr %command, i64 1
+  %rows = load i64, ptr %rows.at
+  %failing = icmp ne i64 %code, 0
+  br i1 %failing, label %fail, label %align
+fail:
+  ret i64 %code
+align:
+  %t.address = ptrtoint ptr %tripled to i64
+  %m.address = ptrtoint ptr %marks to i64
+  %addresses = or i64 %t.address, %m.address
+  %low = and i64 %addresses, 63
+  %crooked = icmp ne i64 %low, 0
+  br i1 %crooked, label %misaligned, label %mark
+misaligned:
+  ret i64 99
+mark:
+  store i8 1, ptr %marks
+  %some = icmp ne i64 %n, 0
+  br i1 %some, label %update, label %done
+update:
+  %i = phi i64 [0, %mark], [%i.next, %update]
+  %x.at = getelementptr double, ptr %x, i64 %i
+  %total.at = getelementptr double, ptr %total, i64 %i
+  %tripled.at = getelementptr double, ptr %tripled, i64 %i
+  %last.at = getelementptr double, ptr %last, i64 %i
+  %new.at = getelementptr double, ptr %new, i64 %i
+  %xi = load double, ptr %x.at
+  %three = fmul double %xi, 3.0
+  store double %three, ptr %tripled.at
+  %old = load double, ptr %total.at
+  %sum = fadd double %old, %xi
+  store double %sum, ptr %total.at
+  %before = load double, ptr %last.at
+  %after = fadd double %before, 1.0
+  store double %after, ptr %new.at
+  %i.next = add i64 %i, 1
+  %i.end = icmp eq i64 %i.next, %n
+  br i1 %i.end, label %rows.start, label %update
+rows.start:
+  %any = icmp ne i64 %rows, 0
+  br i1 %any, label %row, label %done
+row:
+  %r = phi i64 [0, %rows.start], [%r.next, %row.end]
+  %r.float = sitofp i64 %r to double
+  %r.first = mul i64 %r, %n
+  br label %column
+column:
+  %c = phi i64 [0, %row], [%c.next, %column]
+  %source.at = getelementptr double, ptr %tripled, i64 %c
+  %source = load double, ptr %source.at
+  %value = fadd double %source, %r.float
+  %place = add i64 %r.first, %c
+  %y.at = getelementptr double, ptr %y, i64 %place
+  store double %value, ptr %y.at
+  %c.next = add i64 %c, 1
+  %c.end = icmp eq i64 %c.next, %n
+  br i1 %c.end, label %row.end, label %column
+row.end:
+  %r.next = add i64 %r, 1
+  %r.last = icmp eq i64 %r.next, %rows
+  br i1 %r.last, label %done, label %row
+done:
+  ret i64 0
+}
+"""
+
+
+def probe_sizes(command: Any, x: Any, total: Any, last: Any, n: int, m: int, k: int, dims: Any) -> int:
+    dims[:] = (command[1], n, n, command[2], 3)
+    return 7 if n != m or n != k else int(command[0])
+
+
+def probe_kernel(
+    command: Any, x: Any, total: Any, last: Any, y: Any, new: Any, tripled: Any, marks: Any, n: int, m: int, k: int
+) -> int:
+    if command[3]:
+        return int(command[3])
+    marks[0] = 1
+    for i in range(n):
+        tripled[i] = x[i] * 3.0
+        total[i] += x[i]
+        new[i] = last[i] + 1.0
+    for r in range(command[1]):
+        for c in range(n):
+            y[r * n + c] = tripled[c] + r
+    return 0
+
+
+def command(code: int = 0, rows: int = 2, temp: int = 1 << 20, fault: int = 0) -> Any:
+    return np.array([code, rows, temp, fault])
+
+
+@cache
+def compiled(signature: Signature, ir: str) -> Library:
+    return load(emit_object([ir, entry_ir(signature)], 2, EXPORTED), {})
+
+
+def refused(*args: Any, **kwargs: Any) -> Any:
+    return ("refused", args, kwargs)
+
+
+def failed(code: int, *args: Any) -> Any:
+    return ("failed", code, args)
+
+
+def probe(
+    n: int, refuse: Callable[..., Any] = refused, fail: Callable[..., Any] = failed
+) -> tuple[Any, list[list[Any]]]:
+    cells: list[list[Any]] = [[np.zeros(n)], [np.zeros(n)]]
+    return bind(compiled(PROBE, PROBE_IR), PROBE, cells, refuse, fail), cells
+
+
+def echo(array: Array) -> BuiltinFunctionType:
+    """A function of one argument whose result is a copy of its first 8 bytes or of the one element it has."""
+    width = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}[np.dtype(array.dtype).itemsize]
+    ir = f"""
+    define i64 @sizes(ptr %x, ptr %dims) {{
+      ret i64 0
+    }}
+    define i64 @kernel(ptr noalias %x, ptr noalias %y) {{
+      %value = load {width}, ptr %x
+      store {width} %value, ptr %y
+      ret i64 0
+    }}
+    """
+    signature = Signature("echo", (array,), (), (Array("y", array.dtype, ()),), (), (), "one")
+    return bind(compiled(signature, ir), signature, [], refused, failed)
+
+
+def expect_probe(n: int, rows: int, x: Any) -> Any:
+    return 3.0 * x[None, :] + np.arange(rows)[:, None]
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 1000, 100_000])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_values(n: int, rows: int) -> None:
+    function, cells = probe(n)
+    x = np.arange(n) / 7
+    written, last = cells[0][0], cells[1][0]
+    for step in range(1, 4):
+        y = function(command(rows=rows), x)
+        assert type(y) is np.ndarray and y.flags.owndata and y.flags.writeable
+        np.testing.assert_array_equal(y, expect_probe(n, rows, x))
+        np.testing.assert_allclose(cells[0][0], step * x, rtol=1e-15)
+        np.testing.assert_array_equal(cells[1][0], np.full(n, float(step)))
+    assert cells[0][0] is written, "a written buffer stays"
+    assert cells[1][0] is not last and not last.any(), "a replaced value is left as it was"
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_python_mode_is_the_same(n: int) -> None:
+    function, cells = probe(n)
+    others: list[list[Any]] = [[np.zeros(n)], [np.zeros(n)]]
+    x = np.arange(n) / 7
+    for order in (
+        command(),
+        command(rows=0),
+        command(code=3),
+        command(fault=4),
+        command(rows=-1),
+        command(temp=-1),
+        command(rows=2**62),
+    ):
+        native = function(order, x)
+        plain = launch_python(PROBE, probe_sizes, probe_kernel, [order, x], others, failed)
+        assert type(native) is type(plain)
+        assert native[:2] == plain[:2] if isinstance(native, tuple) else np.array_equal(native, plain)
+        for cell, other in zip(cells, others, strict=True):
+            np.testing.assert_array_equal(cell[0], other[0])
+
+
+def witness_ir(signature: Signature, dims: list[int]) -> str:
+    """A `sizes` that writes `dims`, and a kernel that writes the address or value of each of its arguments to the
+    first output."""
+    operands = len(signature.inputs + signature.shared)
+    pointers = [f"ptr %p{k}" for k in range(operands + len(signature.outputs) + len(signature.temps))]
+    sizes = [f"i64 %d{k}" for k in range(len(signature.sizes))]
+    told = [f"%S{k} = getelementptr i64, ptr %S, i64 {k}\n store i64 {size}, ptr %S{k}" for k, size in enumerate(dims)]
+    seen = [f"%a{k} = ptrtoint {pointer} to i64" for k, pointer in enumerate(pointers)]
+    values = [f"%a{k}" for k in range(len(pointers))] + [f"%d{k}" for k in range(len(sizes))]
+    kept = [
+        f"%w{k} = getelementptr i64, ptr %p{operands}, i64 {k}\n store i64 {value}, ptr %w{k}"
+        for k, value in enumerate(values)
+    ]
+    return "\n ".join(
+        [
+            f"define i64 @sizes({', '.join([*pointers[:operands], *sizes, 'ptr %S'])}) {{",
+            *told,
+            f"ret i64 0\n}}\ndefine i64 @kernel({', '.join([*pointers, *sizes])}) {{",
+            *seen,
+            *kept,
+            "ret i64 0\n}",
+        ]
+    )
+
+
+SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_kernel_receives_what_the_signature_says(data: st.DataObject) -> None:
+    """Random signatures: each pointer and each dim arrives in its place, and each result goes where it belongs."""
+
+    def draw_arrays(prefix: str, **options: Any) -> list[tuple[Array, tuple[int, ...]]]:
+        shapes = data.draw(st.lists(SHAPES, max_size=4))
+        return [
+            (Array(f"{prefix}{k}", data.draw(st.sampled_from(DTYPES)), hide(data, shape), **options), shape)
+            for k, shape in enumerate(shapes)
+        ]
+
+    inputs, shared = draw_arrays("x"), draw_arrays("s")
+    shared = [(replace(array, written=data.draw(st.booleans())), shape) for array, shape in shared]
+    outputs = draw_arrays("y")
+    free = [k for k, (array, _) in enumerate(shared) if not array.written]
+    targets: list[int | None] = [*data.draw(st.permutations(free))[: len(outputs)]]
+    targets += [None] * (len(outputs) - len(targets))
+    outputs = [(replace(array, replaces=k), shape) for (array, shape), k in zip(outputs, targets, strict=True)]
+    operands = inputs + shared
+    axes = [(k, axis) for k, (_, shape) in enumerate(operands) for axis in range(len(shape))]
+    sizes = data.draw(st.lists(st.sampled_from(axes), max_size=5)) if axes else []
+    temps = data.draw(st.lists(st.tuples(st.sampled_from(DTYPES), st.integers(0, 1000)), max_size=3))
+    arguments = len(operands) + 1 + len(outputs) + len(temps) + len(sizes)
+    outputs = [(Array("seen", "int64", (None,)), (arguments,)), *outputs]
+    signature = Signature(
+        name="witness",
+        inputs=tuple(array for array, _ in inputs),
+        shared=tuple(array for array, _ in shared),
+        outputs=tuple(array for array, _ in outputs),
+        temps=tuple(Temp(f"t{k}", dtype) for k, (dtype, _) in enumerate(temps)),
+        sizes=tuple(sizes),
+        returns="list",
+    )
+    dims = [size for _, shape in outputs for size in shape] + [extent for _, extent in temps]
+    library = load(emit_object([witness_ir(signature, dims), entry_ir(signature)], 1, EXPORTED), {})
+    assert Signature.from_json(signature.to_json()) == signature
+    given_arrays = [np.zeros(shape, array.dtype) for array, shape in inputs]
+    cells: list[list[Any]] = [[np.zeros(shape, array.dtype)] for array, shape in shared]
+    before = [cell[0] for cell in cells]
+    function = bind(library, signature, cells, refused, failed)
+    results = function(*given_arrays)
+    assert type(results) is list, results
+    expected = iter(results)
+    made = [next(expected) if array.replaces is None else cells[array.replaces][0] for array, _ in outputs]
+    assert [(a.dtype.name, a.shape) for a in made] == [(array.dtype, shape) for array, shape in outputs]
+    assert next(expected, None) is None
+    changed = {array.replaces for array, _ in outputs}
+    assert all((cell[0] is old) == (k not in changed) for k, (cell, old) in enumerate(zip(cells, before, strict=True)))
+    seen = results[0].tolist()
+    known = [array.__array_interface__["data"][0] for array in (*given_arrays, *before, *made)]
+    assert seen[: len(known)] == known
+    starts = seen[len(known) : len(known) + len(temps)]
+    ends = [start + extent * np.dtype(dtype).itemsize for start, (dtype, extent) in zip(starts, temps, strict=True)]
+    assert all(start % 64 == 0 for start in starts)
+    assert all(ends[k] <= starts[k + 1] for k in range(len(starts) - 1))
+    if temps:
+        binding: Any = function.__self__
+        arena = binding.arena[0]
+        first = arena.__array_interface__["data"][0]
+        assert first <= starts[0] and ends[-1] <= first + arena.nbytes
+    assert seen[len(known) + len(temps) :] == [operands[k][1][axis] for k, axis in sizes]
+
+
+def hide(data: st.DataObject, shape: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The shape with some sizes left to the call."""
+    return tuple(size if data.draw(st.booleans()) else None for size in shape)
+
+
+def misaligned(n: int) -> Any:
+    return np.zeros(8 * n + 1, np.uint8)[1:].view(np.float64)
+
+
+class Kind(np.ndarray[Any, Any]):
+    pass
+
+
+REFUSED = {
+    "list": [1.0, 2.0],
+    "none": None,
+    "number": 1.0,
+    "float32": np.zeros(2, np.float32),
+    "integers": np.zeros(2, np.int64),
+    "matrix": np.zeros((2, 1)),
+    "zero rank": np.zeros(()),
+    "strided": np.zeros(4)[::2],
+    "reversed": np.zeros(2)[::-1],
+    "swapped": np.zeros(2, ">f8"),
+    "misaligned": misaligned(2),
+    "subclass": np.zeros(2).view(Kind),
+    "masked": np.ma.zeros(2),
+    "scalar": np.float64(1.0),
+}
+
+
+@pytest.mark.parametrize("x", REFUSED.values(), ids=REFUSED.keys())
+def test_refuses_operand(x: Any) -> None:
+    function, cells = probe(2)
+    order = command()
+    verdict, args, kwargs = function(order, x)
+    assert verdict == "refused" and args[0] is order and args[1] is x and not kwargs
+    assert not cells[0][0].any()
+    for cell in (0, 1):
+        function, cells = probe(2)
+        cells[cell][0] = x
+        assert function(order, np.ones(2))[0] == "refused"
+        assert cells[cell][0] is x
+
+
+def test_refuses_call() -> None:
+    function, _ = probe(2)
+    order, x = command(), np.ones(2)
+    assert function() == ("refused", (), {})
+    assert function(order)[0] == "refused"
+    assert function(order, x, x)[0] == "refused"
+    verdict, args, kwargs = function(order, x=x)
+    assert verdict == "refused" and args == (order,) and kwargs == {"x": x}
+    assert function(np.zeros(5, np.int64), x)[0] == "refused", "a static size"
+
+
+def test_refuses_overlap() -> None:
+    function, cells = probe(4)
+    buffer = np.zeros(10)
+    for total, x, last in (
+        (buffer[:4], buffer[3:7], np.zeros(4)),
+        (buffer[3:7], buffer[:4], np.zeros(4)),
+        (buffer[:4], np.zeros(4), buffer[:4]),
+        (buffer[2:6], np.zeros(4), buffer[5:9]),
+    ):
+        cells[0][0], cells[1][0] = total, last
+        assert function(command(), x)[0] == "refused"
+        assert overlapping(PROBE, [command(), x], cells) == ((1,) if np.shares_memory(x, buffer) else (3,))
+    cells[0][0], cells[1][0] = buffer[:4], buffer[4:8]
+    assert isinstance(function(command(), np.zeros(4)), np.ndarray), "neighbours do not overlap"
+    x = np.zeros(4)
+    cells[1][0] = x
+    assert isinstance(function(command(), x), np.ndarray), "operands that are only read may"
+    assert overlapping(PROBE, [command(), x], cells) == ()
+
+
+def test_refuses_read_only_buffer() -> None:
+    function, cells = probe(2)
+    x = np.ones(2)
+    x.flags.writeable = False
+    assert isinstance(function(command(), x), np.ndarray)
+    cells[0][0].flags.writeable = False
+    assert function(command(), x)[0] == "refused"
+
+
+def test_refuses_emptied_cell() -> None:
+    function, cells = probe(2)
+    cells[1].clear()
+    assert function(command(), np.ones(2))[0] == "refused"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scalar_parameters(dtype: str) -> None:
+    function = echo(Array("x", dtype, ()))
+    one = np.dtype(dtype).type(1)
+    for exact in (np.array(1, dtype), one):
+        y = function(exact)
+        assert type(y) is np.ndarray and y.shape == () and y.dtype == dtype and y == 1
+    python: dict[str, list[Any]] = {
+        "float64": [1.0, 1, -3, 2**53 + 1, 2**62, -0.0, float("inf")],
+        "int64": [1, -5, 2**63 - 1, -(2**63)],
+        "bool": [True, False],
+    }
+    for number in python.get(dtype, []):
+        y = function(number)
+        assert type(y) is np.ndarray and y.dtype == dtype and y.tobytes() == np.dtype(dtype).type(number).tobytes()
+    others = [np.dtype(other).type(1) for other in DTYPES if other != dtype]
+    refusals = [
+        *others,
+        None,
+        "1",
+        [1],
+        1j,
+        np.array([1], dtype),
+        np.array(1, other_order(dtype)),
+        2**64,
+        -(2**63) - 1,
+        Number(1),
+    ]
+    refusals += [
+        number
+        for number in (True, 1, 1.0)
+        if type(number).__name__
+        not in {"float64": ("float", "int"), "int64": ("int",), "bool": ("bool",)}.get(dtype, ())
+    ]
+    for number in refusals:
+        assert function(number) == ("refused", (number,), {})
+
+
+class Number(int):
+    pass
+
+
+def other_order(dtype: str) -> Any:
+    other = np.dtype(dtype).newbyteorder()
+    return other if other != np.dtype(dtype) else np.dtype("U1")
+
+
+def test_returns() -> None:
+    ir = """
+    define i64 @sizes(ptr %s, ptr %dims) {
+      store i64 2, ptr %dims
+      ret i64 0
+    }
+    define i64 @kernel(ptr noalias %s, ptr noalias %a, ptr noalias %b, ptr noalias %c) {
+      store double 1.0, ptr %a
+      store double 2.0, ptr %b
+      store double 3.0, ptr %c
+      ret i64 0
+    }
+    """
+    outputs = (Array("a", "float64", (2,)), Array("b", "float64", ()), Array("c", "float64", ()))
+    listed = Signature("listed", (), (Array("s", "float64", ()),), outputs, (), (), "list")
+    function = bind(compiled(listed, ir), listed, [[np.zeros(())]], refused, failed)
+    values = function()
+    assert type(values) is list and [value.shape for value in values] == [(2,), (), ()]
+    assert values[0][0] == 1.0 and values[1] == 2.0 and values[2] == 3.0
+
+    shared = (Array("s", "float64", ()), Array("t", "float64", ()), Array("u", "float64", (2,)))
+    swapped = (
+        Array("a", "float64", (2,), replaces=2),
+        Array("b", "float64", (), replaces=0),
+        Array("c", "float64", (), replaces=1),
+    )
+    updates = Signature("updates", (), shared, swapped, (), (), "none")
+    ir = ir.replace("ptr %s", "ptr %s, ptr %t, ptr %u").replace(
+        "ptr noalias %s", "ptr noalias %s, ptr noalias %t, ptr noalias %u"
+    )
+    cells: list[list[Any]] = [[np.zeros(())], [np.zeros(())], [np.zeros(2)]]
+    assert bind(compiled(updates, ir), updates, cells, refused, failed)() is None
+    assert cells[0][0] == 2.0 and cells[1][0] == 3.0 and cells[2][0][0] == 1.0
+
+    nothing = Signature("nothing", (), (), (), (), (), "list")
+    ir = "define i64 @sizes(ptr %dims) {\n ret i64 0\n}\ndefine i64 @kernel() {\n ret i64 0\n}"
+    assert bind(compiled(nothing, ir), nothing, [], refused, failed)() == []
+
+
+ERRORS = {
+    "sizes": (command(code=3), 3),
+    "kernel": (command(fault=4), 4),
+    "negative check": (command(code=-5), -5),
+    "negative size": (command(rows=-1), -1),
+    "negative temp": (command(temp=-1), -1),
+    "huge output": (command(rows=2**62), -1),
+    "overflow": (command(rows=2**61 + 1), -1),
+    "huge temp": (command(temp=2**62), -1),
+    "smallest": (command(rows=-(2**63)), -1),
+}
+
+
+@pytest.mark.parametrize(("order", "code"), ERRORS.values(), ids=ERRORS.keys())
+def test_failures_change_nothing(order: Any, code: int) -> None:
+    function, cells = probe(2)
+    before = [cell[0] for cell in cells]
+    x = np.ones(2)
+    verdict, number, args = function(order, x)
+    assert verdict == "failed" and number == code and args[0] is order and args[1] is x
+    assert [cell[0] for cell in cells] == before or all(
+        cell[0] is array for cell, array in zip(cells, before, strict=True)
+    )
+    assert not any(cell[0].any() for cell in cells)
+    assert isinstance(function(command(), x), np.ndarray), "and the next call works"
+
+
+@pytest.mark.parametrize("order", [command(rows=2**50), command(temp=2**50)], ids=["output", "temp"])
+def test_memory_error(order: Any) -> None:
+    function, cells = probe(2)
+    for _ in range(100):
+        with pytest.raises(MemoryError):
+            function(order, np.ones(2))
+    assert not cells[0][0].any()
+    assert isinstance(function(command(), np.ones(2)), np.ndarray)
+
+
+def test_exceptions_propagate() -> None:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise LookupError("refuse")
+
+    def fail(code: int, *args: Any) -> Any:
+        raise ArithmeticError("fail", code)
+
+    function, _ = probe(2, refuse, fail)
+    with pytest.raises(LookupError, match="refuse"):
+        function(1)
+    for order in (command(code=3), command(fault=3)):
+        with pytest.raises(ArithmeticError, match="3"):
+            function(order, np.ones(2))
+
+
+def test_refuse_may_call_again() -> None:
+    def refuse(order: Any, x: Any) -> Any:
+        return again(order, np.ascontiguousarray(x, np.float64))
+
+    again, _ = probe(2, refuse)
+    np.testing.assert_array_equal(again(command(), [1, 2]), expect_probe(2, 2, np.array([1.0, 2.0])))
+
+
+def test_references_balance() -> None:
+    function, cells = probe(2)
+    x, order = np.ones(2), command()
+    cases = [
+        (order, x),
+        (command(code=3), x),
+        (command(fault=3), x),
+        (command(rows=-1), x),
+        (order, [1.0]),
+        (order,),
+        (command(temp=2**21), x),
+        (command(rows=0), x),
+    ]
+    watched = [
+        *(
+            x,
+            order,
+            cells[0][0],
+            cells[0],
+            cells[1],
+            cells,
+            function,
+            function.__self__,
+            function.__self__.arena,
+            refused,
+            failed,
+        ),
+        *(np.dtype("float64"), np.dtype("uint8"), np.ndarray, case_arguments(cases)),
+    ]
+    for case in cases:
+        function(*case)
+    before = [sys.getrefcount(item) for item in watched]
+    for case in cases:
+        for _ in range(10_000):
+            function(*case)
+    after = [sys.getrefcount(item) for item in watched]
+    assert after == before
+    result = function(order, x)
+    owned = [sys.getrefcount(cells[1][0]), sys.getrefcount(function.__self__.arena[0]), sys.getrefcount(result)]
+    assert owned == [2, 2, 2]
+
+
+def case_arguments(cases: list[tuple[Any, ...]]) -> list[Any]:
+    return [argument for case in cases for argument in case]
+
+
+def test_references_of_lists_balance() -> None:
+    ir = """
+    define i64 @sizes(ptr %x, ptr %dims) {
+      ret i64 0
+    }
+    define i64 @kernel(ptr noalias %x, ptr noalias %y, ptr noalias %z) {
+      %code = load i64, ptr %x
+      ret i64 %code
+    }
+    """
+    outputs = (Array("y", "float64", ()), Array("z", "float64", ()))
+    signature = Signature("pair", (Array("x", "int64", ()),), (), outputs, (), (), "list")
+    function = bind(compiled(signature, ir), signature, [], refused, failed)
+    for code in (0, 1):
+        function(code)
+        gc.collect()
+        tracked = len(gc.get_objects())
+        before = sys.getrefcount(np.dtype("float64")), sys.getrefcount(None)
+        for _ in range(10_000):
+            function(code)
+        after = sys.getrefcount(np.dtype("float64")), sys.getrefcount(None)
+        assert abs(after[0] - before[0]) < 10 and abs(after[1] - before[1]) < 100
+        assert len(gc.get_objects()) < tracked + 100
+    values = function(0)
+    owned = [sys.getrefcount(values), sys.getrefcount(values[0]), sys.getrefcount(values[1])]
+    assert owned == [2, 2, 2]
+
+
+def test_memory_is_flat() -> None:
+    function, _ = probe(1000)
+    x = np.ones(1000)
+    orders = [command(temp=2000), command(temp=3000), command(fault=1), command(code=1), command(temp=-1)]
+
+    def run() -> None:
+        for order in orders * 500:
+            function(order, x)
+
+    run()
+    tracemalloc.start()
+    run()
+    first = tracemalloc.get_traced_memory()[0]
+    run()
+    second = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert second - first < 5_000
+
+
+def test_arena_is_kept_grown_and_given_back() -> None:
+    function, _ = probe(2)
+    arena = function.__self__.arena
+    assert arena == [None]
+    x = np.ones(2)
+    function(command(temp=1000), x)
+    first = arena[0]
+    assert first.nbytes >= 8000
+    function(command(temp=10), x)
+    assert arena[0] is first
+    function(command(temp=2000), x)
+    assert arena[0] is not first and arena[0].nbytes >= 16000
+    arena[0] = None
+    assert isinstance(function(command(temp=10), x), np.ndarray)
+    assert arena[0].nbytes < 8000
+
+
+def run_threads(*targets: Callable[[], None]) -> None:
+    errors: list[BaseException] = []
+
+    def guarded(target: Callable[[], None]) -> None:
+        try:
+            target()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(target,)) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+
+
+@pytest.mark.parametrize("rows", [2, 40])
+def test_threads_share_a_function(rows: int) -> None:
+    n = 5_000
+    function, cells = probe(n)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+
+    def caller(seed: int) -> Callable[[], None]:
+        def call() -> None:
+            x = np.random.default_rng(seed).normal(size=n)
+            expected = expect_probe(n, rows, x)
+            order = command(rows=rows)
+            for _ in range(200):
+                np.testing.assert_array_equal(function(order, x), expected)
+
+        return call
+
+    def set_values() -> None:
+        for value in range(2000):
+            cells[1][0] = np.full(n, float(value))
+            cells[0][0] = np.zeros(n)
+
+    try:
+        run_threads(caller(1), caller(2), set_values)
+    finally:
+        sys.setswitchinterval(interval)
+    owned = [sys.getrefcount(cells[0][0]), sys.getrefcount(cells[1][0]), sys.getrefcount(function.__self__.arena[0])]
+    assert owned == [2, 2, 2]
+    assert function.__self__.record[RECORD.index("busy")] == 0
+
+
+def test_collection_of_cycles() -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.cells = [[np.zeros(2)], [np.zeros(2)]]
+            self.function: Any = bind(compiled(PROBE, PROBE_IR), PROBE, self.cells, self.refuse, self.fail)
+
+        def refuse(self, *args: Any, **kwargs: Any) -> Any:
+            return self.function
+
+        def fail(self, *args: Any) -> Any:
+            return self
+
+    owner = Owner()
+    owner.function(command(), np.ones(2))
+    gone = [weakref.ref(owner), weakref.ref(owner.function), weakref.ref(owner.cells[0][0])]
+    del owner
+    gc.collect()
+    assert [reference() for reference in gone] == [None, None, None]
+
+
+def test_library_is_unloaded_with_its_last_function() -> None:
+    library = load(emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED), {})
+    tracker = weakref.ref(library.tracker)
+    cells = [[np.zeros(2)], [np.zeros(2)]]
+    first = bind(library, PROBE, cells, refused, failed)
+    second = bind(library, PROBE, cells, refused, failed)
+    del library
+    assert isinstance(first(command(), np.ones(2)), np.ndarray)
+    del first
+    gc.collect()
+    assert isinstance(second(command(), np.ones(2)), np.ndarray) and tracker() is not None
+    del second
+    gc.collect()
+    assert tracker() is None
+
+
+def test_many_libraries() -> None:
+    code = emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)
+    for _ in range(200):
+        function = bind(load(code, {}), PROBE, [[np.zeros(2)], [np.zeros(2)]], refused, failed)
+        assert isinstance(function(command(), np.ones(2)), np.ndarray)
+
+
+def test_load_errors() -> None:
+    with pytest.raises(GraphcError, match="cannot be loaded"):
+        load(b"no object at all", {})
+    code = emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)
+    with pytest.raises(GraphcError, match="cannot be loaded"):
+        load(code[: len(code) // 2], {})
+    wanting = (
+        PROBE_IR.replace("ret i64 99", "call void @graphc_missing()\n ret i64 99") + "\ndeclare void @graphc_missing()"
+    )
+    with pytest.raises(GraphcError, match="cannot be loaded"):
+        load(emit_object([wanting, entry_ir(PROBE)], 1, EXPORTED), {})
+    other = entry_ir(PROBE).replace(str(layout_tag()), str(layout_tag() + 1))
+    with pytest.raises(GraphcError, match="another Python"):
+        load(emit_object([PROBE_IR, other], 1, EXPORTED), {})
+
+
+def test_bind_wants_its_cells() -> None:
+    wrong: list[Any] = [[], [[np.zeros(1)]], [[], []], [(np.zeros(1),), [np.zeros(1)]]]
+    for cells in wrong:
+        with pytest.raises(GraphcError, match="cells"):
+            bind(compiled(PROBE, PROBE_IR), PROBE, cells, refused, failed)
+
+
+def test_signature_as_json() -> None:
+    assert Signature.from_json(PROBE.to_json()) == PROBE
+    for text in ("", "[]", "{}", '{"name": 3}'):
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            Signature.from_json(text)
+
+
+def test_signature_is_checked() -> None:
+    array = vector("x")
+    nothing = Signature("f", (), (), (), (), (), "list")
+    wrong: list[dict[str, Any]] = [
+        {"returns": "one"},
+        {"returns": "none", "outputs": (array,)},
+        {"sizes": ((0, 0),)},
+        {"inputs": (array,), "sizes": ((0, 1),)},
+        {"inputs": (Array("x", "float64", (), written=True),)},
+        {"outputs": (vector("y", replaces=0),)},
+        {"shared": (array,), "outputs": (vector("y", replaces=0), vector("z", replaces=0))},
+    ]
+    for fields in wrong:
+        with pytest.raises(GraphcError):
+            replace(nothing, **fields)
+
+
+def test_layout_of_this_python() -> None:
+    verify_layout()
+
+
+def python(program: str, object_path: Path) -> subprocess.CompletedProcess[str]:
+    prologue = """
+    import gc, os, sys, threading
+    import numpy as np
+    from graphc.codegen.launch import Signature, bind, load
+    signature = Signature.from_json(open(sys.argv[1] + ".json").read())
+    code = open(sys.argv[1], "rb").read()
+    def make(n):
+        return bind(load(code, {}), signature, [[np.zeros(n)], [np.zeros(n)]], print, print)
+    order = np.array([0, 2, 1 << 20, 0])
+    """
+    text = textwrap.dedent(prologue) + textwrap.dedent(program)
+    return subprocess.run(
+        [sys.executable, "-c", text, str(object_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("object") / "probe.o"
+    path.write_bytes(emit_object([PROBE_IR, entry_ir(PROBE)], 2, EXPORTED))
+    Path(f"{path}.json").write_text(PROBE.to_json())
+    return path
+
+
+PROGRAMS = {
+    "another process, without numba": """
+        print(make(2)(order, np.ones(2)).tolist(), "numba" in sys.modules)
+    """,
+    "exit with functions alive": """
+        import builtins
+        builtins.kept = make(2)
+        kept(order, np.ones(2))
+        cycle = [make(2)]; cycle.append(cycle)
+        print("[[3.0, 3.0], [4.0, 4.0]] False")
+    """,
+    "exit while a daemon thread runs a kernel": """
+        n = 1_000_000
+        function = make(n)
+        x = np.ones(n)
+        started = threading.Event()
+        def work():
+            started.set()
+            while True:
+                function(order, x)
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        started.wait()
+        import time; time.sleep(0.05)
+        print("[[3.0, 3.0], [4.0, 4.0]] False")
+    """,
+    "fork": """
+        function = make(2)
+        function(order, np.ones(2))
+        child = os.fork()
+        if child == 0:
+            good = function(order, np.ones(2)).shape == (2, 2) and make(3)(order, np.ones(3)).shape == (2, 3)
+            os._exit(0 if good else 1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        print(function(order, np.ones(2)).tolist(), False)
+    """,
+    "finalizer calls": """
+        class Last:
+            def __init__(self): self.function = make(2)
+            def __del__(self): self.function(order, ones)
+        ones = np.ones(2)
+        last = Last(); last.self = last
+        del last; gc.collect()
+        last = Last(); last.self = last
+        print("[[3.0, 3.0], [4.0, 4.0]] False")
+    """,
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_processes(program: str, stored: Path) -> None:
+    result = python(program, stored)
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    assert result.stdout.strip() == "[[3.0, 3.0], [4.0, 4.0]] False"
+
+
+def test_ir_is_the_same_in_every_process() -> None:
+    program = """if True:
+    import sys
+    from graphc.codegen.entry import entry_ir
+    from graphc.codegen.launch import Signature
+    print(entry_ir(Signature.from_json(sys.argv[1])), end="")
+    """
+    texts = [
+        subprocess.run(
+            [sys.executable, "-c", program, PROBE.to_json()], capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+        for _ in range(2)
+    ]
+    assert texts == [entry_ir(PROBE)] * 2

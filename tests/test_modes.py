@@ -1,0 +1,127 @@
+"""Every op, from its record: compiled = generated source under CPython = interpreted, over dtypes, layouts and special values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typing import Any
+
+import graphc
+from graphc.codegen.build import Counter
+from graphc.ir.node import OPS, Argument, Node, Op, Sample, variable
+
+Array = NDArray[Any]
+SAMPLES = [(op, sample) for op in OPS.values() for sample in op.samples]
+NAMES = [f"{op.name}-{sample.name}" for op, sample in SAMPLES]
+TOLERANCE = {"float32": 3e-5, "float64": 1e-11}
+
+
+def draw(argument: Argument, rng: np.random.Generator, dtype: str = "float64") -> Array:
+    """Elements for an argument of a sample."""
+    low, high = argument.low, argument.high
+    match argument.kind:
+        case "float":
+            return rng.uniform(low, high, argument.shape).astype(dtype)
+        case "bool":
+            return rng.integers(0, 2, argument.shape).astype(bool)
+        case _:
+            return rng.integers(int(low), max(int(high), int(low) + 1), argument.shape)
+
+
+def inputs_for(sample: Sample, values: list[Array]) -> list[Node]:
+    """A variable for each value; a size of 1 is static, because only a static 1 broadcasts."""
+    return [
+        variable(value.dtype.name, [1 if size == 1 else None for size in value.shape], f"x{n}")
+        for n, value in enumerate(values)
+    ]
+
+
+def agree(got: Array, want: Array, scale: float = 1.0) -> None:
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    if want.dtype.kind == "f":
+        rtol = TOLERANCE[want.dtype.name] * scale
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def run_everywhere(inputs: list[Node], outputs: list[Node], values: list[Array]) -> Iterator[tuple[str, list[Array]]]:
+    for mode in ("interpreted", "python", "compiled"):
+        call = graphc.function(inputs, outputs, mode=mode, on_unused_input="ignore")
+        yield mode, call(*values)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
+def test_modes_agree(op: Op, sample: Sample, dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    values = [draw(argument, rng, dtype) for argument in sample.args]
+    if dtype == "float32" and not any(value.dtype == dtype for value in values):
+        pytest.skip("the sample has no floats")
+    inputs = inputs_for(sample, values)
+    output = sample.build(*inputs)
+    results = dict(run_everywhere(inputs, [output], values))
+    assert results["interpreted"][0].dtype == output.dtype
+    for mode in ("python", "compiled"):
+        agree(results[mode][0], results["interpreted"][0])
+
+
+@pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
+def test_layouts(op: Op, sample: Sample) -> None:
+    """Strided, Fortran-ordered, reversed and read-only arguments give what contiguous ones give."""
+    rng = np.random.default_rng(8)
+    values = [draw(argument, rng) for argument in sample.args]
+    inputs = inputs_for(sample, values)
+    call = graphc.function(inputs, sample.build(*inputs), on_unused_input="ignore")
+    want = call(*values)
+    compiled = Counter.compilations
+    for layout in (fortran, spread, backwards, frozen):
+        agree(call(*map(layout, values)), want)
+    assert Counter.compilations == compiled
+
+
+def fortran(value: Array) -> Array:
+    """The same elements, the first axis the fastest."""
+    return np.asfortranarray(value) if value.ndim else value
+
+
+def spread(value: Array) -> Array:
+    """The same elements, every other one of a larger buffer."""
+    wide = np.zeros((*value.shape[:-1], value.shape[-1] * 2) if value.ndim else (), value.dtype)
+    if not value.ndim:
+        wide[...] = value
+        return wide
+    wide[..., ::2] = value
+    return wide[..., ::2]
+
+
+def backwards(value: Array) -> Array:
+    """The same elements with negative strides."""
+    return np.ascontiguousarray(value[::-1])[::-1] if value.ndim else value
+
+
+def frozen(value: Array) -> Array:
+    copied = value.copy()
+    copied.flags.writeable = False
+    return copied
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-20])
+SCALAR_OPS = [op for op in OPS.values() if op.samples and all(s.args and all(a.shape == s.args[0].shape for a in s.args) for s in op.samples)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("op", [op for op in SCALAR_OPS if len(op.samples[0].args) == 1], ids=repr)
+def test_special_values(op: Op, dtype: str) -> None:
+    """NaN, infinities, signed zeros, subnormal and huge numbers as NumPy has them."""
+    if op.samples[0].args[0].kind != "float" or len(op.samples[0].args[0].shape) != 1:
+        pytest.skip("not a function of floats")
+    with np.errstate(all="ignore"):
+        values = SPECIAL.astype(dtype)
+    x = variable(dtype, (None,), "x")
+    results = dict(run_everywhere([x], [op.samples[0].build(x)], [values]))
+    for mode in ("python", "compiled"):
+        agree(results[mode][0], results["interpreted"][0], scale=10.0)

@@ -1,0 +1,148 @@
+"""Random programs: compiled = generated source under CPython = interpreted, values, gradients and updates, for several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.build import Counter
+from graphc.ir.node import Node
+
+Array = NDArray[Any]
+SHAPES = ((3, 4), (1, 4), (3, 1), (5, 2))
+"""Sizes (n, m) of the inputs that one compiled program runs on."""
+
+UNARY: Sequence[Callable[[Node], Node]] = (
+    T.tanh, T.sigmoid, T.neg, T.sqr, abs, lambda a: T.exp(-T.sqr(a)), T.sin, lambda a: T.log1p(T.sqr(a)), lambda a: a * 0.5 + 1.0,
+    lambda a: T.maximum(a, 0.0), lambda a: T.where(a > 0.1, a, T.sin(a)), lambda a: T.cast(T.cast(a, "float32"), "float64"),
+    lambda a: T.cast(T.floor(a), "int64") * 0.25, lambda a: T.clip(a, -0.5, 0.5), T.softplus,
+)  # fmt: skip
+BINARY: Sequence[Callable[[Node, Node], Node]] = (
+    T.add, T.sub, T.mul, T.maximum, T.minimum, lambda a, b: a / (1.0 + T.sqr(b)), lambda a, b: T.where(a < b, a, b), T.arctan2
+)  # fmt: skip
+RESHAPING: Sequence[Callable[[Node], Node]] = (
+    lambda a: a.T, lambda a: a.flatten(), lambda a: a[::-1] if a.ndim else a, lambda a: a[:-1] if a.ndim else a,
+    lambda a: a[..., None], lambda a: a[1:] * 2.0 if a.ndim else a, lambda a: T.stack([a, T.tanh(a)]), lambda a: T.concatenate([a, -a], axis=-1) if a.ndim else a,
+    lambda a: T.set_subtensor(a[:1], 0.5) if a.ndim else a, lambda a: T.inc_subtensor(a[::-1], a) if a.ndim else a,
+    lambda a: a[T.arange(a.shape[0]) // 2] if a.ndim else a, lambda a: T.repeat(a, 2, axis=0) if a.ndim == 1 else a,
+)  # fmt: skip
+REDUCING: Sequence[Callable[[Node], Node]] = (
+    lambda a: a.sum(), lambda a: a.mean(axis=0) if a.ndim else a, lambda a: a.sum(axis=-1) if a.ndim else a,
+    lambda a: a - a.mean(axis=-1, keepdims=True) if a.ndim else a, lambda a: T.nnet.softmax(a) if a.ndim else a,
+    lambda a: T.logsumexp(a, axis=0) if a.ndim else a, lambda a: a.var(axis=0) if a.ndim else a,
+    lambda a: T.dot(a, a.T) if a.ndim == 2 else a, lambda a: T.dot(a, a) if a.ndim == 1 else a, lambda a: T.cumsum(a, axis=0) if a.ndim else a,
+)  # fmt: skip
+INSTRUCTION = st.tuples(st.integers(0, 3), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))
+
+
+def build(instructions: Sequence[tuple[int, int, int, int]], leaves: Sequence[Node]) -> list[Node]:
+    """All values of the program; an instruction names its operands by position modulo what there is."""
+    pool = list(leaves)
+    for kind, which, first, second in instructions:
+        a, b = pool[-1 - first % min(len(pool), 5)], pool[second % len(pool)]
+        if a.ndim > 3:
+            a = a.sum(axis=0)
+        match kind:
+            case 0:
+                new = UNARY[which % len(UNARY)](a)
+            case 1:
+                new = BINARY[which % len(BINARY)](a, matching(a, b))
+            case 2:
+                new = RESHAPING[which % len(RESHAPING)](a)
+            case _:
+                new = REDUCING[which % len(REDUCING)](a)
+        pool.append(new)
+    return pool
+
+
+def matching(a: Node, b: Node) -> Node:
+    """`b` where it has the sizes of `a`, else its mean."""
+    return b if a.type.shape == b.type.shape else b.mean()
+
+
+def arrays(rows: int, columns: int, rng: np.random.Generator) -> list[Array]:
+    return [rng.normal(size=(rows, columns)), rng.normal(size=columns), rng.normal(size=())]
+
+
+def outcome(call: Callable[..., Any], values: Sequence[Array]) -> Any:
+    """What a call gives, or the kind of error it raises."""
+    try:
+        return call(*values)
+    except graphc.GraphcError as error:
+        return type(error)
+
+
+@given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=14), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]
+    pool = build(instructions, leaves)
+    cost = sum((value.mean() for value in pool[3:]), start=T.sqr(pool[-1]).sum())
+    weight = graphc.shared(rng.normal(size=(3,)), name="w")
+    total = cost + T.sqr(weight).sum() * cost
+    gradients = graphc.grad(total, [*leaves, weight], disconnected_inputs="ignore")
+    outputs = [pool[-1], pool[len(pool) // 2], total, *gradients]
+    calls = {
+        mode: graphc.function(leaves, outputs, updates=[(weight, weight - 0.1 * gradients[-1])], mode=mode, on_unused_input="ignore")
+        for mode in ("interpreted", "python", "compiled")
+    }
+    compiled = Counter.compilations
+    start = weight.get_value()
+    for rows, columns in SHAPES:
+        values = arrays(rows, columns, rng)
+        want = found = None
+        for mode, call in calls.items():
+            weight.set_value(start)
+            found = outcome(call, values), weight.get_value()
+            if mode == "interpreted":
+                want = found
+                continue
+            compare(mode, found, want, call)
+    assert Counter.compilations == compiled
+
+
+def compare(mode: str, found: Any, want: Any, call: graphc.Function) -> None:
+    if isinstance(want[0], type) or isinstance(found[0], type):
+        assert found[0] is want[0], mode
+        return
+    for got, expected in zip((*found[0], found[1]), (*want[0], want[1]), strict=True):
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape), mode
+        scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
+        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-9 * scale, err_msg=f"{mode}\n{call.source}")
+
+
+def test_large_random_program() -> None:
+    """One long program, of several nests and hundreds of ops."""
+    rng = np.random.default_rng(3)
+    instructions = [tuple(int(v) for v in (rng.integers(0, 4), *rng.integers(0, 100, 3))) for _ in range(60)]
+    leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]
+    pool = build(instructions, leaves)  # type: ignore[arg-type]
+    outputs = pool[-4:]
+    values = arrays(4, 3, rng)
+    want, *others = (
+        graphc.function(leaves, outputs, mode=mode, on_unused_input="ignore")(*values) for mode in ("interpreted", "python", "compiled")
+    )
+    for other in others:
+        for got, expected in zip(other, want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_empty_sizes(rows: int, columns: int) -> None:
+    x, y = T.dmatrix("x"), T.dvector("y")
+    outputs = [T.exp(x) + y, x.sum(), x.sum(axis=0), x.mean(axis=1), T.dot(x, x.T), T.dot(x.T, x), T.concatenate([x, x]), x[:, ::-1], T.nnet.softmax(x.T @ x) if columns else x]
+    values = [np.ones((rows, columns)), np.ones(columns)]
+    want = graphc.function([x, y], outputs, mode="interpreted")(*values)
+    for mode in ("python", "compiled"):
+        for got, expected in zip(graphc.function([x, y], outputs, mode=mode)(*values), want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-12)

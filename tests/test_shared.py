@@ -1,0 +1,230 @@
+"""Shared variables: their type, how they take and give values, and what they refuse."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from graphc.dtypes import DTYPES
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir.node import SHARED, SIZE, Node, describe_size, literal
+from graphc.options import options
+from graphc.shared import SharedVariable, shared
+from graphc.values import as_array
+
+
+def assert_ready(variable: SharedVariable) -> None:
+    """The cell holds what compiled code relies on."""
+    assert len(variable.cell) == 1
+    array = variable.cell[0]
+    assert type(array) is np.ndarray
+    assert (array.dtype, array.ndim) == (np.dtype(variable.dtype), variable.ndim)
+    assert array.flags.c_contiguous and array.flags.aligned and array.flags.writeable and array.dtype.isnative
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "rank"),
+    [
+        (-2.0, "float64", 0),
+        (3, "int64", 0),
+        (True, "bool", 0),
+        ([5, -5], "int64", 1),
+        ([[3, 2], [4, 3]], "int64", 2),
+        ([1, 2.5], "float64", 1),
+        ([], "float64", 1),
+        (((1.0,),), "float64", 2),
+        (np.float32(1), "float32", 0),
+        (np.zeros((2, 0, 3), "uint8"), "uint8", 3),
+        (np.arange(3.0, dtype=">f8"), "float64", 1),
+    ],
+)
+def test_the_type_is_that_of_the_value(value: Any, dtype: str, rank: int) -> None:
+    variable = shared(value)
+    assert (variable.dtype, variable.ndim, variable.op) == (dtype, rank, SHARED)
+    assert_ready(variable)
+    np.testing.assert_array_equal(variable.get_value(), value)
+
+
+def test_python_floats_follow_the_option_and_numpy_does_not() -> None:
+    with options.change(floatX="float32"):
+        assert [shared(value).dtype for value in (0.1, [0.1, 2], 3)] == ["float32", "float32", "int64"]
+        assert [shared(value).dtype for value in (np.float64(0.1), np.zeros(2), [np.float64(0.1)])] == ["float64"] * 3
+
+
+@given(arrays.arrays(st.sampled_from(DTYPES), arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
+def test_any_array_in_any_layout_comes_back(value: Any) -> None:
+    for layout in (value, value.T, value[..., ::-1] if value.ndim else value, value.astype(value.dtype.newbyteorder())):
+        variable = shared(layout)
+        assert_ready(variable)
+        np.testing.assert_array_equal(variable.get_value(), layout)
+        variable.set_value(layout.copy(), borrow=True)
+        assert_ready(variable)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "text", [1, "a"], [[1], [1, 2]], 1j, np.zeros(2, "complex64"), np.float16(1), object(), [10**30], {1: 2},
+     np.array("2020", "M8[D]"), np.ma.masked_array([1, 2], mask=[False, True])],
+)  # fmt: skip
+def test_what_is_no_array_of_numbers_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(GraphTypeError, match="shared variable W"):
+        shared(value, "W")
+    variable = shared(0.0, "W")
+    with pytest.raises(GraphTypeError, match="shared variable W"):
+        variable.set_value(value)
+
+
+def test_a_node_is_no_value() -> None:
+    with pytest.raises(GraphTypeError, match="symbolic"):
+        shared(literal(1.0))
+    with pytest.raises(GraphTypeError, match="name"):
+        shared(1.0, 2)  # type: ignore[arg-type]
+
+
+def test_sizes_are_leaves_named_after_the_variable() -> None:
+    variable = shared(np.zeros((2, 3)), "W")
+    sizes = variable.type.shape
+    assert all(isinstance(size, Node) and size.op is SIZE for size in sizes)
+    assert list(map(describe_size, sizes)) == ["W.0", "W.1"]
+    assert str(variable.type) == "float64[W.0, W.1]"
+    assert "W" in repr(variable)
+
+
+def test_variables_of_equal_value_are_different() -> None:
+    first, second = shared(1.0, "a"), shared(1.0, "a")
+    assert first is not second and first != second
+    assert copy.copy(first) is first and copy.deepcopy([first])[0] is first
+
+
+def test_values_are_copied_in_and_out() -> None:
+    value = np.zeros(3)
+    variable = shared(value)
+    value[0] = 1
+    variable.get_value()[1] = 1
+    np.testing.assert_array_equal(variable.get_value(), [0, 0, 0])
+    variable.set_value(value)
+    value[2] = 1
+    np.testing.assert_array_equal(variable.get_value(), [1, 0, 0])
+
+
+def test_borrowed_values_share_memory() -> None:
+    value = np.zeros(3)
+    variable = shared(value, borrow=True)
+    assert variable.get_value(borrow=True) is variable.cell[0]
+    variable.get_value(borrow=True, return_internal_type=True)[0] = 1
+    assert value[0] == 1
+    other = np.ones(3)
+    variable.set_value(other, borrow=True)
+    assert variable.cell[0] is other
+    assert variable.container.storage is variable.cell
+
+
+def test_a_buffer_is_copied() -> None:
+    memory = bytearray(8)
+    variable = shared(memoryview(memory))
+    memory[0] = 1
+    assert variable.dtype == "uint8" and not variable.get_value().any()
+
+
+@pytest.mark.parametrize("make", [lambda a: a[::2], lambda a: a.astype("float32"), lambda a: a.astype(">f8")])
+def test_what_cannot_be_borrowed_is_copied(make: Any) -> None:
+    value = make(np.arange(6.0))
+    variable = shared(np.zeros(1), borrow=True)
+    variable.set_value(value, borrow=True)
+    assert_ready(variable)
+    assert not np.shares_memory(variable.cell[0], value)
+
+
+def test_a_read_only_array_is_copied() -> None:
+    value = np.zeros(3)
+    value.flags.writeable = False
+    assert_ready(shared(value, borrow=True))
+    assert_ready(shared(np.broadcast_to(1.0, (2, 2)), borrow=True))
+
+
+def test_subclasses_of_arrays_become_arrays() -> None:
+    class Special(np.ndarray[Any, Any]):
+        pass
+
+    for borrow in (False, True):
+        assert_ready(shared(np.zeros(3).view(Special), borrow=borrow))
+
+
+def test_sizes_may_change_and_the_rank_may_not() -> None:
+    variable = shared(np.zeros((2, 3)), "W")
+    variable.set_value(np.ones((5, 0)))
+    assert variable.get_value().shape == (5, 0)
+    with pytest.raises(GraphTypeError, match="shared variable W .*: the value has 1 axes, the variable 2"):
+        variable.set_value(np.ones(5))
+
+
+@pytest.mark.parametrize("static", [{"shape": (None, 1)}, {"broadcastable": (False, True)}])
+def test_static_sizes_stay(static: Any) -> None:
+    variable = shared(np.zeros((2, 1)), "W", **static)
+    assert variable.broadcastable == (False, True)
+    variable.set_value(np.zeros((7, 1)))
+    with pytest.raises(ShapeError, match="W .*: the value has size 2 along axis 1, where the variable has 1"):
+        variable.set_value(np.zeros((7, 2)))
+    with pytest.raises(ShapeError, match="axis 1"):
+        shared(np.zeros((2, 3)), **static)
+    with pytest.raises(GraphTypeError, match="2 sizes are given for a value of 1 axes"):
+        shared(np.zeros(2), **static)
+
+
+def test_static_sizes_are_said_once() -> None:
+    with pytest.raises(GraphTypeError, match="one of them"):
+        shared(np.zeros(1), shape=(1,), broadcastable=(True,))
+
+
+KEPT = [
+    (np.float32(0.5), "float64"), (np.arange(2, dtype="int32"), "float64"), (np.array([True]), "int8"), (3, "float32"),
+    ([1, 2], "uint8"), (2.0, "int64"), (0.1, "float32"), ([0.1], "float32"), (1, "bool"), (float("nan"), "float32"),
+]  # fmt: skip
+LOST = [
+    (np.float64(0.5), "float32"), (np.zeros(1), "float32"), (np.arange(2), "int32"), (np.ones(1), "bool"),
+    (0.5, "int64"), (300, "uint8"), ([-1], "uint8"), (2, "bool"), (float("nan"), "int64"), (np.uint64(1), "int64"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "dtype"), KEPT)
+def test_conversions_that_keep_the_value(value: Any, dtype: str) -> None:
+    variable = shared(np.zeros(np.shape(value), dtype))
+    variable.set_value(value)
+    assert_ready(variable)
+    np.testing.assert_array_equal(variable.get_value(), np.asarray(value, dtype))
+
+
+@pytest.mark.parametrize(("value", "dtype"), LOST)
+def test_conversions_that_may_lose_it_need_leave(value: Any, dtype: str) -> None:
+    variable = shared(np.zeros(np.shape(value), dtype), "W")
+    with pytest.raises(GraphTypeError, match=f"shared variable W .* cannot become {dtype} without loss"):
+        variable.set_value(value)
+    assert not variable.get_value().any()
+    lenient = shared(np.zeros(np.shape(value), dtype), allow_downcast=True)
+    lenient.set_value(value)
+    assert_ready(lenient)
+
+
+def test_python_floats_are_not_rounded_where_that_is_forbidden() -> None:
+    assert as_array(0.5, "float32", "x", allow_downcast=False) == 0.5
+    with pytest.raises(GraphTypeError, match="without loss"):
+        as_array(0.1, "float32", "x", allow_downcast=False)
+
+
+def test_strict_variables_take_their_own_dtype_only() -> None:
+    variable = shared(np.zeros(2, "float32"), "W", strict=True)
+    variable.set_value(np.ones(2, "float32"))
+    for value in ([1.0, 2.0], np.ones(2, "float16"), np.ones(2, "int8"), np.ones(2)):
+        with pytest.raises(GraphTypeError, match="strictly an array of float32"):
+            variable.set_value(value)
+
+
+def test_a_variable_has_no_value_attribute() -> None:
+    with pytest.raises(AttributeError):
+        _ = shared(1.0).value

@@ -1,0 +1,340 @@
+"""The vector math against mpmath: accuracy over all exponents, special values of C99's Annex F, and that loops
+vectorise.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from llvmlite import ir
+from numpy.typing import NDArray
+from vecmath_loop import Loop, compile_loop
+
+from graphc.codegen.vecmath import VECTOR_MATH, define
+
+INF, NAN = math.inf, math.nan
+DTYPES = ("float32", "float64")
+PRECISION = {"float32": 24, "float64": 53}
+EXPONENTS = {"float32": (-149, 127), "float64": (-1074, 1023)}
+CASES = [(name, dtype) for name in VECTOR_MATH for dtype in DTYPES]
+compiled: Callable[[str, str, bool], Loop] = cache(compile_loop)
+
+# The bound in ulp with fused multiply-add; without it one more is allowed.
+WIDE = {"pow": 4.0, "tan": 4.0, "gammaln": 4.0, "digamma": 4.0}
+
+
+def _sigmoid(x: Any) -> Any:
+    return mpmath.exp(x) / (1 + mpmath.exp(x)) if x < 0 else 1 / (1 + mpmath.exp(-x))
+
+
+def _softplus(x: Any) -> Any:
+    return max(x, mpmath.mpf(0)) + mpmath.log1p(mpmath.exp(-abs(x)))
+
+
+def _erfc(x: Any) -> Any:
+    # mpmath's own fails beyond what its series can count.
+    return mpmath.erfc(x) if abs(x) < 1000 else mpmath.mpf(0 if x > 0 else 2)
+
+
+def _log_gamma(x: Any) -> Any:
+    return mpmath.log(abs(mpmath.gamma(x))) if x < 100 else mpmath.loggamma(x)
+
+
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "exp": mpmath.exp,
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "expm1": mpmath.expm1,
+    "log": mpmath.log,
+    "log2": lambda x: mpmath.log(x) / mpmath.log(2),
+    "log10": lambda x: mpmath.log(x) / mpmath.log(10),
+    "log1p": mpmath.log1p,
+    "tanh": mpmath.tanh,
+    "sigmoid": _sigmoid,
+    "softplus": _softplus,
+    "sin": mpmath.sin,
+    "cos": mpmath.cos,
+    "tan": mpmath.tan,
+    "erf": mpmath.erf,
+    "erfc": _erfc,
+    "pow": mpmath.power,
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
+    "atan": mpmath.atan,
+    "asin": mpmath.asin,
+    "acos": mpmath.acos,
+    "sinh": mpmath.sinh,
+    "cosh": mpmath.cosh,
+    "asinh": mpmath.asinh,
+    "acosh": mpmath.acosh,
+    "atanh": mpmath.atanh,
+    "gammaln": _log_gamma,
+    "digamma": mpmath.digamma,
+    "atan2": mpmath.atan2,
+    "hypot": mpmath.hypot,
+}
+
+# Intervals where cancellation, a change of formula, or a threshold of over- or underflow is.
+REGIONS: dict[str, list[tuple[float, float]]] = {
+    "exp": [(-1, 1), (-104, 89), (-746, 711)],
+    "exp2": [(-1, 1), (-150, 129), (-1076, 1025)],
+    "expm1": [(-0.5, 0.5), (-1.5, 1.5), (-40, 90), (700, 711)],
+    "log": [(0.99, 1.01), (0.3, 3), (0, 1000)],
+    "log2": [(0.99, 1.01), (0.3, 3), (0, 1000)],
+    "log10": [(0.99, 1.01), (0.3, 3), (0, 1000)],
+    "log1p": [(-0.01, 0.01), (-1, 1), (0, 30)],
+    "tanh": [(-0.1, 0.1), (-1.2, 1.2), (-21, 21)],
+    "sigmoid": [(-5, 5), (-110, 40), (-750, 40)],
+    "softplus": [(-3, 3), (-110, 40), (-750, 40)],
+    "sin": [(-7, 7), (-(2.0**18), 2.0**18), (-(2.0**31), 2.0**31)],
+    "cos": [(-7, 7), (-(2.0**18), 2.0**18), (-(2.0**31), 2.0**31)],
+    "tan": [(-7, 7), (-(2.0**18), 2.0**18), (-(2.0**31), 2.0**31)],
+    "erf": [(-0.1, 0.1), (-1.3, 1.3), (-6.5, 6.5)],
+    "erfc": [(-1, 1), (-6, 6), (0, 10.5), (0, 28)],
+    "cbrt": [(-10, 10)],
+    "atan": [(-1, 1), (-4, 4), (-100, 100)],
+    "asin": [(-1, 1), (-0.55, 0.55)],
+    "acos": [(-1, 1), (0.9, 1)],
+    "sinh": [(-1, 1), (-10, 10), (-90, 90), (-711, 711)],
+    "cosh": [(-1, 1), (-10, 10), (-90, 90), (-711, 711)],
+    "asinh": [(-0.1, 0.1), (-1, 1), (-10, 10)],
+    "acosh": [(1, 1.1), (1, 2), (1, 100)],
+    "atanh": [(-0.1, 0.1), (-1, 1)],
+    "gammaln": [(0, 4), (0.9, 1.1), (1.9, 2.1), (2, 20), (3, 200), (20, 1e6)],
+    "digamma": [(1.4, 1.5), (0, 4), (2, 100)],
+}
+
+# Arguments close to an overflow, an underflow, a multiple of pi/2 or the end of a domain; neighbours are tested too.
+HARD: dict[str, list[float]] = {
+    "exp": [709.782712893384, -708.3964185322641, -745.1332191019411, 88.72283905206835, -87.33654475, -103.972077],
+    "exp2": [1024, -1022, -1074, -1075, 128, -126, -149, -150],
+    "expm1": [709.782712893384, 88.72283905206835, -37.0, 0.34657359, -0.34657359, 1.03972],
+    "log": [1, math.sqrt(0.5), math.sqrt(2), 2**-1022, 2**-126],
+    "log2": [1, math.sqrt(0.5), math.sqrt(2), 2**-1022, 2**-126],
+    "log10": [1, math.sqrt(0.5), math.sqrt(2), 2**-1022, 2**-126],
+    "log1p": [-1, 0.41421356, -0.29289322, 2.0**53, 2.0**55, 2.0**24, 2.0**26, 2.0**1023],
+    "tanh": [0.55, 19.06, 20, 9.01, 10],
+    "sigmoid": [-745.1332191019411, -708.3964185322641, -103.972, -87.3365, 36.7368, 709.78],
+    "softplus": [-745.1332191019411, -708.3964185322641, -103.972, -87.3365, -0.8813735870195430, 709.78],
+    "sin": [math.pi * k / 2 for k in (1, 2, 3, 4, 355, 710, 2**20, 2**29)]
+    # Doubles and floats that come closest to a multiple of pi/2 (Muller, Elementary Functions, table 11.1).
+    + [6381956970095103.0 * 2.0**797, 16367173.0 * 2.0**72, 2.0**18, 2.0**20, 2.0**30, 1e22, 2.0**120],
+    "erf": [1, 0.84375, 5.9215871957945, 6, 3.91920590, 4.2],
+    "erfc": [26.543258, 27.226017111108366, 9.194554, 10.054448, 28, -6, -4],
+    "cosh": [710.4758600739439, 89.4159],
+    "sinh": [710.4758600739439, 89.4159],
+    "gammaln": [1, 2, 2.55e305, 4.08e36, 171.6],
+    "asin": [0.5, 1],
+    "acos": [0.5, -0.5, 1, -1],
+    "atanh": [1, 0.5],
+    "acosh": [1, 2.0**27, 2.0**511],
+    "asinh": [2.0**27, 2.0**511, 2.0**-26],
+}
+HARD["cos"] = HARD["tan"] = HARD["sin"]
+
+# Arguments and results that C99's Annex F names, or that must come out exactly.
+SPECIALS: dict[str, list[tuple[float, ...]]] = {
+    "exp": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (1e4, INF), (-1e4, 0.0)],
+    "exp2": [(0.0, 1.0), (INF, INF), (-INF, 0.0), (10.0, 1024.0), (-126.0, 2.0**-126), (-149.0, 2.0**-149), (1e9, INF)],
+    "expm1": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (1e4, INF), (-1e4, -1.0)],
+    "log": [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN), (INF, INF)],
+    "log2": [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, INF), (1024.0, 10.0), (2.0**-149, -149.0)],
+    "log10": [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, INF), (10.0, 1.0), (1000.0, 3.0)],
+    "log1p": [(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (-2.0, NAN), (-INF, NAN), (INF, INF)],
+    "tanh": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (1e4, 1.0)],
+    "sigmoid": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (1e4, 1.0), (-1e4, 0.0)],
+    "softplus": [(INF, INF), (-INF, 0.0), (1e4, 1e4), (-1e4, 0.0)],
+    "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)],
+    "cos": [(0.0, 1.0), (-0.0, 1.0), (1e-30, 1.0), (INF, NAN), (-INF, NAN)],
+    "tan": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)],
+    "erf": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (1e4, 1.0)],
+    "erfc": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (1e4, 0.0), (-1e4, 2.0)],
+    "cbrt": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (27.0, 3.0), (-8.0, -2.0), (1.0, 1.0)],
+    "atan": [(0.0, 0.0), (-0.0, -0.0)],
+    "asin": [(0.0, 0.0), (-0.0, -0.0), (1.5, NAN), (-1.5, NAN), (INF, NAN)],
+    "acos": [(1.0, 0.0), (1.5, NAN), (-1.5, NAN), (INF, NAN)],
+    "sinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (1e4, INF), (-1e4, -INF)],
+    "cosh": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (1e4, INF)],
+    "asinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF)],
+    "acosh": [(1.0, 0.0), (0.5, NAN), (-1.0, NAN), (-INF, NAN), (INF, INF)],
+    "atanh": [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (-1.5, NAN), (INF, NAN)],
+    "gammaln": [(1.0, 0.0), (2.0, 0.0), (0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (INF, INF), (-INF, INF)],
+    "digamma": [(0.0, -INF), (-0.0, INF), (-1.0, NAN), (INF, INF), (-INF, NAN)],
+    "pow": [
+        *((x, 0.0, 1.0) for x in (0.0, -0.0, 2.0, -2.0, INF, -INF, NAN)),
+        *((1.0, y, 1.0) for y in (0.0, 0.5, -3.0, INF, -INF, NAN)),
+        (0.0, -1.0, INF), (-0.0, -1.0, -INF), (-0.0, -2.0, INF), (0.0, -INF, INF), (-0.0, -INF, INF),
+        (0.0, 3.0, 0.0), (-0.0, 3.0, -0.0), (-0.0, 2.0, 0.0), (-0.0, 0.5, 0.0), (-0.0, INF, 0.0),
+        (-1.0, INF, 1.0), (-1.0, -INF, 1.0), (-2.0, 0.5, NAN), (-2.0, 3.0, -8.0), (-2.0, 2.0, 4.0), (-2.0, -1.0, -0.5),
+        (0.5, -INF, INF), (2.0, -INF, 0.0), (0.5, INF, 0.0), (2.0, INF, INF), (-0.5, INF, 0.0), (-2.0, -INF, 0.0),
+        (-INF, -3.0, -0.0), (-INF, -2.0, 0.0), (-INF, 3.0, -INF), (-INF, 2.0, INF), (-INF, 0.5, INF),
+        (INF, -2.0, 0.0), (INF, 0.5, INF), (2.0, NAN, NAN), (NAN, 1.0, NAN), (10.0, 3.0, 1000.0),
+        (2.0, -149.0, 2.0**-149),
+        (2.0, 1e9, INF), (2.0, -1e9, 0.0), (-2.0, 1e9, INF), (0.99, 1e30, 0.0), (3.0, 2.0, 9.0),
+    ],
+    "hypot": [(3.0, 4.0, 5.0), (INF, NAN, INF), (NAN, -INF, INF), (0.0, -0.0, 0.0), (-3.0, 0.0, 3.0), (NAN, 1.0, NAN)],
+    "atan2": [
+        (0.0, 1.0, 0.0), (-0.0, 1.0, -0.0), (0.0, 0.0, 0.0), (-0.0, 0.0, -0.0), (INF, NAN, NAN), (1.0, NAN, NAN),
+        (1.0, INF, 0.0), (-1.0, INF, -0.0),
+    ],
+}  # fmt: skip
+
+
+def _arguments(name: str, dtype: str) -> NDArray[Any]:
+    """Every exponent with both signs at random significands, the regions, the hard cases and their neighbours."""
+    random = np.random.default_rng(sum(map(ord, name)))
+    low, high = EXPONENTS[dtype]
+    exponents = np.resize(np.arange(low, high + 1), max(1100, high + 1 - low))
+    with np.errstate(over="ignore", under="ignore"):
+        spread = (
+            np.ldexp(random.uniform(1, 2, exponents.size), exponents) * random.choice([-1, 1], exponents.size)
+        ).astype(dtype)
+        hard = np.array(HARD.get(name, [1.0])).astype(dtype)
+    hard = np.concatenate([hard, np.nextafter(hard, _infinity(dtype)), np.nextafter(hard, -_infinity(dtype))])
+    regions = [random.uniform(a, b, 300).astype(dtype) for a, b in REGIONS[name]]
+    return np.concatenate([spread, hard, -hard, *regions])
+
+
+def _infinity(dtype: str) -> Any:
+    """Infinity as a scalar of `dtype`."""
+    return np.dtype(dtype).type(INF)
+
+
+def _argument_pairs(name: str, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Pairs that spread over the results, and some of any size."""
+    random = np.random.default_rng(7)
+    low, high = EXPONENTS[dtype]
+    size = 700
+    wild = [np.ldexp(random.uniform(1, 2, size), random.integers(low, high, size)) for _ in range(2)]
+    x, y = (value * random.choice([-1, 1], size) for value in wild)
+    if name == "pow":
+        x = abs(x)
+        base = np.exp2(random.uniform(low, high, size))
+        near = 1 + np.ldexp(random.uniform(-1, 1, size), -random.integers(1, 20, size))
+        xs = [x, base, near, random.integers(2, 30, size).astype(float), -random.integers(2, 9, size).astype(float)]
+        span = random.uniform(low, high, (4, size))
+        ys = [random.uniform(-2, 2, size), span[0] / np.log2(base), span[1] / np.log2(near), span[2] / np.log2(xs[3])]
+        ys.append(np.rint(span[3] / 4))
+    else:
+        xs, ys = [x, random.normal(size=size), x], [y, random.normal(size=size), x * random.uniform(0.25, 4, size)]
+    with np.errstate(over="ignore", under="ignore"):
+        return np.concatenate(xs).astype(dtype), np.concatenate(ys).astype(dtype)
+
+
+@cache
+def _cases(name: str, dtype: str) -> tuple[tuple[NDArray[Any], ...], list[Any]]:
+    """Arguments and mpmath's results; where the function is not real the result is None."""
+    if name in ("pow", "hypot", "atan2"):
+        arguments: tuple[NDArray[Any], ...] = _argument_pairs(name, dtype)
+    else:
+        arguments = (_arguments(name, dtype),)
+    arguments = tuple(array[np.all(np.isfinite(arguments), axis=0)] for array in arguments)
+    with mpmath.workprec(160):
+        return arguments, [_evaluate(name, values) for values in zip(*arguments, strict=True)]
+
+
+def _evaluate(name: str, values: tuple[Any, ...]) -> Any:
+    try:
+        result = REFERENCES[name](*(mpmath.mpf(float(value)) for value in values))
+    except (ValueError, ZeroDivisionError):
+        return None
+    return result if isinstance(result, mpmath.mpf) else None
+
+
+def _error(result: float, exact: Any, dtype: str) -> float:
+    """The distance in ulp of the exact value; infinity counts as the power of two after the largest number."""
+    top = EXPONENTS[dtype][1] + 1
+    limit = mpmath.ldexp(1, top)
+    if math.isnan(result):
+        return INF
+    value = mpmath.mpf(result) if math.isfinite(result) else math.copysign(1, result) * limit
+    exact = max(-limit, min(limit, exact))
+    if exact == 0:
+        return 0.0 if value == 0 else INF
+    exponent = int(mpmath.frexp(exact)[1]) - PRECISION[dtype]
+    ulp = mpmath.ldexp(1, min(max(exponent, EXPONENTS[dtype][0]), top - PRECISION[dtype]))
+    return float(abs(value - exact) / ulp)
+
+
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_accuracy(name: str, dtype: str, has_fma: bool) -> None:
+    bound = WIDE.get(name, 2.0) + (0.0 if has_fma else 1.0)
+    arguments, exact = _cases(name, dtype)
+    results = compiled(name, dtype, has_fma)(*arguments)
+    errors = []
+    with mpmath.workprec(160):
+        for result, reference in zip(results.tolist(), exact, strict=True):
+            undefined = reference is None or mpmath.isnan(reference)
+            errors.append(0.0 if undefined else _error(result, reference, dtype))
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= bound, (
+        f"{errors[worst]:.3f} ulp at {[array[worst] for array in arguments]}, got {results[worst]}"
+    )
+
+
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_special_values(name: str, dtype: str, has_fma: bool) -> None:
+    loop = compiled(name, dtype, has_fma)
+    rows = SPECIALS[name] + ([] if loop.arity > 1 else [(NAN, NAN)])
+    *arguments, expected = np.array(rows, dtype).T
+    # Every case at every position: the vector body and the scalar remainder.
+    for shift in (0, 1, 5):
+        copies = [np.resize(np.roll(array, shift), 131) for array in [*arguments, expected]]
+        results = loop(*copies[:-1])
+        np.testing.assert_array_equal(results, copies[-1])
+        zero = results == 0
+        np.testing.assert_array_equal(np.signbit(results[zero]), np.signbit(copies[-1][zero]))
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_nan_stays(name: str, dtype: str) -> None:
+    loop = compiled(name, dtype, True)
+    x = np.full(64, NAN)
+    if name != "pow":
+        assert np.isnan(loop(*[x] * loop.arity)).all()
+    else:
+        assert np.isnan(loop(x, np.full(64, 2.0))).all()
+
+
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_loop_vectorizes(name: str, dtype: str, has_fma: bool) -> None:
+    loop = compiled(name, dtype, has_fma)
+    scalar = {"float32": "float", "float64": "double"}[dtype]
+    assert re.search(rf"store <\d+ x {scalar}>", loop.optimized), "the loop stores one element at a time"
+    if "x86" in loop.optimized:
+        assert re.search(r"\bv?mulp[sd]\b|\bvfn?m(add|sub)\d+p[sd]\b", loop.assembly), "no packed instruction"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exp_has_no_call(dtype: str) -> None:
+    assert not re.search(r"\bcall", compiled("exp", dtype, True).assembly)
+
+
+def test_huge_sine_in_any_lane() -> None:
+    loop = compiled("sin", "float64", True)
+    for lane in range(33):
+        x = np.linspace(-3, 3, 33)
+        x[lane] = 6381956970095103.0 * 2.0**797
+        exact = float(mpmath.sin(mpmath.mpf(x[lane])))
+        result = loop(x)
+        assert result[lane] == pytest.approx(exact, rel=5e-16)
+        np.testing.assert_allclose(np.delete(result, lane), np.sin(np.delete(x, lane)), rtol=5e-16)
+
+
+def test_define_is_made_once() -> None:
+    module = ir.Module()
+    first = define(module, "exp", ir.DoubleType())
+    assert define(module, "exp", ir.DoubleType()) is first
+    assert first.name == "gc_exp_f64"
+    with pytest.raises(TypeError, match="float and double"):
+        define(module, "exp", ir.IntType(64))
+    with pytest.raises(KeyError):
+        define(module, "exponential", ir.DoubleType())

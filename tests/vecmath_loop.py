@@ -1,0 +1,93 @@
+"""A vector function in a loop over arrays, compiled for the host or for its plainest relative.
+
+In: a name of VECTOR_MATH and a dtype. Out: a callable over arrays, the optimised IR and the assembly. Used by
+test_vecmath.py and benchmarks/exhaustive_vecmath.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from graphc.codegen import vecmath
+
+TYPES = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`out[i] = f(*(x[i] for x in inputs))`; the engine owns the machine code."""
+
+    engine: Any
+    dtype: str
+    arity: int
+    optimized: str
+    assembly: str
+
+    def __call__(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        """The function over one-dimensional arrays of equal length."""
+        arrays = [np.ascontiguousarray(x, self.dtype) for x in inputs]
+        out = np.empty_like(arrays[0])
+        address = self.engine.get_function_address("loop")
+        run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (self.arity + 1), ctypes.c_int64)(address)
+        run(*(x.ctypes.data for x in arrays), out.ctypes.data, out.size)
+        return out
+
+
+def compile_loop(name: str, dtype: str, has_fma: bool = True) -> Loop:
+    """The loop for the host's CPU; without `has_fma` for the oldest CPU of the kind, on x86 one with SSE2 alone."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    text, arity = _loop_text(name, TYPES[dtype], has_fma)
+    machine = _machine(has_fma)
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    optimized, assembly = str(module), machine.emit_assembly(module)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return Loop(engine, dtype, arity, optimized, assembly)
+
+
+def _machine(has_fma: bool) -> Any:
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    plain = not has_fma and platform.machine().lower() in ("x86_64", "amd64")
+    cpu = "x86-64" if plain else llvm.get_host_cpu_name()
+    features = "" if plain else llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic", codemodel="jitdefault")
+
+
+def _loop_text(name: str, type: ir.Type, has_fma: bool) -> tuple[str, int]:
+    module = ir.Module()
+    module.triple = llvm.get_process_triple()
+    function = vecmath.define(module, name, type, has_fma)
+    arity, index = len(function.args), ir.IntType(64)
+    loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * (arity + 1) + [index]), "loop")
+    *pointers, count = loop.args
+    for pointer in pointers:
+        pointer.add_attribute("noalias")
+    entry, body, done = (loop.append_basic_block(label) for label in ("entry", "body", "done"))
+    builder = ir.IRBuilder(entry)
+    builder.cbranch(builder.icmp_signed(">", count, index(0)), body, done)
+    builder.position_at_end(body)
+    i = builder.phi(index)
+    places = [builder.gep(pointer, [i], source_etype=type) for pointer in pointers]
+    result = builder.call(function, [builder.load(place, typ=type) for place in places[:-1]])
+    builder.store(result, places[-1])
+    following = builder.add(i, index(1))
+    i.add_incoming(index(0), entry)
+    i.add_incoming(following, body)
+    builder.cbranch(builder.icmp_signed("<", following, count), body, done)
+    builder.position_at_end(done)
+    builder.ret_void()
+    return str(module), arity
