@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test lint bench lines help clean
+.PHONY: run test lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -20,14 +20,19 @@ lint: $(VENV)/lint.stamp ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/examples.stamp ## measure all modes on a list of graphs; ARGS chooses
+bench: $(VENV)/examples.stamp ## measure all modes on a list of graphs, then what the design promises; ARGS chooses graphs
 	$(BIN)/python -m graphc bench $(ARGS)
+	$(BIN)/python benchmarks/bench_targets.py
+
+bench-env: ## install PyTensor beside, for `make bench` to compare with
+	$(PYTHON) -m venv benchmarks/.venv
+	benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check pytensor
 
 lines: ## count the lines of every module, longest first
 	@find graphc -name '*.py' | xargs wc -l | sort -rn
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

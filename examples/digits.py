@@ -51,10 +51,11 @@ def main(epochs: int) -> None:
     train, test, train_labels, test_labels = split
     rate = graphc.shared(0.05, name="rate")
     begin = perf_counter()
-    with tqdm(desc="building", bar_format="{desc}: {n_fmt} phases in {elapsed_s:.2f} s{postfix}") as bar:
-        PROGRESS.append(lambda phase: (bar.update(), bar.set_postfix_str(phase))[1])
+    with tqdm(total=14, desc="building") as bar:
+        PROGRESS.append(lambda phase: bar.set_postfix_str(phase) or bar.update())
         step, predict = build("compiled", rate)
         PROGRESS.pop()
+        bar.total = bar.n
     seconds = perf_counter() - begin
 
     rng = np.random.default_rng(1)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import graphc.ops as _ops  # fills the table of ops
 from graphc import tensor
-from graphc.autodiff import Lop, Rop, grad, hessian_vector_product, jvp, value_and_grad, vjp
+from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
 from graphc.codegen import cache
 from graphc.errors import GraphcError
 from graphc.function import Function, In, Out, function
@@ -35,6 +35,6 @@ config = options
 
 __all__ = [
     "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "function", "grad", "hessian_vector_product", "jvp", "nnet", "op", "options", "parse_graph",
-    "print_graph", "shared", "tensor", "value_and_grad", "vjp",
+    "custom_op", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "jvp", "nnet", "op", "options",
+    "parse_graph", "print_graph", "shared", "tensor", "value_and_grad", "vjp",
 ]  # fmt: skip

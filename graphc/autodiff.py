@@ -18,7 +18,7 @@ from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
 from graphc.ir.node import OPS, Node, describe, literal, make, variable
 from graphc.ir.walk import nodes_of, substitute
-from graphc.ops.shape import zeros
+from graphc.ops.shape import concatenate, expand, filled, iota, zeros
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
@@ -110,6 +110,65 @@ def hessian_vector_product(cost: Node, wrt: Nodes, vectors: Any) -> Any:
     targets = _as_list(wrt)
     gradients = grad(cost, targets)
     return _like(wrt, vjp(gradients, targets, _as_list(vectors), "ignore"))
+
+
+def jacobian(
+    expression: Node,
+    wrt: Nodes,
+    consider_constant: Iterable[Node] | None = None,
+    disconnected_inputs: Disconnected = "raise",
+) -> Any:
+    """The derivatives of all elements of a vector with respect to `wrt`.
+
+    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. There
+    is one reverse pass for each element, so their number must be known while the graph is built: where it is not, this
+    is a GradientError, and `vjp` and `jvp` give products. Of a scalar it is the gradient. Other arguments and errors
+    are those of `grad`.
+    """
+    targets = _as_list(wrt)
+    if not isinstance(expression, Node) or expression.ndim == 0:
+        return grad(expression, wrt, consider_constant, disconnected_inputs=disconnected_inputs)
+    what = f"jacobian of {describe(expression)} of type {expression.type}"
+    if expression.ndim > 1:
+        raise GradientError(f"{what}: it must be a vector; flatten it")
+    (size,) = expression.type.shape
+    if not isinstance(size, int):
+        raise GradientError(
+            f"{what}: its size is known only at each call; give the variables it comes from their sizes, or use vjp or jvp"
+        )
+    constants = tuple(consider_constant or ())
+    rows = [
+        _backward({expression: _basis_vector(expression, k)}, targets, constants, disconnected_inputs)
+        for k in range(size)
+    ]
+    return _like(wrt, [_stack([row[place] for row in rows], target) for place, target in enumerate(targets)])
+
+
+def hessian(
+    cost: Node,
+    wrt: Nodes,
+    consider_constant: Iterable[Node] | None = None,
+    disconnected_inputs: Disconnected = "raise",
+) -> Any:
+    """The second derivatives of a scalar `cost` with respect to a vector, or each vector of a list or tuple.
+
+    Each part is a square matrix; sizes must be known as for `jacobian`. Errors are those of `grad` and `jacobian`.
+    """
+    targets, constants = _as_list(wrt), tuple(consider_constant or ())
+    gradients = grad(cost, targets, constants, disconnected_inputs=disconnected_inputs)
+    pairs = zip(gradients, targets, strict=True)
+    return _like(wrt, [jacobian(gradient, target, constants, "ignore") for gradient, target in pairs])
+
+
+def _basis_vector(vector: Node, place: int) -> Node:
+    """Zeros of the type of `vector`, and 1 at `place`."""
+    here = make(OPS["equal"], (iota(vector.type.shape[0]), filled(literal(place, "int64"), vector.type.shape)))
+    return make(OPS["cast"], (here,), {"dtype": vector.dtype})
+
+
+def _stack(rows: Sequence[Node], of: Node) -> Node:
+    """Rows of the type of `of` along a new first axis."""
+    return concatenate([expand(row, (0,)) for row in rows], 0) if rows else zeros(of.dtype, (0, *of.type.shape))
 
 
 def _as_list(nodes: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from graphc.codegen.build import build_native, build_python, cold, key_of, share
 from graphc.codegen.callback import CALLBACK, address, native_callback
 from graphc.codegen.kernel import Built, Kernel
 from graphc.codegen.launch import bind, launch_python, overlapping
-from graphc.dtypes import can_cast_safely, fits
+from graphc.dtypes import can_cast_safely, fits, is_float
 from graphc.errors import (
     ArgumentError,
     GraphcError,
@@ -28,12 +28,26 @@ from graphc.errors import (
     UnusedInputError,
     UpdateError,
 )
-from graphc.interpret import check_guards, interpret
-from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, variable
+from graphc.interpret import Steps, check_guards, interpret, plan_steps, run_steps
+from graphc.ir.node import (
+    FUNCTIONS,
+    INPUT,
+    LEAVES,
+    SHARED,
+    SIZE,
+    Array,
+    Node,
+    describe,
+    size_owner,
+    user_line,
+    variable,
+)
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, nodes_of, substitute
+from graphc.ir.walk import Graph, as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.shape import broadcast_to
 from graphc.options import options
+from graphc.record import record
 from graphc.shared import SharedVariable
 from graphc.values import as_array
 
@@ -57,7 +71,7 @@ REQUIRED = _Required()
 """The default of an input that every call must give."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class In:
     """An input with more to say: a default `value`, a `name` for keyword calls, whether a lossy cast is allowed.
 
@@ -73,7 +87,7 @@ class In:
     mutable: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Out:
     """An output. `borrow` is accepted for Theano's sake: every call returns arrays of its own."""
 
@@ -81,7 +95,7 @@ class Out:
     borrow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Convention:
     """How a function is called: its inputs, the position of each name, and the keys of a dict of outputs."""
 
@@ -123,7 +137,7 @@ def function(
     pairs = _updates(updates)
     replaced = _givens(givens)
     records, replaced = _free_inputs(records, replaced)
-    values, pairs = _replace(values, pairs, replaced)
+    values, pairs = _replace(values, pairs, _with_sizes(_resolve(replaced), {record.variable for record in records}))
     pairs = _default_updates(values, pairs, no_default_updates)
     _check_inputs(records, values, pairs, replaced, on_unused_input or options.on_unused_input)
     graph_inputs = tuple(record.variable for record in records)
@@ -141,6 +155,8 @@ def function(
 
 
 def _listed(inputs: Any) -> list[Any]:
+    if isinstance(inputs, str) or not isinstance(inputs, Iterable | In):
+        raise GraphTypeError(f"inputs must be a list of variables; got {inputs!r}")
     items = [inputs] if isinstance(inputs, Node | In) else list(inputs)
     for item in items:
         variable = item.variable if isinstance(item, In) else item
@@ -167,10 +183,12 @@ def _outputs(outputs: Any) -> tuple[list[Node], tuple[str, ...] | None, str]:
 def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
     if items is None:
         return []
+    if isinstance(items, Node | str) or not isinstance(items, Iterable):
+        raise GraphTypeError(f"{what} must be a dict or pairs; got {items!r}")
     found = list(items.items()) if isinstance(items, Mapping) else list(items)
     for pair in found:
         if not (isinstance(pair, list | tuple) and len(pair) == 2):
-            raise UpdateError(f"{what} must be a dict or pairs; got {pair!r}")
+            raise GraphTypeError(f"{what} must be a dict or pairs; got {pair!r} among them")
     return [(left, right) for left, right in found]
 
 
@@ -188,7 +206,7 @@ def _updates(updates: Any) -> list[tuple[Node, Node]]:
 
 def _update_value(shared: SharedVariable, new: Any) -> Node:
     value = new if isinstance(new, Node) else as_node(new)
-    if not isinstance(new, Node) and isinstance(new, bool | int | float) and fits(new, shared.dtype):
+    if isinstance(new, bool | int | float) and (isinstance(new, int) or is_float(shared.dtype)) and fits(new, shared.dtype):
         value = cast(value, shared.dtype)
     if value.dtype != shared.dtype and can_cast_safely(value.dtype, shared.dtype):
         value = cast(value, shared.dtype)
@@ -196,13 +214,32 @@ def _update_value(shared: SharedVariable, new: Any) -> Node:
         raise UpdateError(
             f"the update of {describe(shared)} must have its type {shared.type}; {describe(value)} has type {value.type}"
         )
-    for axis, (size, new_size) in enumerate(zip(shared.type.shape, value.type.shape, strict=True)):
+    axis = _differing_axis(shared, value)
+    if axis is not None:
+        raise UpdateError(
+            f"the update of {describe(shared)} must have size {shared.type.shape[axis]} along axis {axis}; "
+            f"{describe(value)} has type {value.type}"
+        )
+    return _held_to(shared, value, "update")
+
+
+def _differing_axis(variable_: Node, value: Node) -> int | None:
+    """The first axis along which the two have different static sizes."""
+    for axis, (size, new_size) in enumerate(zip(variable_.type.shape, value.type.shape, strict=True)):
         if isinstance(size, int) and isinstance(new_size, int) and size != new_size:
-            raise UpdateError(
-                f"the update of {describe(shared)} must have size {size} along axis {axis}; "
-                f"{describe(value)} has type {value.type}"
-            )
-    return value
+            return axis
+    return None
+
+
+def _held_to(variable_: Node, value: Node, what: str) -> Node:
+    """`value`, checked at each call to have the static sizes of `variable_`."""
+    pairs = zip(variable_.type.shape, value.type.shape, strict=True)
+    target = tuple(size if isinstance(size, int) else own for size, own in pairs)
+    if target == value.type.shape:
+        return value
+    checked = broadcast_to(value, target)
+    checked.name = checked.name or f"{what} of {variable_.name or 'an unnamed variable'}"
+    return checked
 
 
 def _givens(givens: Any) -> dict[Node, Node]:
@@ -213,11 +250,42 @@ def _givens(givens: Any) -> dict[Node, Node]:
         node = as_node(value)
         if node.dtype != variable_.dtype and can_cast_safely(node.dtype, variable_.dtype):
             node = cast(node, variable_.dtype)
-        if node.dtype != variable_.dtype or node.ndim != variable_.ndim:
+        same = node.dtype == variable_.dtype and node.ndim == variable_.ndim
+        if not same or _differing_axis(variable_, node) is not None:
             raise GraphTypeError(
                 f"givens: {describe(node)} of type {node.type} cannot replace {describe(variable_)} of type {variable_.type}"
             )
-        result[variable_] = node
+        result[variable_] = _held_to(variable_, node, "given value")
+    return result
+
+
+def _resolve(replaced: Mapping[Node, Node]) -> dict[Node, Node]:
+    """Replacements in which what is replaced itself has been; a variable within its own replacement stays.
+
+    Raises CycleError where variables would replace each other.
+    """
+    needs = {
+        node: [other for other in nodes_of([value]) if other in replaced and other is not node]
+        for node, value in replaced.items()
+    }
+    done: dict[Node, Node] = {}
+    for node in toposort(replaced, needs.__getitem__, describe):
+        (done[node],) = substitute([replaced[node]], {other: done[other] for other in needs[node]})
+    return done
+
+
+def _with_sizes(replaced: Mapping[Node, Node], inputs: set[Node]) -> dict[Node, Node]:
+    """`replaced`, and where a computed value is replaced whose sizes come from leaves that are no inputs, its sizes."""
+
+    def is_known(size: Node) -> bool:
+        owners = [size_owner(leaf) for leaf in nodes_of([size]) if leaf.op is SIZE]
+        return all(owner is not None and (owner.op is SHARED or owner in inputs) for owner in owners)
+
+    result = dict(replaced)
+    for before, after in replaced.items():
+        for old, new in zip(before.type.shape, after.type.shape, strict=True):
+            if before.args and isinstance(old, Node) and old is not new and not is_known(old):
+                result.setdefault(old, as_size_node(new))
     return result
 
 
@@ -284,6 +352,8 @@ def _check_inputs(
     replaced: Mapping[Node, Node],
     on_unused: str,
 ) -> None:
+    if on_unused not in ("raise", "warn", "ignore"):
+        raise ArgumentError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]
     for position, node in enumerate(inputs):
         if node in inputs[:position]:
@@ -296,14 +366,18 @@ def _check_inputs(
         if node.op is INPUT and node not in known:
             raise MissingInputError(f"the graph needs {describe(node)} of type {node.type}, which is not an input")
         if node.op is SIZE and node not in sizes and node not in owned:
-            raise MissingInputError(f"the graph needs {describe(node)}, which is not an input")
+            owner = size_owner(node)
+            if owner is not None and owner.op is SHARED:
+                continue
+            whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
+            raise MissingInputError(f"the graph needs {describe(node)}{whose}")
     used = set(nodes) | {sizes[node] for node in nodes if node in sizes} | set(replaced)
     unused = [node for node in inputs if node not in used]
     if unused and on_unused != "ignore":
-        message = f"input {', '.join(map(describe, unused))} is not used by the outputs or updates"
+        message = f"the outputs and updates do not use {', '.join(map(describe, unused))}, given as input"
         if on_unused == "raise":
             raise UnusedInputError(f"{message}; on_unused_input='ignore' allows it")
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=3)
 
 
 def _names(records: Sequence[In]) -> dict[str, int]:
@@ -317,6 +391,10 @@ def _names(records: Sequence[In]) -> dict[str, int]:
 
 def _label(record: In) -> str:
     return describe(record.variable) if record.variable.name or not record.name else f"{record.name!r}"
+
+
+def _list(records: Sequence[In]) -> str:
+    return ", ".join(map(_label, records)) or "none"
 
 
 def convert(value: Any, record: In) -> Array:
@@ -341,7 +419,9 @@ class Function:
         self.kernel = kernel
         self.call = call
         self.name = kernel.name
+        self.where = user_line()
         self.profile = Profile() if profile else None
+        self.steps: Steps | None = None
 
     @property
     def graph(self) -> Graph:
@@ -359,7 +439,16 @@ class Function:
         return self.kernel.shared
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.run_converted(self.bind_arguments(args, kwargs))
+        start = perf_counter()
+        results = self.run_converted(self.bind_arguments(args, kwargs))
+        if self.profile is not None:
+            self.profile.add(perf_counter() - start)
+        return results
+
+    @property
+    def label(self) -> str:
+        """The name and the line that made the function, for messages."""
+        return f"{self.name} ({self.where})" if self.where else self.name
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{record.name or record.variable.name or '?'}: {record.variable.type}" for record in self.call.inputs)
@@ -369,19 +458,19 @@ class Function:
         """The arguments of a call as arrays in the order of the inputs; ArgumentError where they do not fit."""
         records, given = self.call.inputs, dict(enumerate(args))
         if len(args) > len(records):
-            raise ArgumentError(f"{self.name} takes {len(records)} arguments; got {len(args)}")
+            raise ArgumentError(f"{self.label} takes {len(records)} arguments ({_list(records)}); got {len(args)}")
         for key, value in kwargs.items():
             position = self.call.positions.get(key)
             if position is None:
-                raise ArgumentError(f"{self.name} has no input {key!r}; it has {', '.join(self.call.positions) or 'none with a name'}")
+                raise ArgumentError(f"{self.label} has no one input called {key!r}; its inputs are {_list(records)}")
             if position in given:
-                raise ArgumentError(f"{self.name}: input {key!r} is given twice")
+                raise ArgumentError(f"{self.label}: argument {_label(records[position])} is given twice")
             given[position] = value
         arrays = []
         for position, record in enumerate(records):
             value = given.get(position, record.value)
             if value is REQUIRED:
-                raise ArgumentError(f"{self.name}: argument {_label(record)} is missing")
+                raise ArgumentError(f"{self.label}: argument {_label(record)} is missing")
             arrays.append(convert(value, record))
         return arrays
 
@@ -392,7 +481,9 @@ class Function:
 
     def run_converted(self, arrays: list[Array]) -> Any:
         """Run on arrays of the inputs' types."""
-        results = interpret(self.graph, self.values(arrays))
+        if self.steps is None:
+            self.steps = plan_steps(self.graph)
+        results = run_steps(self.steps, self.values(arrays))
         count = len(self.kernel.outputs)
         for (leaf, _), value in zip(self.kernel.updates, results[count:], strict=True):
             assert isinstance(leaf, SharedVariable)
@@ -425,6 +516,10 @@ class Profile:
 
     calls: int = 0
     seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.calls += 1
+        self.seconds += seconds
 
     def __str__(self) -> str:
         each = self.seconds / self.calls * 1e6 if self.calls else 0.0
@@ -491,7 +586,7 @@ def explain_failure(function: Function, arrays: Sequence[Array], failures: list[
     values = function.values(arrays)
     check_guards(function.graph, values)
     interpret(function.graph, values)
-    raise GraphcError(f"{function.name}: a check failed that the interpreter finds in order; please report this")
+    raise GraphcError(f"{function.label}: a check failed that the interpreter finds in order; please report this")
 
 
 class Compiled(Function):
@@ -519,8 +614,7 @@ class Compiled(Function):
         start = perf_counter()
         results = self.entry(*args, **kwargs)
         if self.profile is not None:
-            self.profile.calls += 1
-            self.profile.seconds += perf_counter() - start
+            self.profile.add(perf_counter() - start)
         return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
 
     def refuse(self, *args: Any, **kwargs: Any) -> Any:
@@ -541,7 +635,7 @@ class Compiled(Function):
         arrays = self.bind_arguments(args, {})
         if code < 0 and not self.failures:
             check_guards(self.graph, self.values(arrays))
-            raise MemoryError(f"{self.name}: a result would need more memory than there can be")
+            raise MemoryError(f"{self.label}: a result would need more memory than there can be")
         return explain_failure(self, arrays, self.failures)
 
     @property

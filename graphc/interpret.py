@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from graphc.errors import GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Array, Guard, Node, Size, constant_value, describe
 from graphc.ir.walk import Graph, toposort, type_sizes
+from graphc.record import record
 
 Bindings: TypeAlias = dict[Node, Array]
 """What has been computed so far."""
@@ -24,9 +24,12 @@ Bindings: TypeAlias = dict[Node, Array]
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {"==": operator.eq, "<=": operator.le, "<": operator.lt}
 _INDEXED = {"gather": 1, "set_gather": 2, "inc_gather": 2}
 """Ops whose arguments from this position on are index arrays for the axes from `axis` on."""
+_REARRANGED = ("broadcast_to", "cast", "dimshuffle", "reshape")
+_TOO_LARGE = ("array is too big", "iterator is too large", "Maximum allowed dimension")
+"""How NumPy begins to say that a size is beyond what addresses can reach."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Steps:
     """A graph in the order it is interpreted.
 
@@ -208,6 +211,8 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
     except IndexError as error:
         raise IndexOutOfBounds(_explain_index(node, args) or f"{describe(node)}: {error}") from error
     except Exception as error:
+        if isinstance(error, ValueError) and str(error).startswith(_TOO_LARGE):
+            raise MemoryError(f"{describe(node)} would need more memory than there can be") from error
         error.add_note(f"while computing {describe(node)}")
         raise
     array = np.asarray(result)
@@ -226,7 +231,14 @@ def _explain_index(node: Node, args: Sequence[Array]) -> str | None:
         outside = indices[(indices < -size) | (indices >= size)]
         if outside.size:
             return (
-                f"index {outside.flat[0]} of {describe(node.args[position])} is out of bounds for axis {axis} of "
-                f"{describe(node.args[0])}, whose size is {size}: {describe(node)}"
+                f"index {outside.flat[0]} of {_origin(node.args[position])} is out of bounds for axis {axis} of "
+                f"{_origin(node.args[0])}, whose size is {size}: {describe(node)}"
             )
     return None
+
+
+def _origin(node: Node) -> str:
+    """What the user knows of a value that was only rearranged since."""
+    while node.name is None and node.op.name in _REARRANGED:
+        node = node.args[0]
+    return describe(node)

@@ -12,26 +12,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+import graphc.tensor as T
 from graphc import optim
 from graphc.autodiff import vjp
 from graphc.dtypes import check_dtype, floating, is_float, promote
 from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError
 from graphc.function import Function, function
 from graphc.interpret import interpret
-from graphc.ir.node import FUNCTIONS, Array, Node, Size, Type, literal, user_line, variable
+from graphc.ir.node import Array, Node, Size, Type, literal, user_line, variable
 from graphc.ir.walk import Graph as NodeGraph
 from graphc.ir.walk import reachable, substitute, toposort
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast
+from graphc.record import record
 from graphc.shared import SharedVariable, shared
-from graphc.tensor import nnet
 from graphc.values import as_array, natural_dtype
 
 Sizes: TypeAlias = tuple[int | None, ...]
@@ -49,19 +49,24 @@ class Graph:
         self.operations: list[Operation] = []
         self.placeholders: list[placeholder] = []
         self.variables: list[Variable] = []
-        self._outer: Graph | None = None
+        self._before: Graph | None = None
+        self._outer: list[Graph] = []
 
     def as_default(self) -> Graph:
         """Make this the graph that new elements belong to: for good, or as `with Graph().as_default():` for a block."""
-        if _default.graph is not self:
-            self._outer, _default.graph = _default.graph, self
+        before = _default[0]
+        before._before = None  # no block was entered with it: nothing goes back to what was before
+        self._before, _default[0] = before, self
         return self
 
     def __enter__(self) -> Graph:
-        return self.as_default()
+        before = self._before or self.as_default()._before
+        self._outer.append(before or self)
+        self._before = None
+        return self
 
     def __exit__(self, *error: object) -> None:
-        _default.graph, self._outer = self._outer or Graph(), None
+        _default[0] = self._outer.pop()
 
     def export_dot(self, filename_prefix: str = "graph_") -> str:
         """The graph in Graphviz's language, also written to `<prefix><v>var_<o>op.dot` in the working folder."""
@@ -81,19 +86,13 @@ class Graph:
         return text
 
 
-@dataclass(slots=True)
-class _Default:
-    """The graph that new elements belong to."""
-
-    graph: Graph
-
-
-_default = _Default(Graph())
+_default: list[Graph] = [Graph()]
+"""A cell with the graph that new elements belong to."""
 
 
 def get_default_graph() -> Graph:
     """The graph that new elements belong to."""
-    return _default.graph
+    return _default[0]
 
 
 # --- elements ---------------------------------------------------------------------------------------------------------
@@ -174,7 +173,7 @@ class placeholder(Element):  # noqa: N801 - TensorSlow's name
         super().__init__(name)
         self.dtype = None if dtype is None else check_dtype(dtype)
         self.shape = None if shape is None else tuple(shape)
-        _default.graph.placeholders.append(self)
+        _default[0].placeholders.append(self)
 
 
 class Variable(Element):
@@ -187,7 +186,7 @@ class Variable(Element):
         super().__init__(name)
         self.trainable = trainable
         self.shared = _shared_of(initial_value, name)
-        _default.graph.variables.append(self)
+        _default[0].variables.append(self)
 
     @property
     def value(self) -> Array:
@@ -227,7 +226,7 @@ class Operation(Element):
         self.input_nodes = [as_element(item) for item in input_nodes]
         for element in self.input_nodes:
             element.consumers.append(self)
-        self.graph = _default.graph
+        self.graph = _default[0]
         self.graph.operations.append(self)
 
     def compute(self, *values: Any) -> Any:
@@ -247,6 +246,8 @@ class Symbolic(Operation):
 
 def as_element(value: Any) -> Element:
     """`value` itself where it is an element; numbers, lists and arrays become constants."""
+    if isinstance(value, Minimization):
+        raise GraphTypeError(f"{describe_element(value)} has no value for others to take")
     return value if isinstance(value, Element) else constant(value)
 
 
@@ -297,20 +298,18 @@ subtract = _operation("subtract", 2, lambda x, y: x - y, "x - y.")
 multiply = _operation("multiply", 2, lambda x, y: x * y, "x * y, element by element.")
 divide = _operation("divide", 2, lambda x, y: x / y, "x / y.")
 power = _operation("power", 2, lambda x, y: x**y, "x to the power y.")
-maximum = _operation("maximum", 2, FUNCTIONS["maximum"], "The larger of x and y.")
-minimum = _operation("minimum", 2, FUNCTIONS["minimum"], "The smaller of x and y.")
+maximum = _operation("maximum", 2, T.maximum, "The larger of x and y.")
+minimum = _operation("minimum", 2, T.minimum, "The smaller of x and y.")
 negative = _operation("negative", 1, lambda x: -x, "-x.")
-absolute = _operation("absolute", 1, FUNCTIONS["abs"], "|x|.")
-square = _operation("square", 1, FUNCTIONS["sqr"], "x * x.")
-sqrt = _operation("sqrt", 1, FUNCTIONS["sqrt"], "The square root.")
-exp = _operation("exp", 1, FUNCTIONS["exp"], "e to the power x.")
-log = _operation("log", 1, FUNCTIONS["log"], "The natural logarithm.")
-sigmoid = _operation("sigmoid", 1, FUNCTIONS["sigmoid"], "1 / (1 + exp(-x)).")
-tanh = _operation("tanh", 1, FUNCTIONS["tanh"], "The hyperbolic tangent.")
-relu = _operation("relu", 1, lambda x: FUNCTIONS["maximum"](x, 0), "max(x, 0).")
-softmax = _operation(
-    "softmax", 1, lambda x: nnet.softmax(x, axis=-1), "exp(x) / sum(exp(x)) along the last axis, for any x."
-)
+absolute = _operation("absolute", 1, T.abs, "|x|.")
+square = _operation("square", 1, T.sqr, "x * x.")
+sqrt = _operation("sqrt", 1, T.sqrt, "The square root.")
+exp = _operation("exp", 1, T.exp, "e to the power x.")
+log = _operation("log", 1, T.log, "The natural logarithm.")
+sigmoid = _operation("sigmoid", 1, T.sigmoid, "1 / (1 + exp(-x)).")
+tanh = _operation("tanh", 1, T.tanh, "The hyperbolic tangent.")
+relu = _operation("relu", 1, T.nnet.relu, "max(x, 0).")
+softmax = _operation("softmax", 1, lambda x: T.softmax(x, axis=-1), "exp(x) / sum(exp(x)) along the last axis.")
 transpose = _operation("transpose", 1, lambda x: x.T, "All axes reversed.")
 matmul = _operation("matmul", 2, lambda x, y: x.dot(y), "NumPy's dot of matrices, vectors and numbers.")
 
@@ -318,33 +317,32 @@ matmul = _operation("matmul", 2, lambda x, y: x.dot(y), "NumPy's dot of matrices
 class Reduction(Symbolic):
     """An operation over one axis, several, or all (None)."""
 
-    method: ClassVar[str]
+    function: ClassVar[Callable[..., Node]]
 
     def __init__(self, A: Any, axis: Any = None, name: str | None = None) -> None:  # noqa: N803 - TensorSlow's name
         super().__init__([A], name)
         self.axis = axis
 
     def build(self, *nodes: Node) -> Node:
-        node: Node = FUNCTIONS[self.method](nodes[0], axis=self.axis)
-        return node
+        return type(self).function(nodes[0], axis=self.axis)
 
 
 class reduce_sum(Reduction):  # noqa: N801
     """The sum over an axis, several, or all."""
 
-    method = "sum"
+    function = staticmethod(T.sum)
 
 
 class reduce_mean(Reduction):  # noqa: N801
     """The mean over an axis, several, or all."""
 
-    method = "mean"
+    function = staticmethod(T.mean)
 
 
 class reduce_max(Reduction):  # noqa: N801
     """The maximum over an axis, several, or all."""
 
-    method = "max"
+    function = staticmethod(T.max)
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
@@ -353,7 +351,7 @@ GradientFunction: TypeAlias = Callable[[Any, Any], Any]
 _gradients: dict[str, GradientFunction] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class RegisterGradient:
     """A decorator: the function below is the gradient of the operations of class `op_type`, a name or the class itself.
 
@@ -492,7 +490,7 @@ class Minimization(Operation):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class GradientDescentOptimizer:
     """Steps against the gradient; `learning_rate` is a number or a scalar element."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphc.dtypes import DTYPES, FLOATS, can_cast_safely, check_dtype
+from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, check_dtype
 from graphc.errors import GraphTypeError
 from graphc.options import options
 
@@ -30,13 +30,14 @@ def as_array(value: Any, dtype: str, what: str, *, strict: bool = False, allow_d
 
     An array may change its dtype where no value of its own dtype can change (NumPy's safe casting). Python numbers,
     alone or in lists, may besides where they fit exactly, and Python floats may be rounded to float32 unless
-    `allow_downcast` is False. allow_downcast=True: any conversion. strict: none at all. Raises GraphTypeError, which
-    begins with `what`, for anything else.
+    `allow_downcast` is False. allow_downcast=True: any conversion, but NaN, infinite and too large floats become no
+    integers. strict: none at all. Raises GraphTypeError, which begins with `what`, for anything else.
     """
     if strict and not (isinstance(value, np.ndarray) and value.dtype == dtype):
         raise GraphTypeError(f"{what}: strictly an array of {dtype} is needed, not {_describe(value)}")
     array = _numbers(value, what)
     if allow_downcast or array.dtype == dtype:
+        _check_defined(array, dtype, what)
         with np.errstate(all="ignore"):
             return np.require(array, np.dtype(dtype), ("C", "A", "W"))
     source = check_dtype(array.dtype)
@@ -56,11 +57,23 @@ def _numbers(value: Any, what: str) -> Array:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers ({error})") from error
-    if array.dtype.name not in DTYPES:
-        raise GraphTypeError(
-            f"{what}: {_describe(value)} is not an array of a dtype that graphc has: {', '.join(DTYPES)}"
-        )
-    return array
+    if array.dtype.name in DTYPES:
+        return array
+    if array.dtype.kind in "fc":
+        raise GraphTypeError(f"{what}: dtype {array.dtype} is not supported; graphc has {', '.join(DTYPES)}")
+    if array.size and all(isinstance(item, int) for item in array.flat):
+        raise GraphTypeError(f"{what}: {_describe(value)} has integers that 64 bits cannot hold")
+    raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers")
+
+
+def _check_defined(array: Array, dtype: str, what: str) -> None:
+    """An error where a float would become an integer that depends on the machine: NaN, infinite, out of range."""
+    if array.dtype.kind != "f" or dtype not in INTEGERS:
+        return
+    limits = np.iinfo(dtype)
+    undefined = array[~((array >= limits.min) & (array < float(limits.max + 1)))]
+    if undefined.size:
+        raise GraphTypeError(f"{what}: {undefined.flat[0]} is no {dtype}, whatever loss is allowed")
 
 
 def _is_weak(value: Any) -> bool:

@@ -17,7 +17,7 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-errors dtypes options values numerics
+errors record dtypes options values numerics
 
 ir.loops ir.node ir.walk ir.sizes ir.text ir.verify ir
 
@@ -37,6 +37,8 @@ codegen.entry codegen.kernel codegen.program codegen.cache codegen.produce codeg
 shared function
 
 optim session
+
+bench cli
 """
 """Every module, a paragraph a floor, each after all that it imports; a package's name stands for its `__init__`."""
 

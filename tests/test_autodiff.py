@@ -10,7 +10,7 @@ import pytest
 
 import graphc.ops.index
 import graphc.ops.linalg  # noqa: F401
-from graphc.autodiff import Lop, Rop, grad, hessian_vector_product, jvp, value_and_grad, vjp
+from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError
 from graphc.interpret import interpret
@@ -221,6 +221,54 @@ def test_hessian_vector_product() -> None:
     cost = total(x * x * x)
     product = hessian_vector_product(cost, x, np.asarray([1.0, 2.0]))
     np.testing.assert_allclose(run(product, x=[3.0, 4.0]), [18.0, 48.0])
+
+
+def test_jacobian() -> None:
+    x, w = variable("float64", (3,), "x"), variable("float64", (None, 3), "w")
+    y = exp(x) * reduce_sum(w, (0,))
+    by_x, by_w = jacobian(y, (x, w))
+    at = {"x": [0.0, 1.0, 2.0], "w": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]}
+    np.testing.assert_allclose(run(by_x, **at), np.diag(np.exp(at["x"]) * np.sum(at["w"], axis=0)))
+    expected = np.zeros((3, 2, 3))
+    for k in range(3):
+        expected[k, :, k] = np.exp(at["x"][k])
+    np.testing.assert_allclose(run(by_w, **at), expected)
+    np.testing.assert_allclose(run(jacobian(total(x * x), x), **at), [0.0, 2.0, 4.0])
+    empty = variable("float64", (0,), "empty")
+    assert run(jacobian(empty * 2, empty), empty=[]).shape == (0, 0)
+
+
+def test_jacobian_takes_the_arguments_of_grad() -> None:
+    x, z = variable("float64", (2,), "x"), variable("float64", (2,), "z")
+    with pytest.raises(DisconnectedInputError):
+        jacobian(x * x, z)
+    np.testing.assert_array_equal(
+        run(jacobian(x * x, z, disconnected_inputs="ignore"), x=[1, 2], z=[1, 2]), np.zeros((2, 2))
+    )
+    held = exp(x)
+    np.testing.assert_allclose(
+        run(jacobian(held * x, x, consider_constant=[held]), x=[1.0, 2.0]), np.diag(np.exp([1, 2]))
+    )
+
+
+@pytest.mark.parametrize(("shape", "message"), [((None,), "known only at each call"), ((2, 2), "must be a vector")])
+def test_jacobian_of_what_it_cannot_stack(shape: Any, message: str) -> None:
+    x = variable("float64", shape, "x")
+    with pytest.raises(GradientError, match=message):
+        jacobian(x * x, x)
+
+
+def test_hessian() -> None:
+    x, z = variable("float64", (2,), "x"), variable("float64", (2,), "z")
+    cost = total(x * x * z) + exp(x[0] * x[1])
+    by_x, by_z = hessian(cost, [x, z])
+    e = np.exp(2.0)
+    at = {"x": [1.0, 2.0], "z": [3.0, 4.0]}
+    np.testing.assert_allclose(run(by_x, **at), [[6 + 4 * e, e + 2 * e], [e + 2 * e, 8 + e]])
+    np.testing.assert_array_equal(run(by_z, **at), np.zeros((2, 2)))
+    direction = np.asarray([0.3, -0.7])
+    product = hessian_vector_product(cost, x, direction)
+    np.testing.assert_allclose(run(product, **at), run(by_x, **at) @ direction)
 
 
 def test_long_chain_and_deep_diamond() -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
+from graphc.record import replace
 from pathlib import Path
 
 import pytest

@@ -67,6 +67,9 @@ def test_graph_as_context_gives_back_the_outer_one(graph: ts.Graph) -> None:
         with pytest.raises(RuntimeError, match="inside"), ts.Graph().as_default():
             raise RuntimeError("inside")
         assert ts.get_default_graph() is inner
+        with inner.as_default(), inner:
+            pass
+        assert ts.get_default_graph() is inner
     assert ts.get_default_graph() is graph
     assert inner.placeholders == [x]
     assert not graph.placeholders
@@ -455,6 +458,8 @@ def test_minimize_needs_variables(session: ts.Session) -> None:
     with pytest.raises(GradientError, match="does not depend on Variable 'w'"):
         optimizer.minimize(x * 2, [ts.Variable(1.0, name="w")])
     steps = [optimizer.minimize(w * 2), optimizer.minimize(w * 3)]
+    with pytest.raises(GraphTypeError, match=r"'minimization' \(test_session.py:\d+\) has no value"):
+        ts.negative(steps[0])
     with pytest.raises(UpdateError, match="twice"):
         session.run(steps)
 

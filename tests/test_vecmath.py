@@ -329,6 +329,16 @@ def test_huge_sine_in_any_lane() -> None:
         np.testing.assert_allclose(np.delete(result, lane), np.sin(np.delete(x, lane)), rtol=5e-16)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_log_gamma_between_poles(dtype: str) -> None:
+    x = np.random.default_rng(3).uniform(-40, 0, 2000).astype(dtype)
+    results = compiled("gammaln", dtype, True)(x).tolist()
+    with mpmath.workprec(160):
+        exact = [_log_gamma(mpmath.mpf(float(value))) for value in x]
+        errors = [abs(result - value) / max(1, abs(value)) for result, value in zip(results, exact, strict=True)]
+    assert float(max(errors)) <= 4 * float(np.finfo(dtype).eps)
+
+
 def test_define_is_made_once() -> None:
     module = ir.Module()
     first = define(module, "exp", ir.DoubleType())

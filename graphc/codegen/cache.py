@@ -27,7 +27,6 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -38,6 +37,7 @@ import numpy as np
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
 from graphc.ir.node import PACKAGE
 from graphc.options import options
+from graphc.record import record
 
 __all__ = [
     "Entry", "Key", "Loaded", "Summary", "cache_key", "clear", "explain_miss", "export", "import_", "list_entries",
@@ -56,7 +56,7 @@ STALE_SECONDS = 3600.0
 """A folder that is still unfinished after this time was left by a process that died."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Key:
     """All that decides the machine code of a graph.
 
@@ -73,7 +73,7 @@ class Key:
         return cache_key(self.graph, self.settings, self.fingerprint)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Entry:
     """What is stored for a graph: its three texts, the object code, and whatever JSON the caller needs to bind it."""
 
@@ -84,7 +84,7 @@ class Entry:
     object: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Loaded:
     """An entry as loaded: what a call needs is here and verified; the texts stay on disk until `text` reads one."""
 
@@ -102,7 +102,7 @@ class Loaded:
         return content.decode() if sha256(content).hexdigest() == self.checksums[TEXTS[kind]] else None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Summary:
     """A line of `list_entries`: size in bytes, time of the last use in seconds since the epoch."""
 
@@ -228,12 +228,13 @@ def _is_trusted(root: Path) -> bool:
     return True
 
 
-_warned: set[tuple[Path, str]] = set()
+_warned: set[Path] = set()
+"""The folders that this process has been told of."""
 
 
 def _warn_once(root: Path, problem: str) -> None:
-    if (root, problem) not in _warned:
-        _warned.add((root, problem))
+    if root not in _warned:
+        _warned.add(root)
         warnings.warn(f"the compile cache is not used: {root} {problem}", CacheWarning, stacklevel=3)
 
 
@@ -276,8 +277,13 @@ def _read_metadata(entry: Path, digest: str) -> Metadata:
 
 
 def _read_bytes(path: Path) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError as error:
+        if error.errno in (errno.EISDIR, errno.ELOOP):
+            raise _Damaged(f"{path.name} is no file") from error
+        raise
 
 
 def _seal(rest: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Native code calling back into Python, for ops whose value a user's Python function computes.
 
-In: a node. Out: a C function of pointers and sizes, and its equal over flat arrays for the generated source under CPython.
-An exception cannot cross native code: it is kept in a list, the function returns 1, and the kernel stops.
+In: a node. Out: a C function of pointers and sizes, and its equal over flat arrays for the generated source under
+CPython. An exception cannot cross native code: it is kept in a list, the function returns 1, and the kernel stops.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from graphc.dtypes import itemsize
-from graphc.ir.node import Array, Node
-
+from graphc.errors import ShapeError
+from graphc.ir.node import Array, Node, describe
 
 CALLBACK = "callback"
 """What functions that call back into Python are named in generated source, with a number behind."""
@@ -29,7 +29,11 @@ def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[in
 def run(node: Node, arrays: Sequence[Array], failures: list[BaseException]) -> int:
     """Compute `node` from the first arrays into the last; 1 where the user's function raised."""
     try:
-        arrays[-1][...] = node.op.eval(node, *arrays[:-1])
+        value = node.op.eval(node, *arrays[:-1])
+        if value.shape != arrays[-1].shape:
+            shapes = f"shape {value.shape}, not {arrays[-1].shape}"
+            raise ShapeError(f"op {node.op.name} computed {shapes}: {describe(node)}")
+        arrays[-1][...] = value
     except BaseException as error:  # whatever it is, it is raised again where the call began
         failures.append(error)
         return 1
@@ -59,7 +63,7 @@ def view(address: int | None, dtype: str, shape: tuple[int, ...]) -> Array:
     if not length or address is None:
         return np.empty(shape, dtype)
     memory = (ctypes.c_char * length).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(shape)
+    return np.ndarray(shape, np.dtype(dtype), memoryview(memory))
 
 
 def python_callback(node: Node, failures: list[BaseException]) -> Callable[..., int]:

@@ -40,7 +40,7 @@ class _Fill(ast.NodeTransformer):
     def __init__(self, args: Sequence[ast.expr]):
         self.args = args
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - ast's name
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         hole = HOLE.match(node.id)
         return self.args[int(hole[1])] if hole else node
 
@@ -100,10 +100,15 @@ def emit_statements(body: Sequence[Stmt], level: int = 1) -> Iterator[str]:
             case Invoke(function, args):
                 yield f"{pad}{function}({', '.join(map(text_of, args))})"
             case Note(text):
-                yield f"{pad}# {text}"
+                yield f"{pad}# {one_line(text)}"
+
+
+def one_line(text: str) -> str:
+    """A user's names as part of a comment or a docstring."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
 def emit_function(name: str, params: Sequence[str], body: Sequence[Stmt], doc: str) -> str:
     """The source of a function that returns 0, or the number of the check that failed."""
-    lines = [f"def {name}({', '.join(params)}):", f'{INDENT}"""{doc}"""', *emit_statements(body), f"{INDENT}return 0", ""]
-    return "\n".join(lines)
+    head = [f"def {name}({', '.join(params)}):", f'{INDENT}"""{one_line(doc)}"""']
+    return "\n".join([*head, *emit_statements(body), f"{INDENT}return 0", ""])

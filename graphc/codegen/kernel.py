@@ -13,9 +13,10 @@ from time import perf_counter
 
 from graphc.codegen.launch import Signature
 from graphc.ir.node import Array, Node
+from graphc.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Kernel:
     """A function's graph: leaves in the order of the kernel's parameters, results, and updates of shared variables."""
 
@@ -57,7 +58,7 @@ PROGRESS: list[Callable[[str], None]] = []
 """Callbacks told the name of each phase as it starts; the last one is called."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Built:
     """`calls` are the nodes whose Python functions the code calls back, `failures` what those raised."""
 

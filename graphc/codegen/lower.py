@@ -1,6 +1,7 @@
 """From a plan to a program of loops.
 
-In: a plan and the names of buffers and sizes. Out: the statements of the kernel and of the function that computes sizes.
+In: a plan and the names of buffers and sizes. Out: the statements of the kernel and of the function that computes
+sizes.
 
 The element of a value at an index is asked for; asking asks for the elements it needs. Every value gets a name in the
 outermost loop in which its index is known, so what does not change in a loop is computed outside it, and a reduction
@@ -10,13 +11,14 @@ becomes a loop of its own in that place. A value that is asked for twice at one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from graphc.codegen.callback import CALLBACK
-from graphc.codegen.schedule import Nest, Plan, fold_vars, loop_vars, split_axes, strided_base
+from graphc.codegen.schedule import Nest, Plan, fold_vars, gathered, loop_vars, split_axes, strided_base
 from graphc.codegen.sizing import Sizing
 from graphc.errors import GraphTypeError
 from graphc.ir.loops import (
@@ -59,6 +61,7 @@ from graphc.ir.node import (
 )
 
 NOT_IDENTIFIER = re.compile(r"\W+")
+LONGEST_NAME = 60
 
 
 class Names:
@@ -70,9 +73,7 @@ class Names:
         self.given: list[str] = []
 
     def fresh(self, wanted: str) -> str:
-        stem = NOT_IDENTIFIER.sub("_", wanted).strip("_") or "value"
-        if stem[0].isdigit():
-            stem = f"v{stem}"
+        stem = identifier(wanted)
         name, count = stem, self.counts.get(stem, 1)
         while name in self.taken:
             count += 1
@@ -87,6 +88,14 @@ class Names:
         self.taken.difference_update(self.given[mark:])
         del self.given[mark:]
         self.counts.clear()
+
+
+def identifier(wanted: str) -> str:
+    """A Python identifier that reads like `wanted`, in the form in which Python compares identifiers (NFKC)."""
+    stem = NOT_IDENTIFIER.sub("_", unicodedata.normalize("NFKC", wanted))[:LONGEST_NAME].strip("_")
+    if not stem or not f"v{stem}".isidentifier():
+        return "value"
+    return stem if stem.isidentifier() else f"v{stem}"
 
 
 @dataclass(slots=True, eq=False)
@@ -104,14 +113,25 @@ class Lowerer:
     """Writes the statements of one function.
 
     `buffers`: the buffer of every leaf and stored value; `size_names`: the parameter that holds each size leaf.
-    Without a plan every value is computed where it is needed: the way sizes are computed.
+    `accumulators`: where reductions by rows are carried in a wider dtype. Without a plan every value is computed where
+    it is needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices.
     """
 
-    def __init__(self, buffers: Mapping[Node, str], size_names: Mapping[Node, str], sizing: Sizing, names: Names):
+    def __init__(
+        self,
+        buffers: Mapping[Node, str],
+        size_names: Mapping[Node, str],
+        sizing: Sizing,
+        names: Names,
+        accumulators: Mapping[Node, str] = {},
+        unchecked: int | None = None,
+    ) -> None:
         self.buffers = buffers
         self.size_names = size_names
         self.sizing = sizing
         self.names = names
+        self.accumulators = accumulators
+        self.unchecked = unchecked
         self.top = Scope(None)
         self.homes: dict[Var, Scope] = {}
         self.memo: dict[tuple[Node, Index], Expr] = {}
@@ -166,7 +186,7 @@ class Lowerer:
     # Sizes and positions --------------------------------------------------------------------------------------
 
     def size(self, size: Size) -> Expr:
-        size = self.sizing.of(size)
+        size = self.canonical(size)
         if isinstance(size, int):
             return integer(size)
         return self.element(size, ())
@@ -232,9 +252,7 @@ class Lowerer:
         if value is not None and value.size == 1:
             return literal_const(value.reshape(-1)[0], node.dtype)
         if node.op is SIZE:
-            if node not in self.size_names:
-                raise GraphTypeError(f"{describe(node)} is not known: its variable is not an input")
-            return Var(self.size_names[node], INDEX)
+            return self.leaf_size(node)
         if node in self.buffers and node not in self.current:
             load = Load(self.buffers[node], self.position(index, node.type.shape), node.dtype)
             return self.bind(load, hint)
@@ -242,8 +260,9 @@ class Lowerer:
         match lowering:
             case Scalar(template):
                 args = tuple(self.element(arg, index) for arg in node.args)
-                return self.bind(typed(template, args, node.dtype), hint)
+                return self.bind(typed(template, self.with_dtype(args), node.dtype), hint)
             case View():
+                self.check_gather(node, index)
                 position, inner = lowering.index(node, index, self.element)
                 return self.element(node.args[position], inner)
             case Fold():
@@ -251,7 +270,42 @@ class Lowerer:
             case Iota(axis):
                 return index[axis]
             case _:
-                raise GraphTypeError(f"a size depends on {describe(node)}, whose value is known only while the kernel runs")
+                message = f"a size depends on {describe(node)}, whose value is known only while the kernel runs"
+                raise GraphTypeError(message)
+
+    def canonical(self, size: Size) -> Size:
+        """A size; once sizes are checked, the first of those that it must be equal to."""
+        return self.sizing.of(size) if self.unchecked is None else size
+
+    def leaf_size(self, leaf: Node) -> Expr:
+        """A size of an argument."""
+        size = self.canonical(leaf)
+        if isinstance(size, int):
+            return integer(size)
+        name = self.size_names.get(size) or self.size_names.get(leaf)
+        if name is None:
+            raise GraphTypeError(f"{describe(leaf)} is not known: its variable is not an input")
+        return Var(name, INDEX)
+
+    def with_dtype(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Operands of which one at least has a dtype: under CPython literals and loop variables are Python's numbers,
+        whose integers never wrap, and which cannot be divided by zero."""
+        if not args or not all(isinstance(arg, Const) or self.is_loop_var(arg) for arg in args):
+            return args
+        return (convert(args[0], args[0].dtype), *args[1:])
+
+    def is_loop_var(self, expr: Expr) -> bool:
+        scope = self.homes.get(expr) if isinstance(expr, Var) else None
+        return scope is not None and scope.var is expr
+
+    def check_gather(self, node: Node, index: Index) -> None:
+        """Where sizes are computed nothing has checked a gather's indices before."""
+        if self.unchecked is None:
+            return
+        for array, size in gathered(node):
+            axis: int = node.attrs["axis"]
+            value = self.bind(cast(self.element(array, index[axis : axis + array.ndim]), INDEX), "index")
+            self.home(value).body.append(Check(within(value, self.size(size)), self.unchecked))
 
     def fold(self, node: Node, fold: Fold, index: Index) -> Expr:
         """A reduction: its loops stand in the scope in which the index is known."""
@@ -265,8 +319,9 @@ class Lowerer:
         scope = self.enter_all(outer, loops, extents)
         for var in accumulators:
             self.homes[var] = scope
-        scope.body.extend(self.fold_step(node, fold, index, loops, extents, accumulators))
+        steps = self.fold_step(node, fold, index, loops, extents, accumulators)
         outer.body.extend(start)
+        scope.body.extend(steps)
         self.leave(scope, outer)
         for var in accumulators:
             self.homes[var] = outer
@@ -288,7 +343,8 @@ class Lowerer:
         holes = (*accumulators, term, ravel(tuple(loops), tuple(extents)))
         if len(accumulators) == 1:
             return [Set(accumulators[0], typed(fold.step[0], holes, accumulators[0].dtype))]
-        values = [self.bind(typed(step, holes, var.dtype), var.name) for step, var in zip(fold.step, accumulators, strict=True)]
+        steps = [typed(step, holes, var.dtype) for step, var in zip(fold.step, accumulators, strict=True)]
+        values = [self.bind(step, var.name) for step, var in zip(steps, accumulators, strict=True)]
         return [Set(var, value) for var, value in zip(accumulators, values, strict=True)]
 
     def fold_term(self, node: Node, fold: Fold, index: Index, loops: Index) -> Expr:
@@ -325,12 +381,9 @@ class Lowerer:
 
     def flat(self, nest: Nest, extents: tuple[Expr, ...]) -> bool:
         """One loop over all elements, where every operand is read in the order in which it lies in memory."""
-        count: Expr = ONE
-        for extent in extents:
-            count = multiply(count, extent)
         var = nest.vars[0]
         written, named, given = len(self.top.body), len(self.scalars), len(self.names.given)
-        scope = self.enter(self.top, var, self.bind(count, "count"))
+        scope = self.enter(self.top, var, self.count(extents))
         self.store_roots(nest, unravel(var, extents), scope)
         if any(map(divides, (*self.top.body[written:], *scope.body))):
             del self.top.body[written:]
@@ -357,20 +410,34 @@ class Lowerer:
         (node,) = nest.roots
         fold = node.op.lower(node)
         assert isinstance(fold, Fold)
-        buffer, shape = self.buffers[node], node.type.shape
-        kept = loop_vars(len(shape))
-        scope = self.enter_all(self.top, kept, self.extents(shape))
-        scope.body.append(Store(buffer, self.position(kept, shape), start_const(fold.start[0], node.dtype)))
+        shape, dtype = node.type.shape, fold.dtypes[0]
+        buffer = self.accumulators.get(node, self.buffers[node])
+        self.fill(buffer, shape, lambda where: start_const(fold.start[0], dtype))
+        scope = self.enter_all(self.top, nest.vars, self.extents(nest.space))
+        kept, reduced = split_axes(nest.vars, fold.axes)
+        term = cast(self.fold_term(node, fold, kept, reduced), dtype)
+        where = self.position(kept, shape)
+        holes = (Load(buffer, where, dtype), term, ZERO)
+        scope.body.append(Store(buffer, where, typed(fold.step[0], holes, dtype)))
         self.leave(scope, self.top)
         self.forget()
-        extents = self.extents(nest.space)
-        scope = self.enter_all(self.top, nest.vars, extents)
-        kept_index, reduced = split_axes(nest.vars, fold.axes)
-        term = cast(self.fold_term(node, fold, kept_index, reduced), node.dtype)
-        where = self.position(kept_index, shape)
-        holes = (Load(buffer, where, node.dtype), term, ZERO)
-        scope.body.append(Store(buffer, where, typed(fold.step[0], holes, node.dtype)))
+        if buffer != self.buffers[node]:
+            self.fill(self.buffers[node], shape, lambda where: cast(Load(buffer, where, dtype), node.dtype))
+
+    def fill(self, buffer: str, shape: Sequence[Size], value: Callable[[Expr], Expr]) -> None:
+        """One loop that stores a value at every position of a contiguous buffer."""
+        var = loop_vars(1)[0]
+        count = self.count(self.extents(shape))
+        scope = self.enter(self.top, var, count)
+        scope.body.append(Store(buffer, var, value(var)))
         self.leave(scope, self.top)
+
+    def count(self, extents: Sequence[Expr]) -> Expr:
+        """The number of elements."""
+        count: Expr = ONE
+        for extent in extents:
+            count = multiply(count, extent)
+        return self.bind(count, "count")
 
     def writes(self, nest: Nest) -> None:
         (node,) = nest.roots
@@ -386,7 +453,8 @@ class Lowerer:
             value = self.element(node.args[position], inner)
             where = self.position(region.target(index, self.element), node.type.shape)
             if region.accumulate:
-                value = typed("_0 | _1" if node.dtype == "bool" else "_0 + _1", (Load(buffer, where, node.dtype), value), node.dtype)
+                operands = (Load(buffer, where, node.dtype), value)
+                value = typed("_0 | _1" if node.dtype == "bool" else "_0 + _1", operands, node.dtype)
             scope.body.append(Store(buffer, where, value))
             self.leave(scope, self.top)
             self.forget()
@@ -394,9 +462,8 @@ class Lowerer:
     def check(self, nest: Nest, plan: Plan) -> None:
         bound = plan.bounds[nest.number]
         scope = self.enter_all(self.top, nest.vars, self.extents(nest.space))
-        value = cast(self.element(bound.index, nest.vars), INDEX)
-        size = self.size(bound.size)
-        scope.body.append(Check(Apply("(_0 >= -_1) & (_0 < _1)", (value, size), "bool"), nest.number + 1))
+        value = self.bind(cast(self.element(bound.index, nest.vars), INDEX), "index")
+        scope.body.append(Check(within(value, self.size(bound.size)), nest.number + 1))
         self.leave(scope, self.top)
 
     # External functions ---------------------------------------------------------------------------------------
@@ -453,7 +520,8 @@ class Lowerer:
         row, column = (by_var.get(path[axis], ZERO) for axis in (-2, -1))
         renamed = dict(zip(path, (*batch, ZERO, ZERO), strict=True))
         start = tuple(renamed[part] if isinstance(part, Var) else part for part in index)
-        return Pointer(self.buffers[base], self.position(start, base.type.shape), operand.dtype), self.hoist(row), self.hoist(column)
+        pointer = Pointer(self.buffers[base], self.position(start, base.type.shape), operand.dtype)
+        return pointer, self.hoist(row), self.hoist(column)
 
     def external(self, nest: Nest, node: Node) -> None:
         """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
@@ -468,7 +536,17 @@ class Lowerer:
 
 
 def cast(expr: Expr, dtype: str) -> Expr:
-    return expr if expr.dtype == dtype else Apply(f"{'bool_' if dtype == 'bool' else dtype}(_0)", (expr,), dtype)
+    return expr if expr.dtype == dtype else convert(expr, dtype)
+
+
+def convert(expr: Expr, dtype: str) -> Expr:
+    """`expr` as a number of `dtype`, written out even where it has that dtype."""
+    return Apply(f"{'bool_' if dtype == 'bool' else dtype}(_0)", (expr,), dtype)
+
+
+def within(index: Expr, size: Expr) -> Expr:
+    """Whether an index, which may count from the end, lies within an axis."""
+    return Apply("(_0 >= -_1) & (_0 < _1)", (index, size), "bool")
 
 
 def typed(template: str, args: tuple[Expr, ...], dtype: str) -> Expr:

@@ -36,7 +36,7 @@ def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
     graph, fired = rewrite(
         Graph(kernel.inputs, kernel.results), fast_math=options.fast_math, excluding=options.excluding
     )
-    report.fired = [f"{fire.rule}: {fire.node}" + (f" ({fire.where})" if fire.where else "") for fire in fired]
+    report.fired = [str(fire) for fire in fired]
     count = len(kernel.outputs)
     news = graph.outputs[count:]
     updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))

@@ -7,22 +7,23 @@ plan, constants. Deterministic: equal graphs give equal programs.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphc.codegen.blas import PROTOTYPES
+from graphc.codegen.callback import CALLBACK
 from graphc.codegen.emit import emit_function
 from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
 from graphc.codegen.lower import Lowerer, Names
-from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.prelude import CONSTANTS, PRELUDE
 from graphc.codegen.prototype import Prototype
-from graphc.codegen.schedule import COPY, Nest, Plan, schedule
+from graphc.codegen.schedule import COPY, MOST_AXES, Nest, Plan, is_bufferless, loop_vars, schedule
 from graphc.codegen.simplify import all_expressions, simplify, statements
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
 from graphc.ir.loops import INDEX, Apply, Check, Invoke, Note, Stmt, Store, Var, integer
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Node, Size
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 
 
@@ -41,10 +42,10 @@ class Program:
 
 def generate(written: Kernel, kernel: Kernel) -> Program:
     """The program of `kernel`; `written` is the same before rewriting, whose guards are the ones a user expects."""
-    nodes = dict.fromkeys((*all_nodes(written.results), *all_nodes(kernel.results)))
-    sizing = size_up(nodes)
-    names = Names({*PRELUDE, *PROTOTYPES, *keyword.kwlist, "range", "S", "kernel", "sizes", "inf", "nan"})
-    constants = [n for n in all_nodes(kernel.results) if n.op is CONSTANT and n.attrs["value"].value.size != 1]
+    nodes = all_nodes(kernel.results)
+    sizing = size_up(all_nodes(written.results), nodes)
+    names = Names(reserved_names(nodes))
+    constants = stored_constants(kernel, sizing)
     leaves = (*kernel.inputs, *kernel.shared, *constants)
     buffers = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
     size_names = {
@@ -54,15 +55,19 @@ def generate(written: Kernel, kernel: Kernel) -> Program:
         if isinstance(size, Node) and size.op is SIZE
     }
     results = place_results(kernel, sizing, buffers, names)
-    plan = schedule(results.targets, results.owned, sizing, size_names)
-    sizes_body = lower_sizes(kernel, results, plan, Lowerer(buffers, size_names, sizing, Names(names.taken)))
+    plan = schedule(results.targets, results.owned, sizing, size_names, names.fresh)
+    sizes_body = lower_sizes(results, plan, Lowerer(buffers, size_names, sizing, Names(names.taken)))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names)
+    lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators)
     kernel_body = lower_kernel(plan, lowerer)
     bodies = (sizes_body, kernel_body)
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
-    params = [(leaf, axis, size) for leaf in leaves for axis, size in enumerate(leaf.type.shape) if isinstance(size, Node)]
-    passed = [(leaves.index(leaf), axis, size_names[size]) for leaf, axis, size in params if Var(size_names[size], INDEX) in used]
+    passed = [
+        (number, axis, size_names[size])
+        for number, leaf in enumerate(leaves)
+        for axis, size in enumerate(leaf.type.shape)
+        if isinstance(size, Node) and Var(size_names[size], INDEX) in used
+    ]
     signature = Signature(
         name=kernel.name,
         inputs=tuple(parameter(buffers[n], n) for n in kernel.inputs),
@@ -75,7 +80,23 @@ def generate(written: Kernel, kernel: Kernel) -> Program:
     source, prototypes = assemble(signature, bodies, [name for _, _, name in passed])
     externals = used_externals(bodies, lowerer.callbacks)
     arrays = tuple(c.attrs["value"].value for c in constants)
-    return Program(source, signature, "\n".join(plan.lines), prototypes, externals, arrays, tuple(lowerer.callbacks.values()))
+    calls = tuple(lowerer.callbacks.values())
+    return Program(source, signature, "\n".join(plan.lines), prototypes, externals, arrays, calls)
+
+
+def reserved_names(nodes: Iterable[Node]) -> set[str]:
+    """Identifiers that mean something in generated source, or are given without asking: loop variables."""
+    calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
+    own = {"range", "S", "kernel", "sizes", *(f"{CALLBACK}{number}" for number in range(calls))}
+    return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
+
+
+def stored_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
+    """The constants that are arrays, of the results and of what sizes are computed from."""
+    roots = list(kernel.results)
+    roots += [size for node in all_nodes(roots) for size in sizing.shape(node) if isinstance(size, Node)]
+    roots += [as_size_node(side) for guard in sizing.checks for side in (guard.left, guard.right)]
+    return [node for node in all_nodes(roots) if node.op is CONSTANT and not is_bufferless(node)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +144,9 @@ def parameter(name: str, node: Node, written: bool = False, replaces: int | None
     return Parameter(name, node.dtype, shape, written, replaces)
 
 
-def lower_sizes(kernel: Kernel, results: Results, plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
+def lower_sizes(results: Results, plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
     """The function that checks sizes, then writes those of the results and the lengths of the temporaries."""
+    lowerer.unchecked = len(plan.sizing.checks) + 1
     for number, guard in enumerate(plan.sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
         lowerer.top.body.append(Check(Apply(f"_0 {guard.relation} _1", sides, "bool"), number))
@@ -155,13 +177,14 @@ def assemble(
 ) -> tuple[str, tuple[Prototype, ...]]:
     """The source text and the prototypes of its functions."""
     known = (*signature.inputs, *signature.shared)
-    made = (*signature.outputs, *signature.temps)
+    made: tuple[Parameter | Temp, ...] = (*signature.outputs, *signature.temps)
     pointers = [array.name for array in known]
-    kernel_doc = f"{signature.name}: " + ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
+    operands = ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
+    kernel_params = (*pointers, *(array.name for array in made), *size_params)
     source = "\n\n".join(
         (
-            emit_function("sizes", (*pointers, *size_params, "S"), bodies[0], "Check sizes; write those of the results."),
-            emit_function("kernel", (*pointers, *(a.name for a in made), *size_params), bodies[1], kernel_doc),
+            emit_function("sizes", (*pointers, *size_params, "S"), bodies[0], "Check sizes; write those of results."),
+            emit_function("kernel", kernel_params, bodies[1], f"{signature.name}: {operands}"),
         )
     )
     types = tuple(f"{array.dtype}*" for array in known)

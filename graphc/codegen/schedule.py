@@ -21,10 +21,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from graphc.codegen.emit import text_of
-from graphc.codegen.sizing import Sizing, all_nodes
+from graphc.codegen.sizing import Sizing
+from graphc.dtypes import can_cast_safely
 from graphc.errors import CycleError
 from graphc.ir import sizes
-from graphc.ir.loops import INDEX, ZERO, Apply, Expr, Var, subexpressions
+from graphc.ir.loops import INDEX, ZERO, Apply, Expr, Var, integer, subexpressions
 from graphc.ir.node import (
     LEAVES,
     SIZE,
@@ -42,14 +43,14 @@ from graphc.ir.node import (
     constant_value,
     describe_size,
 )
-from graphc.ir.walk import toposort
+from graphc.ir.walk import as_size_node, toposort
 
 RECOMPUTE_COST = 8.0
 """A value dearer than this (an addition is 1, a load about 2) is kept rather than computed twice."""
 NEST_OPS = 160
 """A nest with more ops than this is split: compile time grows faster than the gain of fusing."""
-INLINE_CONSTANT = 1
-"""Constants of at most this many elements are written into the source."""
+MOST_AXES = 64
+"""Loop variables reserved: NumPy has no arrays of more axes."""
 
 COPY = Op(
     "copy",
@@ -111,6 +112,8 @@ class Plan:
     """Temporaries: name -> dtype and number of elements."""
     bounds: Mapping[int, Bound]
     """For each nest of kind check: what it checks."""
+    accumulators: Mapping[Node, str]
+    """For reductions that are carried in a wider dtype than their result's: the temporary they are carried in."""
     in_place: Mapping[str, str]
     """Updates: shared buffer -> how it is updated."""
     sizing: Sizing
@@ -167,16 +170,16 @@ class Scheduler:
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
         self.readers: dict[Node, set[int]] = {}
-        self.needed: set[Node] = {node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY}
+        self.needed: set[Node] = {
+            node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY
+        }
 
     # Decisions ------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        roots = list(self.targets)
-        canonical = [s for n in all_nodes(roots) for s in self.sizing.shape(n) if isinstance(s, Node)]
-        for node in reversed(all_nodes([*roots, *canonical])):
+        for node in reversed(toposort(self.targets, self.predecessors)):
             uses = self.uses.pop(node, [])
-            if node.op in LEAVES:
+            if node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
                 self.leaf_uses[node] = uses
             elif node in self.targets:
                 self.store(node, uses, "a result")
@@ -187,9 +190,13 @@ class Scheduler:
                 else:
                     self.store(node, uses, reason)
 
+    def predecessors(self, node: Node) -> tuple[Node, ...]:
+        """What must be known before a node: its arguments, and the sizes of its loops."""
+        return (*node.args, *(size for size in self.sizing.shape(node) if isinstance(size, Node)))
+
     def reason_to_store(self, node: Node, uses: Sequence[Use]) -> str | None:
         """Why a value is kept, or None where it is computed at each use."""
-        lowering = node.op.lower(node)
+        lowering = _lowering(node)
         nests = {use.nest for use in uses}
         if node in self.needed:
             return "an operand of an external function"
@@ -253,7 +260,7 @@ class Scheduler:
             self.expand(node, use)
 
     def store(self, node: Node, uses: Sequence[Use], reason: str) -> None:
-        lowering = node.op.lower(node)
+        lowering = _lowering(node)
         if not node.ndim and node not in self.targets and node not in self.needed:
             self.places[node] = Place(None, reason)
         else:
@@ -324,11 +331,17 @@ class Scheduler:
                 continue
             if any(user != number and self.reaches(user, number) for user in users):
                 continue
-            if self.targets.get(node) in self.owned or any(self.targets.get(r) in self.owned for r in draft.roots):
-                if any(user != number for user in users):
-                    continue
+            if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
+                continue
+            updates = any(self.targets.get(root) in self.owned for root in (node, *draft.roots))
+            if updates and any(user != number for user in users):
+                continue
             return draft
         return None
+
+    def is_staged(self, node: Node) -> bool:
+        """Whether a root is the last copy of an update: it must not run before all that reads the old value."""
+        return self.targets.get(node) in self.staged
 
     # Uses -----------------------------------------------------------------------------------------------------
 
@@ -343,6 +356,10 @@ class Scheduler:
         """What index maps call for the elements of other arguments: it notes the use."""
 
         def wanted(node: Node, index: Index) -> Expr:
+            if node.op is SIZE:
+                node = as_size_node(self.sizing.of(node))
+                if (value := constant_value(node)) is not None:
+                    return integer(int(value))
             self.want(node, Use(use.nest, index, reach(index, use.path)))
             return Apply(f"element{node.serial}", index, node.dtype)
 
@@ -352,7 +369,7 @@ class Scheduler:
         """Note what one element of `node` needs of its arguments."""
         draft = self.drafts[use.nest]
         draft.ops += 1
-        lowering = node.op.lower(node)
+        lowering = _lowering(node)
         match lowering:
             case Scalar():
                 for arg in node.args:
@@ -368,7 +385,7 @@ class Scheduler:
                     self.want_size(self.sizing.of(size), use.nest)
                 for position, index in lowering.operands(node, use.index, reduced):
                     self.want(node.args[position], Use(use.nest, index, inner))
-            case Iota():
+            case Iota() | None:
                 pass
             case _:
                 raise AssertionError(f"{node.op.name} cannot be computed inside another nest")
@@ -389,16 +406,17 @@ class Scheduler:
             draft.ops += 1
 
     def expand_call(self, node: Node, draft: _Draft) -> None:
+        kind = call_kind(node)
         for position, arg in enumerate(node.args):
-            if node.op.name == "gemm" and position == 0 and self.takes_over(node):
-                draft.taken_over = True
-                continue
             path = loop_vars(arg.ndim)
             use = Use(draft.number, path, path)
-            if arg.ndim < 2 and node.op.name == "gemm" or (node.op.name == "gemm" and position == 0):
+            if kind == "gemm" and position == 0 and self.takes_over(node):
+                draft.taken_over = True
+                continue
+            if kind == "gemm" and (position == 0 or not arg.ndim):
                 self.want(arg, use)
                 continue
-            base, index = (arg, path) if node.op.lower(node) != Call("matmul") and node.op.name != "gemm" else strided_base(arg)
+            base, index = strided_base(arg) if kind in ("gemm", "matmul") else (arg, path)
             self.needed.add(base)
             self.want(base, Use(draft.number, index, path))
             for size in self.sizing.shape(arg):
@@ -408,7 +426,7 @@ class Scheduler:
     def takes_over(self, node: Node) -> bool:
         """Whether a result that starts as a copy of a shared variable is to be made in that variable's own buffer."""
         target = self.targets.get(node)
-        return target in self.owned and self.owned[target] is node.args[0] and target not in self.staged
+        return target is not None and self.owned.get(target) is node.args[0] and target not in self.staged
 
     def bound_gather(self, node: Node, nest: int) -> None:
         """Plan the check of a gather's indices, once for each index array and axis."""
@@ -430,22 +448,25 @@ class Scheduler:
     # The finished plan ----------------------------------------------------------------------------------------
 
     def conflicts(self) -> list[str]:
-        """Shared buffers that cannot be updated in place: their own nest reads the old value at another index."""
+        """Shared buffers that cannot be updated in place: their own nest reads the old value at another index, or
+        what may fail, and must leave everything as it was, comes after."""
         wrong = []
+        failing = [*self.bounds, *(d.number for d in self.drafts.values() if any(map(calls_python, d.roots)))]
         for buffer, leaf in self.owned.items():
             writer = next((self.home[root] for root, target in self.targets.items() if target == buffer), None)
             if writer is None:
                 continue
+            draft = self.drafts[writer]
             for use in self.leaf_uses.get(leaf, []):
-                if use.nest == writer and (use.index != self.drafts[writer].vars or self.drafts[writer].kind != "loops"):
-                    wrong.append(buffer)
-                elif use.nest != writer:
+                if use.nest != writer:
                     self.depend(use.nest, writer)
-            for check in self.bounds:
-                if not self.reaches(writer, check):
-                    self.depend(check, writer)
-                else:
+                elif use.index != draft.vars or draft.kind != "loops":
                     wrong.append(buffer)
+            for number in failing:
+                if self.reaches(writer, number):
+                    wrong.append(buffer)
+                else:
+                    self.depend(number, writer)
         return wrong
 
     def ordered(self) -> list[_Draft]:
@@ -463,6 +484,23 @@ def _lowering(node: Node) -> object:
 
 def _kind(lowering: object) -> Kind:
     return "writes" if isinstance(lowering, Writes) else "call" if isinstance(lowering, Call) else "loops"
+
+
+def call_kind(node: Node) -> str | None:
+    """The kind of external function that computes a node."""
+    lowering = _lowering(node)
+    return lowering.kind if isinstance(lowering, Call) else None
+
+
+def calls_python(node: Node) -> bool:
+    """Whether a function of the user computes the node, which may raise."""
+    return call_kind(node) == "python"
+
+
+def is_bufferless(leaf: Node) -> bool:
+    """Whether a leaf is written into the source: a size, or a constant of one element."""
+    value = constant_value(leaf)
+    return leaf.op is SIZE if value is None else value.size == 1
 
 
 def _nowhere(count: int) -> Index:
@@ -495,12 +533,17 @@ def gathered(node: Node) -> list[tuple[Node, Size]]:
 
 def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
     """Whether every element of an index array is known to lie within an axis."""
-    while index.op.name in ("dimshuffle", "broadcast_to", "cast", "reshape", "stop_gradient"):
+    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or _widens(index):
         index = index.args[0]
     value = constant_value(index)
     if value is not None and isinstance(size, int):
         return bool(((value >= -size) & (value < size)).all())
     return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
+
+
+def _widens(node: Node) -> bool:
+    """Whether a node is its argument in a dtype that has all its values."""
+    return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
 def strided_base(operand: Node) -> tuple[Node, Index]:
@@ -515,13 +558,17 @@ def strided_base(operand: Node) -> tuple[Node, Index]:
 
 
 def schedule(
-    targets: Mapping[Node, str], owned: Mapping[str, Node], sizing: Sizing, size_names: Mapping[Node, str]
+    targets: Mapping[Node, str],
+    owned: Mapping[str, Node],
+    sizing: Sizing,
+    size_names: Mapping[Node, str],
+    fresh: Callable[[str], str],
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `owned`: those of the buffers that belong to shared variables, with the variable's leaf. `size_names`: what a size
-    is called in the source. An update that cannot be made in place is computed into a temporary and copied at the very
-    end.
+    is called in the source. `fresh` gives names to temporaries. An update that cannot be made in place is computed into
+    a temporary and copied at the very end.
     """
     staged: frozenset[str] = frozenset()
     while True:
@@ -535,8 +582,10 @@ def schedule(
                 break
             except CycleError:
                 wrong = [buffer for buffer in owned if buffer not in staged][:1]
+                if not wrong:
+                    raise
         staged |= set(wrong)
-    return _finish(scheduler, order, staged, size_names)
+    return _finish(scheduler, order, size_names, fresh)
 
 
 def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, str]:
@@ -552,33 +601,50 @@ def _label(node: Node) -> str:
     return node.name or node.op.name
 
 
+@dataclass(slots=True)
+class _Arena:
+    """The temporaries: those of one dtype and length that never live at once are one."""
+
+    fresh: Callable[[str], str]
+    temps: dict[str, tuple[str, Size]] = field(default_factory=dict)
+    busy_until: dict[str, int] = field(default_factory=dict)
+
+    def take(self, dtype: str, length: Size, first: int, last: int) -> str:
+        """A temporary that is free from the nest at position `first` on, taken until that at `last`."""
+        kind = (dtype, length)
+        slot = next((s for s, held in self.temps.items() if held == kind and self.busy_until[s] < first), None)
+        if slot is None:
+            slot = self.fresh(f"t{len(self.temps)}")
+            self.temps[slot] = kind
+        self.busy_until[slot] = last
+        return slot
+
+
 def _finish(
-    scheduler: Scheduler, order: Sequence[_Draft], staged: frozenset[str], size_names: Mapping[Node, str]
+    scheduler: Scheduler, order: Sequence[_Draft], size_names: Mapping[Node, str], fresh: Callable[[str], str]
 ) -> Plan:
-    """Name the temporaries, let those that never live at once share memory, and write the plan down."""
+    """Name the temporaries and write the plan down."""
     position = {draft.number: place for place, draft in enumerate(order)}
     sizing = scheduler.sizing
     places = dict(scheduler.places)
-    temps: dict[str, tuple[str, Size]] = {}
-    busy_until: dict[str, int] = {}
-    for draft in order:
+    arena = _Arena(fresh)
+    accumulators: dict[Node, str] = {}
+    for now, draft in enumerate(order):
         for node in sorted(draft.roots, key=lambda root: root.serial):
             place = places[node]
-            if place.buffer is not None or (not node.ndim and node not in scheduler.needed and draft.kind == "loops"):
-                continue
-            last = max((position[nest] for nest in scheduler.readers.get(node, ())), default=position[draft.number])
-            kind = (node.dtype, sizing.of(sizes.product(sizing.shape(node))))
-            slot = next((s for s, t in temps.items() if t == kind and busy_until[s] < position[draft.number]), None)
-            if slot is None:
-                slot = f"t{len(temps)}"
-                temps[slot] = kind
-            busy_until[slot] = last
-            places[node] = Place(slot, place.reason)
+            length = sizing.of(sizes.product(sizing.shape(node)))
+            if place.buffer is None and (node.ndim or node in scheduler.needed or draft.kind != "loops"):
+                last = max((position[nest] for nest in scheduler.readers[node]), default=now)
+                places[node] = Place(arena.take(node.dtype, length, now, last), place.reason)
+            lowering = _lowering(node)
+            if draft.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
+                accumulators[node] = arena.take(lowering.dtypes[0], length, now, now)
     nests = tuple(
-        Nest(d.number, d.kind, d.space, d.vars, tuple(sorted(d.roots, key=lambda n: n.serial)), d.taken_over) for d in order
+        Nest(d.number, d.kind, d.space, d.vars, tuple(sorted(d.roots, key=lambda n: n.serial)), d.taken_over)
+        for d in order
     )
-    in_place = {b: "copied at the end" if b in staged else "in place" for b in scheduler.owned}
-    plan = Plan(nests, places, temps, scheduler.bounds, in_place, sizing, ())
+    in_place = {b: "copied at the end" if b in scheduler.staged else "in place" for b in scheduler.owned}
+    plan = Plan(nests, places, arena.temps, scheduler.bounds, accumulators, in_place, sizing, ())
     return replace(plan, lines=tuple(_lines(plan, size_names)))
 
 
@@ -599,7 +665,7 @@ def _lines(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             yield f"  {_label(bound.index)} must lie within {size(bound.size)}: the indices of {_label(bound.gather)}"
         for root in nest.roots:
             place = plan.places[root]
-            how = f"; {plan.in_place[place.buffer]}" if place.buffer in plan.in_place else ""
+            how = f"; {plan.in_place[place.buffer]}" if place.buffer and place.buffer in plan.in_place else ""
             kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
             yield f"  {_label(root)}: {kind} -> {place.buffer or 'a local'}: {place.reason}{how}"
 

@@ -6,8 +6,11 @@ the same range in one loop, values named twice named once, values used once writ
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from graphc.ir.loops import (
     INDEX,
@@ -27,11 +30,13 @@ from graphc.ir.loops import (
     Store,
     Var,
     add,
+    children,
     int_value,
     multiply,
     subexpressions,
 )
 
+HOLE = re.compile(r"\b_\d+\b")
 INLINE_OPS = 12
 """An expression of more operators than this keeps its name: a person has to read it."""
 
@@ -39,9 +44,9 @@ INLINE_OPS = 12
 def simplify(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     result = unroll_once(tuple(body))
     result = fuse_reductions(result)
-    result = name_once(result, {}, stored_buffers(result))
+    result = name_once(result, {})
     result = drop_unused(result)
-    return inline_once(result, use_counts(result))
+    return inline_once(result, use_counts(own_expressions(statements(result))))
 
 
 # Reading statements -------------------------------------------------------------------------------------------------
@@ -72,14 +77,35 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
             yield from statements(stmt.body)
 
 
+def own_expressions(body: Iterable[Stmt]) -> Iterator[Expr]:
+    return (expr for stmt in body for expr in expressions(stmt))
+
+
 def all_expressions(body: Iterable[Stmt]) -> Iterator[Expr]:
-    for stmt in statements(body):
-        for expr in expressions(stmt):
-            yield from subexpressions(expr)
+    for expr in own_expressions(statements(body)):
+        yield from subexpressions(expr)
 
 
-def use_counts(body: Iterable[Stmt]) -> Counter[Var]:
-    return Counter(part for part in all_expressions(body) if isinstance(part, Var))
+def use_counts(exprs: Iterable[Expr]) -> Counter[Var]:
+    """How often each name is written in source: as often as the templates that hold it have its hole."""
+    counts: Counter[Var] = Counter()
+    pending = [(expr, 1) for expr in exprs]
+    while pending:
+        expr, times = pending.pop()
+        if isinstance(expr, Var):
+            counts[expr] += times
+        elif isinstance(expr, Apply):
+            holes = hole_counts(expr.template)
+            pending.extend((arg, times * holes[f"_{position}"]) for position, arg in enumerate(expr.args))
+        else:
+            pending.extend((child, times) for child in children(expr))
+    return counts
+
+
+@lru_cache(maxsize=512)
+def hole_counts(template: str) -> Counter[str]:
+    """How often each hole occurs."""
+    return Counter(HOLE.findall(template))
 
 
 def defined(body: Iterable[Stmt]) -> set[Var]:
@@ -96,13 +122,31 @@ def read_buffers(body: Iterable[Stmt]) -> set[str]:
 
 def stored_buffers(body: Iterable[Stmt]) -> set[str]:
     """Buffers that may be written: by stores, and by functions that are given their address."""
-    result = set()
-    for stmt in statements(body):
-        if isinstance(stmt, Store):
-            result.add(stmt.buffer)
-        elif isinstance(stmt, Invoke):
-            result |= {arg.buffer for arg in stmt.args if isinstance(arg, Pointer)}
-    return result
+    stored = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+    return stored | {part.buffer for part in all_expressions(body) if isinstance(part, Pointer)}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What statements give another value: buffers, and names that are set."""
+
+    buffers: frozenset[str]
+    names: frozenset[Var]
+
+    @classmethod
+    def of(cls, body: Sequence[Stmt]) -> Changes:
+        names = (stmt.var for stmt in statements(body) if isinstance(stmt, Set))
+        return cls(frozenset(stored_buffers(body)), frozenset(names))
+
+    def __bool__(self) -> bool:
+        return bool(self.buffers or self.names)
+
+    def touch(self, expr: Expr) -> bool:
+        """Whether the value of an expression may be another one afterwards."""
+        return any(
+            part.buffer in self.buffers if isinstance(part, Load | Pointer) else part in self.names
+            for part in subexpressions(expr)
+        )
 
 
 def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
@@ -148,6 +192,11 @@ def replace_vars(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
             return expr
 
 
+def with_values(body: Iterable[Stmt], values: Mapping[Var, Expr]) -> Iterator[Stmt]:
+    """Statements with names replaced by values."""
+    return (map_expressions(stmt, lambda expr: replace_vars(expr, values)) for stmt in body)
+
+
 # Passes -------------------------------------------------------------------------------------------------------------
 
 
@@ -160,8 +209,7 @@ def unroll_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
             continue
         inner = unroll_once(stmt.body)
         if int_value(stmt.size) == 1:
-            values: dict[Var, Expr] = {stmt.var: ZERO}
-            result.extend(map_expressions(s, lambda expr, v=values: replace_vars(expr, v)) for s in inner)  # type: ignore[misc]
+            result.extend(with_values(inner, {stmt.var: ZERO}))
         else:
             result.append(Loop(stmt.var, stmt.size, inner))
     return tuple(result)
@@ -189,9 +237,7 @@ def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
             moved, kept = _split(before[place + 1 :], defined(first.body))
             if read_vars([loop]) & (defined(first.body) | defined(kept)):
                 continue
-            second = map_expressions(loop, lambda expr, f=first: replace_vars(expr, {loop.var: f.var}))  # type: ignore[misc]
-            assert isinstance(second, Loop)
-            body = fuse_reductions((*first.body, *second.body))
+            body = fuse_reductions((*first.body, *with_values(loop.body, {loop.var: first.var})))
             before[place:] = [*moved, Loop(first.var, first.size, body), *kept]
             return True
     return False
@@ -211,22 +257,19 @@ def _split(between: Sequence[Stmt], results: set[Var]) -> tuple[list[Stmt], list
     return moved, kept
 
 
-def name_once(body: Sequence[Stmt], known: dict[Expr, Var], written: set[str]) -> tuple[Stmt, ...]:
-    """A value that has a name already is not named again. Loads count only from buffers that nothing writes, and
-    names that take several values not at all: what looks equal may differ."""
+def name_once(body: Sequence[Stmt], known: Mapping[Expr, Var]) -> tuple[Stmt, ...]:
+    """A value that has a name already is not named again, unless what it was computed from has changed since."""
     known = dict(known)
     alias: dict[Var, Expr] = {}
-    changing: set[Var] = set()
     result: list[Stmt] = []
     for stmt in body:
         if alias:
             stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
+        if changed := Changes.of([stmt]):
+            known = {value: var for value, var in known.items() if not changed.touch(value)}
         if isinstance(stmt, Loop):
-            stmt = Loop(stmt.var, stmt.size, name_once(stmt.body, known, written))
-            changing |= {inner.var for inner in statements(stmt.body) if isinstance(inner, Set)}
-        elif isinstance(stmt, Set):
-            changing.add(stmt.var)
-        elif isinstance(stmt, Let) and not read_buffers([stmt]) & written and not read_vars([stmt]) & changing:
+            stmt = Loop(stmt.var, stmt.size, name_once(stmt.body, known))
+        elif isinstance(stmt, Let):
             if stmt.value in known:
                 alias[stmt.var] = known[stmt.value]
                 continue
@@ -238,48 +281,37 @@ def name_once(body: Sequence[Stmt], known: dict[Expr, Var], written: set[str]) -
 def drop_unused(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """Names that nothing reads are not written."""
     while True:
-        counts = use_counts(body)
-        kept = _without(body, lambda stmt: isinstance(stmt, Let) and not counts[stmt.var])
+        kept = _without(body, read_vars(body))
         if kept == tuple(body):
             return kept
         body = kept
 
 
-def _without(body: Sequence[Stmt], drop: Callable[[Stmt], bool]) -> tuple[Stmt, ...]:
+def _without(body: Sequence[Stmt], used: set[Var]) -> tuple[Stmt, ...]:
     return tuple(
-        Loop(stmt.var, stmt.size, _without(stmt.body, drop)) if isinstance(stmt, Loop) else stmt
+        Loop(stmt.var, stmt.size, _without(stmt.body, used)) if isinstance(stmt, Loop) else stmt
         for stmt in body
-        if not drop(stmt)
+        if not (isinstance(stmt, Let) and stmt.var not in used)
     )
 
 
 def inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, ...]:
     """Values used once, in the same loop, are written where they are used; never across a write of what they read."""
-    local = Counter(
-        part for stmt in body for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var)
-    )
+    local = use_counts(own_expressions(body))
     pending: dict[Var, Let] = {}
     result: list[Stmt] = []
-
-    def flush(needed: Callable[[Let], bool]) -> None:
-        for var in [v for v, let in pending.items() if needed(let)]:
-            result.append(pending.pop(var))
-
     for stmt in body:
         used = [part for expr in expressions(stmt) for part in subexpressions(expr) if part in pending]
         values = {var: pending.pop(var).value for var in used if isinstance(var, Var)}
         if values:
             stmt = _replace_here(stmt, values)
+        changed, inside = Changes.of([stmt]), read_vars([stmt])
+        due = [var for var, let in pending.items() if var in inside or changed.touch(let.value)]
+        result.extend(pending.pop(var) for var in due)
         if isinstance(stmt, Loop):
-            flush(lambda let, inside=read_vars(stmt.body), s=stored_buffers(stmt.body), d=defined(stmt.body): (  # type: ignore[misc]
-                let.var in inside or bool(read_buffers([let]) & s) or bool(read_vars([let]) & d)
-            ))
             stmt = Loop(stmt.var, stmt.size, inline_once(stmt.body, counts))
-        elif isinstance(stmt, Store | Invoke):
-            flush(lambda let, s=stored_buffers([stmt]): bool(read_buffers([let]) & s))  # type: ignore[misc]
-        elif isinstance(stmt, Set):
-            flush(lambda let, v=stmt.var: v in read_vars([let]))  # type: ignore[misc]
-        if isinstance(stmt, Let) and counts[stmt.var] == 1 and local[stmt.var] == 1 and operators(stmt.value) <= INLINE_OPS:
+        once = isinstance(stmt, Let) and counts[stmt.var] == local[stmt.var] == 1
+        if isinstance(stmt, Let) and once and operators(stmt.value) <= INLINE_OPS:
             pending[stmt.var] = stmt
         else:
             result.append(stmt)

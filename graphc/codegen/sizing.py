@@ -47,12 +47,18 @@ def _holds(left: Node, relation: str, right: Node) -> bool:
     return bool({"==": a == b, "<=": a <= b, "<": a < b}[relation])
 
 
-def size_up(nodes: Iterable[Node]) -> Sizing:
-    """The sizing of a graph, given all its nodes in topological order."""
+def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
+    """The sizing of a graph, given all its nodes in topological order.
+
+    `made` are the nodes that rewriting put in their place. They are defined wherever those are, so only what they say
+    of equal sizes counts: the maximum taken out of a softmax does not forbid rows of no elements.
+    """
     same: dict[Node, Node] = {}
     memo: dict[Node, Node] = {}
     checks: list[Guard] = []
-    for guard in (guard for node in nodes for guard in node.op.guards(node)):
+    guards = [guard for node in written for guard in node.op.guards(node)]
+    guards += [guard for node in made for guard in node.op.guards(node) if guard.relation == "=="]
+    for guard in guards:
         left, right = (rebuilt(memo, as_size_node(side)) for side in (guard.left, guard.right))
         if _holds(left, guard.relation, right):
             continue

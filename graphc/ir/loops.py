@@ -13,13 +13,14 @@ template whose holes are `_0`, `_1`, …, so that the same text means the same i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from graphc.record import record
 
 INDEX = "int64"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Var:
     """A local name: a loop variable, a size, an accumulator or a named value."""
 
@@ -27,7 +28,7 @@ class Var:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Const:
     """A literal. `text` is the Python literal (NaN and infinities by name), so that equal means the same bits."""
 
@@ -35,7 +36,7 @@ class Const:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Load:
     """The element of a flat buffer."""
 
@@ -44,7 +45,7 @@ class Load:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Apply:
     """A Python expression over the arguments."""
 
@@ -53,7 +54,7 @@ class Apply:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Pointer:
     """The address of element `index` of a buffer: an argument of `Invoke`."""
 
@@ -65,26 +66,26 @@ class Pointer:
 Expr: TypeAlias = Var | Const | Load | Apply | Pointer
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Let:
     var: Var
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Set:
     var: Var
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Store:
     buffer: str
     index: Expr
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Loop:
     """`for var in range(size)`."""
 
@@ -93,7 +94,7 @@ class Loop:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Check:
     """Leave the function with `code` unless the condition holds."""
 
@@ -101,7 +102,7 @@ class Check:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Invoke:
     """Call an external function for its effect."""
 
@@ -109,7 +110,7 @@ class Invoke:
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Note:
     """A comment line."""
 

@@ -14,7 +14,6 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from graphc.dtypes import check_dtype
 from graphc.errors import GraphTypeError
 from graphc.ir.loops import Expr
+from graphc.record import record
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -36,7 +36,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What operators and methods of nodes do, by name; filled by the modules that define the functions."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Type:
     """dtype and sizes of a tensor; a size is a number or an int64 scalar node."""
 
@@ -56,7 +56,7 @@ class Type:
         return f"{self.dtype}[{', '.join(map(describe_size, self.shape))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Guard:
     """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values."""
 
@@ -70,14 +70,14 @@ class Guard:
 # How an op becomes loops. The functions here take the node, then the index of the wanted element.
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Scalar:
     """The element is a Python expression of the arguments' elements at the same index: holes `_0`, `_1`, …"""
 
     template: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class View:
     """The element is one argument's element at another index.
 
@@ -88,7 +88,7 @@ class View:
     index: Callable[[Node, Index, Element], tuple[int, Index]]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Fold:
     """The element is an accumulation over `axes` of size `sizes(node)`.
 
@@ -109,7 +109,7 @@ class Fold:
     """Positions of the reduced axes among the axes of the first operand: decides the order of the loops."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Write:
     """One region of a stored result: for every index within `sizes`, result[target(index)] = (or +=) a value.
 
@@ -124,21 +124,21 @@ class Write:
     copies: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Writes:
     """The result is stored by these regions in turn."""
 
     regions: Callable[[Node], Sequence[Write]]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Call:
     """The result is stored by an external function; `kind` names its emitter in the code generator."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Iota:
     """The element is its own index along `axis`."""
 
@@ -149,7 +149,7 @@ Lowering: TypeAlias = Scalar | View | Fold | Writes | Call | Iota
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Argument:
     """How tests draw an argument of a sample: its shape, dtype kind and the interval of its elements."""
 
@@ -159,7 +159,7 @@ class Argument:
     high: float = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Sample:
     """An application of an op on which it is tested: value, dtype, layouts, gradient to second order."""
 
@@ -169,7 +169,7 @@ class Sample:
     differentiable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Laws:
     """What algebra knows of an op. Elements are numbers; op names refer to `OPS`.
 
@@ -192,7 +192,7 @@ Eval: TypeAlias = "Callable[..., Array]"
 Vjp: TypeAlias = "Callable[[Node, Node], Sequence[Node | None]]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Op:
     """One op's whole story.
 
@@ -229,7 +229,7 @@ def register(op: Op) -> Op:
     return op
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Where:
     """A line of the user's program."""
 
@@ -248,18 +248,21 @@ def user_line() -> Where | None:
     return Where(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class FrozenArray:
     """The value of a constant, compared and hashed by dtype, shape and bits."""
 
     value: Array
-    key: tuple[str, tuple[int, ...], bytes] = field(repr=False)
+    key: tuple[str, tuple[int, ...], bytes]
 
     @classmethod
     def of(cls, value: Array) -> FrozenArray:
         frozen = np.array(value, order="C", copy=True)
         frozen.flags.writeable = False
         return cls(frozen, (frozen.dtype.name, frozen.shape, frozen.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"FrozenArray({self.value!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FrozenArray) and self.key == other.key

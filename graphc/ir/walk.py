@@ -6,16 +6,16 @@ In: nodes (or anything else with predecessors). Out: orders, maps, rebuilt nodes
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from graphc.errors import CycleError
 from graphc.ir.node import SIZE, Node, Size, literal, make
+from graphc.record import record
 
 T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Graph:
     """What is computed from what. Inputs are leaves, in the order of a call's arguments."""
 

@@ -8,7 +8,6 @@ function; `elementwise(name, *operands)` makes the node with every cast and broa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -54,6 +53,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import as_size_node
 from graphc.options import options
+from graphc.record import record
 
 Operand = str | Number
 """What promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind (weak)."""
@@ -65,7 +65,7 @@ Partial = Callable[..., Any]
 # --- dtypes -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Rule:
     """The dtypes of an op.
 
@@ -136,7 +136,7 @@ CHOICE = Rule(_common, DTYPES, leading=("bool",))
 _LAWLESS = Laws()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Row:
     """One scalar op.
 

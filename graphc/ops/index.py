@@ -24,6 +24,7 @@ from graphc.ir.node import (
     Element,
     Guard,
     Index,
+    Infer,
     Node,
     Op,
     Sample,
@@ -32,6 +33,7 @@ from graphc.ir.node import (
     View,
     Write,
     Writes,
+    constant_value,
     describe,
     literal,
     make,
@@ -47,6 +49,8 @@ from graphc.ops.shape import (
     expand,
     iota,
     label,
+    label_op,
+    label_origin,
     naturals_guard,
     reshape,
     size_expr,
@@ -76,19 +80,53 @@ def _region_guards(
     name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]
 ) -> list[Guard]:
     """Bounds of integer indices and of other regions of fixed size; slices are cut to the axis when they are made."""
-    guards: list[Guard] = naturals_guard(shape, f"{name} of {label(x)}")
+    what = f"{name} of {label(x)}"
+    guards: list[Guard] = naturals_guard(shape, what)
     for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
         length = x.type.shape[axis]
         if not isinstance(size, int) or not size or (isinstance(start, int) and isinstance(length, int)):
             continue
+        if size == 1:
+            guards += _position_guards(what, axis, start, length)
+            continue
         last = sizes.add(start, step * (size - 1))
         low, high = (start, last) if step > 0 else (last, start)
-        what = f"{name} of {label(x)}: index (counted from 0)"
         if not (isinstance(low, int) and low >= 0):
-            guards.append(Guard(0, "<=", low, f"{what} {{right}} is before the start of axis {axis}", "index"))
-        message = f"{what} {{left}} is out of bounds for axis {axis} with size {{right}}"
+            guards.append(Guard(0, "<=", low, f"{what}: {{right}} is before the start of axis {axis}", "index"))
+        message = f"{what}: index {{left}} is out of bounds for axis {axis}, whose size is {{right}}"
         guards.append(Guard(high, "<", length, message, "index"))
     return guards
+
+
+def _position_guards(what: str, axis: int, start: Size, length: Size) -> list[Guard]:
+    """Bounds of an integer index, told as the user wrote it: before it was counted from the start of the axis."""
+    below = Guard(0, "<=", start, f"{what}: index {{right}} is before the start of axis {axis}", "index")
+    outside = f"is out of bounds for axis {axis}, whose size is"
+    if isinstance(start, int):
+        above = Guard(start, "<", length, f"{what}: index {{left}} {outside} {{right}}", "index")
+        return [above] if start >= 0 else [below, above]
+    if start.op is OPS["add"] and start.args[0] is length and (number := constant_value(start.args[1])) is not None:
+        wanted = int(number)
+        above = Guard(start, "<", length, f"{what}: index {wanted} {outside} {{right}}", "index")
+        return [Guard(-wanted, "<=", length, f"{what}: index {wanted} {outside} {{right}}", "index"), above]
+    given = _before_counting(start)
+    above = Guard(start, "<", length, f"{what}: index {{left}}{_source(given)} {outside} {{right}}", "index")
+    if given is start:
+        return [below, above]
+    text = f"{what}: index {{right}}{_source(given)} is out of bounds for axis {axis}, which begins at {{left}}"
+    return [Guard(sizes.subtract(0, length), "<=", given, text, "index"), above]
+
+
+def _before_counting(start: Node) -> Node:
+    """The index that a start which counts negative ones from the end was made of."""
+    if start.op is OPS["where"] and start.args[0].op is OPS["less"] and start.args[0].args[0] is start.args[2]:
+        return start.args[2]
+    return start
+
+
+def _source(index: Node) -> str:
+    """Where a computed index comes from, for the text of a guard."""
+    return f", {label_origin(index)},"
 
 
 def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -> tuple[slice, ...]:
@@ -140,7 +178,7 @@ def _subtensor_index(node: Node, index: Index, element: Element) -> tuple[int, I
 
 
 def _subtensor_guards(node: Node) -> Sequence[Guard]:
-    return _region_guards("subtensor", *_subtensor_parts(node.args), node.attrs["steps"])
+    return _region_guards(label_op(node), *_subtensor_parts(node.args), node.attrs["steps"])
 
 
 def subtensor(x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]) -> Node:
@@ -176,7 +214,7 @@ register(
 # --- set_subtensor and inc_subtensor --------------------------------------------------------------------------------
 
 
-def _update_infer(name: str) -> Any:
+def _update_infer(name: str) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         x, y, *rest = args
         if x.dtype != y.dtype or x.ndim != y.ndim:
@@ -223,7 +261,7 @@ def _update_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 def _update_guards(node: Node) -> Sequence[Guard]:
     x, y, *rest = node.args
-    return _region_guards(node.op.name, x, as_sizes(rest, node.op.name), y.type.shape, node.attrs["steps"])
+    return _region_guards(label_op(node), x, as_sizes(rest, node.op.name), y.type.shape, node.attrs["steps"])
 
 
 def set_subtensor(x: Node, y: Node, starts: Sequence[Size], steps: Sequence[int]) -> Node:
@@ -290,7 +328,7 @@ def _gathered_shape(x: Node, shape: Sequence[Size], axis: int, count: int) -> tu
 
 
 def _index_guards(node: Node, indices: Sequence[Node]) -> list[Guard]:
-    message = f"{node.op.name} of {label(node.args[0])}: indices of sizes {{left}} and {{right}}"
+    message = f"{label_op(node)} of {label(node.args[0])}: indices of sizes {{left}} and {{right}}"
     first, *rest = (index.type.shape for index in indices)
     return [g for shape in rest for a, b in zip(first, shape, strict=True) for g in equality_guard(a, b, message)]
 
@@ -304,7 +342,7 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
     value = element(index, position)
     if index.dtype != loops.INDEX:
         value = Apply("int64(_0)", (value,), loops.INDEX)
-    if index.dtype.startswith("uint"):
+    if index.dtype in ("uint8", "uint16", "uint32"):
         return value
     return Apply("select(_0 < 0, _0 + _1, _0)", (value, size_expr(size, element)), loops.INDEX)
 
@@ -375,7 +413,7 @@ register(
 # --- set_gather and inc_gather --------------------------------------------------------------------------------------
 
 
-def _scatter_infer(name: str) -> Any:
+def _scatter_infer(name: str) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         x, y, *indices = args
         shape = _gathered_shape(x, _check_indices(name, x, indices, attrs["axis"]), attrs["axis"], len(indices))
@@ -438,7 +476,7 @@ def _scatter_guards(node: Node) -> Sequence[Guard]:
     wanted = _gathered_shape(x, indices[0].type.shape, node.attrs["axis"], len(indices))
     guards = _index_guards(node, indices)
     for axis, (have, want) in enumerate(zip(y.type.shape, wanted, strict=True)):
-        what = f"{node.op.name}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
+        what = f"{label_op(node)}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
         guards += equality_guard(have, want, what)
     return guards
 

@@ -34,7 +34,7 @@ from graphc.ir.node import (
 )
 from graphc.ops.elementwise import elementwise
 from graphc.ops.reduce import accumulated_in, reduce_sum
-from graphc.ops.shape import broadcast_to, dimshuffle, equality_guard, filled, label, transpose
+from graphc.ops.shape import broadcast_to, dimshuffle, equality_guard, filled, label, label_op, label_origin, transpose
 
 # --- matmul ---------------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ def _matmul_lower(node: Node) -> Lowering:
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
-    what = f"matmul of {label(a)} and {label(b)}"
+    what = f"{label_op(node)} of {label_origin(a)} and {label_origin(b)}"
     summed = b.type.shape[-2 if b.ndim > 1 else 0]
     guards = equality_guard(a.type.shape[-1], summed, f"{what}: the summed axis has sizes {{left}} and {{right}}")
     if a.ndim > 2:

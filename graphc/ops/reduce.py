@@ -1,4 +1,4 @@
-"""Reductions: sum, prod, max, min, any, all, argmax, argmin over some axes, which the result has no more.
+"""Reductions: sum, prod, max, min, supremum, any, all, argmax, argmin over some axes, which the result has no more.
 
 In: a node and the axes, ascending. Out: op records, and a function for each that makes its node. Arguments of sum and
 prod have their accumulator's dtype already (`dtypes.accumulator`), those of any and all are bool.
@@ -35,7 +35,7 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ops.elementwise import cast, elementwise
-from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, iota, label, reshape
+from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, iota, label, label_op, reshape
 
 Reduction: TypeAlias = Callable[[Node, Sequence[int]], Node]
 
@@ -72,7 +72,7 @@ def _check_nonempty(name: str, x: Node, axes: Sequence[int]) -> None:
 
 
 def _nonempty_guards(node: Node) -> Sequence[Guard]:
-    what = f"{node.op.name} of {label(node.args[0])}"
+    what = f"{label_op(node)} of {label(node.args[0])}"
     return [
         Guard(1, "<=", size, f"{what}: zero-size reduction along axis {axis}, which has no identity")
         for axis, size in zip(reduced_axes(node), reduced_sizes(node), strict=True)
@@ -278,6 +278,25 @@ register(
         _nonempty_guards,
         samples=(*_samples("min", empty=False), *_samples("min", "int", False, False)[:3]),
         doc="The minimum over axes, NaN where one is NaN. Equal minima share the derivative.",
+    )
+)
+
+def _supremum_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    shape = _check("supremum", args, attrs)
+    if not is_float(args[0].dtype):
+        raise GraphTypeError(f"supremum of {describe(args[0])}: {args[0].dtype} has no lower bound of its own")
+    return Type(args[0].dtype, shape)
+
+
+register(
+    Op(
+        "supremum",
+        _supremum_infer,
+        lambda node, x: np.asarray(np.maximum.reduce(x, axis=reduced_axes(node), initial=-np.inf)),
+        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
+        _extreme_vjp,
+        samples=_samples("supremum"),
+        doc="The maximum of floats over axes; -inf where they are empty.",
     )
 )
 

@@ -41,6 +41,7 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import describe_origin
 
 Order = tuple["int | str", ...]
 
@@ -67,6 +68,22 @@ def size_exprs(shape: Sequence[Size], element: Element) -> tuple[Expr, ...]:
 def label(node: Node) -> str:
     """`describe(node)` for the text of a guard, whose braces mean something."""
     return describe(node).replace("{", "{{").replace("}", "}}")
+
+
+def label_origin(node: Node) -> str:
+    """`label` of what the user wrote, without the casts and new axes that graphc put around it."""
+    return describe_origin(node).replace("{", "{{").replace("}", "}}")
+
+
+def label_op(node: Node) -> str:
+    """What a guard of `node` is about: the user's name for the result, else the op, with the user's line."""
+    what = f"{node.name or node.op.name} ({node.where})" if node.where else node.name or node.op.name
+    return what.replace("{", "{{").replace("}", "}}")
+
+
+def label_size(size: Size) -> str:
+    """The variable or expression that a size comes from, for the text of a guard; nothing for a number."""
+    return f", {label(size)}," if isinstance(size, Node) else ""
 
 
 def known_nonnegative(size: Size) -> bool:
@@ -103,7 +120,7 @@ def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
 def naturals_guard(shape: Sequence[Size], what: str) -> list[Guard]:
     """Guards that sizes are not negative, where that is not known already."""
     return [
-        Guard(0, "<=", size, f"{what}: the size of axis {axis} is {{right}}, which is negative")
+        Guard(0, "<=", size, f"{what}: the size of axis {axis}{label_size(size)} is {{right}}, which is negative")
         for axis, size in enumerate(shape)
         if not known_nonnegative(size)
     ]
@@ -173,14 +190,15 @@ def _broadcast_to_index(node: Node, index: Index, element: Element) -> tuple[int
 
 def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     x, *rest = node.args
-    what = f"broadcast_to of {label(x)}"
+    what = label_op(node)
     guards: list[Guard] = []
     for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
         new = sizes.as_size(target)
         if not sizes.equal(old, 1):
-            guards += equality_guard(old, new, f"{what}: axis {axis} has size {{left}}, not {{right}}")
+            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
         elif not known_nonnegative(new):
-            guards.append(Guard(0, "<=", new, f"{what}: the size of axis {axis} is {{right}}, which is negative"))
+            text = f"{what}: the size of axis {axis}{label_size(new)} is {{right}}, which is negative"
+            guards.append(Guard(0, "<=", new, text))
     return guards
 
 
@@ -335,9 +353,10 @@ def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Ind
 
 def _reshape_guards(node: Node) -> Sequence[Guard]:
     before, after = node.args[0].type.shape, node.type.shape
-    guards = naturals_guard(after, f"reshape of {label(node.args[0])}")
+    what = f"{label_op(node)} of {label(node.args[0])}"
+    guards = naturals_guard(after, what)
     if factors(before) != factors(after):
-        message = f"reshape of {label(node.args[0])}: {{left}} elements cannot become {{right}}"
+        message = f"{what}: {{left}} elements cannot become {{right}}"
         guards += equality_guard(sizes.product(before), sizes.product(after), message)
     return guards
 
@@ -432,7 +451,8 @@ def _concatenate_guards(node: Node) -> Sequence[Guard]:
     for arg in rest:
         for k, size in enumerate(arg.type.shape):
             if k != axis:
-                message = f"concatenate of {label(first)} and {label(arg)}: axis {k} has sizes {{left}} and {{right}}"
+                pair = f"{label_origin(first)} and {label_origin(arg)}"
+                message = f"{label_op(node)} of {pair}: axis {k} has sizes {{left}} and {{right}}"
                 guards += equality_guard(first.type.shape[k], size, message)
     return guards
 
@@ -481,6 +501,15 @@ def _iota_eval(node: Node, size: Array) -> Array:
     return np.arange(int(size), dtype=np.int64)
 
 
+def _iota_guards(node: Node) -> Sequence[Guard]:
+    """A step of 0 is told by the size -1, which ranges and slices of a computed step have then."""
+    (size,) = node.type.shape
+    what = f"range ({node.where})" if node.where else "range"
+    if isinstance(size, Node) and size.op.name == "where" and (last := size.args[2]).op.name == "where":
+        return [Guard(0, "<=", size, f"{what}: its step, {label(last.args[0].args[0])}, is 0")]
+    return naturals_guard(node.type.shape, what)
+
+
 def iota(size: Size) -> Node:
     """The int64 vector 0, 1, …, size-1."""
     return make(OPS["iota"], (as_size_node(size),))
@@ -493,7 +522,7 @@ register(
         _iota_eval,
         lambda node: Iota(),
         lambda node, cotangent: (None,),
-        lambda node: naturals_guard(node.type.shape, "iota"),
+        _iota_guards,
         cost=0.0,
         samples=(
             Sample("fixed", lambda: iota(5), (), differentiable=False),

@@ -21,6 +21,7 @@ from graphc.rewrite.engine import (
     BETTER,
     CLOSE,
     EXACT,
+    NUMBERS,
     REAL,
     AnyRule,
     Transformation,
@@ -34,7 +35,7 @@ from graphc.rewrite.engine import (
     scaled,
 )
 
-NUMBERS = INTEGERS + FLOATS
+_NUMBER = INTEGERS + FLOATS
 _SHAPE = (2, 3)
 _FLOATS = Argument(_SHAPE)
 _POSITIVE = Argument(_SHAPE, "float", 0.5, 2.0)
@@ -96,6 +97,7 @@ FOLD: tuple[AnyRule, ...] = (
         _fold_constants,
         CLOSE,
         [sample(lambda x: x + elementwise("exp", _TWO), Argument((2,)))],
+        operands=("constant",),
     ),
     Transformation(
         "fold_numbers",
@@ -103,6 +105,7 @@ FOLD: tuple[AnyRule, ...] = (
         _fold_numbers,
         CLOSE,
         [sample(lambda x: x + elementwise("exp", filled(literal(2.0), x.type.shape)), _FLOATS)],
+        operands=NUMBERS,
     ),
 )
 
@@ -195,6 +198,7 @@ LAWS: tuple[AnyRule, ...] = (
             sample(lambda x: x << 0, _INTS),
             sample(lambda x: x | False, _BOOLS),
         ],
+        operands=NUMBERS,
     ),
     Transformation(
         "identity_of_reals",
@@ -202,6 +206,7 @@ LAWS: tuple[AnyRule, ...] = (
         _drop_identity(False),
         REAL,
         [sample(lambda x: x + 0.0, _FLOATS), sample(lambda x: x - -0.0, _FLOATS)],
+        operands=NUMBERS,
     ),
     Transformation(
         "zero",
@@ -209,8 +214,11 @@ LAWS: tuple[AnyRule, ...] = (
         _absorb(True),
         EXACT,
         [sample(lambda x: x * 0, _INTS), sample(lambda x: x & False, _BOOLS)],
+        operands=NUMBERS,
     ),
-    Transformation("zero_of_reals", ("mul",), _absorb(False), REAL, [sample(lambda x: x * 0, _FLOATS)]),
+    Transformation(
+        "zero_of_reals", ("mul",), _absorb(False), REAL, [sample(lambda x: x * 0, _FLOATS)], operands=NUMBERS
+    ),
     Transformation(
         "twice",
         _obeying(lambda laws: laws.idempotent or laws.involution),
@@ -259,15 +267,15 @@ c = hole("c", "bool")
 
 ARITHMETIC: tuple[AnyRule, ...] = (
     # signs
-    rule("add_neg", x + -y, x - y, EXACT, NUMBERS),
-    rule("sub_neg", x - -y, x + y, EXACT, NUMBERS),
-    rule("mul_neg_neg", -x * -y, x * y, EXACT, NUMBERS),
-    rule("mul_neg", -x * y, -(x * y), EXACT, NUMBERS),
+    rule("add_neg", x + -y, x - y, EXACT, _NUMBER),
+    rule("sub_neg", x - -y, x + y, EXACT, _NUMBER),
+    rule("mul_neg_neg", -x * -y, x * y, EXACT, _NUMBER),
+    rule("mul_neg", -x * y, -(x * y), EXACT, _NUMBER),
     rule("mul_minus_one", x * -1, -x, EXACT),
     rule("div_neg_neg", -x / -y, x / y, EXACT),
     rule("neg_div", -x / y, -(x / y), EXACT),
     rule("div_neg", x / -y, -(x / y), EXACT),
-    rule("sqr_neg", sqr(-x), sqr(x), EXACT, NUMBERS),
+    rule("sqr_neg", sqr(-x), sqr(x), EXACT, _NUMBER),
     rule("sqr_abs", sqr(absolute(x)), sqr(x), EXACT),
     rule("abs_neg", absolute(-x), absolute(x), EXACT),
     rule("abs_sqr", absolute(sqr(x)), sqr(x), EXACT),
@@ -279,12 +287,12 @@ ARITHMETIC: tuple[AnyRule, ...] = (
     rule("div_self_of_reals", x / x, 1, REAL),
     rule("maximum_self", maximum(x, x), x, EXACT, DTYPES),
     rule("minimum_self", minimum(x, x), x, EXACT, DTYPES),
-    rule("mul_self", x * x, sqr(x), EXACT, NUMBERS),
+    rule("mul_self", x * x, sqr(x), EXACT, _NUMBER),
     # powers
-    rule("pow_zero", x**0, 1, EXACT, NUMBERS),
-    rule("pow_two", x**2, sqr(x), CLOSE, NUMBERS),
-    rule("pow_three", x**3, sqr(x) * x, CLOSE, NUMBERS),
-    rule("pow_four", x**4, sqr(sqr(x)), CLOSE, NUMBERS),
+    rule("pow_zero", x**0, 1, EXACT, _NUMBER),
+    rule("pow_two", x**2, sqr(x), CLOSE, _NUMBER),
+    rule("pow_three", x**3, sqr(x) * x, CLOSE, _NUMBER),
+    rule("pow_four", x**4, sqr(sqr(x)), CLOSE, _NUMBER),
     rule("pow_minus_one", x**-1.0, 1 / x, CLOSE),
     rule("pow_minus_two", x**-2.0, sqr(1 / x), CLOSE),
     # NumPy takes the root of an array where the exponent is one number; to libm pow(-0.0, 0.5) is 0.0
@@ -388,6 +396,7 @@ NUMERIC: tuple[AnyRule, ...] = (
         _choose,
         EXACT,
         [sample(lambda x, y: where(filled(literal(True), x.type.shape), x, y), _FLOATS, _FLOATS)],
+        operands=NUMBERS,
     ),
     Transformation(
         "join_factors",
@@ -395,19 +404,35 @@ NUMERIC: tuple[AnyRule, ...] = (
         _join_factors,
         BETTER,
         [sample(lambda x: 3.0 * (x * 0.7), _FLOATS), sample(lambda x: 3 * (x * 5), _INTS)],
+        operands=("mul",),
     ),
-    Transformation("negate_factor", ("neg",), _negate_factor, EXACT, [sample(lambda x: -(x * 3), _FLOATS)]),
+    Transformation(
+        "negate_factor", ("neg",), _negate_factor, EXACT, [sample(lambda x: -(x * 3), _FLOATS)], operands=("mul",)
+    ),
     Transformation(
         "collect",
         ("add",),
         _collect,
         BETTER,
         [sample(lambda x: 3.0 * x + x * 0.7, _FLOATS), sample(lambda x: x + x * 5, _INTS)],
+        operands=("mul",),
     ),
     Transformation(
-        "div_power_of_two", ("true_div",), _divide_by_constant(True), EXACT, [sample(lambda x: x / 8, _FLOATS)]
+        "div_power_of_two",
+        ("true_div",),
+        _divide_by_constant(True),
+        EXACT,
+        [sample(lambda x: x / 8, _FLOATS)],
+        operands=NUMBERS,
     ),
-    Transformation("div_constant", ("true_div",), _divide_by_constant(False), REAL, [sample(lambda x: x / 3, _FLOATS)]),
+    Transformation(
+        "div_constant",
+        ("true_div",),
+        _divide_by_constant(False),
+        REAL,
+        [sample(lambda x: x / 3, _FLOATS)],
+        operands=NUMBERS,
+    ),
     Transformation(
         "cast_twice",
         ("cast",),

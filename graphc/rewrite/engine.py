@@ -21,7 +21,7 @@ Each rule has its class of truth, for which the tests hold it to account:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -44,8 +44,9 @@ from graphc.ir.node import (
     make,
     variable,
 )
-from graphc.ir.walk import Graph, consumers, renamed
+from graphc.ir.walk import Graph, renamed
 from graphc.ops.shape import broadcast_to, expand, filled
+from graphc.record import record
 
 Truth: TypeAlias = Literal["exact", "close", "better", "real"]
 EXACT: Truth = "exact"
@@ -54,21 +55,31 @@ BETTER: Truth = "better"
 REAL: Truth = "real"
 
 Uses: TypeAlias = Callable[[Node], int]
-"""How many nodes take this one."""
+"""How often a node is taken: by other nodes, and as a result."""
+
+NUMBERS = ("constant", "broadcast_to", "dimshuffle")
+"""The ops of nodes that may be a number."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Match:
-    """What a pattern stands for: nodes for holes, and for reductions the axes and the sizes before reducing."""
+    """The nodes that parts of a pattern stand for, and for reductions the axes and the sizes before reducing."""
 
     nodes: Mapping[Node, Node]
     axes: tuple[int, ...] | None = None
     shape: tuple[Size, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+_NOTHING = Match({})
+
+
+@record(eq=False)
 class Rule:
-    """A pattern, what it is replaced by, and how true that is. `when` is asked the nodes of the holes, by name."""
+    """A pattern, what it is replaced by, and how true that is.
+
+    `when` is asked the nodes of the holes, by name. `once` names parts of the pattern that nothing else may take: what
+    replaces the pattern would be computed beside them, not in their place.
+    """
 
     name: str
     pattern: Node
@@ -76,41 +87,62 @@ class Rule:
     truth: Truth
     dtypes: tuple[str, ...] = FLOATS
     when: Callable[[Mapping[str, Node]], bool] | None = None
+    once: tuple[Node, ...] = ()
 
     @property
     def ops(self) -> tuple[str, ...]:
         """The ops at the root of what the rule replaces."""
         return (self.pattern.op.name,)
 
+    def fits(self, operands: Collection[str]) -> bool:
+        """Whether the pattern may match a node whose arguments are of these ops."""
+        return all(
+            part.op is INPUT
+            or part.op.name in operands
+            or (part.op is CONSTANT and any(op in operands for op in NUMBERS))
+            for part in self.pattern.args
+        )
+
     def apply(self, node: Node, uses: Uses) -> Node | None:
         """What replaces `node`, or None where the pattern does not match."""
-        if not _plausible(self.pattern, node):
-            return None
-        for match in matches(self.pattern, node, Match({})):
-            named = {hole.name or "": found for hole, found in match.nodes.items()}
-            if self._allows(match) and (self.when is None or self.when(named)):
+        for match in matches(self.pattern, node, _NOTHING):
+            if self._allows(match, uses):
                 return instantiate(self.replacement, match, node)
         return None
 
-    def _allows(self, match: Match) -> bool:
-        return all(hole.dtype == "bool" or found.dtype in self.dtypes for hole, found in match.nodes.items())
+    def _allows(self, match: Match, uses: Uses) -> bool:
+        holes = {part: node for part, node in match.nodes.items() if part.op is INPUT}
+        return (
+            all(part.dtype == "bool" or node.dtype in self.dtypes for part, node in holes.items())
+            and all(uses(match.nodes[part]) == 1 for part in self.once)
+            and (self.when is None or self.when({part.name or "": node for part, node in holes.items()}))
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@record(eq=False)
 class Transformation:
-    """A rewrite as a function. `ops` are those of the nodes it is asked about; `samples` make graphs it fires on."""
+    """A rewrite as a function.
+
+    It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `samples` make graphs on
+    which it fires.
+    """
 
     name: str
     ops: tuple[str, ...]
     apply: Callable[[Node, Uses], Node | None]
     truth: Truth
     samples: Sequence[Sample] = ()
+    operands: tuple[str, ...] = ()
+
+    def fits(self, operands: Collection[str]) -> bool:
+        """Whether it may fire on a node whose arguments are of these ops."""
+        return not self.operands or any(op in operands for op in self.operands)
 
 
 AnyRule: TypeAlias = Rule | Transformation
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Fired:
     """A rule was applied to the node of this description."""
 
@@ -137,11 +169,11 @@ def rule(
     truth: Truth,
     dtypes: tuple[str, ...] = FLOATS,
     when: Callable[[Mapping[str, Node]], bool] | None = None,
+    once: tuple[Node, ...] = (),
 ) -> Rule:
     """A rule; a replacement may be a number."""
-    return Rule(
-        name, pattern, replacement if isinstance(replacement, Node) else literal(replacement), truth, dtypes, when
-    )
+    after = replacement if isinstance(replacement, Node) else literal(replacement)
+    return Rule(name, pattern, after, truth, dtypes, when, once)
 
 
 def sample(build: Callable[..., Node], *args: Argument) -> Sample:
@@ -197,22 +229,13 @@ def keeps_axes(node: Node) -> tuple[Node, tuple[int, ...]] | None:
     return shuffled.args[0], tuple(axis for axis, source in enumerate(order) if source == "x")
 
 
-def _plausible(pattern: Node, node: Node) -> bool:
-    """A quick test that most nodes fail: each argument's op must be found among the node's arguments."""
-    present = [arg.op for arg in node.args]
-    return all(
-        part.op is INPUT or part.op in present or (part.op is CONSTANT and _has_number(node)) for part in pattern.args
-    )
-
-
-def _has_number(node: Node) -> bool:
-    return any(scalar_constant(arg) is not None for arg in node.args)
-
-
 def matches(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
     """All ways in which `node` is what `pattern` says, given what is found already."""
     if pattern.op is INPUT:
         yield from _match_hole(pattern, node, found)
+        return
+    if found.nodes.get(pattern) is node:
+        yield found
         return
     number = scalar_constant(pattern)
     if number is not None:
@@ -228,12 +251,14 @@ def matches(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
     if node.op is not pattern.op or len(node.args) != len(pattern.args):
         return
     if "axes" in pattern.attrs:
-        axes = node.attrs["axes"]
+        axes, shape = node.attrs["axes"], node.args[0].type.shape
         if found.axes not in (None, axes):
             return
-        found = Match(found.nodes, axes, node.args[0].type.shape)
     elif node.attrs != pattern.attrs:
         return
+    else:
+        axes, shape = found.axes, found.shape
+    found = Match({**found.nodes, pattern: node}, axes, shape)
     yield from _match_all(pattern.args, node.args, found)
     if node.op.laws.commutative and node.args[0] is not node.args[1]:
         yield from _match_all(pattern.args, node.args[::-1], found)
@@ -306,9 +331,24 @@ def apply_rules(graph: Graph, rules: Sequence[AnyRule]) -> tuple[Graph, list[Fir
 
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
-    rewriter = _Rewriter(_by_op(rules), {node: len(taken) for node, taken in consumers(graph.outputs).items()}, {}, [])
+    table, uses = _by_op(rules), count_uses(graph.outputs)
+    if not any(node.op.name in table for node in uses):
+        return graph, []
+    rewriter = _Rewriter(table, uses, {}, {}, [])
     outputs = tuple(rewriter.final_form(output) for output in graph.outputs)
     return Graph(graph.inputs, outputs), rewriter.fired
+
+
+def count_uses(outputs: Iterable[Node]) -> dict[Node, int]:
+    """How often each node is taken: as an argument, and as an output."""
+    uses: dict[Node, int] = {}
+    pending = list(outputs)
+    while pending:
+        node = pending.pop()
+        if node not in uses:
+            pending.extend(node.args)
+        uses[node] = uses.get(node, 0) + 1
+    return uses
 
 
 def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
@@ -321,38 +361,43 @@ def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
 
 @dataclass(slots=True)
 class _Rewriter:
+    """`fitting` remembers which rules fit an op with arguments of given ops."""
+
     rules: dict[str, list[AnyRule]]
     uses: dict[Node, int]
     final: dict[Node, Node]
+    fitting: dict[tuple[str, ...], list[AnyRule]]
     fired: list[Fired]
 
     def final_form(self, root: Node) -> Node:
         """`root` rewritten with everything below it, without recursion."""
+        final, following = self.final, dict[Node, Node]()
         pending = [root]
-        following: dict[Node, Node] = {}
         while pending:
             node = pending[-1]
-            if node in self.final:
+            if node in final:
                 pending.pop()
                 continue
-            missing = [arg for arg in node.args if arg not in self.final]
-            if missing:
-                pending.extend(missing)
-                continue
-            if node not in following:
-                following[node] = self._next(node)
-                self._check_progress(node, following)
-            after = following[node]
-            if after is node or after in self.final:
-                self.final[node] = self.final.get(after, after)
+            after = following.get(node)
+            if after is None:
+                missing = [arg for arg in node.args if arg not in final]
+                if missing:
+                    pending += missing
+                    continue
+                after = self._next(node)
+                if after is not node:
+                    following[node] = after
+                    self._check_progress(node, following)
+            if after is node or after in final:
+                final[node] = final.get(after, after)
                 pending.pop()
             else:
                 pending.append(after)
-        return self.final[root]
+        return final[root]
 
     def _check_progress(self, node: Node, following: Mapping[Node, Node]) -> None:
         after = following[node]
-        while after is not node and after in following and following[after] is not after:
+        while after in following:
             after = following[after]
             if after is node:
                 names = ", ".join(dict.fromkeys(fired.rule for fired in self.fired[-10:]))
@@ -360,19 +405,28 @@ class _Rewriter:
 
     def _next(self, node: Node) -> Node:
         """The node over its final arguments, or what a rule makes of it, or itself where it is final."""
-        args = tuple(self.final[arg] for arg in node.args)
+        args = tuple([self.final[arg] for arg in node.args])
         if args != node.args:
             return self._inherit(node, make(node.op, args, node.attrs))
-        for item in self.rules.get(node.op.name, ()):
+        for item in self._fitting(node):
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after):
                 self.fired.append(Fired(item.name, describe(node), node.where))
                 return self._inherit(node, after)
         return node
 
+    def _fitting(self, node: Node) -> list[AnyRule]:
+        """The rules that a look at the ops does not rule out: few of many."""
+        key = (node.op.name, *[arg.op.name for arg in node.args])
+        found = self.fitting.get(key)
+        if found is None:
+            found = self.fitting[key] = [item for item in self.rules.get(key[0], ()) if item.fits(key[1:])]
+        return found
+
     def _inherit(self, node: Node, after: Node) -> Node:
-        """`after`, if it is new, with the user's name and line of `node`; and with its number of uses."""
-        self.uses[after] = max(self.uses.get(after, 0), self.uses.get(node, 0))
+        """`after`, if it is new, with the user's name and line of `node`; and taken where `node` was."""
+        taken = self.uses.get(node, 1) - (after in node.args)
+        self.uses[after] = self.uses.get(after, 0) + taken
         return renamed(after, node) if after.serial > node.serial else after
 
     def _uses(self, node: Node) -> int:

@@ -172,6 +172,7 @@ LINEAR: tuple[AnyRule, ...] = (
             Sample("", lambda a, b: transpose(matmul(a, transpose(b))), (_A, _positive(2, 4))),
             Sample("", lambda a, b: transpose(matmul(transpose(a), b)), (_positive(2, 3, 4), _positive(2, 3, 5))),
         ],
+        operands=("matmul",),
     ),
     Transformation(
         "outer_product",
@@ -189,6 +190,7 @@ LINEAR: tuple[AnyRule, ...] = (
             Sample("", lambda a, b, v: matmul(matmul(a, b), v), (_A, _B, _positive(2))),
             Sample("", lambda a, b, v: matmul(v, matmul(a, b)), (_A, _B, _positive(3))),
         ],
+        operands=("matmul",),
     ),
     Transformation(
         "gemm",

@@ -5,12 +5,24 @@ In: nothing. Out: `STABLE`, the rules. Most are `better`: as accurate as what th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from graphc.ir.node import OPS, Node, make
+from graphc.ir.node import OPS, Argument, Node, make
 from graphc.ops.elementwise import elementwise
-from graphc.rewrite.engine import BETTER, REAL, AnyRule, hole, keeps_axes, rule
+from graphc.rewrite.engine import (
+    BETTER,
+    CLOSE,
+    REAL,
+    AnyRule,
+    Transformation,
+    Uses,
+    hole,
+    is_number,
+    keeps_axes,
+    rule,
+    sample,
+)
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -54,7 +66,8 @@ SCALAR = (
     rule("sigmoid", 1 / (1 + exp(-x)), sigmoid(x), BETTER),
     rule("sigmoid_of_minus", 1 / (1 + exp(x)), sigmoid(-x), BETTER),
     rule("sigmoid_of_quotient", exp(x) / (1 + exp(x)), sigmoid(x), BETTER),
-    rule("sigmoid_complement", 1 - sigmoid(x), sigmoid(-x), BETTER),
+    # the derivative of a sigmoid is s * (1 - s): there another exponential would cost more than it gives
+    rule("sigmoid_complement", 1 - sigmoid(x), sigmoid(-x), BETTER, once=(sigmoid(x),)),
     rule("log_sigmoid", log(sigmoid(x)), -softplus(-x), BETTER),
     rule("log_sigmoid_complement", log1p(-sigmoid(x)), -softplus(x), BETTER),
     rule("exp_softplus", exp(-softplus(x)), sigmoid(-x), BETTER),
@@ -67,11 +80,127 @@ SCALAR = (
     rule("erfc", 1 - erf(x), erfc(x), BETTER),
     rule("erfc_of_minus", 1 + erf(x), erfc(-x), BETTER),
     rule("erf", 1 - erfc(x), erf(x), BETTER),
-    # what differentiating log(sigmoid(x)) and log(1 - sigmoid(x)) leaves, once 1 - sigmoid(x) is sigmoid(-x)
-    rule("log_sigmoid_gradient", (g / sigmoid(x)) * (sigmoid(x) * sigmoid(-x)), g * sigmoid(-x), BETTER),
-    rule("log_sigmoid_complement_gradient", -(g / sigmoid(-x)) * (sigmoid(x) * sigmoid(-x)), -(g * sigmoid(x)), BETTER),
-    rule("sigmoid_crossentropy_gradient", (g / sigmoid(x) + -(h / sigmoid(-x))) * (sigmoid(x) * sigmoid(-x)),
-         g * sigmoid(-x) - h * sigmoid(x), BETTER),
+)  # fmt: skip
+
+
+# --- what differentiating leaves --------------------------------------------------------------------------------------
+
+
+def _is_complement(node: Node, s: Node) -> bool:
+    """Whether a node is 1 - s, in one of its forms, for s = sigmoid(x)."""
+    (score,) = s.args
+    match node.op.name:
+        case "sub":
+            return is_number(node.args[0], 1) and node.args[1] is s
+        case "add":
+            return any(is_number(node.args[k], 1) and _is_minus(node.args[1 - k], s) for k in (0, 1))
+        case "sigmoid":
+            return _is_minus(node.args[0], score) or _is_minus(score, node.args[0])
+    return False
+
+
+def _is_minus(node: Node, other: Node) -> bool:
+    return node.op.name == "neg" and node.args[0] is other
+
+
+def _slope(node: Node) -> tuple[Node, Node] | None:
+    """(s, 1 - s) where the node is s * (1 - s) for a sigmoid s."""
+    if node.op.name == "mul":
+        for s, complement in (node.args, node.args[::-1]):
+            if s.op.name == "sigmoid" and _is_complement(complement, s):
+                return s, complement
+    return None
+
+
+def _terms(node: Node, uses: Uses) -> list[tuple[bool, Node]]:
+    """The terms of a sum, in order, and whether each is subtracted. What is taken elsewhere too is not taken apart."""
+    found: list[tuple[bool, Node]] = []
+    pending = [(False, node)]
+    while pending:
+        minus, term = pending.pop()
+        if term.op.name == "neg":
+            pending.append((not minus, term.args[0]))
+        elif term.op.name in ("add", "sub") and uses(term) == 1:
+            pending += [(minus is not (term.op.name == "sub"), term.args[1]), (minus, term.args[0])]
+        else:
+            found.append((minus, term))
+    return found
+
+
+def _cancel_poles(node: Node, uses: Uses) -> Node | None:
+    """(g / s - h / (1 - s) + r) * (s * (1 - s)) as g * (1 - s) - h * s + r * (s * (1 - s)), s = sigmoid(x).
+
+    It is what differentiating logarithms of s and of 1 - s leaves, crossentropies above all.
+    """
+    for slope, cotangent in (node.args, node.args[::-1]):
+        factors = _slope(slope)
+        if factors is not None:
+            terms = _terms(cotangent, uses)
+            parts = [_without_pole(term, *factors) for _, term in terms]
+            if any(part is not None for part in parts):
+                return _sum_of(
+                    (minus, elementwise("mul", term, slope) if part is None else part)
+                    for part, (minus, term) in zip(parts, terms, strict=True)
+                )
+    return None
+
+
+def _sum_of(terms: Iterable[tuple[bool, Node]]) -> Node | None:
+    """The sum of terms, those marked subtracted."""
+    result: Node | None = None
+    for minus, term in terms:
+        if result is None:
+            result = elementwise("neg", term) if minus else term
+        else:
+            result = elementwise("sub" if minus else "add", result, term)
+    return result
+
+
+def _without_pole(term: Node, s: Node, complement: Node) -> Node | None:
+    """term * (s * (1 - s)) without a division, where the term is a quotient by s or by 1 - s, or a multiple of one."""
+    if term.op.name == "mul":
+        for factor, quotient in (term.args, term.args[::-1]):
+            part = _without_pole(quotient, s, complement) if quotient.op.name == "true_div" else None
+            if part is not None:
+                return elementwise("mul", factor, part)
+    if term.op.name == "true_div":
+        numerator, divisor = term.args
+        if divisor is s:
+            return elementwise("mul", numerator, complement)
+        if _is_complement(divisor, s):
+            return elementwise("mul", numerator, s)
+    return None
+
+
+_FLOATS, _WIDE = Argument((2, 3)), Argument((2, 3), "float", -50.0, 50.0)
+
+GRADIENTS = (
+    rule("softplus_gradient", g / (1 + exp(x)) * exp(x), g * sigmoid(x), BETTER),
+    rule("logaddexp_gradient", g / (exp(x) + exp(y)) * exp(x), g * sigmoid(x - y), BETTER),
+    rule("logistic_gradient", -(g / (1 + exp(x))) * exp(x), -(g * sigmoid(x)), BETTER),
+    rule("sigmoid_times_exp", sigmoid(-x) * exp(x), sigmoid(x), BETTER),
+    rule("sigmoid_times_exp_of_minus", sigmoid(x) * exp(-x), sigmoid(-x), BETTER),
+    rule("sigmoid_of_quotient_gradient", (g / (1 + exp(x)) + -(g * sigmoid(x) / (1 + exp(x)))) * exp(x),
+         g * (sigmoid(x) * sigmoid(-x)), BETTER),
+    rule("sigmoid_of_quotient_derivative", (sigmoid(-x) + -(1 * sigmoid(x) / (1 + exp(x)))) * exp(x),
+         sigmoid(x) * sigmoid(-x), BETTER),
+    # one form for the slope of a sigmoid, which the rules below know
+    rule("sigmoid_slope", g * sigmoid(x) * sigmoid(-x), g * (sigmoid(x) * sigmoid(-x)), CLOSE),
+    rule("sigmoid_slope_of_minus", g * sigmoid(-x) * sigmoid(x), g * (sigmoid(-x) * sigmoid(x)), CLOSE),
+    Transformation(
+        "sigmoid_poles",
+        ("mul",),
+        _cancel_poles,
+        BETTER,
+        [
+            sample(lambda x, g: (g / sigmoid(x)) * (sigmoid(x) * (1 - sigmoid(x))), _WIDE, _FLOATS),
+            sample(lambda x, g: -(g / (1 - sigmoid(x))) * (sigmoid(x) * sigmoid(-x)), _WIDE, _FLOATS),
+            sample(lambda x, g: g * (g / (1 + -sigmoid(x))) * (sigmoid(x) * (1 - sigmoid(x))), _WIDE, _FLOATS),
+            sample(lambda x, g, h: (g / sigmoid(x) + -(h / (1 - sigmoid(x))) + h) * (sigmoid(x) * (1 - sigmoid(x))),
+                   _WIDE, _FLOATS, _FLOATS),
+        ],
+        operands=("mul",),
+    ),
 )  # fmt: skip
 
 
@@ -79,8 +208,9 @@ SCALAR = (
 
 
 def bound(x: Any) -> Any:
-    """The maximum, or 0 where it is infinite: subtracting it would make NaN of what is none."""
-    return where(isfinite(top(x)), top(x), 0.0)
+    """The maximum, or 0 where it is infinite: subtracting it would make NaN of what is none. Of no elements it is 0."""
+    highest = make(OPS["supremum"], (x,), {"axes": (0,)})
+    return where(isfinite(highest), highest, 0.0)
 
 
 def softmax(x: Any) -> Any:
@@ -93,7 +223,7 @@ def is_shifted(node: Node) -> bool:
     if spread is None:
         return False
     top_node = spread[0].args[1] if spread[0].op.name == "where" else spread[0]
-    return top_node.op.name == "max" and top_node.args[0] is node.args[0]
+    return top_node.op.name in ("max", "supremum") and top_node.args[0] is node.args[0]
 
 
 def _overflows(holes: Mapping[str, Node]) -> bool:
@@ -103,20 +233,22 @@ def _overflows(holes: Mapping[str, Node]) -> bool:
 x, g, s = hole("x", rank=1), hole("g", rank=1), hole("s")
 
 
-def _gradient(p: Any) -> Any:
-    """What differentiating log(p) leaves, where p is softmax(x)."""
-    return (g / p / total(exp(x)) + total(-((g / p) * p / total(exp(x))))) * exp(x)
+def _gradient(p: Any, g: Any) -> Any:
+    """What differentiating p leaves, where p is softmax(x) and g its cotangent."""
+    return (g / total(exp(x)) + total(-(g * p / total(exp(x))))) * exp(x)
 
 
-# A maximum over no elements is an error where a sum over none is 0: over an empty axis these rules refuse to run.
+_SOFTMAX = softmax(x - bound(x))
+
 ROWS = (
     rule("softmax", softmax(x), softmax(x - bound(x)), BETTER, when=_overflows),
     rule("logsumexp", log(total(exp(x))), bound(x) + log(total(exp(x - bound(x)))), BETTER, when=_overflows),
     rule("logsumexp_gradient", exp(x) * (s / total(exp(x))), s * softmax(x - bound(x)), BETTER, when=_overflows),
     rule("log_softmax", log(softmax(x - top(x))), x - top(x) - log(total(exp(x - top(x)))), BETTER),
     rule("log_softmax_bound", log(softmax(x - bound(x))), x - bound(x) - log(total(exp(x - bound(x)))), BETTER),
-    rule("log_softmax_gradient", _gradient(softmax(x)), g - softmax(x) * total(g), BETTER),
-    rule("log_softmax_bound_gradient", _gradient(softmax(x - bound(x))), g - softmax(x - bound(x)) * total(g), BETTER),
+    rule("log_softmax_gradient", _gradient(softmax(x), g / softmax(x)), g - softmax(x) * total(g), BETTER),
+    rule("log_softmax_bound_gradient", _gradient(_SOFTMAX, g / _SOFTMAX), g - _SOFTMAX * total(g), BETTER),
+    rule("softmax_gradient", _gradient(_SOFTMAX, g), _SOFTMAX * (g - total(g * _SOFTMAX)), BETTER),
 )
 
-STABLE: tuple[AnyRule, ...] = SCALAR + ROWS
+STABLE: tuple[AnyRule, ...] = SCALAR + GRADIENTS + ROWS

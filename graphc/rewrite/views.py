@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphc.dtypes import is_float
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Argument, Node, Size, literal, make
+from graphc.ir.node import OPS, Argument, Node, Scalar, Size, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops.index import subtensor
-from graphc.ops.reduce import reduce_max, reduce_sum
-from graphc.ops.scalar import cast
-from graphc.ops.shape import broadcast_to, dimshuffle, drop, filled, reshape, transpose
+from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduction, restore
+from graphc.ops.scalar import cast, elementwise
+from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, iota, reshape, transpose
 from graphc.rewrite.engine import (
     CLOSE,
     EXACT,
@@ -58,13 +59,45 @@ def _lift_broadcast(node: Node, uses: Uses) -> Node | None:
 
 
 def _join_broadcasts(node: Node, uses: Uses) -> Node | None:
-    """A broadcast of a broadcast as one, of nothing as nothing."""
+    """A broadcast of a broadcast as one, of nothing as nothing.
+
+    An axis of size 1 that expands must have been of size 1 before: the inner broadcast may be what asserts that it is.
+    """
     inner = node.args[0]
     if all(map(sizes.equal, inner.type.shape, node.type.shape)):
         return inner
     if inner.op.name != "broadcast_to":
         return None
-    return broadcast_to(inner.args[0], node.type.shape)
+    source = inner.args[0]
+    expands = [was and not now for was, now in zip(inner.broadcastable, node.broadcastable, strict=True)]
+    if any(expands[axis] and not source.broadcastable[axis] for axis in range(node.ndim)):
+        return None
+    return broadcast_to(source, node.type.shape)
+
+
+def _is_expansion(node: Node) -> bool:
+    """Whether a node only puts new axes between those of its argument."""
+    if node.op.name != "dimshuffle":
+        return False
+    return [axis for axis in node.attrs["order"] if axis != "x"] == list(range(node.args[0].ndim))
+
+
+def _lift_expansion(node: Node, uses: Uses) -> Node | None:
+    """A scalar op of expanded arguments as the expansion of its result, which has the fewer axes."""
+    expanded = [arg for arg in node.args if _is_expansion(arg)]
+    if not expanded or not isinstance(node.op.lower(node), Scalar):
+        return None
+    order, shape = expanded[0].attrs["order"], expanded[0].args[0].type.shape
+    args: list[Node] = []
+    for arg in node.args:
+        number = scalar_constant(arg)
+        if number is not None:
+            args.append(filled(literal(number, arg.dtype), shape))
+        elif _is_expansion(arg) and arg.attrs["order"] == order:
+            args.append(arg.args[0])
+        else:
+            return None
+    return dimshuffle(make(node.op, args, node.attrs), order)
 
 
 def _join_reshapes(node: Node, uses: Uses) -> Node | None:
@@ -122,6 +155,7 @@ VIEWS: tuple[AnyRule, ...] = (
                 Argument((2,)),
             )
         ],
+        operands=("broadcast_to",),
     ),
     Transformation(
         "broadcast_twice",
@@ -137,6 +171,17 @@ VIEWS: tuple[AnyRule, ...] = (
                 Argument((2,)),
             ),
         ],
+    ),
+    Transformation(
+        "expansion_last",
+        (),
+        _lift_expansion,
+        EXACT,
+        [
+            sample(lambda x: 2 * dimshuffle(x, (0, "x", 1)) + dimshuffle(-x, (0, "x", 1)), _FLOATS),
+            sample(lambda x: cast(dimshuffle(x, ("x", "x")) > 1, "float64"), Argument(())),
+        ],
+        operands=("dimshuffle",),
     ),
     Transformation(
         "reshape_twice",
@@ -252,7 +297,33 @@ def _outer(x: Node, y: Node) -> Node:
     return broadcast_to(dimshuffle(x, ("x", 0)), _matrix(x, y))
 
 
-_JOINED = ("sum", "prod", "max", "min", "any", "all")
+_JOINED = ("sum", "prod", "max", "min", "supremum", "any", "all")
+_POSITION_COST = 4.0
+"""An element dearer than this is not computed twice to find where the largest is."""
+
+
+def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
+    """The place of the largest (smallest) element in two passes that vectorise: what it is, then where it is first.
+
+    The first NaN counts, as in NumPy: the extreme is NaN where there is one, and nothing equals it then.
+    """
+    x, axes = node.args[0], node.attrs["axes"]
+    if x.dtype == "bool" or (x.args and x.op.cost > _POSITION_COST):
+        return None
+    extreme = restore(node, (reduce_max if node.op.name == "argmax" else reduce_min)(x, axes))
+    found = elementwise("equal", x, extreme)
+    if is_float(x.dtype):
+        found = elementwise("logical_or", found, elementwise("isnan", x))
+    place = filled(literal(0), x.type.shape)
+    for axis in axes:
+        steps = expand(iota(x.type.shape[axis]), [a for a in range(x.ndim) if a != axis])
+        wide = broadcast_to(steps, x.type.shape)
+        extent = filled(as_size_node(x.type.shape[axis]), x.type.shape)
+        place = elementwise("add", elementwise("mul", place, extent), wide)
+    nowhere = filled(literal(np.iinfo(np.int64).max), x.type.shape)
+    return reduce_min(elementwise("where", found, place, nowhere), axes)
+
+
 REDUCTIONS: tuple[AnyRule, ...] = (
     Transformation(
         "reduce_twice",
@@ -263,6 +334,7 @@ REDUCTIONS: tuple[AnyRule, ...] = (
             sample(lambda x: reduce_sum(reduce_sum(x, (1,)), (0,)), Argument(_SHAPE, "float", 0.5, 2.0)),
             sample(lambda x: reduce_max(reduce_max(x, (0, 2)), (0,)), Argument((2, 3, 2))),
         ],
+        operands=_JOINED,
     ),
     Transformation(
         "reduce_unit_axes",
@@ -282,6 +354,7 @@ REDUCTIONS: tuple[AnyRule, ...] = (
             sample(lambda x: reduce_sum(filled(literal(1.0), x.type.shape), (0, 1)), _FLOATS),
             sample(lambda x: reduce_sum(filled(literal(-1.0), x.type.shape), (0, 1)), Argument((0, 3))),
         ],
+        operands=("broadcast_to",),
     ),
     Transformation(
         "extreme_of_broadcast",
@@ -292,6 +365,18 @@ REDUCTIONS: tuple[AnyRule, ...] = (
             sample(
                 lambda x: reduce_max(broadcast_to(dimshuffle(x, (0, "x")), (x.type.shape[0], 4)), (1,)), Argument((3,))
             )
+        ],
+        operands=("broadcast_to",),
+    ),
+    Transformation(
+        "position_of_extreme",
+        ("argmax", "argmin"),
+        _position_of_extreme,
+        EXACT,
+        [
+            sample(lambda x: reduction("argmax", x, (1,)), _FLOATS),
+            sample(lambda x: reduction("argmin", x, (0, 2)), Argument((2, 3, 2))),
+            sample(lambda x: reduction("argmax", x, (0,)), Argument((5,), "int", -2, 2)),
         ],
     ),
     Transformation("sum_scaled", ("sum",), _sum_scaled, REAL, [sample(lambda x: reduce_sum(3.0 * x, (0, 1)), _FLOATS)]),

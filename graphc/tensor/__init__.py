@@ -11,6 +11,8 @@ from __future__ import annotations
 from graphc.autodiff import Lop as Lop
 from graphc.autodiff import Rop as Rop
 from graphc.autodiff import grad as grad
+from graphc.autodiff import hessian as hessian
+from graphc.autodiff import jacobian as jacobian
 from graphc.tensor import nnet as nnet
 from graphc.tensor.creation import *
 from graphc.tensor.elementary import *

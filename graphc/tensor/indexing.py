@@ -12,7 +12,6 @@ be a node. Out: nodes of the subtensor and gather families. A key becomes a chai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -27,6 +26,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.record import record
 from graphc.tensor.shaping import (
     as_size,
     flatten,
@@ -44,7 +44,7 @@ __all__ = [
 # --- stages ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Region:
     """Every axis cut to start + step*i for i below its size."""
 
@@ -53,7 +53,7 @@ class Region:
     steps: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Points:
     """Integer arrays of one shape in place of the axes from `axis` on."""
 
@@ -61,7 +61,7 @@ class Points:
     axis: int
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Order:
     """Axes in another order, with new axes "x", without axes of size 1."""
 
@@ -71,7 +71,7 @@ class Order:
 Stage: TypeAlias = Region | Points | Order
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Selection:
     """What a key selects of `base`."""
 
@@ -108,7 +108,7 @@ def select(base: Node, stages: Sequence[Stage]) -> Node:
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class _Cut:
     """A slice, normalised: `step` is a node where its value is not known."""
 

@@ -7,26 +7,30 @@ subtracted, derivatives of any order are right.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from graphc.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe
+from graphc.ir.node import Node, describe, make
 from graphc.ops import index
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.scalar import scalar_constant
 from graphc.tensor.creation import one_hot
 from graphc.tensor.elementary import (
     abs,
     add,
     clip,
+    equal,
     erf,
     exp,
     expm1,
     greater,
     less_equal,
     log,
+    logical_and,
     mul,
     neg,
     sigmoid,
@@ -182,6 +186,26 @@ def _class_of_each(scores: Node, classes: Node) -> Node:
     return layout.reshape(index.gather(rows, (layout.iota(count), flat), 0), outer)
 
 
+def _log_softmax_of(probabilities: Node) -> Node | None:
+    """The logarithm of a softmax from its scores, or None where `probabilities` is no softmax.
+
+    So the loss and its derivatives are right where a probability is too small to be held.
+    """
+    if probabilities.op.name != "true_div" or probabilities.args[0].op.name != "exp":
+        return None
+    powers, total = probabilities.args
+    around: list[Node] = []
+    while total.op.name in ("broadcast_to", "dimshuffle"):
+        around.append(total)
+        total = total.args[0]
+    if total.op.name != "sum" or total.args[0] is not powers:
+        return None
+    logarithm = log(total)
+    for node in reversed(around):
+        logarithm = make(node.op, (logarithm, *node.args[1:]), node.attrs)
+    return sub(powers.args[0], logarithm)
+
+
 def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
     """-sum(true * log(coding)) over the last axis: one loss for each row of probabilities.
 
@@ -189,10 +213,16 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
     say). A class whose true probability is 0 adds nothing, whatever its coding probability.
     """
     coding, true = _floating(coding_dist), as_node(true_dist)
+    logarithm = _log_softmax_of(coding)
     if coding.ndim and true.ndim == coding.ndim - 1 and true.dtype in INTEGERS:
-        return neg(log(_class_of_each(coding, true)))
+        if logarithm is None:
+            return neg(log(_class_of_each(coding, true)))
+        return neg(_class_of_each(logarithm, true))
     if true.ndim == coding.ndim and coding.ndim:
-        return neg(sum(xlogy(true, coding), -1))
+        if logarithm is None:
+            return neg(sum(xlogy(true, coding), -1))
+        impossible = logical_and(equal(true, 0), equal(logarithm, -math.inf))
+        return neg(sum(where(impossible, 0, mul(true, logarithm)), -1))
     raise GraphTypeError(
         f"categorical_crossentropy of {describe(coding)} of type {coding.type}: {describe(true)} of type {true.type} "
         "is neither an integer class for each row nor a distribution of its shape"
@@ -209,9 +239,26 @@ def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> Node:
     return categorical_crossentropy(coding_dist, classes)
 
 
+def _score_of(probability: Node) -> Node | None:
+    """x where `probability` is sigmoid(x), also written as 1 / (1 + exp(-x)), else None."""
+    if probability.op.name == "sigmoid":
+        return probability.args[0]
+    if probability.op.name != "true_div" or scalar_constant(probability.args[0]) != 1:
+        return None
+    divisor = probability.args[1]
+    if divisor.op.name == "add":
+        for one, power in (divisor.args, divisor.args[::-1]):
+            if scalar_constant(one) == 1 and power.op.name == "exp":
+                return neg(power.args[0])
+    return None
+
+
 def binary_crossentropy(output: Any, target: Any) -> Node:
     """-(target * log(output) + (1 - target) * log(1 - output)), element by element."""
     probability = _floating(output)
+    score = _score_of(probability)
+    if score is not None:
+        return sigmoid_binary_crossentropy(score, target)
     expected = as_node(target)
     expected = expected if is_float(expected.dtype) else cast(expected, probability.dtype)
     missed = elementwise("xlog1py", sub(1, expected), neg(probability))

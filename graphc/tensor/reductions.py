@@ -213,9 +213,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> N
 def shift_of(x: Node, axes: tuple[int, ...]) -> Node:
     """The maximum over `axes`, kept as axes of size 1, and 0 where it is not finite: no derivative flows through it.
 
-    Functions of exp(x - shift) that do not depend on the shift use it to keep exp from overflowing.
+    Functions of exp(x - shift) that do not depend on the shift use it to keep exp from overflowing. Of no elements the
+    shift is 0, so that such a function gives what it gives without one.
     """
-    highest = max(x, axes, keepdims=True)
+    highest = _reduce("supremum", x, axes, keepdims=True)
     return stop_gradient(elementwise("where", elementwise("isfinite", highest), highest, 0))
 
 

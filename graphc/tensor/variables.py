@@ -8,7 +8,6 @@ b (int8) w (int16) i (int32) l (int64) f (float32) d (float64); their plurals ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from graphc.ir.node import Node, describe, variable
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import expand
 from graphc.options import options
+from graphc.record import record
 
 __all__ = [
     "TensorType", "as_tensor", "constant", "tensor",
@@ -53,7 +53,7 @@ def _check_name(name: Any) -> str | None:
     return name
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class TensorType:
     """A dtype and sizes (None: known at each call); calling it makes a variable.
 

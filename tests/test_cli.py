@@ -1,0 +1,113 @@
+"""The command line, and that all modes agree on every graph of the bench list."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc import bench, cli
+from graphc.options import options
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A compile cache with one entry."""
+    folder = tmp_path / "cache"
+    with options.change(cache_dir=folder):
+        x = T.dvector("x")
+        graphc.function([x], T.exp(x) * 2, name="twice_exp")
+    return folder
+
+
+def test_the_module_runs_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "graphc", "options"], capture_output=True, text=True, check=True)
+    assert "floatX = 'float64'" in done.stdout
+    assert "GRAPHC_FLOATX" in done.stdout
+
+
+def test_cache_is_listed_shown_measured_and_emptied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with options.change(cache_dir=folder):
+        assert cli.main(["cache", "list"]) == 0
+        key, *_, name = capsys.readouterr().out.split()
+        assert name == "twice_exp"
+        assert cli.main(["cache", "size"]) == 0
+        assert int(capsys.readouterr().out.split()[0]) > 1000
+        assert cli.main(["show", key]) == 0
+        assert "def kernel(x" in capsys.readouterr().out
+        assert cli.main(["show", key, "graph"]) == 0
+        assert "exp" in capsys.readouterr().out
+        assert cli.main(["cache", "clear"]) == 0
+        assert capsys.readouterr().out.startswith("1 entries removed")
+        assert cli.main(["show", key]) == 2
+        assert "no entries have a key that begins with" in capsys.readouterr().err
+
+
+def test_bench_prints_a_line_for_each_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "chain-100", "--repeat", "1"]) == 0
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split()[:5] == ["graph", "build", "cold", "warm", "compiled"]
+    assert line.startswith("chain-100 ")
+    assert "x" in line
+
+
+def test_bench_says_when_modes_disagree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    times = {"compiled": 1e-6, "interpreted": 2e-3}
+    peaks = {"compiled": 1e6, "interpreted": 3e6}
+    results = [bench.Result("one", 0.001, 0.3, 0.002, times, peaks, 1e-3)]
+    monkeypatch.setattr(bench, "measure", lambda names, repeat: results)
+    assert cli.main(["bench"]) == 1
+    captured = capsys.readouterr()
+    assert "modes disagree" in captured.err
+    assert captured.out.splitlines()[1].split() == (
+        "one 1 ms 300 ms 2 ms 1 us 2 ms - 2000.0x 1.0 MB 3.0 MB 1e-03".split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [(["nothing"], "no workload nothing"), (["--repeat", "0"], "one round")]
+)
+def test_bench_refuses_what_it_cannot_do(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["bench", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_failing_workload_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = bench.Workload("broken", bench.WORKLOADS["chain-100"].build, bench.WORKLOADS["chain-100"].arguments)
+    monkeypatch.setitem(bench.WORKLOADS, "broken", broken)
+    assert cli.main(["bench", "broken"]) == 2  # its process does not know it
+    assert "workload broken failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", bench.WORKLOADS)
+def test_modes_agree_on_every_graph(name: str) -> None:
+    workload = bench.WORKLOADS[name]
+    arguments = workload.arguments(np.random.default_rng(2))
+    modes = ["interpreted", "compiled", *(["python"] if workload.small else [])]
+    answers = [[call(*arguments) for _ in range(2)] for call, *_ in (bench.make(workload, mode) for mode in modes)]
+    for other in answers[1:]:
+        assert 0 <= bench.compare(other, answers[0]) <= cli.TOLERANCE
+
+
+def test_compare_sees_every_difference() -> None:
+    one = np.array([1.0, -4.0])
+    assert bench.compare([[one]], [[one]]) == 0
+    assert bench.compare([[one]], [[np.array([1.0, -4.001])]]) == pytest.approx(1e-3 / 4, rel=1e-3)
+    assert bench.compare([[one]], [[one.astype("float32")]]) == -1
+    assert bench.compare([[one]], [[one[:1]]]) == -1
+    nan = np.array([1.0, np.nan])
+    assert bench.compare([[nan]], [[nan]]) == 0
+    assert bench.compare([[one]], [[nan]]) == np.inf
+
+
+def test_peak_memory_counts_what_is_held_for_a_moment() -> None:
+    before = bench.peak_memory(reset=True)
+    np.ones(20_000_000).sum()
+    assert 150e6 < bench.peak_memory() - before < 170e6

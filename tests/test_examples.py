@@ -1,0 +1,57 @@
+"""The examples run as a user runs them, and end at the numbers that they assert."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "examples"
+LONGEST = 80
+
+ENDINGS = {
+    "affine": r"^\[ 2 -1\]\n",
+    "digits": r"accuracy +\d\d\.\d\d% of 450 test images\n(cold compile|warm start).*\na step .* times as fast\n$",
+    "logistic_regression": r"patients told rightly; every step as NumPy takes it\n$",
+    "mlp_regression": r"every loss and every parameter as NumPy has it\n$",
+    "perceptron": r"100% of the points are classified rightly\n$",
+    "sigmoid_surface": r"right at all 625 points; plotted in sigmoid_surface.png\n$",
+    "xor": r"0\.18333462.* 0\.0694832.*\n.*0\.18353091.* 0\.0692319.*\n",
+}
+"""For each example what its output must show."""
+
+
+def run(name: str, folder: Path, *arguments: str) -> str:
+    """The output of an example, run in an empty folder."""
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_is_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(ENDINGS)
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_example(name: str, tmp_path: Path) -> None:
+    output = run(name, tmp_path)
+    assert re.search(ENDINGS[name], output), output
+    if name == "sigmoid_surface":
+        assert (tmp_path / "sigmoid_surface.png").stat().st_size > 10_000
+
+
+def test_digits_start_warm_in_the_second_run(tmp_path: Path) -> None:
+    run("digits", tmp_path, "1")
+    output = run("digits", tmp_path, "1")
+    assert re.search(
+        r"^warm start +\d+ ms; the step: key [\d.]+ ms, cache [\d.]+ ms, load [\d.]+ ms$", output, re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_examples_are_short(name: str) -> None:
+    assert len((FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()) < LONGEST
