@@ -16,7 +16,7 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
-import graphc.ops as _ops  # fills the table of ops
+import graphc.ops  # noqa: F401 - fills the table of ops
 from graphc import tensor
 from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
 from graphc.codegen import cache

@@ -134,7 +134,7 @@ def jacobian(
     (size,) = expression.type.shape
     if not isinstance(size, int):
         raise GradientError(
-            f"{what}: its size is known only at each call; give the variables it comes from their sizes, or use vjp or jvp"
+            f"{what}: its size is known only at each call; give the variables their sizes, or use vjp or jvp"
         )
     constants = tuple(consider_constant or ())
     rows = [

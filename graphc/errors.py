@@ -1,7 +1,8 @@
 """Every error that graphc raises, one class for each thing that can be wrong.
 
 In: a message that names the variable and, where one is known, the line of the user's program that made it.
-Out: exceptions. All derive from `GraphcError`; each also derives from the built-in class a NumPy or Theano user would catch.
+Out: exceptions. All derive from `GraphcError`; each also derives from the built-in class that a user of NumPy would
+catch.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
 
-from graphc.codegen import cache
-from graphc.codegen.build import build_native, build_python, cold, key_of, shared_of
+from graphc.codegen.build import build_native, build_python, cold, shared_of
 from graphc.codegen.callback import CALLBACK, address, native_callback
 from graphc.codegen.kernel import Built, Kernel
 from graphc.codegen.launch import bind, launch_python, overlapping
@@ -47,7 +46,7 @@ from graphc.ir.walk import Graph, as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
 from graphc.options import options
-from graphc.record import record
+from graphc.record import record, replace
 from graphc.shared import SharedVariable
 from graphc.values import as_array
 
@@ -75,7 +74,7 @@ REQUIRED = _Required()
 class In:
     """An input with more to say: a default `value`, a `name` for keyword calls, whether a lossy cast is allowed.
 
-    `strict` refuses any conversion. `borrow` and `mutable` are accepted for Theano's sake: graphc never writes an input.
+    `strict` refuses any conversion. `borrow` and `mutable` are accepted for Theano's sake: graphc writes no input.
     """
 
     variable: Node
@@ -124,10 +123,10 @@ def function(
     inputs: variables, or `In` records. outputs: one value (the call returns an array), a list or tuple (a list), a dict
     (a dict), or None (None). updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
     from the values before the updates, which are all made at once. givens: pairs (variable, replacement), replaced
-    before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates: leave
-    out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts arguments
-    with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore". profile:
-    count and time the calls (`f.profile`). accept_inplace, rebuild_strict, trust_input: accepted for Theano's sake.
+    before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates:
+    leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
+    arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore".
+    profile: count and time the calls (`f.profile`). accept_inplace, rebuild_strict, trust_input: for Theano's sake.
 
     Raises ArgumentError, GraphTypeError, MissingInputError, UnusedInputError or UpdateError, which name the variable
     and the line that made it. Calls raise ArgumentError, GraphTypeError, ShapeError or IndexOutOfBounds.
@@ -206,13 +205,14 @@ def _updates(updates: Any) -> list[tuple[Node, Node]]:
 
 def _update_value(shared: SharedVariable, new: Any) -> Node:
     value = new if isinstance(new, Node) else as_node(new)
-    if isinstance(new, bool | int | float) and (isinstance(new, int) or is_float(shared.dtype)) and fits(new, shared.dtype):
-        value = cast(value, shared.dtype)
+    if isinstance(new, bool | int) or (isinstance(new, float) and is_float(shared.dtype)):
+        value = cast(value, shared.dtype) if fits(new, shared.dtype) else value
     if value.dtype != shared.dtype and can_cast_safely(value.dtype, shared.dtype):
         value = cast(value, shared.dtype)
     if value.dtype != shared.dtype or value.ndim != shared.ndim:
         raise UpdateError(
-            f"the update of {describe(shared)} must have its type {shared.type}; {describe(value)} has type {value.type}"
+            f"the update of {describe(shared)} must have its type {shared.type}; "
+            f"{describe(value)} has type {value.type}"
         )
     axis = _differing_axis(shared, value)
     if axis is not None:
@@ -253,7 +253,8 @@ def _givens(givens: Any) -> dict[Node, Node]:
         same = node.dtype == variable_.dtype and node.ndim == variable_.ndim
         if not same or _differing_axis(variable_, node) is not None:
             raise GraphTypeError(
-                f"givens: {describe(node)} of type {node.type} cannot replace {describe(variable_)} of type {variable_.type}"
+                f"givens: {describe(node)} of type {node.type} cannot replace {describe(variable_)} "
+                f"of type {variable_.type}"
             )
         result[variable_] = _held_to(variable_, node, "given value")
     return result
@@ -292,8 +293,8 @@ def _with_sizes(replaced: Mapping[Node, Node], inputs: set[Node]) -> dict[Node, 
 def _free_inputs(records: list[In], replaced: dict[Node, Node]) -> tuple[list[In], dict[Node, Node]]:
     """Inputs that are values of the graph become fresh variables that replace them."""
     free = []
-    for record in records:
-        node = record.variable
+    for item in records:
+        node = item.variable
         if node.op is SHARED:
             raise GraphTypeError(f"{describe(node)} is shared and cannot be an input; use givens or set_value")
         if node.op is not INPUT:
@@ -302,18 +303,13 @@ def _free_inputs(records: list[In], replaced: dict[Node, Node]) -> tuple[list[In
             sizes = tuple(size if isinstance(size, int) else None for size in node.type.shape)
             fresh = variable(node.dtype, sizes, node.name)
             replaced = {**replaced, node: fresh}
-            record = _with(record, variable=fresh)
-        free.append(record)
+            item = replace(item, variable=fresh)
+        free.append(item)
     return free, replaced
 
 
-def _with(record: In, **changes: Any) -> In:
-    fields = {field: getattr(record, field) for field in In.__slots__}
-    return In(**{**fields, **changes})
-
-
 def _with_downcast(record: In, allow: bool | None) -> In:
-    return record if record.allow_downcast is not None else _with(record, allow_downcast=allow)
+    return record if record.allow_downcast is not None else replace(record, allow_downcast=allow)
 
 
 def _replace(
@@ -390,7 +386,9 @@ def _names(records: Sequence[In]) -> dict[str, int]:
 
 
 def _label(record: In) -> str:
-    return describe(record.variable) if record.variable.name or not record.name else f"{record.name!r}"
+    if record.variable.name or not record.name:
+        return describe(record.variable).replace("an unnamed input", "without a name")
+    return repr(record.name)
 
 
 def _list(records: Sequence[In]) -> str:
@@ -398,7 +396,7 @@ def _list(records: Sequence[In]) -> str:
 
 
 def convert(value: Any, record: In) -> Array:
-    """An argument as an aligned C-contiguous array of its input's type; an error that names the input where it is none."""
+    """An argument as an aligned C-contiguous array of its input's type; an error that names the input where not."""
     node = record.variable
     what = f"argument {_label(record)}"
     array = as_array(value, node.dtype, what, strict=record.strict, allow_downcast=record.allow_downcast)
@@ -438,7 +436,7 @@ class Function:
         """The shared variables that the function reads or updates."""
         return self.kernel.shared
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
         results = self.run_converted(self.bind_arguments(args, kwargs))
         if self.profile is not None:
@@ -451,8 +449,8 @@ class Function:
         return f"{self.name} ({self.where})" if self.where else self.name
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{record.name or record.variable.name or '?'}: {record.variable.type}" for record in self.call.inputs)
-        return f"<{self.mode} function {self.name}({inputs})>"
+        inputs = (f"{item.name or item.variable.name or '?'}: {item.variable.type}" for item in self.call.inputs)
+        return f"<{self.mode} function {self.name}({', '.join(inputs)})>"
 
     def bind_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
         """The arguments of a call as arrays in the order of the inputs; ArgumentError where they do not fit."""
@@ -467,16 +465,21 @@ class Function:
                 raise ArgumentError(f"{self.label}: argument {_label(records[position])} is given twice")
             given[position] = value
         arrays = []
-        for position, record in enumerate(records):
-            value = given.get(position, record.value)
+        for position, item in enumerate(records):
+            value = given.get(position, item.value)
             if value is REQUIRED:
-                raise ArgumentError(f"{self.label}: argument {_label(record)} is missing")
-            arrays.append(convert(value, record))
+                raise ArgumentError(f"{self.label}: argument {_label(item)} is missing")
+            arrays.append(convert(value, item))
+        for leaf in self.kernel.shared:
+            if isinstance(leaf, SharedVariable):
+                leaf.mend()
         return arrays
 
     def values(self, arrays: Sequence[Array]) -> dict[Node, Array]:
         """What the leaves of the graph stand for in a call."""
-        own = {node: node.cell[0] for node in self.kernel.shared if isinstance(node, SharedVariable)}
+        own: dict[Node, Array] = {
+            node: node.cell[0] for node in self.kernel.shared if isinstance(node, SharedVariable)
+        }
         return {**dict(zip(self.kernel.inputs, arrays, strict=True)), **own}
 
     def run_converted(self, arrays: list[Array]) -> Any:
@@ -603,21 +606,23 @@ class Compiled(Function):
         super().__init__(kernel, call, profile)
         self.built, load_code = build_native(kernel)
         self.failures: list[BaseException] = []
-        self.callbacks = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(self.built.calls)}
+        self.callbacks = {
+            f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(self.built.calls)
+        }
         self.library = load_code({name: address(callback) for name, callback in self.callbacks.items()})
         self.cells = cells_of(kernel, self.built)
         self.entry = bind(self.library, self.built.signature, self.cells, self.refuse, self.failed)
         if self.profile is None and call.keys is None:
             type(self).__call__ = self.entry  # type: ignore[method-assign]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
         results = self.entry(*args, **kwargs)
         if self.profile is not None:
             self.profile.add(perf_counter() - start)
         return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
 
-    def refuse(self, *args: Any, **kwargs: Any) -> Any:
+    def refuse(self, /, *args: Any, **kwargs: Any) -> Any:
         """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
         if self in _converted.functions:
             raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
@@ -640,16 +645,15 @@ class Compiled(Function):
 
     @property
     def source(self) -> str:
-        if not self.built.source:
-            found = cache.load(key_of(self.kernel)) if self.built.report.origin == "cache" else None
-            text = found.text("source") if found is not None else None
-            return text or build_python(self.kernel).source
+        if not self.built.source:  # from the cache: generated again, so that its comments name this program's lines
+            return build_python(self.kernel).source
         return self.built.source
 
     @property
     def assembly(self) -> str:
         """The machine code as text."""
-        return cold().build_assembly(self.kernel)
+        text: str = cold().build_assembly(self.kernel)
+        return text
 
     def explain(self) -> str:
         return explain(self, self.built)

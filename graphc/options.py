@@ -78,9 +78,9 @@ class Options:
     floatX: dtype of Python floats and of the typeless constructors. mode: how functions run. compile: in a helper
     process or in this one. fast_math: allow rewrites that are true of real numbers only. excluding: names of rewrite
     rules that are off. on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
-    cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as PATH
-    does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that is not in the
-    cache is an error. progress: print the phases.
+    cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as
+    PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that is not
+    in the cache is an error. progress: print the phases.
     """
 
     floatX: str  # noqa: N815 - Theano's name
@@ -98,7 +98,7 @@ class Options:
 
     def __init__(self) -> None:
         for name, (_, default) in _RULES.items():
-            setattr(self, name, os.environ.get(f"GRAPHC_{name.upper()}", default))
+            setattr(self, name, os.environ.get(f"GRAPHC_{name.upper()}") or default)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _RULES:

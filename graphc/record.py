@@ -1,9 +1,9 @@
 """Small immutable records, cheap to define.
 
 In: a class with annotated fields, some with defaults. Out: a slotted, frozen class with `__init__`, `__eq__`,
-`__hash__`, `__repr__` and `__match_args__`, as `dataclass(frozen=True, slots=True)` makes it. A dataclass compiles each
-of these methods from source text, half a millisecond a class, which a warm start pays before it does anything else; here
-they are shared closures over the field names.
+`__hash__`, `__repr__` and `__match_args__`, as `dataclass(frozen=True, slots=True)` makes it. A dataclass compiles
+each of these methods from source text, half a millisecond a class, which a warm start pays before it does anything
+else; here they are shared closures over the field names.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def record(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
     """A class decorator. eq=False: instances are compared and hashed by identity. Defaults must be immutable."""
 
     def define(cls: type[T]) -> type[T]:
-        fields = tuple(cls.__dict__.get("__annotations__", {}))
+        fields = tuple(inspected(cls))
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
         body = {name: value for name, value in cls.__dict__.items() if name not in (*fields, "__dict__", "__weakref__")}
-        made: Any = type(cls)(cls.__name__, cls.__bases__, {**body, "__slots__": fields, "__match_args__": fields})
+        made: Any = type(cls.__name__, cls.__bases__, {**body, "__slots__": fields, "__match_args__": fields})
         if "__init__" not in body:
             made.__init__ = _initializer(made, fields, defaults)
         made.__setattr__ = made.__delattr__ = _refuse
@@ -32,9 +32,16 @@ def record(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
             made.__repr__ = _representation(fields)
         if eq and "__eq__" not in body:
             _compare_by_value(made, fields)
-        return made  # type: ignore[no-any-return]
+        done: type[T] = made
+        return done
 
     return define
+
+
+def inspected(cls: type) -> dict[str, Any]:
+    """The annotations of a class's own fields, in order, as they were written."""
+    own: dict[str, Any] = vars(cls).get("__annotations__", {})
+    return own
 
 
 def _initializer(cls: Any, fields: tuple[str, ...], defaults: dict[str, Any]) -> Callable[..., None]:
@@ -58,7 +65,8 @@ def _complete(
     """The values of all fields, from positional and keyword arguments and defaults."""
     unknown = kwargs.keys() - set(fields[len(args) :])
     if unknown or len(args) > len(fields):
-        raise TypeError(f"{name} has fields {', '.join(fields)}; got {len(args)} values and {', '.join(kwargs) or 'none by name'}")
+        by_name = ", ".join(kwargs) or "none by name"
+        raise TypeError(f"{name} has fields {', '.join(fields)}; got {len(args)} values and {by_name}")
     given = defaults | dict(zip(fields, args, strict=False)) | kwargs
     missing = [field for field in fields if field not in given]
     if missing:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import SHARED, Node, describe, leaf_type
 from graphc.values import Array, as_array, natural_dtype
@@ -70,7 +72,16 @@ class SharedVariable(Node):
         if array.ndim != self.ndim:
             raise GraphTypeError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
         _check_static(self.sizes, array, self._label())
-        self.cell[0] = array if borrow else array.copy()
+        self.cell[:] = [array if borrow else array.copy()]
+
+    def mend(self) -> None:
+        """Bring the cell back to what functions rely on, where its array was changed from outside (its dtype, shape or
+        flags can be set, and a borrowed array is anybody's); raises as `set_value` where that cannot be.
+        """
+        value: Any = self.cell[0] if self.cell else None
+        ready = type(value) is np.ndarray and value.flags.carray and value.dtype == self.dtype
+        if not ready or value.ndim != self.ndim or any(size is not None for size in self.sizes):
+            self.set_value(value, borrow=True)
 
     def _label(self) -> str:
         return f"shared variable {describe(self)}"

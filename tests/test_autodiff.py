@@ -225,16 +225,13 @@ def test_hessian_vector_product() -> None:
 
 def test_jacobian() -> None:
     x, w = variable("float64", (3,), "x"), variable("float64", (None, 3), "w")
+    at, rows = np.asarray([0.0, 1.0, 2.0]), np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     y = exp(x) * reduce_sum(w, (0,))
-    by_x, by_w = jacobian(y, (x, w))
-    at = {"x": [0.0, 1.0, 2.0], "w": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]}
-    np.testing.assert_allclose(run(by_x, **at), np.diag(np.exp(at["x"]) * np.sum(at["w"], axis=0)))
-    expected = np.zeros((3, 2, 3))
-    for k in range(3):
-        expected[k, :, k] = np.exp(at["x"][k])
-    np.testing.assert_allclose(run(by_w, **at), expected)
-    np.testing.assert_allclose(run(jacobian(total(x * x), x), **at), [0.0, 2.0, 4.0])
-    empty = variable("float64", (0,), "empty")
+    value, by_x, by_w = run([y, *jacobian(y, (x, w))], x=at, w=rows)
+    np.testing.assert_allclose(by_x, np.diag(value))
+    np.testing.assert_allclose(by_w, np.exp(at)[:, None, None] * np.eye(3)[:, None, :] * np.ones((3, 2, 3)))
+    np.testing.assert_allclose(run(jacobian(total(x * x), x), x=at), 2 * at)
+    empty: Any = variable("float64", (0,), "empty")
     assert run(jacobian(empty * 2, empty), empty=[]).shape == (0, 0)
 
 
@@ -253,7 +250,7 @@ def test_jacobian_takes_the_arguments_of_grad() -> None:
 
 @pytest.mark.parametrize(("shape", "message"), [((None,), "known only at each call"), ((2, 2), "must be a vector")])
 def test_jacobian_of_what_it_cannot_stack(shape: Any, message: str) -> None:
-    x = variable("float64", shape, "x")
+    x: Any = variable("float64", shape, "x")
     with pytest.raises(GradientError, match=message):
         jacobian(x * x, x)
 
@@ -261,14 +258,12 @@ def test_jacobian_of_what_it_cannot_stack(shape: Any, message: str) -> None:
 def test_hessian() -> None:
     x, z = variable("float64", (2,), "x"), variable("float64", (2,), "z")
     cost = total(x * x * z) + exp(x[0] * x[1])
-    by_x, by_z = hessian(cost, [x, z])
-    e = np.exp(2.0)
-    at = {"x": [1.0, 2.0], "z": [3.0, 4.0]}
-    np.testing.assert_allclose(run(by_x, **at), [[6 + 4 * e, e + 2 * e], [e + 2 * e, 8 + e]])
-    np.testing.assert_array_equal(run(by_z, **at), np.zeros((2, 2)))
-    direction = np.asarray([0.3, -0.7])
-    product = hessian_vector_product(cost, x, direction)
-    np.testing.assert_allclose(run(product, **at), run(by_x, **at) @ direction)
+    direction, e = np.asarray([0.3, -0.7]), np.exp(2.0)
+    outputs = [*hessian(cost, [x, z]), hessian_vector_product(cost, x, direction)]
+    by_x, by_z, product = run(outputs, x=[1.0, 2.0], z=[3.0, 4.0])
+    np.testing.assert_allclose(by_x, [[6 + 4 * e, e + 2 * e], [e + 2 * e, 8 + e]])
+    np.testing.assert_array_equal(by_z, np.zeros((2, 2)))
+    np.testing.assert_allclose(product, by_x @ direction)
 
 
 def test_long_chain_and_deep_diamond() -> None:

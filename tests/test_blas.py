@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphc.codegen import blas
-from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blas_symbols
+from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
 from graphc.codegen.products import blas_ir
-from graphc.codegen.products import ROUTINES
 from graphc.codegen.target import emit_object
 
 CTYPES: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "float32": ctypes.c_float}

@@ -13,7 +13,6 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from graphc.record import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from graphc.codegen import cache
 from graphc.codegen.cache import Entry, Key
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
 from graphc.options import options
+from graphc.record import replace
 
 SETTINGS = {"fast_math": "False", "excluding": ""}
 KEY = Key("a = input float64[n]\nb = exp a\nreturn b\n", SETTINGS, "graphc 1; numpy 2.4; +avx,+fma")

@@ -56,7 +56,7 @@ def check(call: Function) -> None:
         np.testing.assert_allclose(call(x), residual @ residual, rtol=1e-12)
         w -= 0.02 * x.T @ residual
     (shared,) = call.shared
-    np.testing.assert_allclose(shared.get_value(), w, rtol=1e-12)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(shared.get_value(), w, rtol=1e-12)
 
 
 def entries(folder: Path, name: str) -> list[Path]:
@@ -72,10 +72,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "one bit flipped": lambda path: path.write_bytes(flipped(path.read_bytes())),
     "noise": lambda path: path.write_bytes(np.random.default_rng(0).bytes(path.stat().st_size)),
     "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
-    "missing": lambda path: path.unlink(),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
-    "a link to nothing": lambda path: (path.unlink(), path.symlink_to("nowhere")),
-    "a link to itself": lambda path: (path.unlink(), path.symlink_to(path.name)),
+    "missing": Path.unlink,
+    "a folder": lambda path: path.rename(path.with_suffix(".old")) and path.mkdir(),  # type: ignore[func-returns-value]
+    "a link to nothing": lambda path: path.rename(path.with_suffix(".old")) and path.symlink_to("nowhere"),  # type: ignore[func-returns-value]
+    "a link to itself": lambda path: path.rename(path.with_suffix(".old")) and path.symlink_to(path.name),  # type: ignore[func-returns-value]
 }
 
 
@@ -319,7 +319,7 @@ def filled(folder: Path) -> Iterator[Path]:
 
 
 def allow(folder: Path, rights: Callable[[Path], int]) -> None:
-    for path in [*folder.rglob("*")][::-1] + [folder]:
+    for path in (*[*folder.rglob("*")][::-1], folder):
         path.chmod(rights(path))
 
 
@@ -386,7 +386,8 @@ def test_files_that_may_not_grow(folder: Path) -> None:
 def test_no_home(tmp_path: Path) -> None:
     """Without a home directory and without a folder named, there is a result and a warning, or a cache elsewhere."""
     program = textwrap.dedent(PROGRAM).replace("{before}", "")
-    environment = {name: value for name, value in os.environ.items() if name not in ("GRAPHC_CACHE_DIR", "XDG_CACHE_HOME")}
+    named = ("GRAPHC_CACHE_DIR", "XDG_CACHE_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in named}
     done = subprocess.run(
         [sys.executable, "-c", program, TESTS],
         env={**environment, "HOME": str(tmp_path / "nowhere" / "at" / "all"), "PYTHONDONTWRITEBYTECODE": "1"},

@@ -105,9 +105,9 @@ def test_what_is_not_needed_need_not_be_given() -> None:
 
 
 def test_guards_name_variables_and_lines() -> None:
-    with pytest.raises(ShapeError, match=r"matmul of x \(test_interpret.py:\d+\) and v .*sizes 3 and 2"):
+    with pytest.raises(ShapeError, match=r"^matmul .* of x \(test_interpret.py:\d+\) and v .*sizes 3 and 2"):
         run(matmul(x, v), x=X, v=[1.0, 2.0])
-    with pytest.raises(ShapeError, match=r"reshape of x .*6 elements cannot become 8"):
+    with pytest.raises(ShapeError, match=r"reshape .* of x .*6 elements cannot become 8"):
         run(reshape(x, (2, 4)), x=X)
     with pytest.raises(ShapeError, match="zero-size reduction"):
         run(reduce_max(v, (0,)), v=[])
@@ -132,7 +132,7 @@ def test_guards_on_computed_sizes() -> None:
     """A size that depends on data is checked as soon as it is known, before the node it guards."""
     count = cast(reduce_sum(v, (0,)), "int64")
     np.testing.assert_array_equal(run(iota(count), v=[1.0, 2.0])[0], [0, 1, 2])
-    with pytest.raises(ShapeError, match="size of axis 0 is -3, which is negative"):
+    with pytest.raises(ShapeError, match="^range .*size of axis 0, .* is -3, which is negative"):
         run(iota(count), v=[-1.0, -2.0])
     with pytest.raises(ShapeError, match="sizes 4 and 2"):
         run(cast(iota(count), "float64") + v, v=[1.0, 3.0])
@@ -144,7 +144,7 @@ def test_index_out_of_bounds() -> None:
         IndexOutOfBounds, match=r"index -4 of index \(test_interpret.py:\d+\) .*axis 1 of x .*size is 3"
     ):
         interpret(Graph((x, index), (gather(x, (index,), 1),)), {x: X, index: np.asarray([0, -3, -4, 9])})
-    with pytest.raises(IndexError, match="subtensor of x .* 2 is out of bounds for axis 0 with size 2"):
+    with pytest.raises(IndexError, match="subtensor .* of x .*: index 2, k .* is out of bounds for axis 0.* is 2"):
         run(subtensor(x, (k, 0), (1, 3), (1, 1)), x=X, k=2)
 
 

@@ -1,4 +1,4 @@
-"""Random programs: compiled = generated source under CPython = interpreted, values, gradients and updates, for several sizes."""
+"""Random programs: compiled = generated source under CPython = interpreted: values, gradients, updates, sizes."""
 
 from __future__ import annotations
 
@@ -21,26 +21,61 @@ SHAPES = ((3, 4), (1, 4), (3, 1), (5, 2))
 """Sizes (n, m) of the inputs that one compiled program runs on."""
 
 UNARY: Sequence[Callable[[Node], Node]] = (
-    T.tanh, T.sigmoid, T.neg, T.sqr, abs, lambda a: T.exp(-T.sqr(a)), T.sin, lambda a: T.log1p(T.sqr(a)), lambda a: a * 0.5 + 1.0,
-    lambda a: T.maximum(a, 0.0), lambda a: T.where(a > 0.1, a, T.sin(a)), lambda a: T.cast(T.cast(a, "float32"), "float64"),
-    lambda a: T.cast(T.floor(a), "int64") * 0.25, lambda a: T.clip(a, -0.5, 0.5), T.softplus,
-)  # fmt: skip
+    T.tanh,
+    T.sigmoid,
+    T.neg,
+    T.sqr,
+    abs,
+    T.sin,
+    T.softplus,
+    lambda a: T.exp(-T.sqr(a)),
+    lambda a: T.log1p(T.sqr(a)),
+    lambda a: a * 0.5 + 1.0,
+    lambda a: T.maximum(a, 0.0),
+    lambda a: T.where(a > 0.1, a, T.sin(a)),
+    lambda a: T.cast(T.cast(a, "float32"), "float64"),
+    lambda a: T.cast(T.floor(a), "int64") * 0.25,
+    lambda a: T.clip(a, -0.5, 0.5),
+)
 BINARY: Sequence[Callable[[Node, Node], Node]] = (
-    T.add, T.sub, T.mul, T.maximum, T.minimum, lambda a, b: a / (1.0 + T.sqr(b)), lambda a, b: T.where(a < b, a, b), T.arctan2
-)  # fmt: skip
-RESHAPING: Sequence[Callable[[Node], Node]] = (
-    lambda a: a.T, lambda a: a.flatten(), lambda a: a[::-1] if a.ndim else a, lambda a: a[:-1] if a.ndim else a,
-    lambda a: a[..., None], lambda a: a[1:] * 2.0 if a.ndim else a, lambda a: T.stack([a, T.tanh(a)]), lambda a: T.concatenate([a, -a], axis=-1) if a.ndim else a,
-    lambda a: T.set_subtensor(a[:1], 0.5) if a.ndim else a, lambda a: T.inc_subtensor(a[::-1], a) if a.ndim else a,
-    lambda a: a[T.arange(a.shape[0]) // 2] if a.ndim else a, lambda a: T.repeat(a, 2, axis=0) if a.ndim == 1 else a,
-)  # fmt: skip
+    T.add,
+    T.sub,
+    T.mul,
+    T.maximum,
+    T.minimum,
+    T.arctan2,
+    lambda a, b: a / (1.0 + T.sqr(b)),
+    lambda a, b: T.where(a < b, a, b),
+)
+SHAPING: Sequence[Callable[[Node], Node]] = (
+    lambda a: a.T,
+    lambda a: a.flatten(),
+    lambda a: a[..., None],
+    lambda a: T.stack([a, T.tanh(a)]),
+)
+SHAPING_OF_ARRAYS: Sequence[Callable[[Node], Node]] = (
+    lambda a: a[::-1],
+    lambda a: a[:-1],
+    lambda a: a[1:] * 2.0,
+    lambda a: T.concatenate([a, -a], axis=-1),
+    lambda a: T.set_subtensor(a[:1], 0.5),
+    lambda a: T.inc_subtensor(a[::-1], a),
+    lambda a: a[T.arange(a.shape[0]) // 2],
+    lambda a: T.repeat(a, 2, axis=0),
+)
 REDUCING: Sequence[Callable[[Node], Node]] = (
-    lambda a: a.sum(), lambda a: a.mean(axis=0) if a.ndim else a, lambda a: a.sum(axis=-1) if a.ndim else a,
-    lambda a: a - a.mean(axis=-1, keepdims=True) if a.ndim else a, lambda a: T.nnet.softmax(a) if a.ndim else a,
-    lambda a: T.logsumexp(a, axis=0) if a.ndim else a, lambda a: a.var(axis=0) if a.ndim else a,
-    lambda a: T.dot(a, a.T) if a.ndim == 2 else a, lambda a: T.dot(a, a) if a.ndim == 1 else a, lambda a: T.cumsum(a, axis=0) if a.ndim else a,
-)  # fmt: skip
-INSTRUCTION = st.tuples(st.integers(0, 3), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))
+    lambda a: a.sum(),
+    lambda a: a.mean(axis=0),
+    lambda a: a.sum(axis=-1),
+    lambda a: a - a.mean(axis=-1, keepdims=True),
+    lambda a: a.var(axis=0),
+    lambda a: T.logsumexp(a, axis=0),
+    lambda a: T.cumsum(a, axis=0),
+    T.nnet.softmax,
+    lambda a: T.dot(a, a.T) if a.ndim < 3 else a.prod(axis=0),
+)
+KINDS = (UNARY, BINARY, SHAPING, SHAPING_OF_ARRAYS, REDUCING)
+INSTRUCTION = st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))
 
 
 def build(instructions: Sequence[tuple[int, int, int, int]], leaves: Sequence[Node]) -> list[Node]:
@@ -50,15 +85,12 @@ def build(instructions: Sequence[tuple[int, int, int, int]], leaves: Sequence[No
         a, b = pool[-1 - first % min(len(pool), 5)], pool[second % len(pool)]
         if a.ndim > 3:
             a = a.sum(axis=0)
-        match kind:
-            case 0:
-                new = UNARY[which % len(UNARY)](a)
-            case 1:
-                new = BINARY[which % len(BINARY)](a, matching(a, b))
-            case 2:
-                new = RESHAPING[which % len(RESHAPING)](a)
-            case _:
-                new = REDUCING[which % len(REDUCING)](a)
+        if KINDS[kind] is BINARY:
+            new = BINARY[which % len(BINARY)](a, matching(a, b))
+        elif a.ndim or kind < KINDS.index(SHAPING_OF_ARRAYS):
+            new = KINDS[kind][which % len(KINDS[kind])](a)  # type: ignore[call-arg]
+        else:
+            new = T.tanh(a)
         pool.append(new)
     return pool
 
@@ -91,8 +123,9 @@ def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: in
     total = cost + T.sqr(weight).sum() * cost
     gradients = graphc.grad(total, [*leaves, weight], disconnected_inputs="ignore")
     outputs = [pool[-1], pool[len(pool) // 2], total, *gradients]
+    updates = [(weight, weight - 0.1 * gradients[-1])]
     calls = {
-        mode: graphc.function(leaves, outputs, updates=[(weight, weight - 0.1 * gradients[-1])], mode=mode, on_unused_input="ignore")
+        mode: graphc.function(leaves, outputs, mode, updates=updates, on_unused_input="ignore")
         for mode in ("interpreted", "python", "compiled")
     }
     compiled = Counter.compilations
@@ -123,13 +156,14 @@ def compare(mode: str, found: Any, want: Any, call: graphc.Function) -> None:
 def test_large_random_program() -> None:
     """One long program, of several nests and hundreds of ops."""
     rng = np.random.default_rng(3)
-    instructions = [tuple(int(v) for v in (rng.integers(0, 4), *rng.integers(0, 100, 3))) for _ in range(60)]
+    instructions = [tuple(int(v) for v in (rng.integers(0, len(KINDS)), *rng.integers(0, 100, 3))) for _ in range(60)]
     leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]
     pool = build(instructions, leaves)  # type: ignore[arg-type]
     outputs = pool[-4:]
     values = arrays(4, 3, rng)
     want, *others = (
-        graphc.function(leaves, outputs, mode=mode, on_unused_input="ignore")(*values) for mode in ("interpreted", "python", "compiled")
+        graphc.function(leaves, outputs, mode, on_unused_input="ignore")(*values)
+        for mode in ("interpreted", "python", "compiled")
     )
     for other in others:
         for got, expected in zip(other, want, strict=True):
@@ -140,7 +174,10 @@ def test_large_random_program() -> None:
 @pytest.mark.parametrize("columns", [0, 1, 3])
 def test_empty_sizes(rows: int, columns: int) -> None:
     x, y = T.dmatrix("x"), T.dvector("y")
-    outputs = [T.exp(x) + y, x.sum(), x.sum(axis=0), x.mean(axis=1), T.dot(x, x.T), T.dot(x.T, x), T.concatenate([x, x]), x[:, ::-1], T.nnet.softmax(x.T @ x) if columns else x]
+    outputs = [
+        *(T.exp(x) + y, x.sum(), x.sum(axis=0), x.mean(axis=1), T.dot(x, x.T), T.dot(x.T, x)),
+        *(T.concatenate([x, x]), x[:, ::-1], T.nnet.softmax(x.T @ x)),
+    ]
     values = [np.ones((rows, columns)), np.ones(columns)]
     want = graphc.function([x, y], outputs, mode="interpreted")(*values)
     for mode in ("python", "compiled"):

@@ -12,17 +12,28 @@ import pytest
 
 from graphc.autodiff import grad
 from graphc.dtypes import is_float
-from graphc.errors import GraphcError
+from graphc.errors import GraphcError, ShapeError
+from graphc.function import function as compiled
 from graphc.interpret import interpret
 from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Array, Node, Sample, Scalar, constant_value, literal, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.linalg import matmul
 from graphc.ops.reduce import reduce_max, reduce_sum
-from graphc.ops.scalar import elementwise, stop_gradient
+from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.ops.shape import broadcast_to, expand, filled, transpose
 from graphc.rewrite import PIPELINE, RULES, rewrite
-from graphc.rewrite.engine import Match, Rule, Transformation, apply_rules, hole, instantiate, rule, scalar_constant
-from graphc.tensor import nnet
+from graphc.rewrite.engine import (
+    Match,
+    Rule,
+    Transformation,
+    apply_rules,
+    count_uses,
+    hole,
+    instantiate,
+    rule,
+    scalar_constant,
+)
+from graphc.tensor import addbroadcast, nnet
 from graphc.testing import draw, leaf_like
 
 CANCELLING = ("sigmoid_poles", "softmax_gradient")
@@ -520,6 +531,37 @@ def test_names_and_lines_are_kept() -> None:
     assert x.where is x_line
 
 
+def test_explain_names_the_line_once() -> None:
+    step = compiled([s], log(1 + s))
+    (line,) = [line for line in step.explain().splitlines() if line.startswith("  log1p:")]
+    assert line.count(__file__.rpartition("/")[2]) == 1
+
+
+def test_uses() -> None:
+    product = matmul(x, y)
+    taken = count_uses([product, w + product, tanh(w)])
+    assert (taken[product], taken[w], taken[x]) == (2, 2, 1)
+    graph, fired = rewrite(Graph((x, y, w), (w + product, product)))
+    assert not fired
+    assert graph.outputs[1] is product
+
+
+def test_nodes_that_become_one_are_taken_together() -> None:
+    product = matmul(x, y)
+    graph, fired = rewrite(Graph((x, y, w), (w + product * 1, w - 1 * product)))
+    assert "gemm" not in {f.rule for f in fired}
+    assert [formula(output) for output in graph.outputs] == ["add(w, matmul(x, y))", "sub(w, matmul(x, y))"]
+
+
+def test_complement_of_a_sigmoid_that_is_needed_anyway() -> None:
+    assert formula(rewrite(Graph((), (1 - sigmoid(x),)))[0].outputs[0]) == "sigmoid(neg(x))"
+    value = sigmoid(x)
+    graph, fired = rewrite(Graph((x, y), (value, y * (value * (1 - value)))))
+    assert not fired
+    graph, fired = rewrite(Graph((x,), (grad(total(sigmoid(x)), x),)))
+    assert formula(graph.outputs[0]) == "mul(sigmoid(x), sub(1, sigmoid(x)))"
+
+
 def test_products_with_other_uses_stay() -> None:
     product = matmul(x, y)
     _, fired = rewrite(Graph((x, y, w), (w + product, tanh(product))))
@@ -570,6 +612,104 @@ def test_gradient_of_naive_logsumexp() -> None:
     graph, _ = rewrite(Graph((x,), (grad(cost, x),)))
     share = 1 / (1 + np.exp(-1.0))
     np.testing.assert_allclose(run(graph, {x: at}), [[share, 1 - share], [0.5, 0.5]])
+
+
+def crossentropy(probability: Any) -> Any:
+    return -(0.25 * log(probability) + 0.75 * log(1 - probability))
+
+
+def expit(z: Any) -> Any:
+    return np.exp(-np.logaddexp(0.0, -z))
+
+
+LARGE = (1000.0, -1000.0, 40.0, -40.0, 88.0, 0.3, 0.0)
+SCALAR_GRADIENTS: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = [
+    ("log(1 + exp(x))", lambda z: log(1 + exp(z)), expit),
+    ("log1p(exp(x))", lambda z: elementwise("log1p", exp(z)), expit),
+    ("log(1 + exp(-x))", lambda z: log(1 + exp(-z)), lambda z: -expit(-z)),
+    ("log(exp(x) + exp(-2x))", lambda z: log(exp(z) + exp(-2 * z)), lambda z: expit(3 * z) - 2 * expit(-3 * z)),
+    ("1 / (1 + exp(-x))", lambda z: 1 / (1 + exp(-z)), lambda z: expit(z) * expit(-z)),
+    ("1 / (1 + exp(x))", lambda z: 1 / (1 + exp(z)), lambda z: -expit(z) * expit(-z)),
+    ("exp(x) / (1 + exp(x))", lambda z: exp(z) / (1 + exp(z)), lambda z: expit(z) * expit(-z)),
+    ("log(sigmoid(x))", lambda z: log(sigmoid(z)), lambda z: expit(-z)),
+    ("log(1 - sigmoid(x))", lambda z: log(1 - sigmoid(z)), lambda z: -expit(z)),
+    ("log(1 / (1 + exp(-x)))", lambda z: log(1 / (1 + exp(-z))), lambda z: expit(-z)),
+    ("log(1 - 1 / (1 + exp(x)))", lambda z: log(1 - 1 / (1 + exp(z))), lambda z: expit(-z)),
+    ("crossentropy", lambda z: crossentropy(sigmoid(z)), lambda z: expit(z) - 0.25),
+    ("written crossentropy", lambda z: crossentropy(1 / (1 + exp(-z))), lambda z: expit(z) - 0.25),
+    ("of minus", lambda z: crossentropy(1 / (1 + exp(2 * z))), lambda z: 2 * (0.25 - expit(-2 * z))),
+    (
+        "penalised",
+        lambda z: crossentropy(sigmoid(z)) + sigmoid(z),
+        lambda z: expit(z) - 0.25 + expit(z) * expit(-z),
+    ),
+    ("nnet", lambda z: nnet.binary_crossentropy(1 / (1 + exp(-z)), 0.25), lambda z: expit(z) - 0.25),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("build", "expected"), [row[1:] for row in SCALAR_GRADIENTS], ids=[r[0] for r in SCALAR_GRADIENTS]
+)
+def test_gradient_of_what_overflows(build: Callable[[Any], Any], expected: Callable[[Any], Any], dtype: str) -> None:
+    """Of a scalar, of a sum, of a mean, and weighted: the cotangent is 1, filled with 1, a quotient, any array."""
+    z, one, g = variable(dtype, (None,), "z"), variable(dtype, (), "one"), variable(dtype, (None,), "g")
+    at = np.asarray(LARGE, dtype)
+    weights = np.linspace(-1, 2, at.size).astype(dtype)
+    exact = expected(at.astype("float64"))
+    count = cast(z.size, dtype)
+    outputs = [grad(cost, z) for cost in (total(build(z)), total(build(z)) / count, total(g * build(z)))]
+    graph, _ = rewrite(Graph((z, g), (*outputs, *(build(z),))))
+    *found, value = interpret(graph, {z: at, g: weights})
+    assert np.isfinite(value).all()
+    tolerance: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-7} if dtype == "float32" else {"rtol": 1e-11, "atol": 1e-15}
+    for gradient, scale in zip(found, (1, 1 / at.size, weights), strict=True):
+        np.testing.assert_allclose(gradient, scale * exact, **tolerance)
+    graph, _ = rewrite(Graph((one,), (grad(build(one), one),)))
+    np.testing.assert_allclose([run(graph, {one: value}) for value in at], exact, **tolerance)
+
+
+ROW_GRADIENTS: list[tuple[str, Callable[[Any], Any], Callable[[Array, Array], Array]]] = [
+    # the cost of rows x, weighted by y; its gradient from the softmax p and the weights
+    ("logsumexp", lambda z: log(reduce_sum(exp(z), (1,))), lambda p, q: p),
+    ("softmax", lambda z: y * softmax(z), lambda p, q: p * (q - (p * q).sum(1, keepdims=True))),
+    ("squared", lambda z: softmax(z) ** 2, lambda p, q: 2 * p * (p - (p * p).sum(1, keepdims=True))),
+    ("log softmax", lambda z: y * log(softmax(z)), lambda p, q: q - p * q.sum(1, keepdims=True)),
+]
+
+
+@pytest.mark.parametrize(("build", "expected"), [row[1:] for row in ROW_GRADIENTS], ids=[r[0] for r in ROW_GRADIENTS])
+def test_gradient_of_rows_that_overflow(build: Callable[[Any], Any], expected: Callable[[Array, Array], Array]) -> None:
+    at = np.asarray([[1000.0, 999.0, -1000.0], [-1000.0, -1000.0, -1001.0], [0.3, 0.1, -0.2]])
+    weights = np.asarray([[1.0, 2.0, 3.0], [0.5, -1.0, 0.0], [0.0, 1.0, 0.0]])
+    shifted = np.exp(at - at.max(axis=1, keepdims=True))
+    graph, _ = rewrite(Graph((x, y), (grad(total(build(x)), x),)))
+    exact = expected(shifted / shifted.sum(axis=1, keepdims=True), weights)
+    np.testing.assert_allclose(run(graph, {x: at, y: weights}), exact, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0)])
+@pytest.mark.parametrize("build", [lambda z: log(reduce_sum(exp(z), (1,))), softmax, lambda z: log(softmax(z))])
+def test_rows_of_nothing(build: Callable[[Any], Any], shape: tuple[int, int]) -> None:
+    """A sum over nothing is 0, of which the logarithm is -inf: subtracting the maximum first must not change that."""
+    before = Graph((x,), (build(x), grad(total(build(x)), x)))
+    after, fired = rewrite(before)
+    assert {f.rule for f in fired} & {"logsumexp", "softmax"}
+    values = {x: np.zeros(shape)}
+    for old, new in zip(interpret(before, values), interpret(after, values), strict=True):
+        np.testing.assert_array_equal(old, new)
+    for mode in ("compiled", "python"):
+        np.testing.assert_array_equal(compiled([x], build(x), mode=mode)(values[x]), run(before, values))
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python", "interpreted"])
+def test_a_broadcast_that_asserts_a_size_stays(mode: Any) -> None:
+    build = addbroadcast(x[:1], 0) + filled(literal(0.0), (2, 4))
+    add_zeros = compiled([x], build, mode=mode)
+    at = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(add_zeros(at), np.stack([at[0], at[0]]))
+    with pytest.raises(ShapeError, match="0, not 1"):
+        add_zeros(at[:0])
 
 
 # --- every op ---------------------------------------------------------------------------------------------------------

@@ -87,8 +87,9 @@ def step(inputs: list[Node], outputs: object, updates: object = None) -> graphc.
 
 
 PROGRAMS: tuple[Callable[[], graphc.Function], ...] = (
-    xor_step, classifier_step, embedding_step, swap, softmax, log_softmax_gradient, layer_norm, moments, pairwise_kernel, pieces,
-)  # fmt: skip
+    *(xor_step, classifier_step, embedding_step, swap, softmax),
+    *(log_softmax_gradient, layer_norm, moments, pairwise_kernel, pieces),
+)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

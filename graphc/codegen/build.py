@@ -1,6 +1,7 @@
 """A function's graph to a loaded library: found in the cache, or made by the cold path, compiled and stored.
 
-In: a `Kernel` as the user wrote it. Out: `Built`: what is needed to bind native code, and a report of how it came about.
+In: a `Kernel` as the user wrote it. Out: `Built`: what is needed to bind native code, and a report of how it came
+about.
 On a hit nothing is rewritten, generated or compiled, and the modules that could are not even imported.
 """
 
@@ -9,7 +10,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +26,10 @@ from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
 from graphc.options import options
 
-if TYPE_CHECKING:
-    from graphc.codegen import produce as producer
 
-
-def cold() -> type[producer]:
-    """The cold path. Not an import statement: rewriting and code generation would double the warm start."""
-    return cast("type[producer]", import_module("graphc.codegen.produce"))
+def cold() -> ModuleType:
+    """`codegen.produce`. Not an import statement: rewriting and code generation would double the warm start."""
+    return import_module("graphc.codegen.produce")
 
 
 class Counter:
@@ -97,7 +96,7 @@ _products: dict[str, bytes] = {}
 
 
 def product_objects(names: Sequence[str]) -> list[bytes]:
-    """The objects of the matrix products that a kernel calls: compiled once for each machine and kept like any other."""
+    """The objects of the matrix products that a kernel calls: compiled once for each machine, and kept."""
     for name in names:
         if name in _products:
             continue
@@ -144,8 +143,12 @@ def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: R
 
 
 def identity(node: Node) -> list[Any]:
-    """What tells a user's op and the types it is applied to."""
-    return [node.op.name, node.op.version, *(f"{n.dtype}[{n.ndim}]" for n in (*node.args, node))]
+    """What tells a user's op and the types it is applied to, as far as they are known without a call."""
+    return [node.op.name, node.op.version, *(f"{n.dtype}{static_shape(n)}" for n in (*node.args, node))]
+
+
+def static_shape(node: Node) -> list[int | None]:
+    return [size if isinstance(size, int) else None for size in node.type.shape]
 
 
 def restore(kernel: Kernel, found: cache.Loaded, report: Report) -> Built | None:

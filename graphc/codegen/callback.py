@@ -35,6 +35,7 @@ def run(node: Node, arrays: Sequence[Array], failures: list[BaseException]) -> i
             raise ShapeError(f"op {node.op.name} computed {shapes}: {describe(node)}")
         arrays[-1][...] = value
     except BaseException as error:  # whatever it is, it is raised again where the call began
+        error.add_note(f"while computing {describe(node)}")
         failures.append(error)
         return 1
     return 0

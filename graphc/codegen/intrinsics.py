@@ -623,7 +623,9 @@ def _horner(builder: Builder, x: Value, coefficients: Sequence[float]) -> Value:
 
 
 def _shift_up(builder: Builder, x: Value, term: Callable[[Value], Value]) -> tuple[Value, Value, Value]:
-    """Whether x > 0; then, of z = x (below 0: 1 - x), z + 1, …, the first from `ASYMPTOTIC` on and the sum of the others' terms."""
+    """Whether x > 0; then, of z = x (below 0: 1 - x), z + 1, …, the first from `ASYMPTOTIC` on; and the sum of the
+    terms of those before it.
+    """
     zero, one, limit = (constant("float64", value) for value in (0.0, 1.0, float(ASYMPTOTIC)))
     above = builder.fcmp_ordered(">", x, zero)
     z, total = builder.select(above, x, builder.fsub(one, x)), zero

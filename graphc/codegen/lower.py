@@ -38,10 +38,13 @@ from graphc.ir.loops import (
     Stmt,
     Store,
     Var,
+    add,
     integer,
     multiply,
+    quotient,
     ravel,
     subexpressions,
+    subtract,
     unravel,
 )
 from graphc.ir.node import (
@@ -62,6 +65,10 @@ from graphc.ir.node import (
 
 NOT_IDENTIFIER = re.compile(r"\W+")
 LONGEST_NAME = 60
+
+
+ROW_BLOCK = 4
+"""Rows that a reduction by rows takes at a time."""
 
 
 class Names:
@@ -150,6 +157,10 @@ class Lowerer:
             if isinstance(part, Var) and (scope := self.homes.get(part, self.top)).depth > deepest.depth:
                 deepest = scope
         return deepest
+
+    def home_of_all(self, exprs: Iterable[Expr]) -> Scope:
+        """The outermost scope in which all of several expressions are known."""
+        return max(map(self.home, exprs), key=lambda scope: scope.depth, default=self.top)
 
     def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
         scope = Scope(parent, var, size, depth=parent.depth + 1)
@@ -263,7 +274,7 @@ class Lowerer:
                 return self.bind(typed(template, self.with_dtype(args), node.dtype), hint)
             case View():
                 self.check_gather(node, index)
-                position, inner = lowering.index(node, index, self.element)
+                position, inner = lowering.index(node, index, self.element_here)
                 return self.element(node.args[position], inner)
             case Fold():
                 return self.fold(node, lowering, index)
@@ -298,6 +309,18 @@ class Lowerer:
         scope = self.homes.get(expr) if isinstance(expr, Var) else None
         return scope is not None and scope.var is expr
 
+    def element_here(self, node: Node, index: Index) -> Expr:
+        """The element of an index array, named no further out than its own index is known. Its bounds are checked
+        element by element: where a loop has no turn, there may be nothing at what it would be outside that loop."""
+        value = self.element(node, index)
+        scope = self.home_of_all(index)
+        if self.home(value).depth >= scope.depth:
+            return value
+        var = Var(self.names.fresh(node.name or node.op.name), value.dtype)
+        self.homes[var] = scope
+        scope.body.append(Let(var, value))
+        return var
+
     def check_gather(self, node: Node, index: Index) -> None:
         """Where sizes are computed nothing has checked a gather's indices before."""
         if self.unchecked is None:
@@ -309,7 +332,7 @@ class Lowerer:
 
     def fold(self, node: Node, fold: Fold, index: Index) -> Expr:
         """A reduction: its loops stand in the scope in which the index is known."""
-        outer = max((self.home(part) for part in index), key=lambda scope: scope.depth, default=self.top)
+        outer = self.home_of_all(index)
         hint = node.name or node.op.name
         accumulators = [Var(self.names.fresh(hint), dtype) for dtype in fold.dtypes]
         start = [Set(var, start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
@@ -413,16 +436,40 @@ class Lowerer:
         shape, dtype = node.type.shape, fold.dtypes[0]
         buffer = self.accumulators.get(node, self.buffers[node])
         self.fill(buffer, shape, lambda where: start_const(fold.start[0], dtype))
-        scope = self.enter_all(self.top, nest.vars, self.extents(nest.space))
-        kept, reduced = split_axes(nest.vars, fold.axes)
-        term = cast(self.fold_term(node, fold, kept, reduced), dtype)
-        where = self.position(kept, shape)
-        holes = (Load(buffer, where, dtype), term, ZERO)
-        scope.body.append(Store(buffer, where, typed(fold.step[0], holes, dtype)))
-        self.leave(scope, self.top)
+        if fold.axes[-1] == len(nest.space) - 2:
+            self.add_blocks(nest, node, fold, buffer)
+        else:
+            scope = self.enter_all(self.top, nest.vars, self.extents(nest.space))
+            self.add_rows(node, fold, buffer, [nest.vars], scope)
+            self.leave(scope, self.top)
         self.forget()
         if buffer != self.buffers[node]:
             self.fill(self.buffers[node], shape, lambda where: cast(Load(buffer, where, dtype), node.dtype))
+
+    def add_blocks(self, nest: Nest, node: Node, fold: Fold, buffer: str) -> None:
+        """Rows added ROW_BLOCK at a time, the result loaded and stored once for all of them; then the rest."""
+        *outer, row, column = nest.vars
+        *sizes, rows, columns = self.extents(nest.space)
+        blocks = self.bind(quotient(rows, integer(ROW_BLOCK)), "blocks")
+        done = self.bind(multiply(blocks, integer(ROW_BLOCK)), "done")
+        for count, block in ((blocks, ROW_BLOCK), (self.bind(subtract(rows, done), "rest"), 1)):
+            scope = self.enter_all(self.top, (*outer, row, column), (*sizes, count, columns))
+            first = multiply(row, integer(block)) if block > 1 else add(row, done)
+            indices = [(*outer, add(first, integer(step)), column) for step in range(block)]
+            self.add_rows(node, fold, buffer, indices, scope)
+            self.leave(scope, self.top)
+            self.forget()
+
+    def add_rows(self, node: Node, fold: Fold, buffer: str, indices: Sequence[Index], scope: Scope) -> None:
+        """Accumulate the elements at `indices` of the operand, which differ in reduced axes only."""
+        dtype = fold.dtypes[0]
+        kept, _ = split_axes(indices[0], fold.axes)
+        where = self.position(kept, node.type.shape)
+        value: Expr = Load(buffer, where, dtype)
+        for index in indices:
+            term = cast(self.fold_term(node, fold, *split_axes(index, fold.axes)), dtype)
+            value = typed(fold.step[0], (value, term, ZERO), dtype)
+        scope.body.append(Store(buffer, where, value))
 
     def fill(self, buffer: str, shape: Sequence[Size], value: Callable[[Expr], Expr]) -> None:
         """One loop that stores a value at every position of a contiguous buffer."""

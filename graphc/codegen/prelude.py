@@ -13,6 +13,7 @@ where the result has that dtype. Python numbers adapt to the other operand's dty
 
 from __future__ import annotations
 
+import ast
 import linecache
 import math
 from collections.abc import Callable, Mapping
@@ -165,6 +166,25 @@ CONSTANTS = {"inf": math.inf, "nan": math.nan}
 """Names for the floats that Python has no literals for."""
 
 
+_DIVIDE = "divide two numbers"  # no identifier: it cannot be a name of the source
+
+
+def _divide(a: Scalar, b: Scalar) -> Scalar:
+    """a / b as NumPy has it: Python's own floats, which literals are, would raise where b is 0."""
+    return a / b if b else np.divide(a, b)
+
+
+class _Division(ast.NodeTransformer):
+    """Makes every `a / b` of a source a call of `_divide`, at the same place in the text."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:  # noqa: N802 - ast's name
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        function = ast.Name(_DIVIDE, ast.Load())
+        return ast.copy_location(ast.Call(function, [node.left, node.right], []), node)
+
+
 def bind_source(
     source: str, name: str = "<generated source>", externals: Mapping[str, Function] = {}
 ) -> dict[str, Function]:
@@ -175,8 +195,9 @@ def bind_source(
     Tracebacks and `pdb` show the source's lines under the file name `name`.
     """
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    scope: dict[str, Any] = PRELUDE | CONSTANTS | dict(externals)
+    scope: dict[str, Any] = PRELUDE | CONSTANTS | dict(externals) | {_DIVIDE: _divide}
     known = {*scope, "__builtins__"}
-    exec(compile(source, name, "exec"), scope)
+    tree = ast.fix_missing_locations(_Division().visit(ast.parse(source, name)))
+    exec(compile(tree, name, "exec"), scope)
     defined = scope.keys() - known
     return {key: _quiet(scope[key]) for key in sorted(defined)}

@@ -48,40 +48,47 @@ def generate(written: Kernel, kernel: Kernel) -> Program:
     constants = stored_constants(kernel, sizing)
     leaves = (*kernel.inputs, *kernel.shared, *constants)
     buffers = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
-    size_names = {
-        size: names.fresh(f"{buffers[leaf]}_{axis}")
-        for leaf in leaves
+    dims = [
+        Dim(number, axis, size, names.fresh(f"{buffers[leaf]}_{axis}"))
+        for number, leaf in enumerate(leaves)
         for axis, size in enumerate(leaf.type.shape)
-        if isinstance(size, Node) and size.op is SIZE
-    }
+        if isinstance(size, Node)
+    ]
+    size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
     results = place_results(kernel, sizing, buffers, names)
     plan = schedule(results.targets, results.owned, sizing, size_names, names.fresh)
-    sizes_body = lower_sizes(results, plan, Lowerer(buffers, size_names, sizing, Names(names.taken)))
+    sizes_body = lower_sizes(results, plan, dims, Lowerer(buffers, size_names, sizing, Names(names.taken)))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators)
     kernel_body = lower_kernel(plan, lowerer)
     bodies = (sizes_body, kernel_body)
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
-    passed = [
-        (number, axis, size_names[size])
-        for number, leaf in enumerate(leaves)
-        for axis, size in enumerate(leaf.type.shape)
-        if isinstance(size, Node) and Var(size_names[size], INDEX) in used
-    ]
+    passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
     signature = Signature(
         name=kernel.name,
         inputs=tuple(parameter(buffers[n], n) for n in kernel.inputs),
         shared=tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in (*kernel.shared, *constants)),
         outputs=results.outputs,
         temps=tuple(Temp(name, dtype) for name, (dtype, _) in plan.temps.items()),
-        sizes=tuple((index, axis) for index, axis, _ in passed),
+        sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
     )
-    source, prototypes = assemble(signature, bodies, [name for _, _, name in passed])
+    source, prototypes = assemble(signature, bodies, [dim.name for dim in passed])
     externals = used_externals(bodies, lowerer.callbacks)
     arrays = tuple(c.attrs["value"].value for c in constants)
     calls = tuple(lowerer.callbacks.values())
     return Program(source, signature, "\n".join(plan.lines), prototypes, externals, arrays, calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """The size of leaf `number` along `axis`, under the name of its parameter. Its node may be another leaf's, or
+    computed: then the two must be equal."""
+
+    number: int
+    axis: int
+    size: Node
+    name: str
 
 
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
@@ -117,6 +124,8 @@ def place_results(kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], n
     shapes: list[tuple[Size, ...]] = []
 
     def goal(node: Node, buffer: str) -> None:
+        if buffer not in owned:
+            node = beneath_reshapes(node)
         first = node.op not in LEAVES and node not in targets
         targets[node if first else Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
 
@@ -139,14 +148,25 @@ def place_results(kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], n
     return Results(targets, owned, tuple(outputs), tuple(shapes))
 
 
+def beneath_reshapes(node: Node) -> Node:
+    """What a result is a reshape of: a contiguous buffer holds the same elements in the same order either way."""
+    while node.op.name == "reshape" and node.args[0].op not in LEAVES:
+        node = node.args[0]
+    return node
+
+
 def parameter(name: str, node: Node, written: bool = False, replaces: int | None = None) -> Parameter:
     shape = tuple(size if isinstance(size, int) else None for size in node.type.shape)
     return Parameter(name, node.dtype, shape, written, replaces)
 
 
-def lower_sizes(results: Results, plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
+def lower_sizes(results: Results, plan: Plan, dims: Sequence[Dim], lowerer: Lowerer) -> tuple[Stmt, ...]:
     """The function that checks sizes, then writes those of the results and the lengths of the temporaries."""
     lowerer.unchecked = len(plan.sizing.checks) + 1
+    for dim in dims:
+        declared, actual = lowerer.element(dim.size, ()), Var(dim.name, INDEX)
+        if declared != actual:
+            lowerer.top.body.append(Check(Apply("_0 == _1", (actual, declared), "bool"), lowerer.unchecked))
     for number, guard in enumerate(plan.sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
         lowerer.top.body.append(Check(Apply(f"_0 {guard.relation} _1", sides, "bool"), number))
@@ -159,17 +179,21 @@ def lower_sizes(results: Results, plan: Plan, lowerer: Lowerer) -> tuple[Stmt, .
 
 def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
     for nest in plan.nests:
-        lowerer.top.body.append(Note(remark(plan, nest)))
+        lowerer.top.body.extend(map(Note, remarks(plan, nest)))
         lowerer.nest(nest, plan)
     return simplify(lowerer.top.body)
 
 
-def remark(plan: Plan, nest: Nest) -> str:
-    """What a nest is for, for the reader of the source."""
+def remarks(plan: Plan, nest: Nest) -> list[str]:
+    """What a nest is for, for the reader of the source: the user's names and lines, and the plan's reasons."""
     if nest.kind == "check":
         bound = plan.bounds[nest.number]
-        return f"indices of {bound.gather.name or bound.gather.op.name} must lie within their axis"
-    return "; ".join(f"{root.name or root.op.name}: {plan.places[root].reason}" for root in nest.roots)
+        return [f"the indices of {titled(bound.gather)} must lie within their axis"]
+    return [f"{titled(root)}: {plan.places[root].reason}" for root in nest.roots]
+
+
+def titled(node: Node) -> str:
+    return (node.name or node.op.name) + (f" ({node.where})" if node.where else "")
 
 
 def assemble(

@@ -185,10 +185,17 @@ class Scheduler:
                 self.store(node, uses, "a result")
             elif uses:
                 reason = self.reason_to_store(node, uses)
+                if reason is not None and self.is_held_reshape(node):
+                    self.needed.add(node.args[0])
+                    reason = None
                 if reason is None:
                     self.inline(node, uses)
                 else:
                     self.store(node, uses, reason)
+
+    def is_held_reshape(self, node: Node) -> bool:
+        """Whether storing the argument of a reshape does as well: contiguous, it has its elements in this order."""
+        return node.op.name == "reshape" and node.args[0].op not in LEAVES and node not in self.needed
 
     def predecessors(self, node: Node) -> tuple[Node, ...]:
         """What must be known before a node: its arguments, and the sizes of its loops."""
@@ -507,7 +514,7 @@ def _nowhere(count: int) -> Index:
     return tuple(ZERO for _ in range(count))
 
 
-def split_axes(loops: tuple[Var, ...], reduced: Sequence[int]) -> tuple[Index, Index]:
+def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
     """The loops over an operand as (kept axes, reduced axes)."""
     return (
         tuple(var for axis, var in enumerate(loops) if axis not in reduced),

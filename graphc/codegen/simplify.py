@@ -221,17 +221,22 @@ def fuse_reductions(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     for stmt in body:
         if isinstance(stmt, Loop):
             stmt = Loop(stmt.var, stmt.size, fuse_reductions(stmt.body))
-            if not stored_buffers(stmt.body) and _fuse_into(result, stmt):
+            if not is_barrier(stmt) and _fuse_into(result, stmt):
                 continue
         result.append(stmt)
     return tuple(result)
+
+
+def is_barrier(stmt: Stmt) -> bool:
+    """Whether no loop may pass a statement: it writes memory, or checks indices, all of them before any is used."""
+    return any(isinstance(inner, Store | Invoke | Check) for inner in statements([stmt]))
 
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
     for place in range(len(before) - 1, -1, -1):
         first = before[place]
-        if isinstance(first, Store | Invoke | Check) or (isinstance(first, Loop) and stored_buffers(first.body)):
+        if is_barrier(first):
             return False
         if isinstance(first, Loop) and first.size == loop.size:
             moved, kept = _split(before[place + 1 :], defined(first.body))

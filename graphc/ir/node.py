@@ -469,9 +469,9 @@ class Node:
 METHODS = {
     name: name
     for name in (
-        "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean min "
-        "norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like ones_like "
-        "conj nonzero exp log sqrt sigmoid tanh"
+        "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
+        "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
+        "ones_like conj nonzero exp log sqrt sigmoid tanh"
     ).split()
 }
 """The methods of a tensor, each the function of that name with the tensor as its first argument."""
@@ -534,5 +534,6 @@ def describe(node: Node) -> str:
     value = constant_value(node)
     if value is not None and value.ndim == 0:
         return str(value)
-    label = node.name or ("an unnamed input" if node.op is INPUT else f"{node.op.name}(…)" if node.args else node.op.name)
+    unnamed = "an unnamed input" if node.op is INPUT else f"{node.op.name}(…)" if node.args else node.op.name
+    label = node.name or unnamed
     return f"{label} ({node.where})" if node.where else label

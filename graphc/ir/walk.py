@@ -35,7 +35,9 @@ def reachable(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> l
     return list(found)
 
 
-def toposort(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]], describe: Callable[[T], str] = str) -> list[T]:
+def toposort(
+    roots: Iterable[T], predecessors: Callable[[T], Iterable[T]], describe: Callable[[T], str] = str
+) -> list[T]:
     """Everything that `roots` need, each after all it needs itself (Kahn 1962). The order depends on the graph alone.
 
     Raises CycleError, naming the members of a cycle by `describe`, where there is one.

@@ -281,6 +281,7 @@ register(
     )
 )
 
+
 def _supremum_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     shape = _check("supremum", args, attrs)
     if not is_float(args[0].dtype):

@@ -45,6 +45,9 @@ from graphc.ops.elementwise import describe_origin
 
 Order = tuple["int | str", ...]
 
+MOST_ELEMENTS = 2**60
+"""No array has more: an int64 holds the number with room for arithmetic."""
+
 # --- sizes of arguments ---------------------------------------------------------------------------------------------
 
 
@@ -356,8 +359,22 @@ def _reshape_guards(node: Node) -> Sequence[Guard]:
     what = f"{label_op(node)} of {label(node.args[0])}"
     guards = naturals_guard(after, what)
     if factors(before) != factors(after):
+        guards += _count_guards(after, what)
         message = f"{what}: {{left}} elements cannot become {{right}}"
         guards += equality_guard(sizes.product(before), sizes.product(after), message)
+    return guards
+
+
+def _count_guards(shape: Sequence[Size], what: str) -> list[Guard]:
+    """Guards that the number of elements does not wrap: sizes that are computed may be anything."""
+    guards: list[Guard] = []
+    count: Size = 1
+    for axis, size in enumerate(shape):
+        if axis and not (isinstance(count, int) and isinstance(size, int)):
+            most = sizes.floor_divide(MOST_ELEMENTS, sizes.maximum(size, 1))
+            text = f"{what}: the sizes up to axis {axis} make more elements than there can be"
+            guards.append(Guard(count, "<=", most, text))
+        count = sizes.multiply(count, size)
     return guards
 
 
@@ -493,7 +510,7 @@ def _iota_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     shape = as_sizes(args, "iota")
     if len(shape) != 1:
         raise GraphTypeError(f"iota: {len(shape)} sizes; it takes one")
-    check_naturals(shape, "iota")
+    check_naturals(shape, "range")
     return Type("int64", shape)
 
 

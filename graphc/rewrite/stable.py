@@ -19,7 +19,6 @@ from graphc.rewrite.engine import (
     Uses,
     hole,
     is_number,
-    keeps_axes,
     rule,
     sample,
 )
@@ -40,11 +39,9 @@ def top(x: Any) -> Any:
     return make(OPS["max"], (x,), {"axes": (0,)})
 
 
-abs_, cosh, erf, erfc, exp, expm1 = map(function, ("abs", "cosh", "erf", "erfc", "exp", "expm1"))
-isfinite, log, log1p, logaddexp, sigmoid = map(function, ("isfinite", "log", "log1p", "logaddexp", "sigmoid"))
-sinh, softplus, sqr, sqrt, tanh, where, xlogy = map(
-    function, ("sinh", "softplus", "sqr", "sqrt", "tanh", "where", "xlogy")
-)
+cosh, erf, erfc, exp, expm1, isfinite = map(function, ("cosh", "erf", "erfc", "exp", "expm1", "isfinite"))
+log, log1p, logaddexp, sigmoid, sinh = map(function, ("log", "log1p", "logaddexp", "sigmoid", "sinh"))
+softplus, sqrt, tanh, where, xlogy = map(function, ("softplus", "sqrt", "tanh", "where", "xlogy"))
 
 x, y, g, h = map(hole, "xygh")
 
@@ -219,11 +216,13 @@ def softmax(x: Any) -> Any:
 
 def is_shifted(node: Node) -> bool:
     """Whether a node is something less its maximum, so that its exponential cannot overflow."""
-    spread = keeps_axes(node.args[1]) if node.op.name == "sub" else None
-    if spread is None:
+    if node.op.name != "sub":
         return False
-    top_node = spread[0].args[1] if spread[0].op.name == "where" else spread[0]
-    return top_node.op.name in ("max", "supremum") and top_node.args[0] is node.args[0]
+    x, top_node = node.args
+    while top_node is not x and top_node.op.name in ("broadcast_to", "dimshuffle", "where"):
+        top_node = top_node.args[1 if top_node.op.name == "where" else 0]
+    # over an axis of size 1 the maximum of x is x
+    return top_node is x or (top_node.op.name in ("max", "supremum") and top_node.args[0] is x)
 
 
 def _overflows(holes: Mapping[str, Node]) -> bool:
