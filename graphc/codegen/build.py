@@ -111,9 +111,7 @@ def product_objects(names: Sequence[str]) -> list[bytes]:
     return [_products[name] for name in names]
 
 
-def loader(
-    parts: Sequence[bytes], products: Sequence[str], report: Report
-) -> Callable[[Mapping[str, int]], Library]:
+def loader(parts: Sequence[bytes], products: Sequence[str], report: Report) -> Callable[[Mapping[str, int]], Library]:
     def load_parts(symbols: Mapping[str, int]) -> Library:
         with report.phase("load"):
             addresses = {**symbols, **(blas_symbols() if products else {})}

@@ -177,7 +177,7 @@ def _divide(a: Scalar, b: Scalar) -> Scalar:
 class _Division(ast.NodeTransformer):
     """Makes every `a / b` of a source a call of `_divide`, at the same place in the text."""
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:  # noqa: N802 - ast's name
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         if not isinstance(node.op, ast.Div):
             return node

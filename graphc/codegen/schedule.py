@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from graphc.codegen.emit import text_of
@@ -49,6 +50,8 @@ RECOMPUTE_COST = 8.0
 """A value dearer than this (an addition is 1, a load about 2) is kept rather than computed twice."""
 NEST_OPS = 160
 """A nest with more ops than this is split: compile time grows faster than the gain of fusing."""
+INDEX_OPS = 60
+"""A value wanted at an index of more operations than this is kept: each reshape doubles the index below it."""
 MOST_AXES = 64
 """Loop variables reserved: NumPy has no arrays of more axes."""
 
@@ -138,6 +141,12 @@ def variables_of(exprs: Iterable[Expr]) -> set[Var]:
     return {e for expr in exprs for e in subexpressions(expr) if isinstance(e, Var)}
 
 
+def is_long(index: Index) -> bool:
+    """Whether an index is too long to be written down once more."""
+    parts = (part for expr in index for part in subexpressions(expr) if isinstance(part, Apply))
+    return next(islice(parts, INDEX_OPS, None), None) is not None
+
+
 def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:
     """i, j, k, l for up to four loops, numbered beyond."""
     letters = "ijkl"
@@ -204,31 +213,38 @@ class Scheduler:
     def reason_to_store(self, node: Node, uses: Sequence[Use]) -> str | None:
         """Why a value is kept, or None where it is computed at each use."""
         lowering = _lowering(node)
-        nests = {use.nest for use in uses}
         if node in self.needed:
             return "an operand of an external function"
-        if isinstance(lowering, Writes):
-            return "built by several writes"
-        if isinstance(lowering, Call):
-            return "the result of an external function"
+        match lowering:
+            case Writes():
+                return "built by several writes"
+            case Call():
+                return "the result of an external function"
+            case Fold():
+                return self.reason_to_store_fold(node, lowering, uses)
+        several = len({use.nest for use in uses}) > 1
         if not node.ndim:
-            if isinstance(lowering, Fold):
-                return "a reduction"
-            if any(self.drafts[nest].ops >= NEST_OPS for nest in nests):
-                return "its nest is large enough"
-            return "a scalar used in several nests" if len(nests) > 1 else None
-        repeated = any(not self.once(use) for use in uses) or len(nests) > 1
-        if isinstance(lowering, Fold):
-            if repeated or len({use.index for use in uses}) > 1:
-                return "a reduction used more than once"
-            if any(not self.is_prefix(use) for use in uses):
-                return "a reduction inside loops in another order"
-            return "a reduction that walks memory in order" if self.walks_rows(node, lowering) else None
+            large = "its nest is large enough" if self.is_large(uses) else None
+            return large or ("a scalar used in several nests" if several else None)
+        if any(is_long(use.index) for use in uses):
+            return "its index is long enough"
+        repeated = several or any(not self.once(use) for use in uses)
         if repeated and self.cost(node) > RECOMPUTE_COST:
-            return "used in several nests" if len(nests) > 1 else "used inside loops it does not depend on"
-        if any(self.drafts[nest].ops >= NEST_OPS for nest in nests):
-            return "its nest is large enough"
-        return None
+            return "used in several nests" if several else "used inside loops it does not depend on"
+        return "its nest is large enough" if self.is_large(uses) else None
+
+    def reason_to_store_fold(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
+        if not node.ndim:
+            return "a reduction"
+        if len({(use.nest, use.index) for use in uses}) > 1 or any(not self.once(use) for use in uses):
+            return "a reduction used more than once"
+        if any(not self.is_prefix(use) for use in uses):
+            return "a reduction inside loops in another order"
+        return "a reduction that walks memory in order" if self.walks_rows(node, fold) else None
+
+    def is_large(self, uses: Sequence[Use]) -> bool:
+        """Whether a nest that uses a value has as many ops as one nest should have."""
+        return any(self.drafts[use.nest].ops >= NEST_OPS for use in uses)
 
     def cost(self, node: Node) -> float:
         """What one element costs where it is computed anew: its own op and those below it, up to what is stored."""
