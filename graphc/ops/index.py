@@ -342,9 +342,17 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
     value = element(index, position)
     if index.dtype != loops.INDEX:
         value = Apply("int64(_0)", (value,), loops.INDEX)
-    if index.dtype in ("uint8", "uint16", "uint32"):
+    if index.dtype in ("uint8", "uint16", "uint32") or never_negative(index):
         return value
     return Apply("select(_0 < 0, _0 + _1, _0)", (value, size_expr(size, element)), loops.INDEX)
+
+
+def never_negative(index: Node) -> bool:
+    """Whether an index array is known to count from the front: positions, or constants."""
+    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient"):
+        index = index.args[0]
+    value = constant_value(index)
+    return index.op.name in ("iota", "argmax", "argmin") if value is None else not (value < 0).any()
 
 
 def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, element: Element) -> Index:
