@@ -156,3 +156,9 @@ def test_twenty_thousand_nodes_and_a_thousand_diamonds() -> None:
     assert time.perf_counter() - start < 5.0
     assert len(order) == 21_001 and len(nodes_of([moved])) == 20_001
     assert hash(chain) != hash(moved) and not [n for n in order if n.op is CONSTANT]
+
+
+def test_items_cannot_be_assigned() -> None:
+    x = variable("float64", (None,), "x")
+    with pytest.raises(GraphTypeError, match=r"^x \(test_graph.py:\d+\) is symbolic .* set_subtensor"):
+        x[0] = 1.0

@@ -194,15 +194,6 @@ class Lowerer:
         self.memo.clear()
         self.offsets.clear()
 
-    def forget_below(self, scope: Scope) -> None:
-        """Drop what was named inside the loops of `scope`."""
-
-        def is_inside(*exprs: Expr) -> bool:
-            return self.home_of_all(exprs).depth > scope.depth
-
-        self.memo = {key: value for key, value in self.memo.items() if not is_inside(value, *key[1])}
-        self.offsets = {expr: var for expr, var in self.offsets.items() if not is_inside(var, expr)}
-
     # Sizes and positions --------------------------------------------------------------------------------------
 
     def size(self, size: Size) -> Expr:
@@ -400,21 +391,6 @@ class Lowerer:
                 self.check(nest, plan)
             case "call":
                 self.call(nest)
-        self.current = frozenset()
-        self.forget()
-
-    def rows(self, nests: Sequence[Nest], remarks: Callable[[Nest], Sequence[Stmt]]) -> None:
-        """Nests that share their outermost loop, one after the other for each row."""
-        row, size = nests[0].vars[0], nests[0].space[0]
-        scope = self.enter(self.top, row, self.size(size))
-        for nest in nests:
-            self.current = frozenset(nest.roots)
-            scope.body.extend(remarks(nest))
-            inner = self.enter_all(scope, nest.vars[1:], self.extents(nest.space[1:]))
-            self.store_roots(nest, nest.vars, inner)
-            self.leave(inner, scope)
-            self.forget_below(scope)
-        self.leave(scope, self.top)
         self.current = frozenset()
         self.forget()
 

@@ -178,21 +178,18 @@ def lower_sizes(results: Results, plan: Plan, dims: Sequence[Dim], lowerer: Lowe
 
 
 def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
-    for group in plan.groups:
-        if len(group) > 1:
-            lowerer.rows(group, lambda nest: remarks(plan, nest))
-            continue
-        lowerer.top.body.extend(remarks(plan, group[0]))
-        lowerer.nest(group[0], plan)
+    for nest in plan.nests:
+        lowerer.top.body.extend(map(Note, remarks(plan, nest)))
+        lowerer.nest(nest, plan)
     return simplify(lowerer.top.body)
 
 
-def remarks(plan: Plan, nest: Nest) -> list[Note]:
+def remarks(plan: Plan, nest: Nest) -> list[str]:
     """What a nest is for, for the reader of the source: the user's names and lines, and the plan's reasons."""
     if nest.kind == "check":
         bound = plan.bounds[nest.number]
-        return [Note(f"the indices of {titled(bound.gather)} must lie within their axis")]
-    return [Note(f"{titled(root)}: {plan.places[root].reason}") for root in nest.roots]
+        return [f"the indices of {titled(bound.gather)} must lie within their axis"]
+    return [f"{titled(root)}: {plan.places[root].reason}" for root in nest.roots]
 
 
 def titled(node: Node) -> str:

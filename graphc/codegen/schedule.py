@@ -11,8 +11,7 @@ turn: a use is (nest, index of the wanted element, enclosing loops). A value is 
 - computing it again costs more than keeping it: it is used in several nests, or inside loops it does not depend on;
 - its nest would grow too large to compile quickly.
 
-Stored values whose loops run over the same sizes share a nest where no dependence forbids it. Nests that follow each
-other and go over the same rows share the loop over rows, so that a row is still in cache when the next one reads it.
+Stored values whose loops run over the same sizes share a nest where no dependence forbids it.
 """
 
 from __future__ import annotations
@@ -51,8 +50,6 @@ RECOMPUTE_COST = 8.0
 """A value dearer than this (an addition is 1, a load about 2) is kept rather than computed twice."""
 NEST_OPS = 160
 """A nest with more ops than this is split: compile time grows faster than the gain of fusing."""
-GROUPS_BACK = 8
-"""How many groups of nests back one is looked for that shares a nest's rows."""
 INDEX_OPS = 60
 """A value wanted at an index of more operations than this is kept: each reshape doubles the index below it."""
 MOST_AXES = 64
@@ -112,8 +109,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    groups: tuple[tuple[Nest, ...], ...]
-    """The nests in order; those of one group share their outermost loop."""
+    nests: tuple[Nest, ...]
     places: Mapping[Node, Place]
     temps: Mapping[str, tuple[str, Size]]
     """Temporaries: name -> dtype and number of elements."""
@@ -126,10 +122,6 @@ class Plan:
     sizing: Sizing
     lines: tuple[str, ...]
     """The plan as a person reads it."""
-
-    @property
-    def nests(self) -> tuple[Nest, ...]:
-        return tuple(nest for group in self.groups for nest in group)
 
 
 @dataclass(slots=True)
@@ -186,8 +178,7 @@ class Scheduler:
         self.leaf_uses: dict[Node, list[Use]] = {}
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
-        self.stored_uses: dict[Node, Sequence[Use]] = {}
-        self.folding: set[int] = set()
+        self.readers: dict[Node, set[int]] = {}
         self.needed: set[Node] = {
             node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY
         }
@@ -305,7 +296,7 @@ class Scheduler:
         draft = self.join(node, kind, uses) or self.new_draft(kind, self.space(node, kind, lowering))
         draft.roots.append(node)
         self.home[node] = draft.number
-        self.stored_uses[node] = uses
+        self.readers[node] = {use.nest for use in uses}
         for use in uses:
             self.depend(draft.number, use.nest)
         for size in draft.space:
@@ -413,8 +404,6 @@ class Scheduler:
                 self.want(node.args[position], Use(use.nest, index, reach(index, use.path)))
                 self.bound_gather(node, use.nest)
             case Fold():
-                if use.index:
-                    self.folding.add(use.nest)
                 reduced = fold_vars(node, lowering)
                 inner = (*reach(use.index, use.path), *reduced)
                 for size in lowering.sizes(node):
@@ -656,82 +645,28 @@ class _Arena:
         return slot
 
 
-def share_rows(scheduler: Scheduler, order: Sequence[_Draft]) -> list[list[_Draft]]:
-    """The nests in order, those that may and had better go over their rows together in one group."""
-    reads: dict[int, list[tuple[Node, Index]]] = {draft.number: [] for draft in order}
-    for node, uses in (*scheduler.leaf_uses.items(), *scheduler.stored_uses.items()):
-        for use in uses:
-            if node.ndim:
-                reads[use.nest].append((node, use.index))
-
-    def goes_by_rows(draft: _Draft) -> bool:
-        """Whether the nest is more than one loop over all elements."""
-        if draft.kind != "loops" or not draft.space or draft.space[0] == 1:
-            return False
-        return draft.number in scheduler.folding or any(index != draft.vars for _, index in reads[draft.number])
-
-    def keep_to_rows(first: _Draft, then: _Draft) -> bool:
-        """Whether all that one of two nests reads of what the other writes is in the row at hand."""
-        updated = {scheduler.owned.get(scheduler.targets.get(root, "")) for root in then.roots}
-        shared = [index for node, index in reads[then.number] if node in first.roots]
-        shared += [index for node, index in reads[first.number] if node in updated]
-        return all(index[0] == first.vars[0] for index in shared)
-
-    def meet(first: _Draft, then: _Draft) -> bool:
-        """Whether two nests read the same value, or the second what the first stores."""
-        return bool({node for node, _ in reads[then.number]} & {*first.roots, *(n for n, _ in reads[first.number])})
-
-    def may_join(group: Sequence[_Draft], draft: _Draft) -> bool:
-        if not goes_by_rows(draft) or not goes_by_rows(group[0]) or group[0].space[0] != draft.space[0]:
-            return False
-        return any(meet(d, draft) for d in group) and all(keep_to_rows(d, draft) for d in group)
-
-    groups: list[list[_Draft]] = []
-    for draft in order:
-        for group in groups[: -GROUPS_BACK - 1 : -1]:
-            if may_join(group, draft):
-                group.append(draft)
-                break
-            if any(draft.number in scheduler.after[earlier.number] for earlier in group):
-                groups.append([draft])
-                break
-        else:
-            groups.append([draft])
-    return groups
-
-
 def _finish(
     scheduler: Scheduler, order: Sequence[_Draft], size_names: Mapping[Node, str], fresh: Callable[[str], str]
 ) -> Plan:
     """Name the temporaries and write the plan down."""
-    groups = share_rows(scheduler, order)
-    position = {draft.number: place for place, group in enumerate(groups) for draft in group}
+    position = {draft.number: place for place, draft in enumerate(order)}
     sizing = scheduler.sizing
     places = dict(scheduler.places)
     arena = _Arena(fresh)
     accumulators: dict[Node, str] = {}
-    for draft in order:
-        now = position[draft.number]
+    for now, draft in enumerate(order):
         for node in sorted(draft.roots, key=lambda root: root.serial):
-            place, uses = places[node], scheduler.stored_uses[node]
+            place = places[node]
             length = sizing.of(sizes.product(sizing.shape(node)))
-            local = draft.kind == "loops" and node not in scheduler.needed
-            local &= all(
-                use.nest == draft.number or not node.ndim or (use.index == draft.vars[:1] and position[use.nest] == now)
-                for use in uses
-            )
-            if place.buffer is None and not local:
-                last = max((position[use.nest] for use in uses), default=now)
+            if place.buffer is None and (node.ndim or node in scheduler.needed or draft.kind != "loops"):
+                last = max((position[nest] for nest in scheduler.readers[node]), default=now)
                 places[node] = Place(arena.take(node.dtype, length, now, last), place.reason)
             lowering = _lowering(node)
             if draft.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
                 accumulators[node] = arena.take(lowering.dtypes[0], length, now, now)
     nests = tuple(
-        tuple(
-            Nest(d.number, d.kind, d.space, d.vars, tuple(sorted(d.roots, key=lambda n: n.serial)), d.taken_over)
-            for d in group
-        )
-        for group in groups
+        Nest(d.number, d.kind, d.space, d.vars, tuple(sorted(d.roots, key=lambda n: n.serial)), d.taken_over)
+        for d in order
     )
     in_place = {b: "copied at the end" if b in scheduler.staged else "in place" for b in scheduler.owned}
     plan = Plan(nests, places, arena.temps, scheduler.bounds, accumulators, in_place, sizing, ())
@@ -748,10 +683,8 @@ def _lines(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
         yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
     for name, (dtype, count) in plan.temps.items():
         yield f"temporary {name}: {size(count)} x {dtype}"
-    together = {nest.number for group in plan.groups for nest in group[1:]}
     for count, nest in enumerate(plan.nests):
-        how = ", row by row with the one before" if nest.number in together else ""
-        yield f"nest {count}: {nest.kind} over [{', '.join(map(size, nest.space))}]{how}"
+        yield f"nest {count}: {nest.kind} over [{', '.join(map(size, nest.space))}]"
         if nest.kind == "check":
             bound = plan.bounds[nest.number]
             yield f"  {_label(bound.index)} must lie within {size(bound.size)}: the indices of {_label(bound.gather)}"

@@ -456,6 +456,11 @@ class Node:
         rounded: Node = FUNCTIONS["round"](self, digits)
         return rounded
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise GraphTypeError(
+            f"{describe(self)} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
+        )
+
     def __getattr__(self, name: str) -> Any:
         method = METHODS.get(name)
         if method not in FUNCTIONS:
