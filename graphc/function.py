@@ -674,8 +674,6 @@ def explain(function: Function, built: Built) -> str:
     report = built.report
     phases = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in report.phases.items())
     lines = [repr(function), f"{report.origin}: {phases}"]
-    if report.miss:
-        lines += ["why it was not in the cache:", *(f"  {line}" for line in report.miss.splitlines())]
     lines += ["rules that fired:", *(f"  {line}" for line in report.fired or ["none"])]
     lines += ["plan:", *(f"  {line}" for line in plan_of(function, built).splitlines())]
     return "\n".join(lines)

@@ -41,7 +41,6 @@ class Report:
     phases: dict[str, float] = field(default_factory=dict)
     fired: list[str] = field(default_factory=list)
     plan: str = ""
-    miss: str = ""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
