@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphc.codegen.callback import CALLBACK
-from graphc.codegen.schedule import Nest, Plan, fold_vars, gathered, loop_vars, split_axes, strided_base
+from graphc.codegen.schedule import Nest, Plan, fold_vars, gathered, loop_vars, split_axes
 from graphc.codegen.sizing import Sizing
 from graphc.errors import GraphTypeError
 from graphc.ir.loops import (
@@ -29,11 +28,9 @@ from graphc.ir.loops import (
     Check,
     Const,
     Expr,
-    Invoke,
     Let,
     Load,
     Loop,
-    Pointer,
     Set,
     Stmt,
     Store,
@@ -50,7 +47,6 @@ from graphc.ir.loops import (
 from graphc.ir.node import (
     LEAVES,
     SIZE,
-    Call,
     Fold,
     Index,
     Iota,
@@ -389,8 +385,6 @@ class Lowerer:
                 self.writes(nest)
             case "check":
                 self.check(nest, plan)
-            case "call":
-                self.call(nest)
         self.current = frozenset()
         self.forget()
 
@@ -513,74 +507,6 @@ class Lowerer:
         value = self.bind(cast(self.element(bound.index, nest.vars), INDEX), "index")
         scope.body.append(Check(within(value, self.size(bound.size)), nest.number + 1))
         self.leave(scope, self.top)
-
-    # External functions ---------------------------------------------------------------------------------------
-
-    def call(self, nest: Nest) -> None:
-        (node,) = nest.roots
-        lowering = node.op.lower(node)
-        assert isinstance(lowering, Call)
-        match lowering.kind:
-            case "matmul":
-                one, zero = (literal_const(np.array(v, node.dtype)[()], node.dtype) for v in (1, 0))
-                self.product(node, node.args[0], node.args[1], one, zero)
-            case "gemm":
-                c, alpha, a, b, beta = node.args
-                if not nest.taken_over:
-                    self.copy_into(node, c)
-                self.product(node, a, b, self.element(alpha, ()), self.element(beta, ()))
-            case _:
-                self.external(nest, node)
-
-    def copy_into(self, node: Node, source: Node) -> None:
-        index = loop_vars(node.ndim)
-        scope = self.enter_all(self.top, index, self.extents(node.type.shape))
-        value = self.element(source, index)
-        scope.body.append(Store(self.buffers[node], self.position(index, node.type.shape), value))
-        self.leave(scope, self.top)
-        self.forget()
-
-    def product(self, node: Node, a: Node, b: Node, alpha: Expr, beta: Expr) -> None:
-        """node = alpha * a @ b + beta * node, for every matrix of a batch."""
-        batch = loop_vars(node.ndim - 2)
-        scope = self.enter_all(self.top, batch, self.extents(node.type.shape[:-2]))
-        rows, columns = self.extents(node.type.shape[-2:])
-        inner = self.size(a.type.shape[-1])
-        c = Pointer(self.buffers[node], self.position((*batch, ZERO, ZERO), node.type.shape), node.dtype)
-        args = (
-            *(rows, columns, inner, alpha),
-            *self.matrix(a, batch),
-            *self.matrix(b, batch),
-            *(beta, c, columns, ONE),
-        )
-        scope.body.append(Invoke(f"gc_gemm_{'f32' if node.dtype == 'float32' else 'f64'}", args))
-        self.leave(scope, self.top)
-
-    def matrix(self, operand: Node, batch: Index) -> tuple[Expr, Expr, Expr]:
-        """An operand as (pointer, row stride, column stride), strides in elements."""
-        base, index = strided_base(operand)
-        path = loop_vars(operand.ndim)
-        shape = self.extents(base.type.shape)
-        strides: list[Expr] = [ONE]
-        for extent in reversed(shape[1:]):
-            strides.insert(0, multiply(strides[0], extent))
-        by_var = dict(zip(index, strides, strict=True)) if index else {}
-        row, column = (by_var.get(path[axis], ZERO) for axis in (-2, -1))
-        renamed = dict(zip(path, (*batch, ZERO, ZERO), strict=True))
-        start = tuple(renamed[part] if isinstance(part, Var) else part for part in index)
-        pointer = Pointer(self.buffers[base], self.position(start, base.type.shape), operand.dtype)
-        return pointer, self.hoist(row), self.hoist(column)
-
-    def external(self, nest: Nest, node: Node) -> None:
-        """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
-        operands = [*node.args, node]
-        pointers = [Pointer(self.buffers[n], ZERO, n.dtype) for n in operands]
-        extents = [self.size(size) for n in operands for size in n.type.shape]
-        name = f"{CALLBACK}{len(self.callbacks)}"
-        self.callbacks[name] = node
-        args = (*pointers, *extents)
-        holes = ", ".join(f"_{n}" for n in range(len(args)))
-        self.top.body.append(Check(Apply(f"{name}({holes}) == 0", args, "bool"), nest.number + 1))
 
 
 def cast(expr: Expr, dtype: str) -> Expr:

@@ -17,6 +17,7 @@ from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
 from graphc.codegen.lower import Lowerer, Names
+from graphc.codegen.lower_call import lower_call
 from graphc.codegen.prelude import CONSTANTS, PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import COPY, MOST_AXES, Nest, Plan, is_bufferless, loop_vars, schedule
@@ -180,7 +181,10 @@ def lower_sizes(results: Results, plan: Plan, dims: Sequence[Dim], lowerer: Lowe
 def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
     for nest in plan.nests:
         lowerer.top.body.extend(map(Note, remarks(plan, nest)))
-        lowerer.nest(nest, plan)
+        if nest.kind == "call":
+            lower_call(lowerer, nest)
+        else:
+            lowerer.nest(nest, plan)
     return simplify(lowerer.top.body)
 
 
