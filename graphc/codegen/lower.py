@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphc.codegen.schedule import Nest, Plan, fold_vars, gathered, loop_vars, split_axes
+from graphc.codegen.plan import Nest, Plan, fold_vars, gathered, loop_vars, split_axes
 from graphc.codegen.sizing import Sizing
 from graphc.errors import GraphTypeError
 from graphc.ir.loops import (

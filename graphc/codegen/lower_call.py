@@ -10,7 +10,7 @@ import numpy as np
 
 from graphc.codegen.callback import CALLBACK
 from graphc.codegen.lower import Lowerer, literal_const
-from graphc.codegen.schedule import Nest, loop_vars, strided_base
+from graphc.codegen.plan import Nest, loop_vars, strided_base
 from graphc.ir.loops import ONE, ZERO, Apply, Check, Expr, Invoke, Pointer, Store, Var, multiply
 from graphc.ir.node import Call, Index, Node
 

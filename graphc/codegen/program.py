@@ -18,9 +18,10 @@ from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
 from graphc.codegen.lower import Lowerer, Names
 from graphc.codegen.lower_call import lower_call
+from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, is_bufferless, loop_vars
 from graphc.codegen.prelude import CONSTANTS, PRELUDE
 from graphc.codegen.prototype import Prototype
-from graphc.codegen.schedule import COPY, MOST_AXES, Nest, Plan, is_bufferless, loop_vars, schedule
+from graphc.codegen.schedule import schedule
 from graphc.codegen.simplify import all_expressions, simplify, statements
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
 from graphc.ir.loops import INDEX, Apply, Check, Invoke, Note, Stmt, Store, Var, integer

@@ -16,17 +16,37 @@ Stored values whose loops run over the same sizes share a nest where no dependen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal, TypeAlias
 
-from graphc.codegen.emit import text_of
+from graphc.codegen.plan import (
+    COPY,
+    Bound,
+    Kind,
+    Nest,
+    Place,
+    Plan,
+    Use,
+    call_kind,
+    calls_python,
+    fold_vars,
+    gathered,
+    in_range,
+    is_bufferless,
+    lines_of,
+    loop_vars,
+    lowering_of,
+    nowhere,
+    reach,
+    split_axes,
+    strided_base,
+    variables_of,
+)
 from graphc.codegen.sizing import Sizing
-from graphc.dtypes import can_cast_safely
 from graphc.errors import CycleError
 from graphc.ir import sizes
-from graphc.ir.loops import INDEX, ZERO, Apply, Expr, Var, integer, subexpressions
+from graphc.ir.loops import Apply, Expr, Var, integer, subexpressions
 from graphc.ir.node import (
     LEAVES,
     SIZE,
@@ -34,15 +54,12 @@ from graphc.ir.node import (
     Fold,
     Index,
     Iota,
-    Laws,
     Node,
-    Op,
     Scalar,
     Size,
     View,
     Writes,
     constant_value,
-    describe_size,
 )
 from graphc.ir.walk import as_size_node, toposort
 
@@ -52,76 +69,6 @@ NEST_OPS = 160
 """A nest with more ops than this is split: compile time grows faster than the gain of fusing."""
 INDEX_OPS = 60
 """A value wanted at an index of more operations than this is kept: each reshape doubles the index below it."""
-MOST_AXES = 64
-"""Loop variables reserved: NumPy has no arrays of more axes."""
-
-COPY = Op(
-    "copy",
-    infer=lambda args, attrs: args[0].type,
-    eval=lambda node, value: value.copy(),
-    lower=lambda node: Scalar("_0"),
-    laws=Laws(),
-    cost=0.0,
-    doc="A second copy of a value, made by the scheduler for a second place it goes to.",
-)
-
-Kind: TypeAlias = Literal["loops", "fold", "writes", "call", "check"]
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """An element wanted of a node: in which nest, at which index, inside which loops (outermost first)."""
-
-    nest: int
-    index: Index
-    path: tuple[Var, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a stored value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
-
-    buffer: str | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Nest:
-    """One loop nest, or one external call. `roots` are the values it stores, `space` the sizes of its loops."""
-
-    number: int
-    kind: Kind
-    space: tuple[Size, ...]
-    vars: tuple[Var, ...]
-    roots: tuple[Node, ...]
-    taken_over: bool = False
-    """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """An index array whose elements must lie within an axis: checked before the nest that gathers."""
-
-    index: Node
-    size: Size
-    gather: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    nests: tuple[Nest, ...]
-    places: Mapping[Node, Place]
-    temps: Mapping[str, tuple[str, Size]]
-    """Temporaries: name -> dtype and number of elements."""
-    bounds: Mapping[int, Bound]
-    """For each nest of kind check: what it checks."""
-    accumulators: Mapping[Node, str]
-    """For reductions that are carried in a wider dtype than their result's: the temporary they are carried in."""
-    in_place: Mapping[str, str]
-    """Updates: shared buffer -> how it is updated."""
-    sizing: Sizing
-    lines: tuple[str, ...]
-    """The plan as a person reads it."""
 
 
 @dataclass(slots=True)
@@ -137,25 +84,10 @@ class _Draft:
     taken_over: bool = False
 
 
-def variables_of(exprs: Iterable[Expr]) -> set[Var]:
-    return {e for expr in exprs for e in subexpressions(expr) if isinstance(e, Var)}
-
-
 def is_long(index: Index) -> bool:
     """Whether an index is too long to be written down once more."""
     parts = (part for expr in index for part in subexpressions(expr) if isinstance(part, Apply))
     return next(islice(parts, INDEX_OPS, None), None) is not None
-
-
-def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:
-    """i, j, k, l for up to four loops, numbered beyond."""
-    letters = "ijkl"
-    return tuple(Var(letters[n] if prefix == "i" and n < 4 else f"{prefix}{n}", INDEX) for n in range(count))
-
-
-def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
-    """The loop variables of an inline reduction: the same ones whenever the node is asked."""
-    return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
 
 
 class Scheduler:
@@ -212,7 +144,7 @@ class Scheduler:
 
     def reason_to_store(self, node: Node, uses: Sequence[Use]) -> str | None:
         """Why a value is kept, or None where it is computed at each use."""
-        lowering = _lowering(node)
+        lowering = lowering_of(node)
         if node in self.needed:
             return "an operand of an external function"
         match lowering:
@@ -257,7 +189,7 @@ class Scheduler:
                 continue
             seen.add(current)
             total += 2.0 if current.op in LEAVES else current.op.cost
-            if not isinstance(_lowering(current), Call | Writes):
+            if not isinstance(lowering_of(current), Call | Writes):
                 pending.extend(current.args)
         return total
 
@@ -275,7 +207,7 @@ class Scheduler:
         """Whether a stored reduction had better add rows into its result than run down columns."""
         if len(fold.start) > 1 or not fold.axes:
             return False
-        operand = node.args[fold.operands(node, _nowhere(node.ndim), _nowhere(len(fold.sizes(node))))[0][0]]
+        operand = node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]
         return operand.ndim - 1 not in fold.axes
 
     # Placement ------------------------------------------------------------------------------------------------
@@ -285,7 +217,7 @@ class Scheduler:
             self.expand(node, use)
 
     def store(self, node: Node, uses: Sequence[Use], reason: str) -> None:
-        lowering = _lowering(node)
+        lowering = lowering_of(node)
         if not node.ndim and node not in self.targets and node not in self.needed:
             self.places[node] = Place(None, reason)
         else:
@@ -315,7 +247,7 @@ class Scheduler:
 
     def space(self, node: Node, kind: Kind, lowering: object) -> tuple[Size, ...]:
         if kind == "fold" and isinstance(lowering, Fold):
-            operand = node.args[lowering.operands(node, _nowhere(node.ndim), _nowhere(len(lowering.sizes(node))))[0][0]]
+            operand = node.args[lowering.operands(node, nowhere(node.ndim), nowhere(len(lowering.sizes(node))))[0][0]]
             return self.sizing.shape(operand)
         return self.sizing.shape(node)
 
@@ -394,7 +326,7 @@ class Scheduler:
         """Note what one element of `node` needs of its arguments."""
         draft = self.drafts[use.nest]
         draft.ops += 1
-        lowering = _lowering(node)
+        lowering = lowering_of(node)
         match lowering:
             case Scalar():
                 for arg in node.args:
@@ -503,83 +435,8 @@ class Scheduler:
         return [self.drafts[number] for number in order]
 
 
-def _lowering(node: Node) -> object:
-    return None if node.op in LEAVES else node.op.lower(node)
-
-
 def _kind(lowering: object) -> Kind:
     return "writes" if isinstance(lowering, Writes) else "call" if isinstance(lowering, Call) else "loops"
-
-
-def call_kind(node: Node) -> str | None:
-    """The kind of external function that computes a node."""
-    lowering = _lowering(node)
-    return lowering.kind if isinstance(lowering, Call) else None
-
-
-def calls_python(node: Node) -> bool:
-    """Whether a function of the user computes the node, which may raise."""
-    return call_kind(node) == "python"
-
-
-def is_bufferless(leaf: Node) -> bool:
-    """Whether a leaf is written into the source: a size, or a constant of one element."""
-    value = constant_value(leaf)
-    return leaf.op is SIZE if value is None else value.size == 1
-
-
-def _nowhere(count: int) -> Index:
-    return tuple(ZERO for _ in range(count))
-
-
-def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
-    """The loops over an operand as (kept axes, reduced axes)."""
-    return (
-        tuple(var for axis, var in enumerate(loops) if axis not in reduced),
-        tuple(var for axis, var in enumerate(loops) if axis in reduced),
-    )
-
-
-def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
-    """The loops that enclose the computation of an element at `index`: those down to the innermost it depends on."""
-    wanted = variables_of(index)
-    inside = [position for position, var in enumerate(path) if var in wanted]
-    return path[: inside[-1] + 1] if inside else ()
-
-
-def gathered(node: Node) -> list[tuple[Node, Size]]:
-    """The index arrays of a gather or scatter, each with the size of the axis it indexes."""
-    if node.op.name not in ("gather", "set_gather", "inc_gather"):
-        return []
-    axis = node.attrs["axis"]
-    indices = node.args[1:] if node.op.name == "gather" else node.args[2:]
-    return [(index, node.args[0].type.shape[axis + n]) for n, index in enumerate(indices)]
-
-
-def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
-    """Whether every element of an index array is known to lie within an axis."""
-    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or _widens(index):
-        index = index.args[0]
-    value = constant_value(index)
-    if value is not None and isinstance(size, int):
-        return bool(((value >= -size) & (value < size)).all())
-    return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
-
-
-def _widens(node: Node) -> bool:
-    """Whether a node is its argument in a dtype that has all its values."""
-    return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
-
-
-def strided_base(operand: Node) -> tuple[Node, Index]:
-    """The value whose buffer a matrix operand is a strided part of, and the index map as an index into it."""
-    path: Index = loop_vars(operand.ndim)
-    while operand.op.name in ("dimshuffle",):
-        lowering = operand.op.lower(operand)
-        assert isinstance(lowering, View)
-        position, path = lowering.index(operand, path, lambda node, index: Apply("size", (), INDEX))
-        operand = operand.args[position]
-    return operand, path
 
 
 def schedule(
@@ -622,10 +479,6 @@ def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, st
     return goals
 
 
-def _label(node: Node) -> str:
-    return node.name or node.op.name
-
-
 @dataclass(slots=True)
 class _Arena:
     """The temporaries: those of one dtype and length that never live at once are one."""
@@ -661,7 +514,7 @@ def _finish(
             if place.buffer is None and (node.ndim or node in scheduler.needed or draft.kind != "loops"):
                 last = max((position[nest] for nest in scheduler.readers[node]), default=now)
                 places[node] = Place(arena.take(node.dtype, length, now, last), place.reason)
-            lowering = _lowering(node)
+            lowering = lowering_of(node)
             if draft.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
                 accumulators[node] = arena.take(lowering.dtypes[0], length, now, now)
     nests = tuple(
@@ -670,40 +523,4 @@ def _finish(
     )
     in_place = {b: "copied at the end" if b in scheduler.staged else "in place" for b in scheduler.owned}
     plan = Plan(nests, places, arena.temps, scheduler.bounds, accumulators, in_place, sizing, ())
-    return replace(plan, lines=tuple(_lines(plan, size_names)))
-
-
-def _lines(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
-    """The plan as a person reads it, sizes under the names they have in the source."""
-
-    def size(value: Size) -> str:
-        return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
-
-    for guard in plan.sizing.checks:
-        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
-    for name, (dtype, count) in plan.temps.items():
-        yield f"temporary {name}: {size(count)} x {dtype}"
-    for count, nest in enumerate(plan.nests):
-        yield f"nest {count}: {nest.kind} over [{', '.join(map(size, nest.space))}]"
-        if nest.kind == "check":
-            bound = plan.bounds[nest.number]
-            yield f"  {_label(bound.index)} must lie within {size(bound.size)}: the indices of {_label(bound.gather)}"
-        for root in nest.roots:
-            place = plan.places[root]
-            how = f"; {plan.in_place[place.buffer]}" if place.buffer and place.buffer in plan.in_place else ""
-            kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
-            yield f"  {_label(root)}: {kind} -> {place.buffer or 'a local'}: {place.reason}{how}"
-
-
-def size_text(size: Node, names: Mapping[Node, str]) -> str:
-    """A size as an expression over the names of size leaves, cut short where it is long."""
-    if size in names:
-        return names[size]
-    value = constant_value(size)
-    if value is not None:
-        return str(value)
-    lowering = _lowering(size)
-    if isinstance(lowering, Scalar) and len(size.args) <= 2 and all(not arg.args for arg in size.args):
-        args = tuple(Var(size_text(arg, names), INDEX) for arg in size.args)
-        return f"({text_of(Apply(lowering.template, args, INDEX))})"
-    return size.name or f"<{size.op.name}>"
+    return replace(plan, lines=tuple(lines_of(plan, size_names)))

@@ -1,0 +1,238 @@
+"""The plan of a kernel as data: nests in order, where every stored value lives and why; and how a plan is printed.
+
+In: nodes, sizes, loop variables. Out: records, what they say of a node's loops and indices, and the plan's text.
+`schedule` makes plans, `lower` and `program` read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from graphc.codegen.emit import text_of
+from graphc.codegen.sizing import Sizing
+from graphc.dtypes import can_cast_safely
+from graphc.ir import sizes
+from graphc.ir.loops import INDEX, ZERO, Apply, Expr, Var, subexpressions
+from graphc.ir.node import (
+    LEAVES,
+    SIZE,
+    Call,
+    Fold,
+    Index,
+    Laws,
+    Node,
+    Op,
+    Scalar,
+    Size,
+    View,
+    constant_value,
+    describe_size,
+)
+
+COPY = Op(
+    "copy",
+    infer=lambda args, attrs: args[0].type,
+    eval=lambda node, value: value.copy(),
+    lower=lambda node: Scalar("_0"),
+    laws=Laws(),
+    cost=0.0,
+    doc="A second copy of a value, made by the scheduler for a second place it goes to.",
+)
+
+
+MOST_AXES = 64
+"""Loop variables reserved: NumPy has no arrays of more axes."""
+
+
+Kind: TypeAlias = Literal["loops", "fold", "writes", "call", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An element wanted of a node: in which nest, at which index, inside which loops (outermost first)."""
+
+    nest: int
+    index: Index
+    path: tuple[Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stored value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
+
+    buffer: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One loop nest, or one external call. `roots` are the values it stores, `space` the sizes of its loops."""
+
+    number: int
+    kind: Kind
+    space: tuple[Size, ...]
+    vars: tuple[Var, ...]
+    roots: tuple[Node, ...]
+    taken_over: bool = False
+    """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An index array whose elements must lie within an axis: checked before the nest that gathers."""
+
+    index: Node
+    size: Size
+    gather: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    nests: tuple[Nest, ...]
+    places: Mapping[Node, Place]
+    temps: Mapping[str, tuple[str, Size]]
+    """Temporaries: name -> dtype and number of elements."""
+    bounds: Mapping[int, Bound]
+    """For each nest of kind check: what it checks."""
+    accumulators: Mapping[Node, str]
+    """For reductions that are carried in a wider dtype than their result's: the temporary they are carried in."""
+    in_place: Mapping[str, str]
+    """Updates: shared buffer -> how it is updated."""
+    sizing: Sizing
+    lines: tuple[str, ...]
+    """The plan as a person reads it."""
+
+
+def lowering_of(node: Node) -> object:
+    """How a node becomes loops; None of a leaf."""
+    return None if node.op in LEAVES else node.op.lower(node)
+
+
+def call_kind(node: Node) -> str | None:
+    """The kind of external function that computes a node."""
+    lowering = lowering_of(node)
+    return lowering.kind if isinstance(lowering, Call) else None
+
+
+def calls_python(node: Node) -> bool:
+    """Whether a function of the user computes the node, which may raise."""
+    return call_kind(node) == "python"
+
+
+def is_bufferless(leaf: Node) -> bool:
+    """Whether a leaf is written into the source: a size, or a constant of one element."""
+    value = constant_value(leaf)
+    return leaf.op is SIZE if value is None else value.size == 1
+
+
+def variables_of(exprs: Iterable[Expr]) -> set[Var]:
+    return {e for expr in exprs for e in subexpressions(expr) if isinstance(e, Var)}
+
+
+def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:
+    """i, j, k, l for up to four loops, numbered beyond."""
+    letters = "ijkl"
+    return tuple(Var(letters[n] if prefix == "i" and n < 4 else f"{prefix}{n}", INDEX) for n in range(count))
+
+
+def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
+    """The loop variables of an inline reduction: the same ones whenever the node is asked."""
+    return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
+    """The loops over an operand as (kept axes, reduced axes)."""
+    return (
+        tuple(var for axis, var in enumerate(loops) if axis not in reduced),
+        tuple(var for axis, var in enumerate(loops) if axis in reduced),
+    )
+
+
+def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
+    """The loops that enclose the computation of an element at `index`: those down to the innermost it depends on."""
+    wanted = variables_of(index)
+    inside = [position for position, var in enumerate(path) if var in wanted]
+    return path[: inside[-1] + 1] if inside else ()
+
+
+def nowhere(count: int) -> Index:
+    """An index of `count` axes that stands for any."""
+    return tuple(ZERO for _ in range(count))
+
+
+def gathered(node: Node) -> list[tuple[Node, Size]]:
+    """The index arrays of a gather or scatter, each with the size of the axis it indexes."""
+    if node.op.name not in ("gather", "set_gather", "inc_gather"):
+        return []
+    axis = node.attrs["axis"]
+    indices = node.args[1:] if node.op.name == "gather" else node.args[2:]
+    return [(index, node.args[0].type.shape[axis + n]) for n, index in enumerate(indices)]
+
+
+def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
+    """Whether every element of an index array is known to lie within an axis."""
+    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or _widens(index):
+        index = index.args[0]
+    value = constant_value(index)
+    if value is not None and isinstance(size, int):
+        return bool(((value >= -size) & (value < size)).all())
+    return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
+
+
+def _widens(node: Node) -> bool:
+    """Whether a node is its argument in a dtype that has all its values."""
+    return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
+
+
+def strided_base(operand: Node) -> tuple[Node, Index]:
+    """The value whose buffer a matrix operand is a strided part of, and the index map as an index into it."""
+    path: Index = loop_vars(operand.ndim)
+    while operand.op.name in ("dimshuffle",):
+        lowering = operand.op.lower(operand)
+        assert isinstance(lowering, View)
+        position, path = lowering.index(operand, path, lambda node, index: Apply("size", (), INDEX))
+        operand = operand.args[position]
+    return operand, path
+
+
+def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source."""
+
+    def size(value: Size) -> str:
+        return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
+
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
+    for name, (dtype, count) in plan.temps.items():
+        yield f"temporary {name}: {size(count)} x {dtype}"
+    for count, nest in enumerate(plan.nests):
+        yield f"nest {count}: {nest.kind} over [{', '.join(map(size, nest.space))}]"
+        if nest.kind == "check":
+            bound = plan.bounds[nest.number]
+            yield f"  {label(bound.index)} must lie within {size(bound.size)}: the indices of {label(bound.gather)}"
+        for root in nest.roots:
+            place = plan.places[root]
+            how = f"; {plan.in_place[place.buffer]}" if place.buffer and place.buffer in plan.in_place else ""
+            kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
+            yield f"  {label(root)}: {kind} -> {place.buffer or 'a local'}: {place.reason}{how}"
+
+
+def label(node: Node) -> str:
+    """The name of a node for a reader: the user's, or its op's."""
+    return node.name or node.op.name
+
+
+def size_text(size: Node, names: Mapping[Node, str]) -> str:
+    """A size as an expression over the names of size leaves, cut short where it is long."""
+    if size in names:
+        return names[size]
+    value = constant_value(size)
+    if value is not None:
+        return str(value)
+    lowering = lowering_of(size)
+    if isinstance(lowering, Scalar) and len(size.args) <= 2 and all(not arg.args for arg in size.args):
+        args = tuple(Var(size_text(arg, names), INDEX) for arg in size.args)
+        return f"({text_of(Apply(lowering.template, args, INDEX))})"
+    return size.name or f"<{size.op.name}>"
