@@ -17,7 +17,6 @@ from tqdm import tqdm
 import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
-from graphc.codegen.kernel import PROGRESS
 
 BATCH, HIDDEN = 16, 128
 
@@ -51,10 +50,9 @@ def main(epochs: int) -> None:
     train, test, train_labels, test_labels = split
     rate = graphc.shared(0.05, name="rate")
     begin = perf_counter()
-    with tqdm(total=14, desc="building") as bar:
-        PROGRESS.append(lambda phase: bar.set_postfix_str(phase) or bar.update())
+    bar = tqdm(total=14, desc="building")
+    with bar, graphc.on_phase(lambda phase: bar.set_postfix_str(phase) or bar.update()):
         step, predict = build("compiled", rate)
-        PROGRESS.pop()
         bar.total = bar.n
     seconds = perf_counter() - begin
 

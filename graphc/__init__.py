@@ -10,7 +10,8 @@
 
 `function` makes a callable; `shared` a variable that keeps its value; `grad` and its kin differentiate; `tensor` and
 `nnet` hold the functions of tensors, `optim` the optimisers, `session` a TensorFlow-1-like front end; `options` (also
-`config`, Theano's name) the settings; `cache` the compiled graphs on disk; `op` makes an op of a Python function.
+`config`, Theano's name) the settings; `cache` the compiled graphs on disk; `on_phase` tells how far a compilation is;
+`op` makes an op of a Python function.
 Importing graphc imports neither numba nor SciPy.
 """
 
@@ -19,9 +20,12 @@ from __future__ import annotations
 import graphc.ops  # noqa: F401 - fills the table of ops
 from graphc import tensor
 from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
+from graphc.callables import Function
 from graphc.codegen import cache
+from graphc.codegen.kernel import on_phase
+from graphc.convention import In, Out
 from graphc.errors import GraphcError
-from graphc.function import Function, In, Out, function
+from graphc.function import function
 from graphc.ir.node import Node
 from graphc.ir.text import parse_graph, print_graph
 from graphc.ir.walk import Graph
@@ -35,6 +39,6 @@ config = options
 
 __all__ = [
     "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "jvp", "nnet", "op", "options",
-    "parse_graph", "print_graph", "shared", "tensor", "value_and_grad", "vjp",
+    "custom_op", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "jvp", "nnet", "on_phase", "op",
+    "options", "parse_graph", "print_graph", "shared", "tensor", "value_and_grad", "vjp",
 ]  # fmt: skip

@@ -27,8 +27,9 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc.autodiff import grad
+from graphc.callables import Function
 from graphc.errors import ArgumentError, GraphcError
-from graphc.function import Function, function
+from graphc.function import function
 from graphc.ir.node import Array, Node
 from graphc.optim import Updates, momentum, sgd
 from graphc.options import options

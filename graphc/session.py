@@ -21,9 +21,10 @@ import numpy as np
 import graphc.tensor as T
 from graphc import optim
 from graphc.autodiff import vjp
+from graphc.callables import Function
 from graphc.dtypes import check_dtype, floating, is_float, promote
 from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError
-from graphc.function import Function, function
+from graphc.function import function
 from graphc.interpret import interpret
 from graphc.ir.node import Array, Node, Size, Type, literal, user_line, variable
 from graphc.ir.walk import Graph as NodeGraph

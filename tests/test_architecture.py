@@ -34,7 +34,7 @@ codegen.coefficients codegen.real codegen.huge codegen.vecmath codegen.target co
 codegen.numba_lowering codegen.worker codegen.compile codegen.blas codegen.products codegen.launch
 codegen.entry codegen.kernel codegen.program codegen.cache codegen.produce codegen.build
 
-shared function
+shared convention callables function
 
 optim session
 

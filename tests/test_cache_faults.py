@@ -24,10 +24,10 @@ import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc.callables import Function
 from graphc.codegen import cache
 from graphc.codegen.build import Counter
 from graphc.errors import CacheWarning
-from graphc.function import Function
 from graphc.options import options
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")

@@ -23,6 +23,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc.callables import MODES, Function
 from graphc.errors import (
     ArgumentError,
     CycleError,
@@ -36,7 +37,6 @@ from graphc.errors import (
     UnusedInputError,
     UpdateError,
 )
-from graphc.function import MODES, Function
 from graphc.ir.node import Node
 from graphc.ir.walk import toposort
 from graphc.options import options

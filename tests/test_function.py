@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
+from graphc.callables import MODES, Function
 from graphc.codegen.build import Counter
 from graphc.dtypes import DTYPES
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError
-from graphc.function import MODES, Function
 from graphc.options import options
 
 Array = NDArray[Any]

@@ -24,8 +24,8 @@ import graphc
 import graphc as theano
 import graphc.tensor as T
 from graphc import optim
+from graphc.callables import MODES
 from graphc.errors import ArgumentError, CycleError, GraphTypeError
-from graphc.function import MODES
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph, consumers, nodes_of, toposort
 from graphc.testing import check_gradient

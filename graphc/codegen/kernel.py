@@ -44,8 +44,8 @@ class Report:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        if PROGRESS:
-            PROGRESS[-1](name)
+        if _listeners:
+            _listeners[-1](name)
         start = perf_counter()
         try:
             yield
@@ -53,8 +53,17 @@ class Report:
             self.phases[name] = self.phases.get(name, 0.0) + perf_counter() - start
 
 
-PROGRESS: list[Callable[[str], None]] = []
-"""Callbacks told the name of each phase as it starts; the last one is called."""
+_listeners: list[Callable[[str], object]] = []
+
+
+@contextmanager
+def on_phase(listener: Callable[[str], object]) -> Iterator[None]:
+    """While the block runs, `listener` is told the name of each phase of building a function as it starts."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.pop()
 
 
 @record()

@@ -1,0 +1,297 @@
+"""What `function` returns: a graph that can be called, in each of the modes.
+
+In: a `Kernel` and a `Convention`. Out: a `Function`, whose call goes straight to native code where its arguments are
+arrays of the declared types, and through Python, which converts or explains, where not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Literal
+
+from graphc.codegen.build import build_native, build_python, cold
+from graphc.codegen.callback import CALLBACK, address, native_callback
+from graphc.codegen.kernel import Built, Kernel
+from graphc.codegen.launch import bind, launch_python, overlapping
+from graphc.convention import REQUIRED, Convention, convert, label, list_inputs
+from graphc.errors import ArgumentError, GraphcError
+from graphc.interpret import Steps, check_guards, interpret, plan_steps, run_steps
+from graphc.ir.node import Array, Node, user_line
+from graphc.ir.text import print_graph
+from graphc.ir.walk import Graph, nodes_of
+from graphc.shared import SharedVariable
+
+Mode = Literal["compiled", "interpreted", "python"]
+MODES: dict[str, Mode] = {
+    "compiled": "compiled",
+    "interpreted": "interpreted",
+    "python": "python",
+    "FAST_RUN": "compiled",
+    "FAST_COMPILE": "interpreted",
+    "JIT": "compiled",
+}
+
+
+class Function:
+    """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name."""
+
+    mode: Mode = "interpreted"
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
+        self.kernel = kernel
+        self.call = call
+        self.name = kernel.name
+        self.where = user_line()
+        self.profile = Profile() if profile else None
+        self.steps: Steps | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it was written: inputs, then outputs and the new values of the updated variables."""
+        return Graph(self.kernel.inputs, self.kernel.results)
+
+    @property
+    def text(self) -> str:
+        """The graph, printed."""
+        return print_graph(self.graph)
+
+    @property
+    def shared(self) -> tuple[Node, ...]:
+        """The shared variables that the function reads or updates."""
+        return self.kernel.shared
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        start = perf_counter()
+        results = self.run_converted(self.bind_arguments(args, kwargs))
+        if self.profile is not None:
+            self.profile.add(perf_counter() - start)
+        return results
+
+    @property
+    def label(self) -> str:
+        """The name and the line that made the function, for messages."""
+        return f"{self.name} ({self.where})" if self.where else self.name
+
+    def __repr__(self) -> str:
+        inputs = (f"{item.name or item.variable.name or '?'}: {item.variable.type}" for item in self.call.inputs)
+        return f"<{self.mode} function {self.name}({', '.join(inputs)})>"
+
+    def bind_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
+        """The arguments of a call as arrays in the order of the inputs; ArgumentError where they do not fit."""
+        records, given = self.call.inputs, dict(enumerate(args))
+        if len(args) > len(records):
+            wanted = f"{len(records)} arguments ({list_inputs(records)})"
+            raise ArgumentError(f"{self.label} takes {wanted}; got {len(args)}")
+        for key, value in kwargs.items():
+            position = self.call.positions.get(key)
+            if position is None:
+                known = list_inputs(records)
+                raise ArgumentError(f"{self.label} has no one input called {key!r}; its inputs are {known}")
+            if position in given:
+                raise ArgumentError(f"{self.label}: argument {label(records[position])} is given twice")
+            given[position] = value
+        arrays = []
+        for position, item in enumerate(records):
+            value = given.get(position, item.value)
+            if value is REQUIRED:
+                raise ArgumentError(f"{self.label}: argument {label(item)} is missing")
+            arrays.append(convert(value, item))
+        for leaf in self.kernel.shared:
+            if isinstance(leaf, SharedVariable):
+                leaf.mend()
+        return arrays
+
+    def values(self, arrays: Sequence[Array]) -> dict[Node, Array]:
+        """What the leaves of the graph stand for in a call."""
+        own: dict[Node, Array] = {node: node.cell[0] for node in self.kernel.shared if isinstance(node, SharedVariable)}
+        return {**dict(zip(self.kernel.inputs, arrays, strict=True)), **own}
+
+    def run_converted(self, arrays: list[Array]) -> Any:
+        """Run on arrays of the inputs' types."""
+        if self.steps is None:
+            self.steps = plan_steps(self.graph)
+        results = run_steps(self.steps, self.values(arrays))
+        count = len(self.kernel.outputs)
+        for (leaf, _), value in zip(self.kernel.updates, results[count:], strict=True):
+            assert isinstance(leaf, SharedVariable)
+            leaf.cell[0] = value
+        return self.pack(results[:count])
+
+    def pack(self, results: list[Array]) -> Any:
+        """Results in the form the outputs were asked for."""
+        if self.call.keys is not None:
+            return dict(zip(self.call.keys, results, strict=True))
+        return {"one": results[0] if results else None, "list": results, "none": None}[self.kernel.returns]
+
+    @property
+    def source(self) -> str:
+        """The generated Python source; the interpreted mode has none but gives the one it would have."""
+        return build_python(self.kernel).source
+
+    def explain(self) -> str:
+        """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
+        return f"{self!r}\ninterpreted: one NumPy call for each of {len(nodes_of(self.kernel.results))} nodes"
+
+
+class Interpreted(Function):
+    """Runs one NumPy call for each node."""
+
+
+@dataclass(slots=True)
+class Profile:
+    """Calls of a function made with profile=True, and the seconds they took."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.calls += 1
+        self.seconds += seconds
+
+    def __str__(self) -> str:
+        each = self.seconds / self.calls * 1e6 if self.calls else 0.0
+        return f"{self.calls} calls, {self.seconds:.6f} s, {each:.2f} microseconds a call"
+
+
+class Lowered(Function):
+    """A function whose graph has been lowered to statements.
+
+    `cells` hold the values of the shared variables, then the constants; `failures` what the user's ops raised within
+    the generated code.
+    """
+
+    built: Built
+    cells: list[list[Any]]
+    failures: list[BaseException]
+
+    def take(self, built: Built) -> None:
+        """Keep what was built, and the arrays it runs on beside its arguments."""
+        own = [node.cell for node in self.kernel.shared if isinstance(node, SharedVariable)]
+        self.built, self.failures = built, []
+        self.cells = [*own, *([constant] for constant in built.constants)]
+
+    @property
+    def source(self) -> str:
+        if not self.built.source:  # from the cache: generated again, so that its comments name this program's lines
+            return build_python(self.kernel).source
+        return self.built.source
+
+    @property
+    def plan(self) -> str:
+        """What is stored, fused and updated in place, with the reasons; made again where the code was cached."""
+        return self.built.report.plan or build_python(self.kernel).report.plan
+
+    def explain(self) -> str:
+        report = self.built.report
+        phases = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in report.phases.items())
+        lines = [repr(self), f"{report.origin}: {phases}"]
+        lines += ["rules that fired:", *(f"  {line}" for line in report.fired or ["none"])]
+        lines += ["plan:", *(f"  {line}" for line in self.plan.splitlines())]
+        return "\n".join(lines)
+
+    def separate(self, arrays: list[Array]) -> None:
+        """Copy what shares memory with a buffer that is about to be written."""
+        for number in overlapping(self.built.signature, arrays, self.cells):
+            if number < len(arrays):
+                arrays[number] = arrays[number].copy()
+            else:
+                cell = self.cells[number - len(arrays)]
+                cell[0] = cell[0].copy()
+
+    def explain_failure(self, arrays: Sequence[Array]) -> Any:
+        """A check failed in generated code: raise what a user's op raised, or what the interpreter says of the call."""
+        if self.failures:
+            error = self.failures[0]
+            self.failures.clear()
+            raise error
+        values = self.values(arrays)
+        check_guards(self.graph, values)
+        interpret(self.graph, values)
+        raise GraphcError(f"{self.label}: a check failed that the interpreter finds in order; please report this")
+
+
+class Generated(Lowered):
+    """Runs the generated source under CPython: the same statements as the native code, for pdb and for reading."""
+
+    mode: Mode = "python"
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
+        super().__init__(kernel, call, profile)
+        self.take(build_python(kernel))
+        self.functions = cold().bind_python(self.built, self.failures)
+
+    def run_converted(self, arrays: list[Array]) -> Any:
+        self.separate(arrays)
+        sizes, run = self.functions["sizes"], self.functions["kernel"]
+        results = launch_python(
+            self.built.signature, sizes, run, arrays, self.cells, lambda code, *_: self.explain_failure(arrays)
+        )
+        return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
+
+
+class Compiled(Lowered):
+    """Runs native code. Calls of the class below go to it directly; what it refuses comes here."""
+
+    mode: Mode = "compiled"
+    entry: Any
+
+    def __new__(cls, kernel: Kernel, call: Convention, profile: bool) -> Compiled:
+        # A class of its own for each function: its __call__ is the native entry point, with no Python frame between.
+        return object.__new__(type("Compiled", (Compiled,), {"__call__": cls.__call__}))
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
+        super().__init__(kernel, call, profile)
+        built, load_code = build_native(kernel)
+        self.take(built)
+        self.callbacks = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
+        self.library = load_code({name: address(callback) for name, callback in self.callbacks.items()})
+        self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed)
+        if self.profile is None and call.keys is None:
+            type(self).__call__ = self.entry  # type: ignore[method-assign]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        start = perf_counter()
+        results = self.entry(*args, **kwargs)
+        if self.profile is not None:
+            self.profile.add(perf_counter() - start)
+        return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
+
+    def refuse(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
+        if self in _converted.functions:
+            raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
+        arrays = self.bind_arguments(args, kwargs)
+        self.separate(arrays)
+        _converted.functions.add(self)
+        try:
+            return self.entry(*arrays)
+        finally:
+            _converted.functions.discard(self)
+
+    def failed(self, code: int, *args: Any) -> Any:
+        """Check number `code` failed, or a size is absurd (-1): raise what explains it."""
+        _converted.functions.discard(self)
+        arrays = self.bind_arguments(args, {})
+        if code < 0 and not self.failures:
+            check_guards(self.graph, self.values(arrays))
+            raise MemoryError(f"{self.label}: a result would need more memory than there can be")
+        return self.explain_failure(arrays)
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text."""
+        text: str = cold().build_assembly(self.kernel)
+        return text
+
+
+class _Converted(threading.local):
+    """The functions whose converted arguments are on their way to the entry point, in each thread."""
+
+    def __init__(self) -> None:
+        self.functions: set[Function] = set()
+
+
+_converted = _Converted()
