@@ -62,6 +62,7 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "compile": (_choice("process", "inline"), "process"),
     "fast_math": (_switch, False),
     "excluding": (_names, ()),
+    "outline": (_choice("auto", "always", "never"), "auto"),
     "on_unused_input": (_choice("raise", "warn", "ignore"), "raise"),
     "cache": (_switch, True),
     "cache_dir": (_folder, Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "graphc"),
@@ -77,7 +78,8 @@ class Options:
 
     floatX: dtype of Python floats and of the typeless constructors. mode: how functions run. compile: in a helper
     process or in this one. fast_math: allow rewrites that are true of real numbers only. excluding: names of rewrite
-    rules that are off. on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
+    rules that are off. outline: when loops become functions of their own: where there are many, always, never.
+    on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
     cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as
     PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that is not
     in the cache is an error. progress: print the phases.
@@ -88,6 +90,7 @@ class Options:
     compile: str
     fast_math: bool
     excluding: tuple[str, ...]
+    outline: str
     on_unused_input: str
     cache: bool
     cache_dir: Path

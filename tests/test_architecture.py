@@ -29,7 +29,7 @@ tensor.products tensor.nnet tensor
 rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.prelude codegen.simplify codegen.emit codegen.sizing codegen.plan codegen.schedule
-codegen.callback codegen.lower codegen.lower_call
+codegen.callback codegen.lower codegen.lower_call codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.vecmath codegen.target codegen.intrinsics
 codegen.numba_lowering codegen.worker codegen.compile codegen.blas codegen.products codegen.launch
 codegen.entry codegen.kernel codegen.program codegen.cache codegen.produce codegen.build

@@ -15,6 +15,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.build import Counter
 from graphc.ir.node import Node
+from graphc.options import options
 
 Array = NDArray[Any]
 SHAPES = ((3, 4), (1, 4), (3, 1), (5, 2))
@@ -153,18 +154,20 @@ def compare(mode: str, found: Any, want: Any, call: graphc.Function) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-9 * scale, err_msg=f"{mode}\n{call.source}")
 
 
-def test_large_random_program() -> None:
-    """One long program, of several nests and hundreds of ops."""
+@pytest.mark.parametrize("outline", ["auto", "always", "never"])
+def test_large_random_program(outline: str) -> None:
+    """One long program, of several nests and hundreds of ops; its nests in one function, and as functions."""
     rng = np.random.default_rng(3)
     instructions = [tuple(int(v) for v in (rng.integers(0, len(KINDS)), *rng.integers(0, 100, 3))) for _ in range(60)]
     leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]
     pool = build(instructions, leaves)  # type: ignore[arg-type]
     outputs = pool[-4:]
     values = arrays(4, 3, rng)
-    want, *others = (
-        graphc.function(leaves, outputs, mode, on_unused_input="ignore")(*values)
-        for mode in ("interpreted", "python", "compiled")
-    )
+    with options.change(outline=outline):
+        want, *others = (
+            graphc.function(leaves, outputs, mode, on_unused_input="ignore")(*values)
+            for mode in ("interpreted", "python", "compiled")
+        )
     for other in others:
         for got, expected in zip(other, want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)

@@ -49,6 +49,7 @@ def key_of(kernel: Kernel) -> cache.Key:
         "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
         "fast_math": str(options.fast_math),
         "excluding": ",".join(options.excluding),
+        "outline": options.outline,
     }
     return cache.Key(text, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
 

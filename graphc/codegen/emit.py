@@ -1,6 +1,6 @@
 """From statements to Python source.
 
-In: a function's name, parameters and statements. Out: its text, which numba compiles and CPython can run.
+In: a function: its name, parameters and statements. Out: its text, which numba compiles and CPython can run.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from graphc.ir.loops import (
+    ZERO,
     Apply,
     Check,
     Const,
     Expr,
+    Function,
     Invoke,
     Let,
     Load,
@@ -91,15 +93,16 @@ def emit_statements(body: Sequence[Stmt], level: int = 1) -> Iterator[str]:
                 yield f"{pad}{var.name} = {text_of(value)}"
             case Store(buffer, index, value):
                 yield f"{pad}{buffer}[{text_of(index)}] = {text_of(value)}"
-            case Loop(var, size, inner):
-                yield f"{pad}for {var.name} in range({text_of(size)}):"
+            case Loop(var, size, inner, begin):
+                bounds = text_of(size) if begin == ZERO else f"{text_of(begin)}, {text_of(size)}"
+                yield f"{pad}for {var.name} in range({bounds}):"
                 yield from emit_statements(inner, level + 1)
             case Check(condition, code):
                 yield f"{pad}if not ({text_of(condition)}):"
                 yield f"{pad}{INDENT}return {code}"
             case Invoke(function, args):
                 yield f"{pad}{function}({', '.join(map(text_of, args))})"
-            case Note(text):
+            case Note(text, _):
                 yield f"{pad}# {one_line(text)}"
 
 
@@ -108,7 +111,8 @@ def one_line(text: str) -> str:
     return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
-def emit_function(name: str, params: Sequence[str], body: Sequence[Stmt], doc: str) -> str:
+def emit_function(function: Function) -> str:
     """The source of a function that returns 0, or the number of the check that failed."""
-    head = [f"def {name}({', '.join(params)}):", f'{INDENT}"""{one_line(doc)}"""']
-    return "\n".join([*head, *emit_statements(body), f"{INDENT}return 0", ""])
+    params = ", ".join(param.name for param in function.params)
+    head = [f"def {function.name}({params}):", f'{INDENT}"""{one_line(function.doc)}"""']
+    return "\n".join([*head, *emit_statements(function.body), f"{INDENT}return 0", ""])

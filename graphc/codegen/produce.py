@@ -47,7 +47,7 @@ def generate_program(kernel: Kernel, report: Report) -> Program:
     with report.phase("rewrite"):
         rewritten = rewrite_kernel(kernel, report)
     with report.phase("generate"):
-        program = generate(kernel, rewritten)
+        program = generate(kernel, rewritten, options.outline)
     report.plan = program.plan
     return program
 

@@ -18,13 +18,14 @@ from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
 from graphc.codegen.lower import Lowerer, Names
 from graphc.codegen.lower_call import lower_call
+from graphc.codegen.outline import outline
 from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, is_bufferless, loop_vars
 from graphc.codegen.prelude import CONSTANTS, PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
 from graphc.codegen.simplify import all_expressions, simplify, statements
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
-from graphc.ir.loops import INDEX, Apply, Check, Invoke, Note, Stmt, Store, Var, integer
+from graphc.ir.loops import INDEX, Apply, Check, Function, Invoke, Note, Param, Stmt, Store, Var, integer
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 
@@ -42,8 +43,11 @@ class Program:
     calls: tuple[Node, ...]
 
 
-def generate(written: Kernel, kernel: Kernel) -> Program:
-    """The program of `kernel`; `written` is the same before rewriting, whose guards are the ones a user expects."""
+def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Program:
+    """The program of `kernel`; `written` is the same before rewriting, whose guards are the ones a user expects.
+
+    `outlining` says when nests become functions of their own (outline.py).
+    """
     nodes = all_nodes(kernel.results)
     sizing = size_up(all_nodes(written.results), nodes)
     names = Names(reserved_names(nodes))
@@ -59,27 +63,37 @@ def generate(written: Kernel, kernel: Kernel) -> Program:
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
     results = place_results(kernel, sizing, buffers, names)
     plan = schedule(results.targets, results.owned, sizing, size_names, names.fresh)
-    sizes_body = lower_sizes(results, plan, dims, Lowerer(buffers, size_names, sizing, Names(names.taken)))
+    sizes_lowerer = Lowerer(buffers, size_names, sizing, Names(names.taken))
+    inputs = tuple(parameter(buffers[n], n) for n in kernel.inputs)
+    shared = tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators)
-    kernel_body = lower_kernel(plan, lowerer)
-    bodies = (sizes_body, kernel_body)
+    dtypes = {array.name: array.dtype for array in (*inputs, *shared, *results.outputs)}
+    dtypes |= {name: dtype for name, (dtype, _) in plan.temps.items()}
+    kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining)
+    temps = {**plan.temps, **kernel_part.scalars}
+    bodies = lower_sizes(results, temps, sizing, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
     signature = Signature(
         name=kernel.name,
-        inputs=tuple(parameter(buffers[n], n) for n in kernel.inputs),
-        shared=tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in (*kernel.shared, *constants)),
+        inputs=inputs,
+        shared=shared,
         outputs=results.outputs,
-        temps=tuple(Temp(name, dtype) for name, (dtype, _) in plan.temps.items()),
+        temps=tuple(Temp(name, dtype) for name, (dtype, _) in temps.items()),
         sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
     )
-    source, prototypes = assemble(signature, bodies, [dim.name for dim in passed])
-    externals = used_externals(bodies, lowerer.callbacks)
-    arrays = tuple(c.attrs["value"].value for c in constants)
-    calls = tuple(lowerer.callbacks.values())
-    return Program(source, signature, "\n".join(plan.lines), prototypes, externals, arrays, calls)
+    functions = (*kernel_part.functions, *assemble(signature, bodies, [dim.name for dim in passed]))
+    return Program(
+        source="\n\n".join(map(emit_function, functions)),
+        signature=signature,
+        plan="\n".join(plan.lines),
+        prototypes=tuple(Prototype(f.name, tuple(param.kind for param in f.params)) for f in functions),
+        externals=used_externals(functions, lowerer.callbacks),
+        constants=tuple(c.attrs["value"].value for c in constants),
+        calls=tuple(lowerer.callbacks.values()),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +110,7 @@ class Dim:
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
     """Identifiers that mean something in generated source, or are given without asking: loop variables."""
     calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
-    own = {"range", "S", "kernel", "sizes", *(f"{CALLBACK}{number}" for number in range(calls))}
+    own = {"range", "S", "kernel", "sizes", "begin", "end", *(f"{CALLBACK}{number}" for number in range(calls))}
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 
@@ -162,18 +176,20 @@ def parameter(name: str, node: Node, written: bool = False, replaces: int | None
     return Parameter(name, node.dtype, shape, written, replaces)
 
 
-def lower_sizes(results: Results, plan: Plan, dims: Sequence[Dim], lowerer: Lowerer) -> tuple[Stmt, ...]:
+def lower_sizes(
+    results: Results, temps: Mapping[str, tuple[str, Size]], sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer
+) -> tuple[Stmt, ...]:
     """The function that checks sizes, then writes those of the results and the lengths of the temporaries."""
-    lowerer.unchecked = len(plan.sizing.checks) + 1
+    lowerer.unchecked = len(sizing.checks) + 1
     for dim in dims:
         declared, actual = lowerer.element(dim.size, ()), Var(dim.name, INDEX)
         if declared != actual:
             lowerer.top.body.append(Check(Apply("_0 == _1", (actual, declared), "bool"), lowerer.unchecked))
-    for number, guard in enumerate(plan.sizing.checks, 1):
+    for number, guard in enumerate(sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
         lowerer.top.body.append(Check(Apply(f"_0 {guard.relation} _1", sides, "bool"), number))
     wanted: list[Size] = [size for shape in results.shapes for size in shape]
-    wanted += [count for _, count in plan.temps.values()]
+    wanted += [count for _, count in temps.values()]
     for place, size in enumerate(wanted):
         lowerer.top.body.append(Store("S", integer(place), lowerer.size(size)))
     return simplify(lowerer.top.body)
@@ -181,7 +197,7 @@ def lower_sizes(results: Results, plan: Plan, dims: Sequence[Dim], lowerer: Lowe
 
 def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
     for nest in plan.nests:
-        lowerer.top.body.extend(map(Note, remarks(plan, nest)))
+        lowerer.top.body.extend(remarks(plan, nest))
         if nest.kind == "call":
             lower_call(lowerer, nest)
         else:
@@ -189,12 +205,14 @@ def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
     return simplify(lowerer.top.body)
 
 
-def remarks(plan: Plan, nest: Nest) -> list[str]:
+def remarks(plan: Plan, nest: Nest) -> list[Note]:
     """What a nest is for, for the reader of the source: the user's names and lines, and the plan's reasons."""
     if nest.kind == "check":
         bound = plan.bounds[nest.number]
-        return [f"the indices of {titled(bound.gather)} must lie within their axis"]
-    return [f"{titled(root)}: {plan.places[root].reason}" for root in nest.roots]
+        text = f"the indices of {titled(bound.gather)} must lie within their axis"
+        return [Note(text, f"check_{bound.gather.name or bound.gather.op.name}")]
+    subject = "_".join(root.name or root.op.name for root in nest.roots)
+    return [Note(f"{titled(root)}: {plan.places[root].reason}", subject) for root in nest.roots]
 
 
 def titled(node: Node) -> str:
@@ -202,35 +220,29 @@ def titled(node: Node) -> str:
 
 
 def assemble(
-    signature: Signature, bodies: tuple[Sequence[Stmt], Sequence[Stmt]], size_params: Sequence[str]
-) -> tuple[str, tuple[Prototype, ...]]:
-    """The source text and the prototypes of its functions."""
+    signature: Signature, bodies: tuple[tuple[Stmt, ...], tuple[Stmt, ...]], size_params: Sequence[str]
+) -> tuple[Function, Function]:
+    """The functions that the entry point calls: `sizes` and `kernel`."""
     known = (*signature.inputs, *signature.shared)
     made: tuple[Parameter | Temp, ...] = (*signature.outputs, *signature.temps)
-    pointers = [array.name for array in known]
     operands = ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
-    kernel_params = (*pointers, *(array.name for array in made), *size_params)
-    source = "\n\n".join(
-        (
-            emit_function("sizes", (*pointers, *size_params, "S"), bodies[0], "Check sizes; write those of results."),
-            emit_function("kernel", kernel_params, bodies[1], f"{signature.name}: {operands}"),
-        )
+    given = tuple(Param(array.name, f"{array.dtype}*") for array in known)
+    buffers = tuple(Param(array.name, f"{array.dtype}*") for array in made)
+    lengths = tuple(Param(name, INDEX) for name in size_params)
+    wanted = Param("S", f"{INDEX}*")
+    return (
+        Function("sizes", (*given, *lengths, wanted), bodies[0], "Check sizes; write those of results."),
+        Function("kernel", (*given, *buffers, *lengths), bodies[1], f"{signature.name}: {operands}"),
     )
-    types = tuple(f"{array.dtype}*" for array in known)
-    lengths = ("int64",) * len(size_params)
-    prototypes = (
-        Prototype("sizes", (*types, *lengths, "int64*")),
-        Prototype("kernel", (*types, *(f"{array.dtype}*" for array in made), *lengths)),
-    )
-    return source, prototypes
 
 
-def used_externals(bodies: Sequence[Sequence[Stmt]], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
+def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
     """The external functions that the source calls."""
+    own = {function.name for function in functions}
     result: dict[str, Prototype] = {}
-    for body in bodies:
-        for stmt in statements(body):
-            if isinstance(stmt, Invoke):
+    for function in functions:
+        for stmt in statements(function.body):
+            if isinstance(stmt, Invoke) and stmt.function not in own:
                 result[stmt.function] = Prototype(stmt.function, *PROTOTYPES[stmt.function])
     for name, node in callbacks.items():
         operands = (*node.args, node)

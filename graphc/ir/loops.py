@@ -6,6 +6,7 @@ template whose holes are `_0`, `_1`, …, so that the same text means the same i
     Expr := Var | Const | Load(buffer, index) | Apply(template, args)
     Stmt := Let(var, value) | Set(var, value) | Store(buffer, index, value) | Loop(var, size, body)
           | Check(condition, code) | Invoke(function, args) | Note(text)
+    Function := name, params, body
 
 `Let` names a value that never changes; `Set` gives an accumulator its next value.
 """
@@ -87,11 +88,12 @@ class Store:
 
 @record()
 class Loop:
-    """`for var in range(size)`."""
+    """`for var in range(size)`; `range(begin, size)` where a function runs a part of the loop."""
 
     var: Var
     size: Expr
     body: tuple[Stmt, ...]
+    begin: Expr = Const("0", "int64")
 
 
 @record()
@@ -104,7 +106,7 @@ class Check:
 
 @record()
 class Invoke:
-    """Call an external function for its effect."""
+    """Call a function for its effect: an external one, or another of the same source."""
 
     function: str
     args: tuple[Expr, ...]
@@ -112,12 +114,32 @@ class Invoke:
 
 @record()
 class Note:
-    """A comment line."""
+    """A comment line; `subject` names what the statements after it compute."""
 
     text: str
+    subject: str = ""
 
 
 Stmt: TypeAlias = Let | Set | Store | Loop | Check | Invoke | Note
+
+
+@record()
+class Param:
+    """A parameter: a scalar of a dtype, or a pointer to elements of it ("float64*")."""
+
+    name: str
+    kind: str
+
+
+@record()
+class Function:
+    """A generated function. It returns 0, or the number of the check that failed."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+    doc: str
+
 
 ZERO = Const("0", INDEX)
 ONE = Const("1", INDEX)
@@ -220,12 +242,12 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
-    """`expr` and all below it, without recursion."""
+    """`expr` and all below it, from left to right, without recursion."""
     pending = [expr]
     while pending:
         current = pending.pop()
         yield current
-        pending.extend(children(current))
+        pending.extend(reversed(children(current)))
 
 
 def rebuild(expr: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:

@@ -1,0 +1,126 @@
+"""Nests as functions of their own: equal ones are one, the kernel that calls them computes what it computed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc import nnet, optim
+from graphc.codegen.lower import Names
+from graphc.codegen.outline import outline
+from graphc.ir.loops import INDEX, ZERO, Apply, Check, Const, Expr, Invoke, Let, Load, Loop, Set, Stmt, Store, Var
+from graphc.ir.node import Node
+from graphc.options import options
+
+Program = tuple[list[Node], list[Node]]
+ROW, N, SUM = Var("i", INDEX), Var("n", INDEX), Var("sum", "float64")
+NOTHING = Const("0.0", "float64")
+BUFFERS = {"a": "float64", "b": "float64", "c": "float64", "d": "float32"}
+
+
+@pytest.fixture
+def always() -> Iterator[None]:
+    with options.change(outline="always"):
+        yield
+
+
+def double(source: str, target: str, dtype: str = "float64") -> Loop:
+    value = Apply("_0 * _1", (Load(source, ROW, dtype), Const("2.0", dtype)), dtype)
+    return Loop(ROW, N, (Store(target, ROW, value),))
+
+
+def total(source: str, into: Var, start: Expr = NOTHING) -> tuple[Stmt, ...]:
+    value = Apply("accumulate(_0, _1)", (into, Load(source, ROW, "float64")), "float64")
+    return Set(into, start), Loop(ROW, N, (Set(into, value),))
+
+
+def outlined_functions(*body: Stmt) -> int:
+    return len(outline(body, Names(()), BUFFERS, "always").functions)
+
+
+def test_nests_that_are_equal_but_for_names_are_one_function() -> None:
+    assert outlined_functions(double("a", "b"), double("b", "c")) == 1
+    assert outlined_functions(double("a", "b"), double("a", "a")) == 2
+    assert outlined_functions(double("a", "b"), double("d", "d", "float32")) == 2
+
+
+def test_a_scalar_leaves_its_nest_through_the_buffer_of_scalars() -> None:
+    other = Var("other", "float64")
+    use = Store("c", ZERO, Apply("_0 + _1", (SUM, other), "float64"))
+    found = outline((*total("a", SUM), *total("b", other), use), Names(()), BUFFERS, "always")
+    assert len(found.functions) == 1
+    assert found.scalars == {"scalars_float64": ("float64", 2)}
+    assert [type(stmt) for stmt in found.body] == [Invoke, Let, Invoke, Let, Store]
+    assert [param.kind for param in found.functions[0].params] == ["int64", "int64", "float64*", "float64*"]
+
+
+def test_a_scalar_that_does_not_start_anew_stays_in_the_kernel() -> None:
+    first, loop = total("a", SUM)
+    again = total("b", SUM)[1]
+    assert outlined_functions(first, loop, again) == 0
+    assert outlined_functions(*total("a", SUM, Load("b", ZERO, "float64"))) == 0
+
+
+def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
+    positive = Apply("_0 >= 0.0", (Load("a", ROW, "float64"),), "bool")
+    body = [Loop(ROW, N, (Check(positive, code),)) for code in (3, 4)]
+    found = outline(body, Names(()), BUFFERS, "always")
+    assert len(found.functions) == 1
+    assert [stmt.code for stmt in found.body if isinstance(stmt, Check)] == [3, 4]
+
+
+def test_a_small_kernel_stays_one_function() -> None:
+    assert outline([double("a", "b")], Names(()), BUFFERS).functions == ()
+
+
+def network(layers: int) -> graphc.Function:
+    x = T.dmatrix("x")
+    hidden, params = x, []
+    for number in range(layers):
+        weights, bias = np.full((3, 3), 0.1 * (number + 1)), np.zeros(3)
+        params += [graphc.shared(weights, name=f"w{number}"), graphc.shared(bias, name=f"b{number}")]
+        hidden = nnet.sigmoid(T.dot(hidden, params[-2]) + params[-1])
+    cost = T.sqr(hidden).mean()
+    return graphc.function([x], cost, updates=optim.momentum(cost, params, 0.1))
+
+
+def test_a_deeper_network_of_equal_layers_needs_no_more_functions() -> None:
+    found = []
+    for layers in (6, 12):
+        call = network(layers)
+        found.append(call.source.count("def nest_"))
+        assert call.source.count("for ") < 40
+    assert found[0] == found[1] > 0
+
+
+def softmax_gradient() -> Program:
+    x, y = T.dmatrix("x"), T.lvector("y")
+    cost = nnet.categorical_crossentropy(nnet.softmax(x), y).mean()
+    return [x, y], [cost, graphc.grad(cost, x)]
+
+
+def moments() -> Program:
+    x, y = T.fmatrix("x"), T.lvector("y")
+    return [x, y], [x.mean(axis=0), x.var(), x.argmax(), x.max() > 0.5, y.sum(), x[y]]
+
+
+@pytest.mark.parametrize("build", [softmax_gradient, moments])
+@pytest.mark.usefixtures("always")
+def test_outlined_kernels_compute_what_the_interpreter_does(build: Callable[[], Program]) -> None:
+    inputs, outputs = build()
+    calls = [graphc.function(inputs, outputs, mode=mode) for mode in ("interpreted", "python", "compiled")]
+    assert "def nest_" in calls[2].source
+    rng = np.random.default_rng(0)
+    for rows in (1, 5):
+        values = rng.normal(size=(rows, 4)).astype(inputs[0].dtype), rng.integers(-rows, rows, rows) % 4 % rows
+        want, *others = (call(*values) for call in calls)
+        for found in others:
+            for got, expected in zip(found, want, strict=True):
+                np.testing.assert_allclose(got, expected, rtol=1e-5)
+    for call in calls:
+        with pytest.raises(graphc.GraphcError):
+            call(values[0], np.full(5, 99))
