@@ -22,7 +22,6 @@ Values that the exits need on every path are variables of the stack, which LLVM 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 from graphc.codegen.launch import (
     ALIGNED,
@@ -106,6 +105,8 @@ def _blocks(signature: Signature) -> Lines:
 def _start(signature: Signature) -> Lines:
     yield f"%dims = alloca [{_slot_count(signature)} x i64], align 8"
     yield f"%fail.args = alloca [{len(signature.inputs) + 1} x ptr], align 8"
+    for table in ("begins", "ends"):
+        yield f"%{table} = alloca [{len(_operands(signature))} x i64], align 8"
     yield f"%scalars = alloca [{len(signature.inputs)} x i64], align 8"
     yield "%arena.bytes = alloca i64"
     yield "%code.at = alloca i64"
@@ -181,21 +182,24 @@ def _scalar(number: int, dtype: str) -> Lines:
 
 
 def _alias(operands: Sequence[Array]) -> Lines:
-    """Counts the elements of each operand, and compares the byte ranges of written buffers with all others."""
+    """Counts the elements of each operand, and compares the byte ranges of written buffers with all others. They stand
+    in a table, the written ones first: one comparison a pair would be code quadratic in the number of updates."""
     for number, array in enumerate(operands):
         yield from _count(f"x{number}", [f"%x{number}.d{axis}" for axis in range(len(array.shape))])
-    pairs = [(a, b) for a, b in combinations(range(len(operands)), 2) if operands[a].written or operands[b].written]
-    for number in sorted({number for pair in pairs for number in pair}):
+    written = [number for number, array in enumerate(operands) if array.written]
+    if not written:
+        yield "br label %next"
+        return
+    order = [*written, *(number for number, array in enumerate(operands) if not array.written)]
+    for place, number in enumerate(order):
         yield f"%x{number}.bytes = mul i64 %x{number}.count, {itemsize(operands[number].dtype)}"
-        yield f"%x{number}.end = getelementptr i8, ptr %x{number}.data, i64 %x{number}.bytes"
-    clash = "false"
-    for a, b in pairs:
-        yield f"%under.{a}.{b} = icmp ult ptr %x{a}.data, %x{b}.end"
-        yield f"%over.{a}.{b} = icmp ult ptr %x{b}.data, %x{a}.end"
-        yield f"%both.{a}.{b} = and i1 %under.{a}.{b}, %over.{a}.{b}"
-        yield f"%clash.{a}.{b} = or i1 {clash}, %both.{a}.{b}"
-        clash = f"%clash.{a}.{b}"
-    yield f"br i1 {clash}, label %refuse, label %next"
+        yield f"%x{number}.begin = ptrtoint ptr %x{number}.data to i64"
+        yield f"%x{number}.end = add i64 %x{number}.begin, %x{number}.bytes"
+        for table in ("begin", "end"):
+            yield f"%x{number}.{table}.at = getelementptr i64, ptr %{table}s, i64 {place}"
+            yield f"store i64 %x{number}.{table}, ptr %x{number}.{table}.at"
+    yield f"%clash = call i1 @overlap(ptr %begins, ptr %ends, i64 {len(written)}, i64 {len(operands)})"
+    yield "br i1 %clash, label %refuse, label %next"
 
 
 def _count(name: str, sizes: Sequence[str]) -> Lines:

@@ -122,6 +122,42 @@ drop:
   ret ptr %new
 }}
 
+; Whether one of the first `written` byte ranges overlaps a later one of `count`.
+define internal i1 @overlap(ptr %begins, ptr %ends, i64 %written, i64 %count) {{
+enter:
+  br label %range
+range:
+  %a = phi i64 [0, %enter], [%b.first, %found]
+  %clash = phi i1 [false, %enter], [%clash.most, %found]
+  %a.begin.at = getelementptr i64, ptr %begins, i64 %a
+  %a.end.at = getelementptr i64, ptr %ends, i64 %a
+  %a.begin = load i64, ptr %a.begin.at
+  %a.end = load i64, ptr %a.end.at
+  %b.first = add nuw i64 %a, 1
+  %some = icmp ult i64 %b.first, %count
+  br i1 %some, label %other, label %found
+other:
+  %b = phi i64 [%b.first, %range], [%b.next, %other]
+  %clash.before = phi i1 [%clash, %range], [%clash.after, %other]
+  %b.begin.at = getelementptr i64, ptr %begins, i64 %b
+  %b.end.at = getelementptr i64, ptr %ends, i64 %b
+  %b.begin = load i64, ptr %b.begin.at
+  %b.end = load i64, ptr %b.end.at
+  %under = icmp ult i64 %a.begin, %b.end
+  %over = icmp ult i64 %b.begin, %a.end
+  %both = and i1 %under, %over
+  %clash.after = or i1 %clash.before, %both
+  %b.next = add nuw i64 %b, 1
+  %more = icmp ult i64 %b.next, %count
+  br i1 %more, label %other, label %found
+found:
+  %clash.most = phi i1 [%clash, %range], [%clash.after, %other]
+  %again = icmp ult i64 %b.first, %written
+  br i1 %again, label %range, label %done
+done:
+  ret i1 %clash.most
+}}
+
 ; The product of two sizes, or -1 where one is negative or the product absurd.
 define internal i64 @times(i64 %count, i64 %size) alwaysinline {{
   %pair = call {{i64, i1}} @llvm.smul.with.overflow.i64(i64 %count, i64 %size)

@@ -1,0 +1,37 @@
+"""What a compilation makes grows no faster than its graph: counted, never timed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.entry import entry_ir
+from graphc.codegen.launch import Array, Signature
+
+
+def updated(count: int) -> Signature:
+    shared = tuple(Array(f"p{number}", "float64", (None,), written=True) for number in range(count))
+    x = Array("x", "float64", (None,))
+    return Signature("step", (x,), shared, (), (), tuple((number, 0) for number in range(count + 1)), "none")
+
+
+def test_the_entry_point_grows_linearly_with_the_updates() -> None:
+    small, middle, large = (len(entry_ir(updated(count)).splitlines()) for count in (20, 40, 60))
+    assert large - middle == middle - small
+
+
+@pytest.mark.parametrize("place", [(0, 1), (3, 29), (28, 29)])
+def test_two_of_many_updated_variables_may_overlap(place: tuple[int, int]) -> None:
+    x = T.dvector("x")
+    memory = np.zeros(5)
+    values = [np.full(4, float(number)) for number in range(30)]
+    for number, part in zip(place, (memory[:4], memory[1:]), strict=True):
+        values[number] = part
+    params = [graphc.shared(value, name=f"p{n}", borrow=True) for n, value in enumerate(values)]
+    call = graphc.function([x], [], updates=[(p, p * 0.5 + x) for p in params])
+    call(np.arange(4.0))
+    for number, p in enumerate(params):
+        start = 0.0 if number in place else float(number)
+        np.testing.assert_array_equal(p.get_value(), start * 0.5 + np.arange(4.0))
