@@ -47,9 +47,11 @@ def entry_ir(signature: Signature) -> str:
     """The LLVM module of the entry point for this signature, as text. It declares `sizes` and `kernel`, and `layout`
     tells what it assumes."""
     scalars = sorted({array.dtype for array in signature.inputs if not array.shape})
+    sizes = [f"i64 {itemsize(temp.dtype)}" for temp in signature.temps]
     return "\n".join(
         [
             f"@layout = constant i64 {layout_tag()}",
+            f"@itemsizes = private constant [{len(signature.temps)} x i64] [{', '.join(sizes)}]",
             f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
             f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
             OBJECTS,
@@ -224,7 +226,8 @@ def _sizes(signature: Signature) -> Lines:
 
 
 def _extents(signature: Signature) -> Lines:
-    """Element counts of the outputs and offsets of the temps; %work, the elements of all."""
+    """Element counts of the outputs; the offsets of the temps, which take the place of their counts in %dims; %work,
+    the elements of all."""
     slot, bad, work = 0, "false", "0"
     for number in range(len(_operands(signature))):
         yield f"%work.x{number} = add i64 {work}, %x{number}.count"
@@ -241,15 +244,17 @@ def _extents(signature: Signature) -> Lines:
         yield f"%bad.y{number} = or i1 {bad}, %y{number}.bad"
         yield f"%work.y{number} = add i64 {work}, {product}"
         bad, work = f"%bad.y{number}", f"%work.y{number}"
-    offset = str(ALIGNMENT)
-    for number, temp in enumerate(signature.temps):
-        yield from _slot(f"t{number}.count", slot + number)
-        yield f"%t{number}.end = call i64 @reserve(i64 {offset}, i64 %t{number}.count, i64 {itemsize(temp.dtype)})"
-        yield f"%work.t{number} = add i64 {work}, %t{number}.count"
-        offset, work = f"%t{number}.end", f"%work.t{number}"
-    yield f"store i64 {offset}, ptr %arena.bytes"
-    yield f"%temps.bad = icmp slt i64 {offset}, 0"
-    yield f"%absurdity = or i1 {bad}, %temps.bad"
+    if signature.temps:
+        yield f"%temps = getelementptr i64, ptr %dims, i64 {slot}"
+        yield f"%placed = call {{i64, i64}} @place(ptr %temps, ptr @itemsizes, i64 {len(signature.temps)})"
+        yield "%arena.end = extractvalue {i64, i64} %placed, 0"
+        yield "%elements = extractvalue {i64, i64} %placed, 1"
+        yield f"%work.temps = add i64 {work}, %elements"
+        yield "store i64 %arena.end, ptr %arena.bytes"
+        yield "%temps.bad = icmp slt i64 %arena.end, 0"
+        yield f"%bad.temps = or i1 {bad}, %temps.bad"
+        bad, work = "%bad.temps", "%work.temps"
+    yield f"%absurdity = or i1 {bad}, false"
     yield f"%work = add i64 {work}, 0"
     yield "br i1 %absurdity, label %absurd, label %next"
 
@@ -317,9 +322,6 @@ def _arena(signature: Signature) -> Lines:
     yield f"%arena.first = and i64 %arena.above, {-ALIGNMENT}"
     yield f"%arena.base = sub i64 %arena.first, {ALIGNMENT}"
     yield "%arena.start = inttoptr i64 %arena.base to ptr"
-    offsets = [str(ALIGNMENT), *(f"%t{number}.end" for number in range(len(signature.temps)))]
-    for number, offset in enumerate(offsets[:-1]):
-        yield f"%t{number}.data = getelementptr i8, ptr %arena.start, i64 {offset}"
     yield "br label %next"
 
 
@@ -332,6 +334,10 @@ def _run(signature: Signature) -> Lines:
     yield "br label %run.kernel"
     yield "run.kernel:"
     yield "%thread = phi ptr [null, %run], [%saved, %run.release]"
+    for number in range(len(signature.temps)):
+        yield f"%t{number}.at = getelementptr i64, ptr %temps, i64 {number}"
+        yield f"%t{number}.offset = load i64, ptr %t{number}.at"
+        yield f"%t{number}.data = getelementptr i8, ptr %arena.start, i64 %t{number}.offset"
     groups = (("x", _operands(signature)), ("y", signature.outputs), ("t", signature.temps))
     pointers = [f"ptr %{letter}{number}.data" for letter, group in groups for number in range(len(group))]
     yield f"%code = call i64 @kernel({', '.join([*pointers, *_dims(signature)])}) noinline"

@@ -186,6 +186,31 @@ define internal i64 @reserve(i64 %offset, i64 %count, i64 %itemsize) alwaysinlin
   ret i64 %result
 }}
 
+; Replaces the element count of each temp by the offset where it begins, the first {ALIGNMENT} bytes on. Returns the
+; offset after the last, -1 where it is absurd, and the elements of all.
+define internal {{i64, i64}} @place(ptr %temps, ptr %itemsizes, i64 %count) {{
+enter:
+  br label %temp
+temp:
+  %number = phi i64 [0, %enter], [%next, %temp]
+  %offset = phi i64 [{ALIGNMENT}, %enter], [%end, %temp]
+  %elements = phi i64 [0, %enter], [%sum, %temp]
+  %temp.at = getelementptr i64, ptr %temps, i64 %number
+  %itemsize.at = getelementptr i64, ptr %itemsizes, i64 %number
+  %length = load i64, ptr %temp.at
+  %itemsize = load i64, ptr %itemsize.at
+  store i64 %offset, ptr %temp.at
+  %end = call i64 @reserve(i64 %offset, i64 %length, i64 %itemsize)
+  %sum = add i64 %elements, %length
+  %next = add nuw i64 %number, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %temp, label %done
+done:
+  %half = insertvalue {{i64, i64}} undef, i64 %end, 0
+  %both = insertvalue {{i64, i64}} %half, i64 %sum, 1
+  ret {{i64, i64}} %both
+}}
+
 ; A new uninitialised array, or null with an exception set.
 define internal ptr @empty(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %dims) noinline {{
   %ndarray = call ptr @field(ptr %record, i64 {8 * RECORD.index("ndarray")})
