@@ -14,6 +14,8 @@ from typing import Any
 
 from graphc.errors import GraphcError
 
+MOST_THREADS = 1024
+
 
 def _choice(*allowed: str) -> Callable[[str, Any], str]:
     def check(name: str, value: Any) -> str:
@@ -42,6 +44,15 @@ def _count(name: str, value: Any) -> int:
     return number
 
 
+def _threads(name: str, value: Any) -> int | str:
+    if value == "auto":
+        return "auto"
+    number = int(value) if str(value).isascii() and str(value).isdigit() else 0
+    if isinstance(value, bool) or not 1 <= number <= MOST_THREADS:
+        raise GraphcError(f"option {name}={value!r}: must be a whole number from 1 to {MOST_THREADS}, or 'auto'")
+    return number
+
+
 def _names(name: str, value: Any) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     return tuple(sorted(part.strip() for part in parts if part.strip()))
@@ -60,6 +71,7 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "floatX": (_choice("float32", "float64"), "float64"),
     "mode": (_choice("compiled", "interpreted", "python"), "compiled"),
     "compile": (_choice("process", "inline"), "process"),
+    "threads": (_threads, "auto"),
     "fast_math": (_switch, False),
     "excluding": (_names, ()),
     "outline": (_choice("auto", "always", "never"), "auto"),
@@ -77,7 +89,8 @@ class Options:
     """One attribute for each option.
 
     floatX: dtype of Python floats and of the typeless constructors. mode: how functions run. compile: in a helper
-    process or in this one. fast_math: allow rewrites that are true of real numbers only. excluding: names of rewrite
+    process or in this one. threads: how many a call may use, where `function` is not told; "auto" for as many as this
+    process has processors. fast_math: allow rewrites that are true of real numbers only. excluding: names of rewrite
     rules that are off. outline: when loops become functions of their own: where there are many, always, never.
     on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
     cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as
@@ -88,6 +101,7 @@ class Options:
     floatX: str  # noqa: N815 - Theano's name
     mode: str
     compile: str
+    threads: int | str
     fast_math: bool
     excluding: tuple[str, ...]
     outline: str

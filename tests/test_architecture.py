@@ -32,7 +32,8 @@ codegen codegen.prototype codegen.prelude codegen.simplify codegen.emit codegen.
 codegen.callback codegen.lower codegen.lower_call codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.vecmath codegen.target codegen.intrinsics
 codegen.numba_lowering codegen.worker codegen.compile codegen.blas codegen.products codegen.launch
-codegen.objects codegen.entry codegen.kernel codegen.program codegen.cache codegen.produce codegen.build
+codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program codegen.cache
+codegen.produce codegen.build
 
 shared convention callables function
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from graphc.codegen import cache
 from graphc.codegen.blas import blas_symbols
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import Library, Signature, load
+from graphc.codegen.pool import PARALLEL, Pool, available_processors, load_pool, measure_crossover
 from graphc.codegen.target import target_fingerprint
 from graphc.errors import GraphcError
 from graphc.ir.node import SHARED, SIZE, Node, size_owner
@@ -110,6 +112,23 @@ def product_objects(names: Sequence[str]) -> list[bytes]:
         else:
             _products[name] = found.object
     return [_products[name] for name in names]
+
+
+@lru_cache(maxsize=1)
+def ready_pool() -> tuple[Pool, int]:
+    """The pool of threads, and from how many chunks of a loop on they pay; compiled and measured once for each
+    machine."""
+    settings = {"processors": "several" if available_processors() > 1 else "one"}
+    key = cache.Key(PARALLEL, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
+    with options.change(cache_require=False):
+        found = cache.load(key)
+    if found is not None:
+        return load_pool(found.object), int(found.metadata["crossover"])
+    code = cold().compile_pool()
+    pool = load_pool(code)
+    crossover = measure_crossover(pool)
+    cache.store(cache.Entry(key, "", "", {"name": PARALLEL, "crossover": crossover}, code))
+    return pool, crossover
 
 
 def loader(parts: Sequence[bytes], products: Sequence[str], report: Report) -> Callable[[Mapping[str, int]], Library]:

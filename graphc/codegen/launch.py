@@ -203,7 +203,8 @@ _library_numbers = count()
 
 
 @cache
-def _linker() -> llvm.LLJIT:
+def linker() -> llvm.LLJIT:
+    """The one that links all objects of this process."""
     llvm.initialize_native_target()
     return llvm.create_lljit_compiler()
 
@@ -225,7 +226,7 @@ def load(code: bytes, symbols: Mapping[str, int], support: Sequence[bytes] = ())
     for name in ("entry", "sizes", "kernel", "layout"):
         builder.export_symbol(name)
     try:
-        tracker = builder.link(_linker(), f"graphc{next(_library_numbers)}")
+        tracker = builder.link(linker(), f"graphc{next(_library_numbers)}")
     except RuntimeError as error:
         raise GraphcError(f"the compiled object cannot be loaded: {error}") from error
     if _word(tracker["layout"]) != layout_tag():

@@ -14,6 +14,7 @@ from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.compile import SERVER, compile_assembly, compile_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
+from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
 from graphc.codegen.products import blas_ir
 from graphc.codegen.program import Program, generate
@@ -24,6 +25,7 @@ from graphc.rewrite import rewrite
 
 ENTRY_EFFORT = 2
 """LLVM's level for the entry point: it is short and runs at every call."""
+POOL_EFFORT = 2
 
 
 def start_compiler() -> None:
@@ -108,3 +110,8 @@ def products_of(program: Program) -> list[str]:
 def compile_product(name: str) -> bytes:
     """The object of one of the matrix products."""
     return emit_object([blas_ir([name])])
+
+
+def compile_pool() -> bytes:
+    """The object of the pool of threads."""
+    return emit_object([pool_ir()], POOL_EFFORT)

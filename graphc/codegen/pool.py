@@ -1,0 +1,160 @@
+"""Threads of parallel loops: how many there are, and from which size on a loop is worth them.
+
+In: `options.threads`, the processors of this process, the object of pool_ir.py. Out: the address of gc_parallel, and
+for each function the settings that its machine code reads at each call.
+
+A loop is run in chunks that depend on its size alone: `chunk_size` says how many turns make one. They are what
+threads share out, and what a reduction combines in order, so that its result is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import re
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from graphc.codegen.launch import linker
+from graphc.options import options
+
+CHUNK_WORK = 2**17
+"""Work of a chunk at least, in units of an addition: some microseconds, against the tenth of one that a claim takes."""
+MOST_CHUNKS = 256
+DEFAULT_CROSSOVER = 4
+"""Chunks from which on threads pay, where that cannot be measured."""
+PARALLEL, PROBE = "gc_parallel", "gc_probe"
+SETTINGS = "gc_settings"
+"""The symbol of a function's settings: threads, least chunks for several of them, least work of a chunk."""
+
+Words = NDArray[np.int64]
+
+
+def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
+    """How many of `count` turns, each of so much work, make a chunk; all of them where it would not be worth two."""
+    chunks = min(max(count * work // least, 1), MOST_CHUNKS)
+    size = -(-count // chunks)
+    return max(-(-size // 64) * 64 if size >= 1024 else size, 1)
+
+
+def thread_count(threads: int | None = None) -> int:
+    """What is asked for; else `options.threads`; else the processors that this process may use."""
+    chosen = options.threads if threads is None else threads
+    return available_processors() if chosen == "auto" else int(chosen)
+
+
+@cache
+def available_processors() -> int:
+    """Those that the affinity and the control groups of this process leave it, or what OMP_NUM_THREADS says, with which
+    schedulers of processes keep libraries from taking each other's processors."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    if re.fullmatch("[1-9][0-9]{0,3}", said):
+        return int(said)
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([own, *quotas(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))]))
+
+
+QUOTA_FILES = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+"""Quota and period in microseconds: of the second version of control groups in one file, of the first in two."""
+
+
+def quotas(groups: Path, mount: Path) -> Iterator[int]:
+    """The processors' worth of time that each control group above this process may use, rounded up."""
+    try:
+        lines = [line.split(":", 2) for line in groups.read_text().splitlines()]
+    except OSError:
+        return
+    for _, controllers, path in lines:
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = mount / "cpu" if controllers else mount
+        inner = top / path.lstrip("/")
+        for folder in (inner, *inner.parents):
+            if folder == mount.parent:
+                break
+            words = [word for file in QUOTA_FILES for word in _read(folder / file)]
+            if len(words) == 2 and all(word.isdigit() for word in words) and int(words[1]):
+                yield -(-int(words[0]) // int(words[1]))
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
+
+
+def settings_of(threads: int | None, crossover: int) -> Words:
+    """The settings of a function."""
+    return np.array([thread_count(threads), crossover, CHUNK_WORK], np.int64)
+
+
+class Pool(NamedTuple):
+    """The loaded pool: the addresses of its functions. `tracker` keeps the code there, in which workers sleep."""
+
+    parallel: int
+    probe: int
+    tracker: Any
+
+
+_pools: list[Pool] = []
+"""The pool of this process, once loaded. Never taken out again."""
+
+
+def load_pool(code: bytes) -> Pool:
+    """Load the object of `pool_ir` at the first call; later ones give the same pool."""
+    if not _pools:
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        builder.export_symbol(PARALLEL)
+        builder.export_symbol(PROBE)
+        tracker = builder.link(linker(), "graphc pool")
+        _pools.append(Pool(tracker[PARALLEL], tracker[PROBE], tracker))
+    return _pools[0]
+
+
+UNIT_SECONDS = 5e-11
+"""What a unit of work takes, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
+LONGEST_PROBE = 2**18
+"""Turns of gc_probe; some 60 microseconds."""
+ROUNDS = 9
+PAUSE_SECONDS = 2e-4
+"""Long enough for workers to fall asleep, as they are where loops are rare."""
+GAIN = 0.85
+"""What two threads may take, in units of the time of one, where they are worth it."""
+
+
+def measure_crossover(pool: Pool) -> int:
+    """From how many chunks on two threads are faster than one on this machine. Takes some 30 ms, most of them asleep.
+
+    The shortest of several times counts, and where even a long loop gains nothing, a typical answer is given: what
+    else the machine does at the moment says nothing about later.
+    """
+    if available_processors() < 2:
+        return DEFAULT_CROSSOVER
+    launch = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)(pool.parallel)
+    data = np.zeros(LONGEST_PROBE)
+
+    def seconds(turns: int, threads: int) -> float:
+        settings = np.array([threads, 2], np.int64)
+        time.sleep(PAUSE_SECONDS)
+        start = time.perf_counter()
+        launch(pool.probe, data.ctypes.data, turns, turns // 8, settings.ctypes.data)
+        return time.perf_counter() - start
+
+    shortest, turns = 0.0, LONGEST_PROBE
+    while turns >= 8:
+        pairs = [(seconds(turns, 1), seconds(turns, 2)) for _ in range(ROUNDS)]
+        one, two = map(min, zip(*pairs, strict=True))
+        if two > GAIN * one:
+            break
+        shortest, turns = one, turns // 2
+    chunks = math.ceil(shortest / (UNIT_SECONDS * CHUNK_WORK)) if shortest else DEFAULT_CROSSOVER
+    return min(max(chunks, 2), MOST_CHUNKS)

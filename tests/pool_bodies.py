@@ -1,0 +1,78 @@
+"""Native bodies for the pool of threads to run, and the pool itself, for tests and the processes they start.
+
+A body has an array of int64 as its context:
+
+    count   adds 1 to every element of its chunk
+    doze    the same, after two milliseconds' sleep
+    nest    launches `count` over the eight elements from 8 * begin on, for chunks of one turn
+    name    writes the number of its thread to every element, after as much sleep
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from graphc.codegen.launch import linker
+from graphc.codegen.pool import PARALLEL, load_pool
+from graphc.codegen.pool_ir import pool_ir
+from graphc.codegen.target import emit_object
+
+LOOP = """
+define void @%s(ptr %%data, i64 %%begin, i64 %%end) {
+start:
+  %s
+  br label %%turn
+turn:
+  %%i = phi i64 [%%begin, %%start], [%%next, %%turn]
+  %%at = getelementptr i64, ptr %%data, i64 %%i
+  %%old = load i64, ptr %%at
+  %s
+  store i64 %%new, ptr %%at
+  %%next = add i64 %%i, 1
+  %%more = icmp slt i64 %%next, %%end
+  br i1 %%more, label %%turn, label %%done
+done:
+  ret void
+}
+"""
+ADD = "%new = add i64 %old, 1"
+BODIES = (
+    """
+declare i32 @usleep(i32)
+declare i64 @pthread_self()
+declare void @gc_parallel(ptr, ptr, i64, i64, ptr)
+@settings = internal constant [2 x i64] [i64 4, i64 2]
+define void @nest(ptr %data, i64 %begin, i64 %end) {
+  %at = mul i64 %begin, 64
+  %here = getelementptr i8, ptr %data, i64 %at
+  call void @gc_parallel(ptr @count, ptr %here, i64 8, i64 2, ptr @settings)
+  ret void
+}
+"""
+    + LOOP % ("count", "", ADD)
+    + LOOP % ("doze", "call i32 @usleep(i32 2000)", ADD)
+    + LOOP % ("name", "call i32 @usleep(i32 2000)\n  %self = call i64 @pthread_self()", "%new = add i64 %self, 0")
+)
+NAMES = ("count", "doze", "nest", "name")
+
+pool = load_pool(emit_object([pool_ir()], 1))
+_builder = llvm.JITLibraryBuilder().add_object_img(emit_object([BODIES])).add_current_process()
+_builder.import_symbol(PARALLEL, pool.parallel)
+for _name in NAMES:
+    _builder.export_symbol(_name)
+_tracker = _builder.link(linker(), "bodies of the tests")
+_launch: Callable[..., None] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)(
+    pool.parallel
+)
+
+
+def launch(body: str, data: NDArray[Any], count: int, size: int, threads: int, least: int = 2) -> None:
+    """One launch, with the GIL released."""
+    settings = np.array([threads, least], np.int64)
+    _launch(_tracker[body], data.ctypes.data, count, size, settings.ctypes.data)
