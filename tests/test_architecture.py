@@ -31,8 +31,9 @@ rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewri
 codegen codegen.prototype codegen.prelude codegen.simplify codegen.emit codegen.sizing codegen.plan codegen.schedule
 codegen.callback codegen.lower codegen.lower_call codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.vecmath codegen.target codegen.intrinsics
-codegen.numba_lowering codegen.worker codegen.compile codegen.blas codegen.products codegen.launch
-codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program codegen.cache
+codegen.numba_lowering codegen.worker codegen.compile codegen.blas
+codegen.product_loops codegen.products
+codegen.launch codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program codegen.cache
 codegen.produce codegen.build
 
 shared convention callables function

@@ -22,7 +22,12 @@ from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
 from graphc.codegen.products import blas_ir
 from graphc.codegen.target import emit_object
 
-CTYPES: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "float32": ctypes.c_float}
+CTYPES: dict[str, Any] = {
+    "int64": ctypes.c_int64,
+    "int32": ctypes.c_int32,
+    "float64": ctypes.c_double,
+    "float32": ctypes.c_float,
+}
 SUFFIX = {"float64": "f64", "float32": "f32"}
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 
@@ -258,6 +263,39 @@ def test_not_a_number(which: str, size: int) -> None:
             c = np.full((size, size), value)
             multiply(which, b, b, c, beta=2.0)
             assert not np.isfinite(c).any()
+
+
+@pytest.mark.parametrize("which", IMPLEMENTATIONS)
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_integers(which: str, dtype: str) -> None:
+    """Integers wrap, in every layout, as in NumPy."""
+    rng = np.random.default_rng(5)
+    largest = np.iinfo(dtype).max
+
+    def draw(turned: bool, *shape: int) -> Any:
+        drawn = rng.integers(-largest, largest, shape[::-1] if turned else shape, dtype)
+        return drawn.T if turned else drawn
+
+    suffix = {"int64": "i64", "int32": "i32"}[dtype]
+    for m, n, k in itertools.product([0, 1, 2, 5, 13, 40], [0, 1, 3, 17, 35], [0, 1, 6, 300]):
+        for turned, (alpha, beta) in itertools.product(itertools.product([False, True], repeat=3), [(1, 0), (-3, 2)]):
+            a, b, c = draw(turned[0], m, k), draw(turned[1], k, n), draw(turned[2], m, n)
+            expected = c * np.array(beta, dtype) + a @ b * np.array(alpha, dtype)
+            operands = (address(a), *steps(a)), (address(b), *steps(b)), (address(c), *steps(c))
+            call = IMPLEMENTATIONS[which](f"gc_gemm_{suffix}")
+            assert call(m, n, k, alpha, *operands[0], *operands[1], beta, *operands[2]) == 0
+            np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize("which", IMPLEMENTATIONS)
+@pytest.mark.parametrize("dtype", SUFFIX)
+def test_a_matrix_times_its_transpose(which: str, dtype: str) -> None:
+    """Where one triangle is computed and mirrored nothing else may differ: layouts, factors, padding, a beta."""
+    rng = np.random.default_rng(6)
+    for m, k, kind in itertools.product([63, 64, 65, 97], [1, 30, 70], LAYOUTS):
+        a = matrix(kind, m, k, dtype, rng)
+        for c, (alpha, beta) in itertools.product(WRITABLE, [(1.0, 0.0), (-0.5, 2.0)]):
+            check(which, a, a.T, result(c, m, m, dtype, beta, rng), alpha, beta)
 
 
 def test_vector_with_many_elements() -> None:

@@ -11,9 +11,9 @@ In: names of PROTOTYPES that a source calls. Out: `blas_ir`, their definitions a
                         beta, c, c_batch, c_row, c_col)
         a gc_gemm for each of count matrices that many elements apart; a batch stride 0 repeats one matrix
 
-t is f64 or f32. Element (i, j) of a stands at a[i * a_row + j * a_col]: a transposed or sliced operand needs no copy.
-c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else is IEEE
-arithmetic. Each returns 0.
+t is f64, f32, i64 or i32. Element (i, j) of a stands at a[i * a_row + j * a_col]: a transposed or sliced operand needs
+no copy. c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else
+is IEEE arithmetic, or wraps. Each returns 0.
 
 Large products go to the BLAS that NumPy itself has loaded, so that both share one pool of threads; small ones, and
 layouts that no BLAS takes, to loops of their own.
@@ -32,13 +32,14 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv")
+ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
 """The entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
 
 
 Flat = NDArray[Any]
 
-DTYPES = {"f64": "float64", "f32": "float32"}
+DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
+"""By suffix; an unsigned product has the bits of the signed one."""
 
 
 def _prototypes(dtype: str) -> dict[str, tuple[str, ...]]:
@@ -107,13 +108,13 @@ def _view(flat: Flat, shape: tuple[int, ...], strides: tuple[int, ...]) -> Flat:
     return as_strided(flat, shape, tuple(step * flat.itemsize for step in strides))
 
 
-def _accumulate(c: Flat, alpha: np.floating[Any], product: Flat, beta: np.floating[Any]) -> int:
+def _accumulate(c: Flat, alpha: np.number[Any], product: Flat, beta: np.number[Any]) -> int:
     c[...] = alpha * product if beta == 0 else alpha * product + beta * c
     return 0
 
 
 def _gemm(
-    scalar: type[np.floating[Any]],
+    scalar: Callable[[float], np.number[Any]],
     m: int,
     n: int,
     k: int,
@@ -134,7 +135,7 @@ def _gemm(
 
 
 def _gemv(
-    scalar: type[np.floating[Any]],
+    scalar: Callable[[float], np.number[Any]],
     m: int,
     n: int,
     alpha: float,
@@ -152,7 +153,7 @@ def _gemv(
 
 
 def _batched_gemm(
-    scalar: type[np.floating[Any]],
+    scalar: Callable[[float], np.number[Any]],
     count: int,
     m: int,
     n: int,

@@ -1,11 +1,7 @@
 """Matrix products as LLVM IR: the definitions behind `blas.PROTOTYPES`.
 
-In: the names that are called. Out: IR text. Each function decides at run time between BLAS, reached through the table
-of addresses behind the symbol gc_blas, and loops:
-
-    tiles    blocks of 4 or 1 rows and a few contiguous columns of c, in registers while p runs; b is read by rows
-    packed   tiles over a copy of a small b whose rows are not contiguous
-    dots     an inner product for each element of c: any layout
+In: the names that are called. Out: IR text. Each function of floats decides at run time between BLAS, reached through
+the table of addresses behind the symbol gc_blas, and the loops of `product_loops`; integers have the loops only.
 """
 
 from __future__ import annotations
@@ -14,25 +10,30 @@ from collections.abc import Iterable, Mapping, Set
 from string import Template
 
 from graphc.codegen.blas import PROTOTYPES, ROUTINES
+from graphc.codegen.product_loops import ARITHMETIC, loops_ir
 
 FUNCTIONS = ("gemm", "gemv", "batched_gemm")
-ELEMENTS = {"f64": "double", "f32": "float"}
-# Multiplications up to which loops beat one thread of OpenBLAS on AVX2, which packs its operands: by tiles, after a
-# copy, for vectors.
+LETTERS = {"f64": "d", "f32": "s"}
+"""What BLAS calls the dtypes it has."""
 SMALL_GEMM = 64**3
-SMALL_CROSSED = 8**3
-SMALL_GEMV = 2048
+"""Multiplications up to which loops beat OpenBLAS, which packs its operands first; from there it starts its threads."""
+SMALL_ANY = 8**3
+"""The same where neither the rows nor the columns of the result are contiguous."""
+SMALL_GEMV = 400_000
+"""Elements of a matrix up to which loops beat OpenBLAS at a vector; from there it starts its threads."""
 THIN = 4
-"""Inner size up to which tiles win at every outer size: nothing is reused that packing could help."""
-PANEL = 2048
-"""Elements of a matrix that the loops copy to the stack."""
-ROWS = (4, 1)
-WIDTHS = {"f64": (8, 2, 1), "f32": (16, 8, 2, 1)}
-"""Rows and columns of the tiles: four rows of the widest fill half of AVX2's registers with sums."""
+"""Summed size up to which loops win at every size: nothing is used again that packing could help."""
+FEW = 4
+"""Rows up to which loops win, and the multiplications up to which that was seen."""
+FEW_GEMM = 2**23
+SYMMETRIC = 64
+"""Rows from which a a' costs less as one triangle, then mirrored."""
+MIRRORED = 32
+"""Side of the blocks that are mirrored at a time, so that what is read down columns stays in cache."""
 
 
 def products_ir(wanted: Mapping[str, Set[str]]) -> str:
-    """The functions of each suffix (f64, f32), with those called by a name in its set visible from outside."""
+    """The functions of each suffix, with those called by a name in its set visible from outside."""
     return DECLARATIONS + "".join(_functions_ir(suffix, names) for suffix, names in wanted.items())
 
 
@@ -40,333 +41,26 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     """The functions of one dtype; those not wanted are internal, so that LLVM drops what nothing calls."""
     words = {
         **{f"linkage_{name}": "" if f"gc_{name}_{suffix}" in wanted else "internal " for name in FUNCTIONS},
-        "t": ELEMENTS[suffix],
+        "t": ARITHMETIC[suffix].element,
         "s": suffix,
-        "gemm": ROUTINES.index({"f64": "dgemm", "f32": "sgemm"}[suffix]),
-        "gemv": ROUTINES.index({"f64": "dgemv", "f32": "sgemv"}[suffix]),
         "small_gemm": float(SMALL_GEMM),
-        "small_crossed": float(SMALL_CROSSED),
+        "small_any": float(SMALL_ANY),
         "small_gemv": float(SMALL_GEMV),
         "thin": THIN,
-        "panel": PANEL,
+        "few": FEW,
+        "few_gemm": float(FEW_GEMM),
+        "symmetric": SYMMETRIC,
+        "mirrored": MIRRORED,
     }
-    tiles = [_tile_ir(rows, width, suffix) for rows in ROWS for width in WIDTHS[suffix]]
-    strips = [_strip_ir(rows, suffix) for rows in ROWS]
-    return "".join([*tiles, *strips, Template(LOOPS + SHIMS).substitute(words)])
-
-
-def _tile_ir(rows: int, width: int, suffix: str) -> str:
-    """A block of c of so many rows and contiguous columns, its sums in registers while p runs."""
-    element, each = ELEMENTS[suffix], range(rows)
-    vector, align = f"<{width} x {element}>", {"f64": 8, "f32": 4}[suffix]
-
-    def spread(name: str) -> str:
-        """Lines that fill the vector %<name>.all with the number %<name>."""
-        return f"""
-  %{name}.one = insertelement {vector} poison, {element} %{name}, i32 0
-  %{name}.all = shufflevector {vector} %{name}.one, {vector} poison, <{width} x i32> zeroinitializer"""
-
-    def lines(template: str) -> str:
-        return "\n".join(template.replace("#", str(row)) for row in each)
-
-    return f"""
-define internal void @tile_{rows}_{width}_{suffix}(i64 %k, {element} %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c, i64 %c_row) noinline optsize {{
-start:
-{lines("  %a#.offset = mul i64 %a_row, #")}
-  %some = icmp sgt i64 %k, 0
-  br i1 %some, label %loop, label %store
-loop:
-  %p = phi i64 [0, %start], [%p.next, %loop]
-  %a.here = phi ptr [%a, %start], [%a.next, %loop]
-  %b.here = phi ptr [%b, %start], [%b.next, %loop]
-{lines(f"  %sum# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}
-  %b.row = load {vector}, ptr %b.here, align {align}
-{lines(f"  %a#.at = getelementptr {element}, ptr %a.here, i64 %a#.offset")}
-{lines(f"  %a# = load {element}, ptr %a#.at")}{lines(spread("a#"))}
-{lines(f"  %product# = fmul contract {vector} %a#.all, %b.row")}
-{lines(f"  %more# = fadd contract {vector} %sum#, %product#")}
-  %a.next = getelementptr {element}, ptr %a.here, i64 %a_col
-  %b.next = getelementptr {element}, ptr %b.here, i64 %b_row
-  %p.next = add nsw i64 %p, 1
-  %end = icmp eq i64 %p.next, %k
-  br i1 %end, label %store, label %loop
-store:
-{lines(f"  %total# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}{spread("alpha")}{spread("beta")}
-{lines(f"  %scaled# = fmul {vector} %total#, %alpha.all")}
-{lines("  %c#.offset = mul i64 %c_row, #")}
-{lines(f"  %c#.at = getelementptr {element}, ptr %c, i64 %c#.offset")}
-  %fresh = fcmp oeq {element} %beta, 0.0
-  br i1 %fresh, label %write, label %update
-write:
-{lines(f"  store {vector} %scaled#, ptr %c#.at, align {align}")}
-  ret void
-update:
-{lines(f"  %c# = load {vector}, ptr %c#.at, align {align}")}
-{lines(f"  %kept# = fmul {vector} %c#, %beta.all")}
-{lines(f"  %new# = fadd {vector} %scaled#, %kept#")}
-{lines(f"  store {vector} %new#, ptr %c#.at, align {align}")}
-  ret void
-}}
-"""
-
-
-def _strip_ir(rows: int, suffix: str) -> str:
-    """So many whole rows of c: columns by the widest tile while they last, then by the narrower ones in turn."""
-    element, widths = ELEMENTS[suffix], WIDTHS[suffix]
-    before = ["start", *(f"by{width}" for width in widths)]
-    after = [*(f"by{width}" for width in widths[1:]), "done"]
-    blocks = "".join(
-        f"""
-by{width}:
-  %j{width} = phi i64 [{"0" if previous == "start" else previous.replace("by", "%j")}, %{previous}],
-                 [%j{width}.next, %tile{width}]
-  %left{width} = sub i64 %n, %j{width}
-  %more{width} = icmp sge i64 %left{width}, {width}
-  br i1 %more{width}, label %tile{width}, label %{following}
-tile{width}:
-  %b{width} = getelementptr {element}, ptr %b, i64 %j{width}
-  %c{width} = getelementptr {element}, ptr %c, i64 %j{width}
-  call void @tile_{rows}_{width}_{suffix}(i64 %k, {element} %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b{width},
-                                i64 %b_row, {element} %beta, ptr %c{width}, i64 %c_row)
-  %j{width}.next = add nsw i64 %j{width}, {width}
-  br label %by{width}
-"""
-        for width, previous, following in zip(widths, before[:-1], after, strict=True)
-    )
-    return f"""
-define internal void @strip_{rows}_{suffix}(i64 %n, i64 %k, {element} %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c, i64 %c_row) noinline optsize {{
-start:
-  br label %by{widths[0]}
-{blocks}
-done:
-  ret void
-}}
-"""
+    letter = LETTERS.get(suffix)
+    if letter is None:
+        return loops_ir(suffix) + Template(INTEGER_PRODUCTS + BATCHES).substitute(words)
+    words |= {name: ROUTINES.index(letter + name) for name in ("gemm", "gemv", "syrk")}
+    return loops_ir(suffix) + Template(SHIMS + BATCHES).substitute(words)
 
 
 DECLARATIONS = f"""
 @gc_blas = external global [{len(ROUTINES)} x ptr]
-"""
-
-LOOPS = """
-; The product where the columns of b and c are contiguous: rows by fours, then one by one.
-define internal void @tiles_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row,
-                               $t %beta, ptr noalias %c, i64 %c_row) noinline optsize {
-start:
-  br label %fours
-fours:
-  %i = phi i64 [0, %start], [%i.next, %four]
-  %i.next = add nsw i64 %i, 4
-  %i.more = icmp sle i64 %i.next, %m
-  br i1 %i.more, label %four, label %ones
-four:
-  %a.four.offset = mul i64 %i, %a_row
-  %c.four.offset = mul i64 %i, %c_row
-  %a.four = getelementptr $t, ptr %a, i64 %a.four.offset
-  %c.four = getelementptr $t, ptr %c, i64 %c.four.offset
-  call void @strip_4_$s(i64 %n, i64 %k, $t %alpha, ptr %a.four, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, $t %beta,
-      ptr %c.four, i64 %c_row)
-  br label %fours
-ones:
-  %r = phi i64 [%i, %fours], [%r.next, %one]
-  %r.more = icmp slt i64 %r, %m
-  br i1 %r.more, label %one, label %done
-one:
-  %a.one.offset = mul i64 %r, %a_row
-  %c.one.offset = mul i64 %r, %c_row
-  %a.one = getelementptr $t, ptr %a, i64 %a.one.offset
-  %c.one = getelementptr $t, ptr %c, i64 %c.one.offset
-  call void @strip_1_$s(i64 %n, i64 %k, $t %alpha, ptr %a.one, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, $t %beta,
-      ptr %c.one, i64 %c_row)
-  %r.next = add nsw i64 %r, 1
-  br label %ones
-done:
-  ret void
-}
-
-define internal $t @dot_$s(i64 %k, ptr noalias %a, i64 %a_step, ptr noalias %b, i64 %b_step) noinline {
-start:
-  %some = icmp sgt i64 %k, 0
-  br i1 %some, label %look, label %none
-none:
-  ret $t 0.0
-look:
-  %a.unit = icmp eq i64 %a_step, 1
-  %b.unit = icmp eq i64 %b_step, 1
-  %unit = and i1 %a.unit, %b.unit
-  br i1 %unit, label %straight, label %strided
-straight:
-  %p = phi i64 [0, %look], [%p.next, %straight]
-  %sum = phi $t [0.0, %look], [%more, %straight]
-  %ap.at = getelementptr $t, ptr %a, i64 %p
-  %bp.at = getelementptr $t, ptr %b, i64 %p
-  %ap = load $t, ptr %ap.at
-  %bp = load $t, ptr %bp.at
-  %product = fmul contract $t %ap, %bp
-  %more = fadd reassoc contract $t %sum, %product
-  %p.next = add nsw i64 %p, 1
-  %end = icmp eq i64 %p.next, %k
-  br i1 %end, label %straight.done, label %straight
-straight.done:
-  ret $t %more
-strided:
-  %q = phi i64 [0, %look], [%q.next, %strided]
-  %total = phi $t [0.0, %look], [%grown, %strided]
-  %aq.offset = mul i64 %q, %a_step
-  %bq.offset = mul i64 %q, %b_step
-  %aq.at = getelementptr $t, ptr %a, i64 %aq.offset
-  %bq.at = getelementptr $t, ptr %b, i64 %bq.offset
-  %aq = load $t, ptr %aq.at
-  %bq = load $t, ptr %bq.at
-  %term = fmul contract $t %aq, %bq
-  %grown = fadd contract $t %total, %term
-  %q.next = add nsw i64 %q, 1
-  %last = icmp eq i64 %q.next, %k
-  br i1 %last, label %strided.done, label %strided
-strided.done:
-  ret $t %grown
-}
-
-; The product of any layout, an inner product for each element of c.
-define internal void @dots_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row,
-                              i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
-start:
-  %fresh = fcmp oeq $t %beta, 0.0
-  br label %rows
-rows:
-  %i = phi i64 [0, %start], [%i.next, %row.end]
-  %i.more = icmp slt i64 %i, %m
-  br i1 %i.more, label %row, label %done
-row:
-  %a.offset = mul i64 %i, %a_row
-  %a.here = getelementptr $t, ptr %a, i64 %a.offset
-  %c.offset = mul i64 %i, %c_row
-  %c.here = getelementptr $t, ptr %c, i64 %c.offset
-  br label %columns
-columns:
-  %j = phi i64 [0, %row], [%j.next, %write]
-  %j.more = icmp slt i64 %j, %n
-  br i1 %j.more, label %element, label %row.end
-element:
-  %b.offset = mul i64 %j, %b_col
-  %b.here = getelementptr $t, ptr %b, i64 %b.offset
-  %dot = call $t @dot_$s(i64 %k, ptr %a.here, i64 %a_col, ptr %b.here, i64 %b_row)
-  %scaled = fmul $t %dot, %alpha
-  %place = mul i64 %j, %c_col
-  %at = getelementptr $t, ptr %c.here, i64 %place
-  br i1 %fresh, label %write, label %update
-update:
-  %old = load $t, ptr %at
-  %kept = fmul $t %old, %beta
-  %updated = fadd $t %scaled, %kept
-  br label %write
-write:
-  %value = phi $t [%scaled, %element], [%updated, %update]
-  store $t %value, ptr %at
-  %j.next = add nsw i64 %j, 1
-  br label %columns
-row.end:
-  %i.next = add nsw i64 %i, 1
-  br label %rows
-done:
-  ret void
-}
-
-; Copies a small b to contiguous rows, so that tiles may take it.
-define internal void @packed_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row,
-                                i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row) noinline optsize {
-start:
-  %panel = alloca [$panel x $t], align 64
-  br label %columns
-columns:
-  %j = phi i64 [0, %start], [%j.next, %column.end]
-  %j.more = icmp slt i64 %j, %n
-  br i1 %j.more, label %column, label %done
-column:
-  %b.offset = mul i64 %j, %b_col
-  %b.here = getelementptr $t, ptr %b, i64 %b.offset
-  %panel.here = getelementptr $t, ptr %panel, i64 %j
-  br label %elements
-elements:
-  %p = phi i64 [0, %column], [%p.next, %element]
-  %p.more = icmp slt i64 %p, %k
-  br i1 %p.more, label %element, label %column.end
-element:
-  %from.offset = mul i64 %p, %b_row
-  %from.at = getelementptr $t, ptr %b.here, i64 %from.offset
-  %value = load $t, ptr %from.at
-  %to.offset = mul i64 %p, %n
-  %to.at = getelementptr $t, ptr %panel.here, i64 %to.offset
-  store $t %value, ptr %to.at
-  %p.next = add nsw i64 %p, 1
-  br label %elements
-column.end:
-  %j.next = add nsw i64 %j, 1
-  br label %columns
-done:
-  call void @tiles_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %panel, i64 %n,
-      $t %beta, ptr %c, i64 %c_row)
-  ret void
-}
-
-; The product without BLAS for a c with contiguous rows: by tiles where b has them too, or is small enough to be copied.
-define internal void @rows_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row,
-                              i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row) noinline optsize {
-start:
-  %contiguous = icmp eq i64 %b_col, 1
-  br i1 %contiguous, label %tiles, label %measure
-tiles:
-  call void @tiles_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
-      $t %beta, ptr %c, i64 %c_row)
-  ret void
-measure:
-  %k.short = icmp sle i64 %k, $panel
-  %n.short = icmp sle i64 %n, $panel
-  %size = mul i64 %k, %n
-  %size.short = icmp sle i64 %size, $panel
-  %sides = and i1 %k.short, %n.short
-  %fits = and i1 %sides, %size.short
-  br i1 %fits, label %pack, label %dots
-pack:
-  call void @packed_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
-      i64 %b_col,
-                       $t %beta, ptr %c, i64 %c_row)
-  ret void
-dots:
-  call void @dots_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-                     $t %beta, ptr %c, i64 %c_row, i64 1)
-  ret void
-}
-
-; The product without BLAS.
-define internal void @loops_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row,
-                               i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
-start:
-  %c.rows = icmp eq i64 %c_col, 1
-  br i1 %c.rows, label %plain, label %look
-plain:
-  call void @rows_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-                     $t %beta, ptr %c, i64 %c_row)
-  ret void
-look:
-  %c.columns = icmp eq i64 %c_row, 1
-  br i1 %c.columns, label %turned, label %any
-turned:
-  call void @rows_$s(i64 %n, i64 %m, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col, i64 %a_row,
-                     $t %beta, ptr %c, i64 %c_col)
-  ret void
-any:
-  call void @dots_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-                     $t %beta, ptr %c, i64 %c_row, i64 %c_col)
-  ret void
-}
 """
 
 # Sizes go to BLAS by address as 64-bit integers: where it has 32-bit ones it reads the low half, which is the number,
@@ -390,6 +84,103 @@ define internal i64 @leading_$s(i64 %rows, i64 %columns, i64 %row) alwaysinline 
   %flat = icmp eq i64 %rows, 1
   %leading = select i1 %flat, i64 %columns, i64 %row
   ret i64 %leading
+}
+
+; c = alpha a a' by BLAS where it takes the layouts; false where it does not, and nothing is done.
+define internal i1 @symmetric_$s(i64 %m, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %c,
+    i64 %c_row, i64 %c_col) noinline optsize {
+start:
+  %m.at = alloca i64
+  %k.at = alloca i64
+  %a.leading.at = alloca i64
+  %c.leading.at = alloca i64
+  %alpha.at = alloca $t
+  %beta.at = alloca $t
+  %triangle.at = alloca i8
+  %letter.at = alloca i8
+  %routine.at = getelementptr ptr, ptr @gc_blas, i64 $syrk
+  %routine = load ptr, ptr %routine.at
+  %present = icmp ne ptr %routine, null
+  %a.plain = call i1 @rows_fit_$s(i64 %m, i64 %k, i64 %a_row, i64 %a_col)
+  %a.turned = call i1 @rows_fit_$s(i64 %k, i64 %m, i64 %a_col, i64 %a_row)
+  %a.fits = or i1 %a.plain, %a.turned
+  %c.fits = call i1 @rows_fit_$s(i64 %m, i64 %m, i64 %c_row, i64 %c_col)
+  %plain.leading = call i64 @leading_$s(i64 %m, i64 %k, i64 %a_row)
+  %turned.leading = call i64 @leading_$s(i64 %k, i64 %m, i64 %a_col)
+  %leading = select i1 %a.plain, i64 %plain.leading, i64 %turned.leading
+  %letter = select i1 %a.plain, i8 84, i8 78
+  %bits.mk = or i64 %m, %k
+  %bits.a = or i64 %bits.mk, %leading
+  %bits = or i64 %bits.a, %c_row
+  %in.range = icmp ule i64 %bits, 2147483647
+  %fit = and i1 %a.fits, %c.fits
+  %known = and i1 %present, %in.range
+  %callable = and i1 %fit, %known
+  br i1 %callable, label %call, label %refused
+refused:
+  ret i1 false
+call:
+  store i64 %m, ptr %m.at
+  store i64 %k, ptr %k.at
+  store i64 %leading, ptr %a.leading.at
+  store i64 %c_row, ptr %c.leading.at
+  store $t %alpha, ptr %alpha.at
+  store $t 0.0, ptr %beta.at
+  store i8 85, ptr %triangle.at
+  store i8 %letter, ptr %letter.at
+  ; the upper triangle to Fortran, whose columns are our rows: the lower one to us
+  call void %routine(ptr %triangle.at, ptr %letter.at, ptr %m.at, ptr %k.at, ptr %alpha.at, ptr %a,
+      ptr %a.leading.at, ptr %beta.at, ptr %c, ptr %c.leading.at, i64 1, i64 1)
+  call void @mirror_$s(i64 %m, ptr %c, i64 %c_row)
+  ret i1 true
+}
+
+; Copies the triangle below the diagonal to that above it, block by block.
+define internal void @mirror_$s(i64 %m, ptr noalias %c, i64 %c_row) noinline {
+start:
+  br label %blocks
+blocks:
+  %row = phi i64 [0, %start], [%row.next, %blocks.next]
+  %row.next = add nsw i64 %row, $mirrored
+  %row.cut = icmp slt i64 %row.next, %m
+  %row.end = select i1 %row.cut, i64 %row.next, i64 %m
+  br label %across
+across:
+  %column = phi i64 [0, %blocks], [%column.next, %across.next]
+  %column.next = add nsw i64 %column, $mirrored
+  br label %rows
+rows:
+  %i = phi i64 [%row, %across], [%i.next, %rows.next]
+  %above = icmp slt i64 %column.next, %i
+  %end = select i1 %above, i64 %column.next, i64 %i
+  %from.offset = mul i64 %i, %c_row
+  %from = getelementptr $t, ptr %c, i64 %from.offset
+  %to = getelementptr $t, ptr %c, i64 %i
+  br label %elements
+elements:
+  %j = phi i64 [%column, %rows], [%j.next, %element]
+  %more = icmp slt i64 %j, %end
+  br i1 %more, label %element, label %rows.next
+element:
+  %from.at = getelementptr $t, ptr %from, i64 %j
+  %value = load $t, ptr %from.at
+  %to.offset = mul i64 %j, %c_row
+  %to.at = getelementptr $t, ptr %to, i64 %to.offset
+  store $t %value, ptr %to.at
+  %j.next = add nsw i64 %j, 1
+  br label %elements
+rows.next:
+  %i.next = add nsw i64 %i, 1
+  %i.more = icmp slt i64 %i.next, %row.end
+  br i1 %i.more, label %rows, label %across.next
+across.next:
+  %column.more = icmp slt i64 %column.next, %row.end
+  br i1 %column.more, label %across, label %blocks.next
+blocks.next:
+  %row.more = icmp slt i64 %row.next, %m
+  br i1 %row.more, label %blocks, label %done
+done:
+  ret void
 }
 
 define ${linkage_gemm}i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
@@ -430,23 +221,44 @@ weigh:
   %k.real = sitofp i64 %k to double
   %outer = fmul double %m.real, %n.real
   %work = fmul double %outer, %k.real
-  ; tiles need the columns of b and c, or the rows of a and c, contiguous; what crosses them is copied first
-  %b.along = icmp eq i64 %b_col, 1
   %c.along = icmp eq i64 %c_col, 1
-  %a.down = icmp eq i64 %a_row, 1
   %c.down = icmp eq i64 %c_row, 1
-  %along = and i1 %b.along, %c.along
-  %down = and i1 %a.down, %c.down
-  %direct = or i1 %along, %down
-  %limit = select i1 %direct, double $small_gemm, double $small_crossed
+  %direct = or i1 %c.along, %c.down
+  %limit = select i1 %direct, double $small_gemm, double $small_any
   %light = fcmp ole double %work, %limit
   %short = icmp sle i64 %k, $thin
   %thin = and i1 %short, %direct
+  %m.few = icmp sle i64 %m, $few
+  %n.few = icmp sle i64 %n, $few
+  %along.few = and i1 %c.along, %m.few
+  %down.few = and i1 %c.down, %n.few
+  %few.any = or i1 %along.few, %down.few
+  %few.light = fcmp ole double %work, $few_gemm
+  %few = and i1 %few.any, %few.light
+  %light.few = or i1 %light, %few
   ; BLAS does not look at a and b where alpha is 0, so that their NaN would be lost
   %void = fcmp oeq $t %alpha, 0.0
-  %small.either = or i1 %light, %thin
+  %small.either = or i1 %light.few, %thin
   %small = or i1 %small.either, %void
-  br i1 %small, label %loops, label %find
+  br i1 %small, label %loops, label %compare
+compare:
+  ; a times its own transpose: only the triangle that holds the other
+  %same.place = icmp eq ptr %a, %b
+  %same.rows = icmp eq i64 %a_row, %b_col
+  %same.columns = icmp eq i64 %a_col, %b_row
+  %square = icmp eq i64 %m, %n
+  %fresh = fcmp oeq $t %beta, 0.0
+  %large = icmp sge i64 %m, $symmetric
+  %same.strides = and i1 %same.rows, %same.columns
+  %same = and i1 %same.place, %same.strides
+  %square.fresh = and i1 %square, %fresh
+  %square.large = and i1 %square.fresh, %large
+  %symmetric = and i1 %same, %square.large
+  br i1 %symmetric, label %triangle, label %find
+triangle:
+  %made = call i1 @symmetric_$s(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %c, i64 %c_row,
+      i64 %c_col)
+  br i1 %made, label %done, label %find
 find:
   %routine.at = getelementptr ptr, ptr @gc_blas, i64 $gemm
   %routine = load ptr, ptr %routine.at
@@ -523,16 +335,17 @@ start:
   %alpha.at = alloca $t
   %beta.at = alloca $t
   %letter.at = alloca i8
+  %none = icmp slt i64 %m, 1
+  br i1 %none, label %done, label %weigh
+weigh:
   %m.real = sitofp i64 %m to double
   %n.real = sitofp i64 %n to double
   %work = fmul double %m.real, %n.real
   %light = fcmp ole double %work, $small_gemv
   %thin = icmp sle i64 %n, $thin
-  %flat = icmp sle i64 %m, 0
   %void = fcmp oeq $t %alpha, 0.0
   %small.size = or i1 %light, %thin
-  %small.any = or i1 %small.size, %flat
-  %small = or i1 %small.any, %void
+  %small = or i1 %small.size, %void
   br i1 %small, label %loops, label %find
 find:
   %routine.at = getelementptr ptr, ptr @gc_blas, i64 $gemv
@@ -574,23 +387,59 @@ call:
                      ptr %beta.at, ptr %y, ptr %y_step.at, i64 1)
   br label %done
 loops:
-  ; as the row y = x a', whose tiles run along the columns of a where these are contiguous
-  %a.columns = icmp eq i64 %a_row, 1
-  %y.unit = icmp eq i64 %y_step, 1
-  %by.tiles = and i1 %a.columns, %y.unit
-  br i1 %by.tiles, label %tiles, label %dots
-tiles:
-  call void @tiles_$s(i64 1, i64 %m, i64 %n, $t %alpha, ptr %x, i64 0, i64 %x_step, ptr %a, i64 %a_col, $t %beta,
-      ptr %y, i64 0)
+  call void @vector_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, $t %beta,
+      ptr %y, i64 %y_step)
   br label %done
-dots:
-  call void @dots_$s(i64 %m, i64 1, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, i64 0,
-                     $t %beta, ptr %y, i64 %y_step, i64 0)
+done:
+  ret i64 0
+}
+"""
+
+INTEGER_PRODUCTS = """
+define ${linkage_gemm}i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
+    ptr noalias %b, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
+start:
+  %m.none = icmp slt i64 %m, 1
+  %n.none = icmp slt i64 %n, 1
+  %none = or i1 %m.none, %n.none
+  br i1 %none, label %done, label %columns
+columns:
+  %column = icmp eq i64 %n, 1
+  br i1 %column, label %one.column, label %rows
+one.column:
+  call void @vector_$s(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, $t %beta,
+      ptr %c, i64 %c_row)
+  br label %done
+rows:
+  %row = icmp eq i64 %m, 1
+  br i1 %row, label %one.row, label %loops
+one.row:
+  call void @vector_$s(i64 %n, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col, $t %beta,
+      ptr %c, i64 %c_col)
+  br label %done
+loops:
+  call void @loops_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
+                      $t %beta, ptr %c, i64 %c_row, i64 %c_col)
   br label %done
 done:
   ret i64 0
 }
 
+define ${linkage_gemv}i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
+    ptr noalias %x, i64 %x_step, $t %beta, ptr noalias %y, i64 %y_step) noinline optsize {
+start:
+  %none = icmp slt i64 %m, 1
+  br i1 %none, label %done, label %loops
+loops:
+  call void @vector_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, $t %beta,
+      ptr %y, i64 %y_step)
+  br label %done
+done:
+  ret i64 0
+}
+"""
+
+BATCHES = """
 define ${linkage_batched_gemm}i64 @gc_batched_gemm_$s(i64 %count, i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a,
     i64 %a_batch, i64 %a_row, i64 %a_col,
                                ptr noalias %b, i64 %b_batch, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64
