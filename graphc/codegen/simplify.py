@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from graphc.ir.loops import (
     INDEX,
@@ -35,6 +36,7 @@ from graphc.ir.loops import (
     multiply,
     subexpressions,
 )
+from graphc.record import replace
 
 HOLE = re.compile(r"\b_\d+\b")
 INLINE_OPS = 12
@@ -44,7 +46,7 @@ INLINE_OPS = 12
 def simplify(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     result = unroll_once(tuple(body))
     result = fuse_reductions(result)
-    result = name_once(result, {})
+    result = name_once(result)
     result = drop_unused(result)
     return inline_once(result, use_counts(own_expressions(statements(result))))
 
@@ -138,15 +140,32 @@ class Changes:
         names = (stmt.var for stmt in statements(body) if isinstance(stmt, Set))
         return cls(frozenset(stored_buffers(body)), frozenset(names))
 
-    def __bool__(self) -> bool:
-        return bool(self.buffers or self.names)
 
-    def touch(self, expr: Expr) -> bool:
-        """Whether the value of an expression may be another one afterwards."""
-        return any(
-            part.buffer in self.buffers if isinstance(part, Load | Pointer) else part in self.names
-            for part in subexpressions(expr)
-        )
+@dataclass(slots=True)
+class Readers:
+    """Which entries of a table read which buffers and names: what a change touches is found without a search."""
+
+    entries: dict[str | Var, dict[Hashable, None]] = field(default_factory=dict)
+
+    def add(self, entry: Hashable, value: Expr) -> None:
+        """Note what `value`, which `entry` stands for, reads."""
+        for source in sources(value):
+            self.entries.setdefault(source, {})[entry] = None
+
+    def touched(self, changes: Changes) -> Iterator[Any]:
+        """The entries whose values may be others afterwards, once for each reason."""
+        changed: tuple[str | Var, ...] = (*changes.buffers, *changes.names)
+        for source in changed:
+            yield from self.entries.pop(source, {})
+
+
+def sources(expr: Expr) -> Iterator[str | Var]:
+    """The buffers and names that an expression reads."""
+    for part in subexpressions(expr):
+        if isinstance(part, Load | Pointer):
+            yield part.buffer
+        elif isinstance(part, Var):
+            yield part
 
 
 def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
@@ -234,13 +253,14 @@ def is_barrier(stmt: Stmt) -> bool:
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
+    reads = read_vars([loop])
     for place in range(len(before) - 1, -1, -1):
         first = before[place]
         if is_barrier(first):
             return False
         if isinstance(first, Loop) and first.size == loop.size:
             moved, kept = _split(before[place + 1 :], defined(first.body))
-            if read_vars([loop]) & (defined(first.body) | defined(kept)):
+            if reads & (defined(first.body) | defined(kept)):
                 continue
             body = fuse_reductions((*first.body, *with_values(loop.body, {loop.var: first.var})))
             before[place:] = [*moved, Loop(first.var, first.size, body), *kept]
@@ -262,72 +282,83 @@ def _split(between: Sequence[Stmt], results: set[Var]) -> tuple[list[Stmt], list
     return moved, kept
 
 
-def name_once(body: Sequence[Stmt], known: Mapping[Expr, Var]) -> tuple[Stmt, ...]:
+def name_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """A value that has a name already is not named again, unless what it was computed from has changed since."""
-    known = dict(known)
+    return _name_once(body, {}, Readers())
+
+
+def _name_once(body: Sequence[Stmt], known: dict[Expr, Var], readers: Readers) -> tuple[Stmt, ...]:
+    """`known` holds the names of enclosing bodies as well; those of this body are taken out again."""
     alias: dict[Var, Expr] = {}
+    named: list[Expr] = []
     result: list[Stmt] = []
     for stmt in body:
         if alias:
             stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
-        if changed := Changes.of([stmt]):
-            known = {value: var for value, var in known.items() if not changed.touch(value)}
+        for value in readers.touched(Changes.of([stmt])):
+            known.pop(value, None)
         if isinstance(stmt, Loop):
-            stmt = Loop(stmt.var, stmt.size, name_once(stmt.body, known))
+            stmt = replace(stmt, body=_name_once(stmt.body, known, readers))
         elif isinstance(stmt, Let):
             if stmt.value in known:
                 alias[stmt.var] = known[stmt.value]
                 continue
             known[stmt.value] = stmt.var
+            readers.add(stmt.value, stmt.value)
+            named.append(stmt.value)
         result.append(stmt)
+    for value in named:
+        known.pop(value, None)
     return tuple(result)
 
 
 def drop_unused(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """Names that nothing reads are not written."""
-    while True:
-        kept = _without(body, read_vars(body))
-        if kept == tuple(body):
-            return kept
-        body = kept
+    return _without_unused(body, set())
 
 
-def _without(body: Sequence[Stmt], used: set[Var]) -> tuple[Stmt, ...]:
-    return tuple(
-        Loop(stmt.var, stmt.size, _without(stmt.body, used)) if isinstance(stmt, Loop) else stmt
-        for stmt in body
-        if not (isinstance(stmt, Let) and stmt.var not in used)
-    )
+def _without_unused(body: Sequence[Stmt], used: set[Var]) -> tuple[Stmt, ...]:
+    """`used` are the names read after this body; those read in it are added. Nothing reads a name before its `Let`."""
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        if isinstance(stmt, Let) and stmt.var not in used:
+            continue
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=_without_unused(stmt.body, used))
+        used.update(part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
+        kept.append(stmt)
+    return tuple(reversed(kept))
 
 
 def inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, ...]:
     """Values used once, in the same loop, are written where they are used; never across a write of what they read."""
     local = use_counts(own_expressions(body))
-    pending: dict[Var, Let] = {}
+    pending: dict[Var, tuple[int, Let]] = {}
+    readers = Readers()
     result: list[Stmt] = []
-    for stmt in body:
+    for place, stmt in enumerate(body):
         used = [part for expr in expressions(stmt) for part in subexpressions(expr) if part in pending]
-        values = {var: pending.pop(var).value for var in used if isinstance(var, Var)}
+        values = {var: pending.pop(var)[1].value for var in used if isinstance(var, Var)}
         if values:
             stmt = _replace_here(stmt, values)
-        changed, inside = Changes.of([stmt]), read_vars([stmt])
-        due = [var for var, let in pending.items() if var in inside or changed.touch(let.value)]
-        result.extend(pending.pop(var) for var in due)
+        due = {*read_vars([stmt]), *readers.touched(Changes.of([stmt]))}
+        result.extend(let for _, let in sorted(pending.pop(var) for var in due & pending.keys()))
         if isinstance(stmt, Loop):
-            stmt = Loop(stmt.var, stmt.size, inline_once(stmt.body, counts))
+            stmt = replace(stmt, body=inline_once(stmt.body, counts))
         once = isinstance(stmt, Let) and counts[stmt.var] == local[stmt.var] == 1
         if isinstance(stmt, Let) and once and operators(stmt.value) <= INLINE_OPS:
-            pending[stmt.var] = stmt
+            pending[stmt.var] = place, stmt
+            readers.add(stmt.var, stmt.value)
         else:
             result.append(stmt)
-    result.extend(pending.values())
+    result.extend(let for _, let in pending.values())
     return tuple(result)
 
 
 def _replace_here(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
     """Names replaced in the statement itself, a loop's body left alone."""
     if isinstance(stmt, Loop):
-        return Loop(stmt.var, replace_vars(stmt.size, values), stmt.body)
+        return replace(stmt, size=replace_vars(stmt.size, values))
     return map_expressions(stmt, lambda expr: replace_vars(expr, values))
 
 
