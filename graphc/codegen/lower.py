@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -112,11 +113,45 @@ class Scope:
     depth: int = 0
 
 
+class Mark:
+    """What a lowerer has written and named so far, in `scope` and the loops around it: to go back to."""
+
+    def __init__(self, lowerer: Lowerer, scope: Scope) -> None:
+        self.lowerer = lowerer
+        self.bodies: list[tuple[list[Stmt], int]] = []
+        self.tables = [(table, len(table)) for table in (lowerer.memo, lowerer.offsets, lowerer.top_offsets)]
+        self.scalars = len(lowerer.scalars)
+        self.given = len(lowerer.names.given)
+        enclosing: Scope | None = scope
+        while enclosing is not None:
+            self.bodies.append((enclosing.body, len(enclosing.body)))
+            enclosing = enclosing.parent
+
+    def written(self) -> Iterator[Stmt]:
+        """The statements written since."""
+        return (stmt for body, length in self.bodies for stmt in body[length:])
+
+    def restore(self) -> None:
+        for body, length in self.bodies:
+            del body[length:]
+        for table, length in self.tables:
+            _cut(table, length)
+        _cut(self.lowerer.scalars, self.scalars)
+        self.lowerer.names.take_back(self.given)
+
+
+def _cut(table: dict[Any, Any], length: int) -> None:
+    """Drop what was put into a table after it had `length` entries."""
+    for _ in range(len(table) - length):
+        table.popitem()
+
+
 class Lowerer:
     """Writes the statements of one function.
 
     `buffers`: the buffer of every leaf and stored value; `size_names`: the parameter that holds each size leaf.
-    `accumulators`: where reductions by rows are carried in a wider dtype. Without a plan every value is computed where
+    `accumulators`: where reductions by rows are carried in a wider dtype; `depths`: for a buffer that holds one row,
+    the number of loops that pick the row. Without a plan every value is computed where
     it is needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices.
     """
 
@@ -127,6 +162,7 @@ class Lowerer:
         sizing: Sizing,
         names: Names,
         accumulators: Mapping[Node, str] = {},
+        depths: Mapping[Node, int] = {},
         unchecked: int | None = None,
     ) -> None:
         self.buffers = buffers
@@ -134,6 +170,7 @@ class Lowerer:
         self.sizing = sizing
         self.names = names
         self.accumulators = accumulators
+        self.depths = depths
         self.unchecked = unchecked
         self.top = Scope(None)
         self.homes: dict[Var, Scope] = {}
@@ -190,6 +227,15 @@ class Lowerer:
         self.memo.clear()
         self.offsets.clear()
 
+    def forget_below(self, scope: Scope) -> None:
+        """Drop what was named inside the loops of `scope`, and keep what is known in it."""
+
+        def is_known(*exprs: Expr) -> bool:
+            return self.home_of_all(exprs).depth <= scope.depth
+
+        self.memo = {key: value for key, value in self.memo.items() if is_known(value, *key[1])}
+        self.offsets = {expr: var for expr, var in self.offsets.items() if is_known(var, expr)}
+
     # Sizes and positions --------------------------------------------------------------------------------------
 
     def size(self, size: Size) -> Expr:
@@ -204,6 +250,11 @@ class Lowerer:
     def position(self, index: Index, shape: Sequence[Size]) -> Expr:
         """The flat position of an element, the parts that do not change in an inner loop named outside it."""
         return self.hoist(ravel(index, self.extents(shape)))
+
+    def place(self, node: Node, index: Index) -> Expr:
+        """The position of an element in the node's buffer, which may hold only the row at hand."""
+        depth = self.depths.get(node, 0)
+        return self.position(index[depth:], node.type.shape[depth:])
 
     def hoist(self, expr: Expr) -> Expr:
         if not isinstance(expr, Apply) or expr.dtype != INDEX:
@@ -261,7 +312,7 @@ class Lowerer:
         if node.op is SIZE:
             return self.leaf_size(node)
         if node in self.buffers and node not in self.current:
-            load = Load(self.buffers[node], self.position(index, node.type.shape), node.dtype)
+            load = Load(self.buffers[node], self.place(node, index), node.dtype)
             return self.bind(load, hint)
         lowering = node.op.lower(node)
         match lowering:
@@ -327,7 +378,12 @@ class Lowerer:
             self.home(value).body.append(Check(within(value, self.size(size)), self.unchecked))
 
     def fold(self, node: Node, fold: Fold, index: Index) -> Expr:
-        """A reduction: its loops stand in the scope in which the index is known."""
+        """The result of a reduction at an index."""
+        result = self.accumulated(node, fold, index)
+        return result if result.dtype == node.dtype else self.bind(cast(result, node.dtype), node.name or node.op.name)
+
+    def accumulated(self, node: Node, fold: Fold, index: Index) -> Var:
+        """A reduction, in its accumulator's dtype: its loops stand in the scope in which the index is known."""
         outer = self.home_of_all(index)
         hint = node.name or node.op.name
         accumulators = [Var(self.names.fresh(hint), dtype) for dtype in fold.dtypes]
@@ -344,8 +400,7 @@ class Lowerer:
         self.leave(scope, outer)
         for var in accumulators:
             self.homes[var] = outer
-        result = accumulators[fold.result]
-        return result if result.dtype == node.dtype else self.bind(cast(result, node.dtype), hint)
+        return accumulators[fold.result]
 
     def fold_step(
         self,
@@ -378,7 +433,9 @@ class Lowerer:
         self.current = frozenset(nest.roots)
         match nest.kind:
             case "loops":
-                self.loops(nest)
+                self.loops(nest, self.top)
+            case "total":
+                self.store_roots(nest, (), self.top)
             case "fold":
                 self.fold_rows(nest)
             case "writes":
@@ -388,29 +445,29 @@ class Lowerer:
         self.current = frozenset()
         self.forget()
 
-    def loops(self, nest: Nest) -> None:
-        extents = self.extents(nest.space)
-        if len(nest.space) > 1 and self.flat(nest, extents):
+    def loops(self, nest: Nest, scope: Scope) -> None:
+        """The loops of a nest that do not stand around `scope` already, as one loop where that is possible."""
+        index, depth = nest.index, scope.depth
+        inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], Var)]
+        if len(inner) > 1 and self.flat(nest, scope):
             return
-        scope = self.enter_all(self.top, nest.vars, extents)
-        self.store_roots(nest, nest.vars, scope)
-        self.leave(scope, self.top)
+        innermost = self.enter_all(
+            scope, [nest.vars[axis] for axis in inner], self.extents([nest.space[a] for a in inner])
+        )
+        self.store_roots(nest, index, innermost)
+        self.leave(innermost, scope)
 
-    def flat(self, nest: Nest, extents: tuple[Expr, ...]) -> bool:
+    def flat(self, nest: Nest, scope: Scope) -> bool:
         """One loop over all elements, where every operand is read in the order in which it lies in memory."""
-        var = nest.vars[0]
-        written, named, given = len(self.top.body), len(self.scalars), len(self.names.given)
-        scope = self.enter(self.top, var, self.count(extents))
-        self.store_roots(nest, unravel(var, extents), scope)
-        if any(map(divides, (*self.top.body[written:], *scope.body))):
-            del self.top.body[written:]
-            for node in list(self.scalars)[named:]:
-                del self.scalars[node]
-            self.names.take_back(given)
-            self.top_offsets.clear()
-            self.forget()
+        var, depth = nest.vars[scope.depth], scope.depth
+        extents = self.extents(nest.space[depth:])
+        before = Mark(self, scope)
+        inner = self.enter(scope, var, self.count(extents))
+        self.store_roots(nest, (*nest.index[:depth], *unravel(var, extents)), inner)
+        if any(map(divides, (*before.written(), *inner.body))):
+            before.restore()
             return False
-        self.leave(scope, self.top)
+        self.leave(inner, scope)
         return True
 
     def store_roots(self, nest: Nest, index: Index, scope: Scope) -> None:
@@ -419,7 +476,7 @@ class Lowerer:
         for root in nest.roots:
             value = self.element(root, index)
             if root in self.buffers:
-                stores.append(Store(self.buffers[root], self.position(index, nest.space), value))
+                stores.append(Store(self.buffers[root], self.place(root, index), value))
         scope.body.extend(stores)
 
     def fold_rows(self, nest: Nest) -> None:
@@ -458,7 +515,7 @@ class Lowerer:
         """Accumulate the elements at `indices` of the operand, which differ in reduced axes only."""
         dtype = fold.dtypes[0]
         kept, _ = split_axes(indices[0], fold.axes)
-        where = self.position(kept, node.type.shape)
+        where = self.place(node, kept)
         value: Expr = Load(buffer, where, dtype)
         for index in indices:
             term = cast(self.fold_term(node, fold, *split_axes(index, fold.axes)), dtype)

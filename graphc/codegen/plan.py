@@ -7,7 +7,7 @@ In: nodes, sizes, loop variables. Out: records, what they say of a node's loops 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from graphc.codegen.emit import text_of
@@ -46,7 +46,9 @@ MOST_AXES = 64
 """Loop variables reserved: NumPy has no arrays of more axes."""
 
 
-Kind: TypeAlias = Literal["loops", "fold", "writes", "call", "check"]
+Kind: TypeAlias = Literal["loops", "fold", "total", "writes", "call", "check"]
+"""How a nest is carried out: elementwise; a reduction by rows; a reduction to a scalar; several writes; an external
+function; a check of indices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,51 @@ class Nest:
     taken_over: bool = False
     """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
 
+    @property
+    def index(self) -> Index:
+        """The index of the element at hand: the loops' variables, 0 where a loop has one turn."""
+        return tuple(ZERO if size == 1 else var for var, size in zip(self.vars, self.space, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A loop that several nests share, with `depth` others around it: each turn carries out the parts one by one."""
+
+    depth: int
+    var: Var
+    size: Size
+    body: tuple[Part, ...]
+
+
+Part: TypeAlias = "Nest | Rows"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A nest while it is being planned."""
+
+    number: int
+    kind: Kind
+    space: tuple[Size, ...]
+    vars: tuple[Var, ...]
+    roots: list[Node] = field(default_factory=list)
+    ops: int = 0
+    taken_over: bool = False
+
+    @property
+    def index(self) -> Index:
+        return self.nest().index
+
+    @property
+    def path(self) -> tuple[Var, ...]:
+        """The loops of more than one turn."""
+        return tuple(part for part in self.index if isinstance(part, Var))
+
+    def nest(self) -> Nest:
+        """The nest as it is planned so far."""
+        roots = tuple(sorted(self.roots, key=lambda node: node.serial))
+        return Nest(self.number, self.kind, self.space, self.vars, roots, self.taken_over)
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -90,12 +137,19 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    nests: tuple[Nest, ...]
+    """`parts` in the order in which they run."""
+
+    parts: tuple[Part, ...]
     places: Mapping[Node, Place]
     temps: Mapping[str, tuple[str, Size]]
     """Temporaries: name -> dtype and number of elements."""
     bounds: Mapping[int, Bound]
     """For each nest of kind check: what it checks."""
+    depths: Mapping[Node, int]
+    """For a value that is made and read in the same turns of its first loops: how many these are. Its buffer holds the
+    rest, one row."""
+    apart: Mapping[int, str]
+    """For a nest: why it shares no loop with the one before it, over the same sizes."""
     accumulators: Mapping[Node, str]
     """For reductions that are carried in a wider dtype than their result's: the temporary they are carried in."""
     in_place: Mapping[str, str]
@@ -103,6 +157,17 @@ class Plan:
     sizing: Sizing
     lines: tuple[str, ...]
     """The plan as a person reads it."""
+
+    @property
+    def nests(self) -> tuple[Nest, ...]:
+        return tuple(nest for part in self.parts for nest in nests_of(part))
+
+
+def nests_of(part: Part) -> tuple[Nest, ...]:
+    """The nests of a part, in order."""
+    if isinstance(part, Nest):
+        return (part,)
+    return tuple(nest for inner in part.body for nest in nests_of(inner))
 
 
 def lowering_of(node: Node) -> object:
@@ -140,6 +205,13 @@ def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:
 def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
     """The loop variables of an inline reduction: the same ones whenever the node is asked."""
     return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+def first_reduced(node: Node) -> int:
+    """The outermost loop over a reduction's operand that is reduced."""
+    fold = lowering_of(node)
+    assert isinstance(fold, Fold)
+    return fold.axes[0] if node.ndim else 0
 
 
 def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
@@ -207,16 +279,32 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
         yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
     for name, (dtype, count) in plan.temps.items():
         yield f"temporary {name}: {size(count)} x {dtype}"
-    for count, nest in enumerate(plan.nests):
-        yield f"nest {count}: {nest.kind} over [{', '.join(map(size, nest.space))}]"
-        if nest.kind == "check":
-            bound = plan.bounds[nest.number]
-            yield f"  {label(bound.index)} must lie within {size(bound.size)}: the indices of {label(bound.gather)}"
-        for root in nest.roots:
+    numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
+
+    def lines(part: Part, pad: str) -> Iterable[str]:
+        if isinstance(part, Rows):
+            yield f"{pad}rows: for each of {size(part.size)} in turn"
+            for inner in part.body:
+                yield from lines(inner, pad + "  ")
+            return
+        yield f"{pad}nest {numbers[part.number]}: {part.kind} over [{', '.join(map(size, part.space))}]"
+        if part.number in plan.apart:
+            yield f"{pad}  apart from the nest before: {plan.apart[part.number]}"
+        if part.kind == "check":
+            bound = plan.bounds[part.number]
+            limit = f"must lie within {size(bound.size)}: the indices of {label(bound.gather)}"
+            yield f"{pad}  {label(bound.index)} {limit}"
+        for root in part.roots:
             place = plan.places[root]
             how = f"; {plan.in_place[place.buffer]}" if place.buffer and place.buffer in plan.in_place else ""
             kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
-            yield f"  {label(root)}: {kind} -> {place.buffer or 'a local'}: {place.reason}{how}"
+            where = place.buffer or "a local"
+            if place.buffer and plan.depths.get(root):
+                where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
+            yield f"{pad}  {label(root)}: {kind} -> {where}: {place.reason}{how}"
+
+    for part in plan.parts:
+        yield from lines(part, "")
 
 
 def label(node: Node) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
@@ -18,8 +19,9 @@ from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
 from graphc.codegen.lower import Lowerer, Names
 from graphc.codegen.lower_call import lower_call
+from graphc.codegen.lower_rows import lower_rows
 from graphc.codegen.outline import outline
-from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, is_bufferless, loop_vars
+from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars
 from graphc.codegen.prelude import CONSTANTS, PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
@@ -67,7 +69,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     inputs = tuple(parameter(buffers[n], n) for n in kernel.inputs)
     shared = tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators)
+    lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
     dtypes = {array.name: array.dtype for array in (*inputs, *shared, *results.outputs)}
     dtypes |= {name: dtype for name, (dtype, _) in plan.temps.items()}
     kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining)
@@ -196,12 +198,15 @@ def lower_sizes(
 
 
 def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
-    for nest in plan.nests:
-        lowerer.top.body.extend(remarks(plan, nest))
-        if nest.kind == "call":
-            lower_call(lowerer, nest)
+    for part in plan.parts:
+        if isinstance(part, Rows):
+            lower_rows(lowerer, part, partial(remarks, plan))
+            continue
+        lowerer.top.body.extend(remarks(plan, part))
+        if part.kind == "call":
+            lower_call(lowerer, part)
         else:
-            lowerer.nest(nest, plan)
+            lowerer.nest(part, plan)
     return simplify(lowerer.top.body)
 
 

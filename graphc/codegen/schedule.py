@@ -23,6 +23,7 @@ from itertools import islice
 from graphc.codegen.plan import (
     COPY,
     Bound,
+    Draft,
     Kind,
     Nest,
     Place,
@@ -37,16 +38,18 @@ from graphc.codegen.plan import (
     lines_of,
     loop_vars,
     lowering_of,
+    nests_of,
     nowhere,
     reach,
     split_axes,
     strided_base,
     variables_of,
 )
+from graphc.codegen.sharing import Access, reads_of, share
 from graphc.codegen.sizing import Sizing
 from graphc.errors import CycleError
 from graphc.ir import sizes
-from graphc.ir.loops import Apply, Expr, Var, integer, subexpressions
+from graphc.ir.loops import Apply, Expr, integer, subexpressions
 from graphc.ir.node import (
     LEAVES,
     SIZE,
@@ -71,17 +74,9 @@ INDEX_OPS = 60
 """A value wanted at an index of more operations than this is kept: each reshape doubles the index below it."""
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A nest while it is being planned."""
-
-    number: int
-    kind: Kind
-    space: tuple[Size, ...]
-    vars: tuple[Var, ...]
-    roots: list[Node] = field(default_factory=list)
-    ops: int = 0
-    taken_over: bool = False
+def is_associative(fold: Fold) -> bool:
+    """Whether parts of a reduction may be reduced by themselves, and their results then with the same step."""
+    return len(fold.start) == 1 and "_2" not in fold.step[0]
 
 
 def is_long(index: Index) -> bool:
@@ -102,7 +97,7 @@ class Scheduler:
         self.owned = owned
         self.sizing = sizing
         self.staged = staged
-        self.drafts: dict[int, _Draft] = {}
+        self.drafts: dict[int, Draft] = {}
         self.uses: dict[Node, list[Use]] = {}
         self.places: dict[Node, Place] = {}
         self.home: dict[Node, int] = {}
@@ -110,7 +105,7 @@ class Scheduler:
         self.leaf_uses: dict[Node, list[Use]] = {}
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
-        self.readers: dict[Node, set[int]] = {}
+        self.stored_uses: dict[Node, Sequence[Use]] = {}
         self.needed: set[Node] = {
             node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY
         }
@@ -222,13 +217,11 @@ class Scheduler:
             self.places[node] = Place(None, reason)
         else:
             self.places[node] = Place(self.targets.get(node), reason)
-        kind = _kind(lowering)
-        if isinstance(lowering, Fold) and node.ndim and self.walks_rows(node, lowering):
-            kind = "fold"
+        kind = self.kind(node, lowering)
         draft = self.join(node, kind, uses) or self.new_draft(kind, self.space(node, kind, lowering))
         draft.roots.append(node)
         self.home[node] = draft.number
-        self.readers[node] = {use.nest for use in uses}
+        self.stored_uses[node] = uses
         for use in uses:
             self.depend(draft.number, use.nest)
         for size in draft.space:
@@ -239,20 +232,36 @@ class Scheduler:
             case Call():
                 self.expand_call(node, draft)
             case Fold() if kind == "fold":
-                kept, reduced = split_axes(draft.vars, lowering.axes)
-                for position, index in lowering.operands(node, kept, reduced):
-                    self.want(node.args[position], Use(draft.number, index, draft.vars))
+                self.expand_fold(node, lowering, split_axes(draft.index, lowering.axes), draft)
+            case Fold() if kind == "total":
+                self.expand_fold(node, lowering, ((), draft.index), draft)
             case _:
-                self.expand(node, Use(draft.number, draft.vars, draft.vars))
+                self.expand(node, Use(draft.number, draft.index, draft.path))
+
+    def kind(self, node: Node, lowering: object) -> Kind:
+        """How the nest that stores a value is carried out."""
+        match lowering:
+            case Writes():
+                return "writes"
+            case Call():
+                return "call"
+            case Fold() if not node.ndim:
+                return "total" if lowering.sizes(node) and is_associative(lowering) else "loops"
+            case Fold() if self.walks_rows(node, lowering):
+                return "fold"
+            case _:
+                return "loops"
 
     def space(self, node: Node, kind: Kind, lowering: object) -> tuple[Size, ...]:
+        if kind == "total" and isinstance(lowering, Fold):
+            return tuple(self.sizing.of(size) for size in lowering.sizes(node))
         if kind == "fold" and isinstance(lowering, Fold):
             operand = node.args[lowering.operands(node, nowhere(node.ndim), nowhere(len(lowering.sizes(node))))[0][0]]
             return self.sizing.shape(operand)
         return self.sizing.shape(node)
 
-    def new_draft(self, kind: Kind, space: tuple[Size, ...]) -> _Draft:
-        draft = _Draft(len(self.drafts), kind, space, loop_vars(len(space)))
+    def new_draft(self, kind: Kind, space: tuple[Size, ...]) -> Draft:
+        draft = Draft(len(self.drafts), kind, space, loop_vars(len(space)))
         self.drafts[draft.number] = draft
         self.after[draft.number] = set()
         return draft
@@ -273,7 +282,7 @@ class Scheduler:
                 pending.extend(self.after[current])
         return False
 
-    def join(self, node: Node, kind: Kind, uses: Sequence[Use]) -> _Draft | None:
+    def join(self, node: Node, kind: Kind, uses: Sequence[Use]) -> Draft | None:
         """A planned nest over the same sizes that may compute `node` too."""
         if kind != "loops":
             return None
@@ -284,7 +293,7 @@ class Scheduler:
             draft = self.drafts[number]
             if draft.kind != "loops" or draft.space != space or draft.ops >= NEST_OPS or len(draft.roots) >= 8:
                 continue
-            if any(use.nest == number and use.index != draft.vars for use in uses):
+            if any(use.nest == number and use.index != draft.index for use in uses):
                 continue
             if any(user != number and self.reaches(user, number) for user in users):
                 continue
@@ -347,7 +356,13 @@ class Scheduler:
             case _:
                 raise AssertionError(f"{node.op.name} cannot be computed inside another nest")
 
-    def expand_writes(self, node: Node, lowering: Writes, draft: _Draft) -> None:
+    def expand_fold(self, node: Node, fold: Fold, indices: tuple[Index, Index], draft: Draft) -> None:
+        """Note what a nest needs that carries out one reduction, at (kept, reduced) `indices`."""
+        draft.ops += 1
+        for position, index in fold.operands(node, *indices):
+            self.want(node.args[position], Use(draft.number, index, reach(index, draft.path)))
+
+    def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)
         for region in lowering.regions(node):
             if region.copies and self.takes_over(node):
@@ -362,7 +377,7 @@ class Scheduler:
             self.want(node.args[position], Use(draft.number, index, reach(index, path)))
             draft.ops += 1
 
-    def expand_call(self, node: Node, draft: _Draft) -> None:
+    def expand_call(self, node: Node, draft: Draft) -> None:
         kind = call_kind(node)
         for position, arg in enumerate(node.args):
             path = loop_vars(arg.ndim)
@@ -417,7 +432,7 @@ class Scheduler:
             for use in self.leaf_uses.get(leaf, []):
                 if use.nest != writer:
                     self.depend(use.nest, writer)
-                elif use.index != draft.vars or draft.kind != "loops":
+                elif draft.kind != "total" and (use.index != draft.index or draft.kind != "loops"):
                     wrong.append(buffer)
             for number in failing:
                 if self.reaches(writer, number):
@@ -426,17 +441,21 @@ class Scheduler:
                     self.depend(number, writer)
         return wrong
 
-    def ordered(self) -> list[_Draft]:
+    def access(self) -> Access:
+        """What the nests read and overwrite."""
+        uses = {**self.leaf_uses, **self.stored_uses}
+        overwrites = {node: self.owned[buffer] for node, buffer in self.targets.items() if buffer in self.owned}
+        readers = {node: {use.nest for use in uses} for node, uses in self.stored_uses.items()}
+        kept = frozenset((*self.needed, *self.targets))
+        return Access(reads_of(uses, self.drafts), readers, overwrites, self.after, kept)
+
+    def ordered(self) -> list[Draft]:
         before: dict[int, list[int]] = {number: [] for number in self.drafts}
         for first, then in self.after.items():
             for number in then:
                 before[number].append(first)
         order = toposort(sorted(self.drafts, reverse=True), lambda number: sorted(before[number], reverse=True))
         return [self.drafts[number] for number in order]
-
-
-def _kind(lowering: object) -> Kind:
-    return "writes" if isinstance(lowering, Writes) else "call" if isinstance(lowering, Call) else "loops"
 
 
 def schedule(
@@ -499,28 +518,46 @@ class _Arena:
 
 
 def _finish(
-    scheduler: Scheduler, order: Sequence[_Draft], size_names: Mapping[Node, str], fresh: Callable[[str], str]
+    scheduler: Scheduler, order: Sequence[Draft], size_names: Mapping[Node, str], fresh: Callable[[str], str]
 ) -> Plan:
     """Name the temporaries and write the plan down."""
-    position = {draft.number: place for place, draft in enumerate(order)}
+    access = scheduler.access()
+    sharing = share(order, access)
+    position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
+    nests = [nest for part in sharing.parts for nest in nests_of(part)]
     sizing = scheduler.sizing
     places = dict(scheduler.places)
     arena = _Arena(fresh)
     accumulators: dict[Node, str] = {}
-    for now, draft in enumerate(order):
-        for node in sorted(draft.roots, key=lambda root: root.serial):
-            place = places[node]
-            length = sizing.of(sizes.product(sizing.shape(node)))
-            if place.buffer is None and (node.ndim or node in scheduler.needed or draft.kind != "loops"):
-                last = max((position[nest] for nest in scheduler.readers[node]), default=now)
+    for nest in nests:
+        now = position[nest.number]
+        for node in nest.roots:
+            place, depth = places[node], sharing.depths[node]
+            length = sizing.of(sizes.product(sizing.shape(node)[depth:]))
+            if place.buffer is None and not is_local(nest, node, depth, access.needed):
+                last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
                 places[node] = Place(arena.take(node.dtype, length, now, last), place.reason)
             lowering = lowering_of(node)
-            if draft.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
+            if nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
                 accumulators[node] = arena.take(lowering.dtypes[0], length, now, now)
-    nests = tuple(
-        Nest(d.number, d.kind, d.space, d.vars, tuple(sorted(d.roots, key=lambda n: n.serial)), d.taken_over)
-        for d in order
-    )
     in_place = {b: "copied at the end" if b in scheduler.staged else "in place" for b in scheduler.owned}
-    plan = Plan(nests, places, arena.temps, scheduler.bounds, accumulators, in_place, sizing, ())
+    plan = Plan(
+        sharing.parts,
+        places,
+        arena.temps,
+        scheduler.bounds,
+        sharing.depths,
+        sharing.apart,
+        accumulators,
+        in_place,
+        sizing,
+        (),
+    )
     return replace(plan, lines=tuple(lines_of(plan, size_names)))
+
+
+def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:
+    """Whether a value is a name in the source: a scalar, or made and read in one turn of all its loops."""
+    if node in needed or nest.kind not in ("loops", "total"):
+        return False
+    return not node.ndim or depth == node.ndim

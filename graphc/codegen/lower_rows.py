@@ -1,0 +1,195 @@
+"""Loops that several nests share.
+
+In: `Rows` of a plan and the `Lowerer` that writes the kernel. Out: statements at the end of the kernel's body. The
+parts of a shared loop are written one after the other into its body. A reduction over a shared loop is begun before the
+loop, gets its share of terms in every turn, and is finished after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from graphc.codegen.lower import Lowerer, Scope, cast, start_const, typed
+from graphc.codegen.plan import Nest, Rows, first_reduced, nests_of
+from graphc.ir.loops import ZERO, Apply, Expr, Let, Load, Note, Set, Stmt, Store, Var
+from graphc.ir.node import Fold, Index, Node, Size
+from graphc.record import record
+
+Remarks = Callable[[Nest], Sequence[Note]]
+"""The comments above a nest."""
+
+
+@record()
+class Total:
+    """A reduction to a scalar that is under way; `lost` is what its additions have rounded away."""
+
+    value: Var
+    lost: Var | None
+
+
+def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks) -> None:
+    """A loop that nests share, at the top of a kernel."""
+    _shared_loop(lowerer, rows, lowerer.top, remarks, {})
+    lowerer.forget()
+
+
+def _shared_loop(lowerer: Lowerer, rows: Rows, scope: Scope, remarks: Remarks, totals: dict[Node, Total]) -> None:
+    reductions = [nest for nest in nests_of(rows) if nest.kind in ("fold", "total")]
+    reductions = [nest for nest in reductions if first_reduced(nest.roots[0]) == rows.depth]
+    for nest in reductions:
+        scope.body.extend(remarks(nest))
+        _begin(lowerer, nest, scope, totals)
+    inner = lowerer.enter(scope, rows.var, lowerer.size(rows.size))
+    for part in rows.body:
+        if isinstance(part, Rows):
+            _shared_loop(lowerer, part, inner, remarks, totals)
+        else:
+            if part not in reductions:
+                inner.body.extend(remarks(part))
+            _part(lowerer, part, inner, totals)
+        lowerer.forget_below(inner)
+    lowerer.leave(inner, scope)
+    for nest in reductions:
+        _finish(lowerer, nest, scope, totals)
+    lowerer.forget_below(scope)
+
+
+def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+    """What one nest does in a turn of the loops around `scope`."""
+    lowerer.current = frozenset(nest.roots)
+    match nest.kind:
+        case "loops":
+            lowerer.loops(nest, scope)
+        case "total":
+            _add_to_total(lowerer, nest, scope, totals[nest.roots[0]])
+        case "fold":
+            whole = first_reduced(nest.roots[0]) >= scope.depth
+            if whole:
+                _begin(lowerer, nest, scope, totals)
+            _add_row(lowerer, nest, scope)
+            if whole:
+                _finish(lowerer, nest, scope, totals)
+        case _:
+            raise AssertionError(f"a nest of kind {nest.kind} shares no loop")
+    lowerer.current = frozenset()
+
+
+# Reductions by rows ---------------------------------------------------------------------------------------------------
+
+
+def _fold(node: Node) -> Fold:
+    lowering = node.op.lower(node)
+    assert isinstance(lowering, Fold)
+    return lowering
+
+
+def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+    """Start a reduction, in the loops around its first reduced one."""
+    (node,) = nest.roots
+    fold = _fold(node)
+    dtype = fold.dtypes[0]
+    start = start_const(fold.start[0], dtype)
+    if nest.kind == "total":
+        name = lowerer.names.fresh(node.name or node.op.name)
+        lost = Var(lowerer.names.fresh("lost"), dtype) if _is_float_sum(fold) else None
+        totals[node] = Total(Var(name, dtype), lost)
+        scope.body.append(Set(totals[node].value, start))
+        if lost is not None:
+            scope.body.append(Set(lost, start_const("0", dtype)))
+        return
+    buffer = lowerer.accumulators.get(node, lowerer.buffers[node])
+    _for_each(lowerer, node, nest.index[: scope.depth], scope, lambda where: Store(buffer, where, start))
+
+
+def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+    """Bring the result of a reduction to its dtype and its place."""
+    (node,) = nest.roots
+    if nest.kind == "total":
+        total = totals[node]
+        value: Expr = total.value
+        if total.lost is not None:
+            sound = Apply("select(isfinite(_1), _0 + _1, _0)", (total.value, total.lost), total.value.dtype)
+            value = lowerer.bind(sound, node.name or node.op.name)
+        value = lowerer.bind(cast(value, node.dtype), node.name or node.op.name)
+        lowerer.scalars[node] = value
+        if node in lowerer.buffers:
+            scope.body.append(Store(lowerer.buffers[node], ZERO, value))
+        return
+    buffer = lowerer.accumulators.get(node)
+    if buffer is not None:
+        dtype, target = _fold(node).dtypes[0], lowerer.buffers[node]
+        _for_each(
+            lowerer,
+            node,
+            nest.index[: scope.depth],
+            scope,
+            lambda where: Store(target, where, cast(Load(buffer, where, dtype), node.dtype)),
+        )
+
+
+def _for_each(lowerer: Lowerer, node: Node, outer: Index, scope: Scope, store: Callable[[Expr], Stmt]) -> None:
+    """A statement for every element of the part of a result that belongs to the turn of the loops around `scope`."""
+    extents = lowerer.extents(node.type.shape[len(outer) :])
+    var = Var(lowerer.names.fresh("n"), "int64")
+    inner = lowerer.enter(scope, var, lowerer.count(extents))
+    depth = lowerer.depths.get(node, 0)
+    first = lowerer.position((*outer[depth:], *(ZERO for _ in extents)), node.type.shape[depth:])
+    where = Apply("_0 + _1", (first, var), "int64") if outer[depth:] else var
+    inner.body.append(store(where))
+    lowerer.leave(inner, scope)
+
+
+def _add_row(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
+    """Add what the turn of the loops around `scope` gives to a reduction by rows."""
+    (node,) = nest.roots
+    buffer = lowerer.accumulators.get(node, lowerer.buffers[node])
+    axes = [axis for axis in range(scope.depth, len(nest.index)) if isinstance(nest.index[axis], Var)]
+    extents = lowerer.extents([nest.space[axis] for axis in axes])
+    inner = lowerer.enter_all(scope, [nest.vars[axis] for axis in axes], extents)
+    lowerer.add_rows(node, _fold(node), buffer, [nest.index], inner)
+    lowerer.leave(inner, scope)
+
+
+# Reductions to scalars ------------------------------------------------------------------------------------------------
+
+
+def _is_float_sum(fold: Fold) -> bool:
+    return fold.dtypes[0] == "float64" and fold.step[0] == "accumulate(_0, _1)"
+
+
+def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> None:
+    """Reduce what belongs to the turn of the loops around `scope`, and add that to the total.
+
+    Sums are carried in two floats (Knuth's two-sum), so that many rows lose no more than one: what an addition rounds
+    away is `(total - (sum - back)) + (part - back)`. Where the sum is not finite, so is not what was lost.
+    """
+    (node,) = nest.roots
+    fold = _fold(node)
+    part = _reduce_rest(lowerer, node, fold, nest.index[: scope.depth], len(nest.space) - scope.depth)
+    value, lost = total.value, total.lost
+    if lost is None:
+        scope.body.append(Set(value, typed(fold.step[0], (value, part, ZERO), value.dtype)))
+        return
+    dtype = value.dtype
+    new, back = (Var(lowerer.names.fresh(hint), dtype) for hint in ("next", "back"))
+    scope.body.append(Let(new, Apply("_0 + _1", (value, part), dtype)))
+    scope.body.append(Let(back, Apply("_0 - _1", (new, value), dtype)))
+    error = Apply("_0 + (_1 - (_2 - _3) + (_4 - _3))", (lost, value, new, back, part), dtype)
+    scope.body.append(Set(lost, error))
+    scope.body.append(Set(value, new))
+
+
+def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> Expr:
+    """A reduction to a scalar over its last axes only, at an index into the others."""
+    if not loops:
+        return cast(lowerer.fold_term(node, fold, (), outer), fold.dtypes[0])
+
+    def rest_sizes(node: Node) -> tuple[Size, ...]:
+        return fold.sizes(node)[len(outer) :]
+
+    def operands(node: Node, index: Index, reduced: Index) -> Sequence[tuple[int, Index]]:
+        return fold.operands(node, (), (*index, *reduced))
+
+    axes = tuple(axis for axis in fold.axes if axis >= len(outer))
+    rest = Fold(rest_sizes, operands, fold.term, fold.start, fold.step, fold.dtypes, fold.result, axes)
+    return lowerer.accumulated(node, rest, outer)
