@@ -28,8 +28,8 @@ def always() -> Iterator[None]:
         yield
 
 
-def double(source: str, target: str, dtype: str = "float64") -> Loop:
-    value = Apply("_0 * _1", (Load(source, ROW, dtype), Const("2.0", dtype)), dtype)
+def scale(source: str, target: str, dtype: str = "float64", factor: str = "2.0", template: str = "_0 * _1") -> Loop:
+    value = Apply(template, (Load(source, ROW, dtype), Const(factor, dtype)), dtype)
     return Loop(ROW, N, (Store(target, ROW, value),))
 
 
@@ -43,9 +43,33 @@ def outlined_functions(*body: Stmt) -> int:
 
 
 def test_nests_that_are_equal_but_for_names_are_one_function() -> None:
-    assert outlined_functions(double("a", "b"), double("b", "c")) == 1
-    assert outlined_functions(double("a", "b"), double("a", "a")) == 2
-    assert outlined_functions(double("a", "b"), double("d", "d", "float32")) == 2
+    assert outlined_functions(scale("a", "b"), scale("b", "c")) == 1
+    assert outlined_functions(scale("a", "b"), scale("a", "a")) == 2
+    assert outlined_functions(scale("a", "b"), scale("d", "d", "float32")) == 2
+
+
+def test_a_literal_in_which_equal_nests_differ_is_a_parameter() -> None:
+    found = outline([scale("a", "b"), scale("b", "c", factor="3.0")], Names(()), BUFFERS, "always")
+    assert len(found.functions) == 1
+    assert found.functions[0].params[-1].kind == "float64"
+    literals = [stmt.args[-1] for stmt in found.body if isinstance(stmt, Invoke)]
+    assert literals == [Const("2.0", "float64"), Const("3.0", "float64")]
+    assert (
+        outlined_functions(scale("a", "b", template="pow(_0, _1)"), scale("b", "c", "float64", "3.0", "pow(_0, _1)"))
+        == 2
+    )
+
+
+def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
+    steps = [Let(Var("v0", "float64"), Load("a", ZERO, "float64"))]
+    for number in range(400):
+        before = Var(f"v{number}", "float64")
+        steps.append(Let(Var(f"v{number + 1}", "float64"), Apply("_0 * _0", (before,), "float64")))
+    found = outline([*steps, Store("b", ZERO, steps[-1].var)], Names(()), BUFFERS)
+    calls = [stmt.function for stmt in found.body if isinstance(stmt, Invoke)]
+    assert len(calls) == 4
+    assert len(set(calls)) == 3, "the first loads, the last is shorter, those between are equal"
+    assert sum(isinstance(stmt, Let) for function in found.functions for stmt in function.body) < 401
 
 
 def test_a_scalar_leaves_its_nest_through_the_buffer_of_scalars() -> None:
@@ -74,7 +98,7 @@ def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
 
 
 def test_a_small_kernel_stays_one_function() -> None:
-    assert outline([double("a", "b")], Names(()), BUFFERS).functions == ()
+    assert outline([scale("a", "b")], Names(()), BUFFERS).functions == ()
 
 
 def network(layers: int) -> graphc.Function:

@@ -1,10 +1,10 @@
-"""Nests of a large kernel as functions of their own.
+"""Parts of a large kernel as functions of their own.
 
-In: the statements of a kernel. Out: statements that call functions, and these functions, each once: nests that are
-equal but for names are one function called with other arguments. Small functions compile in time linear in their
-number, one large one does not, and equal layers of a network are compiled once.
+In: the statements of a kernel. Out: statements that call functions, and these functions, each once: parts that are
+equal but for names and literals are one function called with other arguments. Small functions compile in time linear
+in their number, one large one does not, and equal layers of a network are compiled once.
 
-A nest is an outermost loop. Its function has the form
+A part is a nest (an outermost loop) or a block (a run of scalars). The function of a nest has the form
 
     def nest_sum(begin, end, x, n, scale, sum_at):
         sum = 0.0
@@ -13,24 +13,26 @@ A nest is an outermost loop. Its function has the form
         sum_at[0] = sum
         return 0
 
-- `begin` and `end` are the range of the outermost loop, so that several calls may share the work.
-- Then come the buffers, sizes and scalars that the loop reads or writes, in the order in which it names them.
+- `begin` and `end` are the range of the outermost loop, so that several calls may share the work. A block has none.
+- Then come the buffers, sizes and scalars that the part reads or writes, in the order in which it names them, and the
+  literals in which it differs from its equals.
 - A scalar that the loop accumulates (`sum`) starts anew in every call and leaves through a pointer (`sum_at`) to one
   element of the kernel's buffer of scalars, from where the kernel reads it. Calls that share the work are given
-  different elements, and their results are combined by the operator of the accumulation.
+  different elements, and their results are combined by the operator of the accumulation. The scalars of a block leave
+  it in the same way.
 - The result is 0, or 1 where the nest's check failed.
 
-All that stands between the nests (scalars, sizes, external functions) stays in the kernel.
+All else that stands between the nests (few scalars, sizes, external functions) stays in the kernel.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphc.codegen.lower import Names
-from graphc.codegen.simplify import expressions, statements
+from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
     ZERO,
@@ -50,13 +52,18 @@ from graphc.ir.loops import (
     Stmt,
     Store,
     Var,
+    children,
     integer,
-    subexpressions,
+    rebuild,
 )
 from graphc.record import replace
 
 OUTLINE_ABOVE = 12
 """A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
+BLOCK_OPS = 120
+"""A kernel with more operators than this outside loops calls blocks of about so many."""
+LEAST_BLOCK_OPS = 30
+"""Fewer operators than this stay in the kernel."""
 
 FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
@@ -74,129 +81,174 @@ class Outlined:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
-    """An outermost loop, the scalars that it accumulates, each with the statement that starts it, and the remark above
-    it."""
+class Part:
+    """Statements that become a function, the scalars they make for the kernel, and the remark above them.
 
-    loop: Loop
-    starts: tuple[Set, ...]
+    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check.
+    """
+
+    body: tuple[Stmt, ...]
+    results: tuple[Var, ...]
     note: Note
-
-
-@dataclass(slots=True)
-class Outliner:
-    """Collects the functions of one kernel. `buffers`: the dtype of each buffer."""
-
-    names: Names
-    buffers: Mapping[str, str]
-    functions: dict[tuple[object, ...], Function] = field(default_factory=dict)
-    scalars: dict[str, tuple[str, int]] = field(default_factory=dict)
-    scalar_buffers: dict[str, str] = field(default_factory=dict)
-
-    def call(self, nest: Nest) -> Iterator[Stmt]:
-        """The statements that stand for a nest: a call of its function, and its scalars read from where it left
-        them."""
-        used = interface(nest, self.buffers)
-        function = self.functions.get(used.key)
-        if function is None:
-            function = self.functions[used.key] = self.define(nest, used)
-        places = [self.place(start.var.dtype) for start in nest.starts]
-        args = (
-            *(ZERO, nest.loop.size),
-            *(operand if isinstance(operand, Var) else self.pointer(operand) for operand in used.operands),
-            *(Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places),
-        )
-        if codes := check_codes(nest.loop):
-            holes = ", ".join(f"_{position}" for position in range(len(args)))
-            yield Check(Apply(f"{function.name}({holes}) == 0", args, "bool"), codes.pop())
-        else:
-            yield Invoke(function.name, args)
-        for start, (buffer, place, dtype) in zip(nest.starts, places, strict=True):
-            yield Let(start.var, Load(buffer, integer(place), dtype))
-
-    def define(self, nest: Nest, used: Interface) -> Function:
-        loop = Loop(nest.loop.var, END, with_code(nest.loop.body, FAILED), BEGIN)
-        outs = [(start.var, self.names.fresh(f"{start.var.name}_at")) for start in nest.starts]
-        params = (
-            *(Param(bound.name, INDEX) for bound in (BEGIN, END)),
-            *(self.param(operand) for operand in used.operands),
-            *(Param(at, f"{var.dtype}*") for var, at in outs),
-        )
-        body: tuple[Stmt, ...] = (*nest.starts, loop, *(Store(at, ZERO, var) for var, at in outs))
-        return Function(self.names.fresh(f"nest_{nest.note.subject}"), params, body, nest.note.text)
-
-    def param(self, operand: Var | str) -> Param:
-        if isinstance(operand, Var):
-            return Param(operand.name, operand.dtype)
-        return Param(operand, f"{self.buffers[operand]}*")
-
-    def pointer(self, buffer: str) -> Pointer:
-        return Pointer(buffer, ZERO, self.buffers[buffer])
-
-    def place(self, dtype: str) -> tuple[str, int, str]:
-        """A free element of the buffer of scalars of a dtype."""
-        buffer = self.scalar_buffers.get(dtype)
-        if buffer is None:
-            buffer = self.scalar_buffers[dtype] = self.names.fresh(f"scalars_{dtype}")
-        _, count = self.scalars.get(buffer, (dtype, 0))
-        self.scalars[buffer] = (dtype, count + 1)
-        return buffer, count, dtype
-
-
-def outline(body: Sequence[Stmt], names: Names, buffers: Mapping[str, str], policy: str = "auto") -> Outlined:
-    """`body` with its nests outlined where the policy says so: "always", "never", or where there are many ("auto")."""
-    loops = sum(isinstance(stmt, Loop) for stmt in body)
-    if policy == "never" or (policy == "auto" and loops <= OUTLINE_ABOVE):
-        return Outlined(tuple(body), (), {})
-    outliner = Outliner(names, buffers)
-    starts = accumulators(body)
-    outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
-    note = Note("", "loop")
-    result: list[Stmt] = []
-    moved: set[Var] = set()
-    for before, stmt in zip((None, *body), body, strict=False):
-        if isinstance(stmt, Note) and not isinstance(before, Note):
-            note = stmt
-        carried = [var for var in set_vars(stmt) if var in outer] if isinstance(stmt, Loop) else []
-        if not isinstance(stmt, Loop) or not starts.keys() >= set(carried) or len(check_codes(stmt)) > 1:
-            result.append(stmt)
-            continue
-        moved.update(carried)
-        result.extend(outliner.call(Nest(stmt, tuple(starts[var] for var in carried), note)))
-    kept = tuple(stmt for stmt in result if not (isinstance(stmt, Set) and stmt.var in moved))
-    return Outlined(kept, tuple(outliner.functions.values()), outliner.scalars)
+    extent: Expr | None = None
+    code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a nest's function is given (names of scalars, buffers), and a key that equal nests share."""
+    """What a part is given (names of scalars, buffers), its literals in order, and a key that equal parts share."""
 
     operands: tuple[Var | str, ...]
+    literals: tuple[Const, ...]
     key: tuple[object, ...]
 
 
-def interface(nest: Nest, buffers: Mapping[str, str]) -> Interface:
-    """The operands of a nest in the order in which it names them; the key holds numbers in their place."""
-    numbers: dict[Var | str, int] = {}
-    key: list[object] = []
-    body = (*nest.starts, *statements([replace(nest.loop, size=ZERO)]))
+def outline(body: Sequence[Stmt], names: Names, buffers: Mapping[str, str], policy: str = "auto") -> Outlined:
+    """`body` with its parts outlined where the policy says so: "always", "never", or where there are many ("auto").
+    `buffers`: the dtype of each buffer."""
+    parts = {} if policy == "never" else find_parts(body, always=policy == "always")
+    interfaces = {place: interface(part, buffers) for place, part in parts.items()}
+    equal: dict[tuple[object, ...], list[int]] = {}
+    for place, used in interfaces.items():
+        equal.setdefault(used.key, []).append(place)
+    caller = Caller(names, buffers)
+    calls: dict[int, tuple[Stmt, ...]] = {}
+    for places in equal.values():
+        lifted = varying([interfaces[place].literals for place in places])
+        function = caller.define(parts[places[0]], interfaces[places[0]], lifted)
+        for place in places:
+            calls[place] = tuple(caller.call(function, parts[place], interfaces[place], lifted))
+    moved = {stmt.var for part in parts.values() for stmt in part.body if isinstance(stmt, Let | Set)}
+    kept: list[Stmt] = []
+    for place, stmt in enumerate(body):
+        if place in calls:
+            kept.extend(calls[place])
+        elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
+            kept.append(stmt)
+    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars)
+
+
+# Finding parts ------------------------------------------------------------------------------------------------------
+
+
+def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
+    """The parts by the place of their last statement: nests where there are many, blocks where they are large."""
+    loops = sum(isinstance(stmt, Loop) for stmt in body)
+    ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
+    parts: dict[int, Part] = {}
+    if always or loops > OUTLINE_ABOVE:
+        parts |= find_nests(body)
+    if always or ops > BLOCK_OPS:
+        parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
+    return parts
+
+
+def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
+    """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
+    starts = accumulators(body)
+    outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
+    parts: dict[int, Part] = {}
+    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
+        if not isinstance(stmt, Loop):
+            continue
+        carried = [var for var in set_vars(stmt) if var in outer]
+        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
+        if starts.keys() >= set(carried) and len(codes) <= 1:
+            loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
+            first = tuple(starts[var] for var in carried)
+            parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, codes.pop() if codes else None)
+    return parts
+
+
+def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
+    """Runs of scalars of at least so many operators, cut where they have BLOCK_OPS."""
+    parts: dict[int, Part] = {}
+    readers: dict[Var, int] = {}
+    for place, stmt in enumerate(body):
+        readers.update(dict.fromkeys(read_vars([stmt]), place))
+    run: list[Let] = []
+    ops = 0
+    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
+        if not isinstance(stmt, Let):
+            continue
+        run.append(stmt)
+        ops += operators(stmt.value)
+        if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], Let):
+            continue
+        if ops >= least:
+            results = tuple(let.var for let in run if readers.get(let.var, -1) > place)
+            parts[place] = Part(tuple(run), results, note)
+        run, ops = [], 0
+    return parts
+
+
+def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
+    """For each statement the remark it stands under: the first of several lines."""
+    note: Note = Note("", "part")
+    before: Stmt | None = None
     for stmt in body:
-        for word in (*statement_words(stmt), *(word for expr in expressions(stmt) for word in expression_words(expr))):
-            if isinstance(word, Var):
-                key.extend((numbers.setdefault(word, len(numbers)), word.dtype))
-            elif isinstance(word, Buffer):
-                key.extend((numbers.setdefault(word.name, len(numbers)), buffers[word.name]))
-            else:
-                key.append(word)
-    own = {stmt.var for stmt in body if isinstance(stmt, Let | Set | Loop)}
-    return Interface(tuple(operand for operand in numbers if operand not in own), tuple(key))
+        if isinstance(stmt, Note) and not isinstance(before, Note):
+            note = stmt
+        before = stmt
+        yield note
+
+
+def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
+    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops."""
+    starts = [stmt for stmt in body if isinstance(stmt, Set)]
+    started = Counter(stmt.var for stmt in starts)
+    loops = Counter(var for stmt in body if isinstance(stmt, Loop) for var in set_vars(stmt))
+    single = (stmt for stmt in starts if isinstance(stmt.value, Const))
+    return {stmt.var: stmt for stmt in single if started[stmt.var] == loops[stmt.var] == 1}
+
+
+def set_vars(loop: Loop) -> dict[Var, None]:
+    """The names that a loop sets, in order."""
+    return dict.fromkeys(stmt.var for stmt in statements(loop.body) if isinstance(stmt, Set))
+
+
+def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
+    """Statements whose checks have another number."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=with_code(stmt.body, code))
+        result.append(replace(stmt, code=code) if isinstance(stmt, Check) else stmt)
+    return tuple(result)
+
+
+# Comparing parts ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """The name of a buffer among the words of a nest."""
+    """The name of a buffer among the words of a part."""
 
     name: str
+
+
+def interface(part: Part, buffers: Mapping[str, str]) -> Interface:
+    """What a part is given, in the order in which it names it; the key holds numbers in place of names."""
+    numbers: dict[Var | str, int] = {}
+    literals: list[Const] = []
+    key: list[object] = []
+    for stmt in statements(part.body):
+        lift = may_lift(stmt)
+        words = (word for expr in expressions(stmt) for word in expression_words(expr, lift))
+        for word in (*statement_words(stmt), *words):
+            if isinstance(word, Var):
+                key.extend((numbers.setdefault(word, len(numbers)), word.dtype))
+            elif isinstance(word, Buffer):
+                key.extend((numbers.setdefault(word.name, len(numbers)), buffers[word.name]))
+            elif isinstance(word, Const):
+                literals.append(word)
+                key.append(("literal", word.dtype))
+            else:
+                key.append(word)
+    own = {BEGIN, END} | {stmt.var for stmt in statements(part.body) if isinstance(stmt, Let | Set | Loop)}
+    key.extend(numbers[var] for var in part.results)
+    operands = tuple(operand for operand in numbers if operand not in own)
+    return Interface(operands, tuple(literals), tuple(key))
 
 
 def statement_words(stmt: Stmt) -> Iterator[object]:
@@ -216,45 +268,124 @@ def statement_words(stmt: Stmt) -> Iterator[object]:
             pass
 
 
-def expression_words(expr: Expr) -> Iterator[object]:
-    """An expression as a sequence of words, from which it could be put together again."""
-    for part in subexpressions(expr):
+def expression_words(expr: Expr, lift: bool) -> Iterator[object]:
+    """An expression as a sequence of words, from which it could be put together again. A literal that may become a
+    parameter is a Const."""
+    pending = [(expr, lift)]
+    while pending:
+        part, lifted = pending.pop()
+        pending.extend((child, lift and may_lift_from(part)) for child in reversed(children(part)))
         match part:
             case Var():
                 yield part
             case Const(text, dtype):
-                yield from (text, dtype)
+                yield from (part,) if lifted and dtype != "bool" else (text, dtype)
             case Load(buffer, _, _) | Pointer(buffer, _, _):
                 yield from (type(part), Buffer(buffer))
             case Apply(template, args, dtype):
                 yield from (template, len(args), dtype)
 
 
-def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
-    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops."""
-    starts = [stmt for stmt in body if isinstance(stmt, Set)]
-    started = Counter(stmt.var for stmt in starts)
-    loops = Counter(var for stmt in body if isinstance(stmt, Loop) for var in set_vars(stmt))
-    return {
-        stmt.var: stmt for stmt in starts if isinstance(stmt.value, Const) and started[stmt.var] == loops[stmt.var] == 1
-    }
+def may_lift(stmt: Stmt) -> bool:
+    """Whether a statement's literals may become parameters: not what an accumulator starts with, and not the size of
+    a loop, which is unrolled where it is known."""
+    return not isinstance(stmt, Loop | Note) and not (isinstance(stmt, Set) and isinstance(stmt.value, Const))
 
 
-def set_vars(loop: Loop) -> dict[Var, None]:
-    """The names that a loop sets, in order."""
-    return dict.fromkeys(stmt.var for stmt in statements(loop.body) if isinstance(stmt, Set))
+def may_lift_from(expr: Expr) -> bool:
+    """Whether an expression's own literals may: division and powers are much cheaper by a number that is known."""
+    return not (isinstance(expr, Apply) and any(word in expr.template for word in ("//", "%", "mod", "div", "pow")))
 
 
-def check_codes(loop: Loop) -> set[int]:
-    """The numbers of the checks that a loop makes."""
-    return {stmt.code for stmt in statements(loop.body) if isinstance(stmt, Check)}
+def varying(literals: Sequence[tuple[Const, ...]]) -> dict[int, int]:
+    """The positions at which the literals of equal parts differ, each with the first that has the same ones."""
+    first: dict[tuple[Const, ...], int] = {}
+    columns = enumerate(zip(*literals, strict=True))
+    return {place: first.setdefault(column, place) for place, column in columns if len(set(column)) > 1}
 
 
-def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
-    """Statements whose checks have another number."""
-    result: list[Stmt] = []
-    for stmt in body:
+# Writing functions and calls ----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Caller:
+    """Writes the functions and calls of one kernel."""
+
+    names: Names
+    buffers: Mapping[str, str]
+    functions: list[Function] = field(default_factory=list)
+    scalars: dict[str, tuple[str, int]] = field(default_factory=dict)
+    scalar_buffers: dict[str, str] = field(default_factory=dict)
+
+    def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
+        """The function of parts that are equal but for the literals at the positions of `lifted`."""
+        values = {place: self.names.fresh("value") for place in dict.fromkeys(lifted.values())}
+        given = {place: Var(values[first], used.literals[place].dtype) for place, first in lifted.items()}
+        outs = [(var, self.names.fresh(f"{var.name}_at")) for var in part.results]
+        params = (
+            *(Param(bound.name, INDEX) for bound in (BEGIN, END) if part.extent is not None),
+            *(self.param(operand) for operand in used.operands),
+            *(Param(name, used.literals[place].dtype) for place, name in values.items()),
+            *(Param(at, f"{var.dtype}*") for var, at in outs),
+        )
+        body = (*with_literals(part.body, given), *(Store(at, ZERO, var) for var, at in outs))
+        kind = "scalars" if part.extent is None else "nest"
+        function = Function(self.names.fresh(f"{kind}_{part.note.subject}"), params, body, part.note.text)
+        self.functions.append(function)
+        return function
+
+    def call(self, function: Function, part: Part, used: Interface, lifted: Mapping[int, int]) -> Iterator[Stmt]:
+        """The statements that stand for a part: a call, and its scalars read from where it left them."""
+        places = [self.place(var.dtype) for var in part.results]
+        args = (
+            *((ZERO, part.extent) if part.extent is not None else ()),
+            *(operand if isinstance(operand, Var) else self.pointer(operand) for operand in used.operands),
+            *(used.literals[place] for place in dict.fromkeys(lifted.values())),
+            *(Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places),
+        )
+        if part.code is not None:
+            holes = ", ".join(f"_{position}" for position in range(len(args)))
+            yield Check(Apply(f"{function.name}({holes}) == 0", args, "bool"), part.code)
+        else:
+            yield Invoke(function.name, args)
+        for var, (buffer, place, dtype) in zip(part.results, places, strict=True):
+            yield Let(var, Load(buffer, integer(place), dtype))
+
+    def param(self, operand: Var | str) -> Param:
+        if isinstance(operand, Var):
+            return Param(operand.name, operand.dtype)
+        return Param(operand, f"{self.buffers[operand]}*")
+
+    def pointer(self, buffer: str) -> Pointer:
+        return Pointer(buffer, ZERO, self.buffers[buffer])
+
+    def place(self, dtype: str) -> tuple[str, int, str]:
+        """A free element of the buffer of scalars of a dtype."""
+        buffer = self.scalar_buffers.get(dtype)
+        if buffer is None:
+            buffer = self.scalar_buffers[dtype] = self.names.fresh(f"scalars_{dtype}")
+        _, count = self.scalars.get(buffer, (dtype, 0))
+        self.scalars[buffer] = (dtype, count + 1)
+        return buffer, count, dtype
+
+
+def with_literals(body: Iterable[Stmt], given: Mapping[int, Var]) -> Iterator[Stmt]:
+    """Statements with the literals at these positions replaced; they are counted as `interface` counts them."""
+    count = 0
+
+    def change(expr: Expr) -> Expr | None:
+        nonlocal count
+        if isinstance(expr, Apply) and not may_lift_from(expr):
+            kept = tuple(arg if isinstance(arg, Const) else rebuild(arg, change) for arg in expr.args)
+            return Apply(expr.template, kept, expr.dtype)
+        if not isinstance(expr, Const) or expr.dtype == "bool":
+            return None
+        count += 1
+        return given.get(count - 1, expr)
+
+    def changed(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=with_code(stmt.body, code))
-        result.append(replace(stmt, code=code) if isinstance(stmt, Check) else stmt)
-    return tuple(result)
+            return replace(stmt, body=tuple(map(changed, stmt.body)))
+        return map_expressions(stmt, lambda expr: rebuild(expr, change)) if may_lift(stmt) else stmt
+
+    return map(changed, body) if given else iter(body)
