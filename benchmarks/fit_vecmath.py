@@ -173,7 +173,7 @@ def constants() -> Iterator[Row]:
     story = "pi/2 in parts whose products with integers below 2**20 are exact; float32 is computed in float64"
     yield Row("PIO2_SHORT", story, (), split(mp.pi / 2, (33, 33, 33, 53)))
     for name, story, value in (("LOG2E", "1/ln 2", 1 / mp.log(2)), ("LOG10E", "1/ln 10", 1 / mp.log(10))):
-        yield Row(name, f"{story} in two parts; the first is short", split(value, (12, 24)), split(value, (21, 53)))
+        yield Row(name, f"{story} in two parts", split(value, (24, 24)), split(value, (53, 53)))
     yield Row("LOG10_2", f"log10(2) {short}", split(mp.log10(2), (15, 24)), split(mp.log10(2), (42, 53)))
 
 
@@ -245,10 +245,10 @@ def odd_functions() -> Iterator[Row]:
     yield odd_row("ASIN", "asin(x) - x", "0.545", mp.asin, (6, 14), mp.mpf("0.298"))
     yield odd_row("ATAN", "atan(x) - x", "1", mp.atan, (9, 20), 1, exact=6)
     yield odd_row("SINH", "sinh(x) - x", "1", mp.sinh, (4, 7), 1)
-    ends = (mp.sqrt(mp.mpf("0.4999")), mp.sqrt(mp.mpf("2.0001")))
+    reach = (mp.mpf("-0.103"), mp.mpf("0.103"))
     yield row(
-        "CBRT", "m**(-1/3) for sqrt(1/2) <= m <= sqrt(2), a first guess",
-        lambda m: 1 / mp.cbrt(m), mp.cbrt, (4, 7), (ends, ends),
+        "CBRT", "((1-e)**(-1/3) - 1) / e for |e| <= 0.103",
+        lambda e: ((1 - e) ** (-mp.mpf(1) / 3) - 1) / e, lambda e: abs(e) * mp.cbrt(1 - e), (3, 6), (reach, reach),
     )  # fmt: skip
 
 
@@ -308,6 +308,27 @@ def gamma_functions() -> Iterator[Row]:
     yield row(
         "STIRLING", "x (log(gamma(x)) - (x-1/2) log(x) + x - log(2 pi)/2) in 1/x**2 for x >= 8",
         stirling, lambda w: mp.sqrt(w) / mp.loggamma(1 / mp.sqrt(w)),
+        (0, 6), ((0, 0), (0, mp.mpf(1) / 64)), grid=500,
+    )  # fmt: skip
+    root = mp.findroot(mp.digamma, mp.mpf("1.4616321449683623"))
+    yield Row("DIGAMMA_ROOT", "the zero of digamma between 1 and 2 in two parts", (), split(root, (53, 53)))
+
+    def slope(t: Number) -> Number:
+        x = t + mp.mpf("1.5")
+        return mp.digamma(x) / (x - root) if abs(x - root) > TINY else mp.psi(1, root)
+
+    yield row(
+        "DIGAMMA", "digamma(x) / (x - root) in x-3/2 for 1 <= x <= 2",
+        slope, lambda t: 1 / slope(t), (0, 24), ((0, 0), (-0.5, 0.5)), grid=500,
+    )  # fmt: skip
+
+    def digamma_tail(w: Number) -> Number:
+        x = 1 / mp.sqrt(w)
+        return (mp.log(x) - mp.digamma(x) - 1 / (2 * x)) * x * x
+
+    yield row(
+        "DIGAMMA_TAIL", "x**2 (log(x) - digamma(x)) - x/2 in 1/x**2 for x >= 8",
+        digamma_tail, lambda w: w / mp.digamma(1 / mp.sqrt(w)),
         (0, 6), ((0, 0), (0, mp.mpf(1) / 64)), grid=500,
     )  # fmt: skip
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -35,10 +37,14 @@ class Loop:
         """The function over one-dimensional arrays of equal length."""
         arrays = [np.ascontiguousarray(x, self.dtype) for x in inputs]
         out = np.empty_like(arrays[0])
+        self.bind(*arrays, out)()
+        return out
+
+    def bind(self, *arrays: NDArray[Any]) -> Callable[[], object]:
+        """A call of the loop on these contiguous arrays of its dtype, the last of which it writes."""
         address = self.engine.get_function_address("loop")
         run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (self.arity + 1), ctypes.c_int64)(address)
-        run(*(x.ctypes.data for x in arrays), out.ctypes.data, out.size)
-        return out
+        return partial(run, *(x.ctypes.data for x in arrays), arrays[-1].size)
 
 
 def compile_loop(name: str, dtype: str, has_fma: bool = True) -> Loop:

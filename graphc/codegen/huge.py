@@ -24,7 +24,8 @@ Finish = Callable[[Real, Bits], Real]
 
 # The widths of SSE2, AVX2 and AVX-512.
 LANES = {"f32": (4, 8, 16), "f64": (2, 4, 8)}
-WIDE = ir.IntType(256)
+WIDE = ir.IntType(128)
+TABLE_BYTES = TWO_OVER_PI_POINT // 8 + 40
 
 
 def argument_bound(format: Format, has_fma: bool) -> float:
@@ -84,11 +85,25 @@ def _define_variant(
 
 
 def _call_lanes(builder: ir.IRBuilder, cold: ir.Function, x: ir.Value, lanes: int) -> ir.Value:
-    result = x
-    for lane in range(lanes):
-        index = ir.IntType(32)(lane)
-        result = builder.insert_element(result, builder.call(cold, [builder.extract_element(x, index)]), index)
-    return result
+    """The cold function of every lane, one after another through memory: short code, for it is hardly ever run."""
+    index, type = ir.IntType(64), cold.return_value.type
+    with builder.goto_entry_block():
+        place = builder.alloca(type, size=lanes)
+        place.align = 64
+    whole = builder.bitcast(place, x.type.as_pointer())
+    builder.store(x, whole)
+    before, lane_block, done = builder.block, builder.append_basic_block("lane"), builder.append_basic_block("done")
+    builder.branch(lane_block)
+    builder.position_at_end(lane_block)
+    lane = builder.phi(index)
+    here = builder.gep(place, [lane], source_etype=type)
+    builder.store(builder.call(cold, [builder.load(here, typ=type)]), here)
+    following = builder.add(lane, index(1))
+    lane.add_incoming(index(0), before)
+    lane.add_incoming(following, lane_block)
+    builder.cbranch(builder.icmp_unsigned("<", following, index(lanes)), lane_block, done)
+    builder.position_at_end(done)
+    return builder.load(whole, typ=x.type)
 
 
 def _define_cold(module: ir.Module, symbol: str, block: Block, finish: Finish) -> ir.Function:
@@ -104,37 +119,57 @@ def _define_cold(module: ir.Module, symbol: str, block: Block, finish: Finish) -
 
 def _reduce(module: ir.Module, x: Real) -> tuple[Real, Bits]:
     """r and quarters with x = quarters*pi/2 + r, |r| <= pi/4, for 2**18 <= |x| < inf; quarters modulo 4."""
-    builder, word = x.block.builder, F64.integer
-    encoding = x.magnitude().bits()
-    significand = (encoding & ((1 << 52) - 1)) | (1 << 52)
-    exponent = (encoding >> 52) - (F64.bias + 52)
-    # Bits of 2/pi that weigh 4 or more once multiplied by 2**exponent count whole turns. 192 bits below that mark are
-    # enough for the closest approach of a float64 to a multiple of pi/2, which is 2**-61.
-    mark = TWO_OVER_PI_POINT + 2 - exponent
-    start = (mark - 192) >> 3
-    window = builder.load(
-        builder.gep(_two_over_pi(module), [start.value], source_etype=ir.IntType(8)), typ=WIDE, align=1
-    )
-    product = builder.mul(window, builder.zext(significand.value, WIDE))
-    turns = builder.shl(product, builder.zext((256 - (mark - (start << 3))).value, WIDE))
+    builder = x.block.builder
+    turns = _turns(module, x.magnitude().bits())
     # Half a quarter is added and subtracted again so that the fraction comes out signed.
-    nearest = builder.add(turns, WIDE(1 << 253))
-    quarters = Bits(x.block, builder.trunc(builder.lshr(nearest, WIDE(254)), word))
-    fraction = builder.sub(builder.shl(nearest, WIDE(2)), WIDE(1 << 255))
+    nearest = builder.add(turns, WIDE(1 << 125))
+    quarters = Bits(x.block, builder.trunc(builder.lshr(nearest, WIDE(126)), F64.integer))
+    fraction = builder.sub(builder.shl(nearest, WIDE(2)), WIDE(1 << 127))
     r = _fraction_of_quarter(module, x.block, fraction)
     negative = x < 0.0
     turned = Bits(x.block, builder.select(negative.value, (0 - quarters).value, quarters.value))
     return negative.select(-r, r), turned
 
 
+def _turns(module: ir.Module, encoding: Bits) -> ir.Value:
+    """|x| in whole turns, without the integer part, times 2**128."""
+    builder, word = encoding.block.builder, F64.integer
+    significand = (encoding & ((1 << 52) - 1)) | (1 << 52)
+    exponent = (encoding >> 52) - (F64.bias + 52)
+    # Bits of 2/pi that weigh 4 or more once multiplied by 2**exponent count whole turns. 185 bits below that mark are
+    # enough for the closest approach of a float64 to a multiple of pi/2, which is 2**-61.
+    mark = TWO_OVER_PI_POINT + 2 - exponent
+    start = (mark - (192 - 7)) >> 3
+    # Lanes that are not huge come here too: they may read anything in the table.
+    inside = builder.icmp_unsigned("<", start.value, word(TABLE_BYTES - 24))
+    first = Bits(encoding.block, builder.select(inside, start.value, word(0)))
+    table = _two_over_pi(module)
+    factor = builder.zext(significand.value, WIDE)
+    low, middle, high = (
+        builder.mul(
+            builder.zext(
+                builder.load(
+                    builder.gep(table, [(first + offset).value], source_etype=ir.IntType(8)), typ=word, align=1
+                ),
+                WIDE,
+            ),
+            factor,
+        )
+        for offset in (0, 8, 16)
+    )
+    product = builder.add(builder.add(builder.shl(high, WIDE(64)), middle), builder.lshr(low, WIDE(64)))
+    excess = (start << 3) + 192 - mark
+    return builder.shl(product, builder.zext((excess & 7).value, WIDE))
+
+
 def _fraction_of_quarter(module: ir.Module, block: Block, fraction: ir.Value) -> Real:
-    """fraction * 2**-256 * pi/2, a signed integer's, with one rounding but for 2**-60 of it."""
+    """fraction * 2**-128 * pi/2, a signed integer's, with one rounding but for 2**-57 of it."""
     builder, word = block.builder, F64.integer
     negative = builder.icmp_signed("<", fraction, WIDE(0))
     size = builder.select(negative, builder.neg(fraction), fraction)
     count_zeros = module.declare_intrinsic("llvm.ctlz", [WIDE], ir.FunctionType(WIDE, [WIDE, ir.IntType(1)]))
     zeros = builder.call(count_zeros, [size, ir.IntType(1)(0)])
-    top = Bits(block, builder.trunc(builder.lshr(builder.shl(size, zeros), WIDE(192)), word))
+    top = Bits(block, builder.trunc(builder.lshr(builder.shl(size, zeros), WIDE(64)), word))
     high = Real(block, builder.uitofp((top & -(1 << 11)).value, F64.type))
     low = Real(block, builder.uitofp((top & ((1 << 11) - 1)).value, F64.type))
     first, second, _ = PIO2_FMA["f64"]
@@ -151,7 +186,7 @@ def _two_over_pi(module: ir.Module) -> ir.GlobalVariable:
     name = "gc_two_over_pi"
     if name in module.globals:
         return module.globals[name]
-    digits = bytearray(TWO_OVER_PI.to_bytes(TWO_OVER_PI_POINT // 8 + 40, "little"))
+    digits = bytearray(TWO_OVER_PI.to_bytes(TABLE_BYTES, "little"))
     data = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8), len(digits)), name)
     data.linkage, data.global_constant, data.initializer = "linkonce_odr", True, ir.Constant(data.value_type, digits)
     return data
@@ -161,7 +196,7 @@ def _define_pure(module: ir.Module, symbol: str, type: ir.Type) -> ir.Function:
     """A function of one argument without side effects, not inlined; modules that are linked share it by name."""
     function = ir.Function(module, ir.FunctionType(type, [type]), symbol)
     function.linkage = "linkonce_odr"
-    for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
+    for attribute in ("noinline", "nounwind", "optsize", "readnone", "willreturn"):
         _set_attribute(function, attribute)
     return function
 

@@ -636,24 +636,6 @@ def _shift_up(builder: Builder, x: Value, term: Callable[[Value], Value]) -> tup
     return above, z, total
 
 
-def _digamma(builder: Builder, x: Value) -> Value:
-    """Recurrence 6.3.5, asymptotic series 6.3.18 and reflection 6.3.7 of Abramowitz & Stegun."""
-    zero, one, half, pi = (constant("float64", value) for value in (0.0, 1.0, 0.5, math.pi))
-    above, z, shift = _shift_up(builder, x, lambda z: builder.fdiv(one, z))
-    inverse = builder.fdiv(one, z)
-    series = _horner(builder, builder.fmul(inverse, inverse), [b / (2 * k) for k, b in enumerate(BERNOULLI, start=1)])
-    log = builder.fsub(_math(builder, "log", "float64", [z]), builder.fmul(half, inverse))
-    positive = builder.fsub(builder.fsub(log, series), shift)
-    # tan has period pi: only the fractional part of the argument keeps its accuracy
-    nearest = _llvm(builder, "rint", [x])
-    tangent = _math(builder, "tan", "float64", [builder.fmul(pi, builder.fsub(x, nearest))])
-    reflected = builder.fsub(positive, builder.fdiv(pi, tangent))
-    infinite = builder.fneg(_llvm(builder, "copysign", [constant("float64", math.inf), x]))
-    pole = builder.select(builder.fcmp_ordered("==", x, zero), infinite, constant("float64", math.nan))
-    below = builder.select(builder.fcmp_ordered("==", x, nearest), pole, reflected)
-    return builder.select(above, positive, below)
-
-
 def _trigamma(builder: Builder, x: Value) -> Value:
     """Recurrence 6.4.6, asymptotic series 6.4.12 and reflection 6.4.7 of Abramowitz & Stegun."""
     one, half, pi = (constant("float64", value) for value in (1.0, 0.5, math.pi))
@@ -683,7 +665,6 @@ _COMPOSED: dict[str, Emit] = {
     "logaddexp2": _log_add("exp2", 1.0 / math.log(2.0)),
     "deg2rad": _times(math.pi / 180.0),
     "rad2deg": _times(180.0 / math.pi),
-    "digamma": _in_float64(_digamma),
     "trigamma": _in_float64(_trigamma),
 }
 
