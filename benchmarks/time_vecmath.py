@@ -3,8 +3,8 @@
     python benchmarks/time_vecmath.py [name ...] [--rounds N] [--plain]
 
 A loop over 4096 elements, which stay in the first caches, on one core: the best of many short rounds, in each of which
-every loop and NumPy's function run in turn. `compile` is LLVM's time for the loop, from text to object code, the best of
-three. A ratio above 1 means that NumPy is slower.
+the loop and NumPy's function (SciPy's, where NumPy has none) run in turn. `compile` is the processor time to make the
+loop, from formulas to assembly and machine code, the best of three. A ratio above 1 means that NumPy is slower.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def main() -> None:
             compilation = min(_compile_milliseconds(name, dtype, not options.plain) for _ in range(3))
             loop = compile_loop(name, dtype, not options.plain)
             ours, numpys = _times(name, loop, options.rounds)
-            print(f"{name:9s} {dtype:8s} {ours:7.2f} {numpys:9.2f} {numpys / ours:6.1f} {compilation:11.1f}", flush=True)
+            figures = f"{ours:7.2f} {numpys:9.2f} {numpys / ours:6.1f} {compilation:11.1f}"
+            print(f"{name:9s} {dtype:8s} {figures}", flush=True)
 
 
 def _compile_milliseconds(name: str, dtype: str, has_fma: bool) -> float:
