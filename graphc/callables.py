@@ -9,14 +9,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 from typing import Any, Literal
 
 from graphc.codegen.build import build_native, build_python, cold
 from graphc.codegen.callback import CALLBACK, address, native_callback
 from graphc.codegen.kernel import Built, Kernel
-from graphc.codegen.launch import bind, launch_python, overlapping
-from graphc.convention import REQUIRED, Convention, convert, label, list_inputs
+from graphc.codegen.launch import ABSENT, OUT, Keywords, bind, launch_python, measure, overlapping
+from graphc.codegen.vectorcall import Direct, attach, vectorcall_type
+from graphc.convention import (
+    REQUIRED,
+    Convention,
+    check_shapes,
+    convert,
+    label,
+    list_inputs,
+    results_given,
+    write_results,
+)
 from graphc.errors import ArgumentError, GraphcError
 from graphc.interpret import Steps, check_guards, interpret, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
@@ -65,10 +76,19 @@ class Function:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
-        results = self.run_converted(self.bind_arguments(args, kwargs))
+        given = self.take_out(kwargs)
+        results = self.pack(self.run_converted(self.bind_arguments(args, kwargs), given))
         if self.profile is not None:
             self.profile.add(perf_counter() - start)
         return results
+
+    def take_out(self, kwargs: dict[str, Any]) -> list[Array | None]:
+        """The arrays given for the results, taken out of the keywords unless an input is called `out`."""
+        outputs = self.kernel.outputs
+        out = None if OUT in self.call.positions else kwargs.pop(OUT, None)
+        if out is None:
+            return [None] * len(outputs)
+        return results_given(out, outputs, self.call.keys, self.kernel.returns == "one")
 
     @property
     def label(self) -> str:
@@ -109,16 +129,18 @@ class Function:
         own: dict[Node, Array] = {node: node.cell[0] for node in self.kernel.shared if isinstance(node, SharedVariable)}
         return {**dict(zip(self.kernel.inputs, arrays, strict=True)), **own}
 
-    def run_converted(self, arrays: list[Array]) -> Any:
-        """Run on arrays of the inputs' types."""
+    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
+        """The outputs for arrays of the inputs' types, in the arrays given for them; the updates are made."""
         if self.steps is None:
             self.steps = plan_steps(self.graph)
         results = run_steps(self.steps, self.values(arrays))
         count = len(self.kernel.outputs)
+        check_shapes(given, [value.shape for value in results[:count]], self.kernel.outputs)
+        outputs = write_results(given, results[:count])
         for (leaf, _), value in zip(self.kernel.updates, results[count:], strict=True):
             assert isinstance(leaf, SharedVariable)
             leaf.cell[0] = value
-        return self.pack(results[:count])
+        return outputs
 
     def pack(self, results: list[Array]) -> Any:
         """Results in the form the outputs were asked for."""
@@ -223,24 +245,30 @@ class Generated(Lowered):
         self.take(build_python(kernel))
         self.functions = cold().bind_python(self.built, self.failures)
 
-    def run_converted(self, arrays: list[Array]) -> Any:
+    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         self.separate(arrays)
         sizes, run = self.functions["sizes"], self.functions["kernel"]
         results = launch_python(
-            self.built.signature, sizes, run, arrays, self.cells, lambda code, *_: self.explain_failure(arrays)
+            self.built.signature,
+            sizes,
+            run,
+            arrays,
+            self.cells,
+            lambda code, *_: self.explain_failure(arrays),
+            lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
         )
-        return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
+        return write_results(given, results)
 
 
-class Compiled(Lowered):
-    """Runs native code. Calls of the class below go to it directly; what it refuses comes here."""
+class Compiled(Lowered, Direct):
+    """Runs native code. A call goes straight to it, but where it is to be timed or returns a dict; what native code
+    refuses comes here."""
 
     mode: Mode = "compiled"
     entry: Any
 
     def __new__(cls, kernel: Kernel, call: Convention, profile: bool) -> Compiled:
-        # A class of its own for each function: its __call__ is the native entry point, with no Python frame between.
-        return object.__new__(type("Compiled", (Compiled,), {"__call__": cls.__call__}))
+        return object.__new__(cls if profile or call.keys is not None else _direct())
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)
@@ -248,12 +276,15 @@ class Compiled(Lowered):
         self.take(built)
         self.callbacks = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
         self.library = load_code({name: address(callback) for name, callback in self.callbacks.items()})
-        self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed)
-        if self.profile is None and call.keys is None:
-            type(self).__call__ = self.entry  # type: ignore[method-assign]
+        self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords_of(call))
+        if type(self) is not Compiled:
+            attach(self, self.entry.__self__)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
+        if OUT in kwargs and OUT not in self.call.positions:
+            given = self.take_out(kwargs)
+            kwargs[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
         results = self.entry(*args, **kwargs)
         if self.profile is not None:
             self.profile.add(perf_counter() - start)
@@ -263,13 +294,26 @@ class Compiled(Lowered):
         """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
         if self in _converted.functions:
             raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
+        given = self.take_out(kwargs)
         arrays = self.bind_arguments(args, kwargs)
         self.separate(arrays)
         _converted.functions.add(self)
         try:
-            return self.entry(*arrays)
+            if all(array is None for array in given):
+                return self.entry(*arrays)
+            return self.run_into(given, arrays)
         finally:
             _converted.functions.discard(self)
+
+    def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
+        """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
+        shapes = measure(self.library, self.built.signature, arrays, self.cells)
+        if shapes is not None:
+            check_shapes(given, shapes, self.kernel.outputs)
+        results = self.entry(*arrays)
+        single = self.kernel.returns == "one"
+        written = write_results(given, [results] if single else results)
+        return written[0] if single else written
 
     def failed(self, code: int, *args: Any) -> Any:
         """Check number `code` failed, or a size is absurd (-1): raise what explains it."""
@@ -285,6 +329,22 @@ class Compiled(Lowered):
         """The machine code as text."""
         text: str = cold().build_assembly(self.kernel)
         return text
+
+
+@cache
+def _direct() -> type[Compiled]:
+    return vectorcall_type(Compiled)
+
+
+def keywords_of(call: Convention) -> Keywords:
+    """How the entry point may be called: as `bind_arguments` has it."""
+    names = {position: name for name, position in call.positions.items()}
+    return Keywords(
+        names=tuple(names.get(position) for position in range(len(call.inputs))),
+        defaults=tuple(ABSENT if item.value is REQUIRED else item.value for item in call.inputs),
+        exact=any(item.strict or item.allow_downcast is False for item in call.inputs),
+        out=OUT not in call.positions,
+    )
 
 
 class _Converted(threading.local):

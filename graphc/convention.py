@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphc.errors import GraphTypeError, ShapeError
+import numpy as np
+
+from graphc.errors import ArgumentError, GraphTypeError, ShapeError
 from graphc.ir.node import Array, Node, describe
 from graphc.record import record
 from graphc.values import as_array
@@ -86,3 +88,54 @@ def convert(value: Any, record: In) -> Array:
         if isinstance(size, int) and array.shape[axis] != size:
             raise ShapeError(f"{what} must have size {size} along axis {axis} ({node.type}); got shape {array.shape}")
     return array
+
+
+def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None, single: bool) -> list[Array | None]:
+    """The argument `out` of a call as an array or None for each output: one array for a single output, a tuple or list
+    of arrays and None for several; where the function returns a dict, also a dict of some of its keys. ArgumentError
+    otherwise."""
+    if keys is not None and isinstance(out, Mapping):
+        if not set(out) <= set(keys):
+            raise ArgumentError(f"out must be a dict with keys of {', '.join(keys)}; got {_kind(out)}")
+        given = [out.get(key) for key in keys]
+    elif single:
+        given = [out[0] if isinstance(out, tuple) and len(out) == 1 else out]
+    else:
+        if not isinstance(out, tuple | list) or len(out) != len(outputs):
+            raise ArgumentError(f"out must be a tuple of {len(outputs)} arrays or None; got {_kind(out)}")
+        given = list(out)
+    for number, (array, node) in enumerate(zip(given, outputs, strict=True)):
+        what = f"out[{number}] for {describe(node)}"
+        if array is None:
+            continue
+        if not isinstance(array, np.ndarray):
+            raise ArgumentError(f"{what} must be an array; got {_kind(array)}")
+        if array.dtype != node.dtype:
+            raise ArgumentError(f"{what} must have dtype {node.dtype}; got {array.dtype}")
+        if not array.flags.writeable:
+            raise ArgumentError(f"{what} is read-only")
+    return given
+
+
+def check_shapes(given: Sequence[Array | None], shapes: Sequence[tuple[int, ...]], outputs: Sequence[Node]) -> None:
+    """ShapeError where an array given for a result has not its shape."""
+    for number, (array, shape, node) in enumerate(zip(given, shapes, outputs, strict=True)):
+        if array is not None and array.shape != shape:
+            raise ShapeError(f"out[{number}] for {describe(node)} must have shape {shape}; got {array.shape}")
+
+
+def write_results(given: Sequence[Array | None], results: Sequence[Array]) -> list[Array]:
+    """Copy each result to the array given for it, as if none of them overlapped; the results as they are returned."""
+    targets = [array for array in given if array is not None]
+    apart = [
+        result.copy() if any(np.may_share_memory(result, target) for target in targets) else result
+        for result in results
+    ]
+    for array, result in zip(given, apart, strict=True):
+        if array is not None:
+            np.copyto(array, result)
+    return [result if array is None else array for array, result in zip(given, apart, strict=True)]
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} of {len(value)}" if isinstance(value, tuple | list) else type(value).__name__

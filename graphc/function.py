@@ -67,6 +67,11 @@ def function(
     arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore".
     profile: count and time the calls (`f.profile`). accept_inplace, rebuild_strict, trust_input: for Theano's sake.
 
+    A call takes arguments by position or by the names of their inputs. `out=` gives arrays that the results are written
+    to and that are returned: one for a single output, else a tuple of arrays and None, or a dict where the function
+    returns one. Each must have the dtype and the shape of its result; any layout and any overlap with arguments is
+    right, but a C-contiguous array apart from them is written directly. An input called `out` keeps that keyword.
+
     Raises ArgumentError, GraphTypeError, MissingInputError, UnusedInputError or UpdateError, which name the variable
     and the line that made it. Calls raise ArgumentError, GraphTypeError, ShapeError or IndexOutOfBounds.
     """

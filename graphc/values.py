@@ -42,7 +42,8 @@ def as_array(value: Any, dtype: str, what: str, *, strict: bool = False, allow_d
             return np.require(array, np.dtype(dtype), ("C", "A", "W"))
     source = check_dtype(array.dtype)
     if can_cast_safely(source, dtype) or (_is_weak(value) and _fits(array, dtype, allow_downcast is not False)):
-        return np.require(array, np.dtype(dtype), ("C", "A", "W"))
+        with np.errstate(over="ignore"):
+            return np.require(array, np.dtype(dtype), ("C", "A", "W"))
     raise GraphTypeError(
         f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it yourself, or allow it with "
         "allow_downcast=True (of a function: allow_input_downcast=True)"

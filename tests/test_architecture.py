@@ -34,8 +34,9 @@ codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.vecmath codegen.target codegen.intrinsics
 codegen.numba_lowering codegen.worker codegen.compile codegen.blas
 codegen.product_loops codegen.products
-codegen.launch codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program codegen.cache
-codegen.produce codegen.build
+codegen.launch codegen.vectorcall
+codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program
+codegen.cache codegen.produce codegen.build
 
 shared convention callables function
 

@@ -27,8 +27,11 @@ from hypothesis import strategies as st
 
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.launch import (
+    ABSENT,
+    POSITIONAL,
     RECORD,
     Array,
+    Keywords,
     Library,
     Signature,
     Temp,
@@ -40,10 +43,11 @@ from graphc.codegen.launch import (
     verify_layout,
 )
 from graphc.codegen.target import emit_object
-from graphc.dtypes import DTYPES
-from graphc.errors import GraphcError
+from graphc.dtypes import DTYPES, FLOATS, INTEGERS
+from graphc.errors import GraphcError, GraphTypeError
+from graphc.values import as_array
 
-EXPORTED = frozenset({"entry", "sizes", "kernel", "layout"})
+EXPORTED = frozenset({"entry", "vectorcall", "sizes", "kernel", "layout"})
 
 
 def vector(name: str, dtype: str = "float64", **options: Any) -> Array:
@@ -203,7 +207,7 @@ def probe(
     return bind(compiled(PROBE, PROBE_IR), PROBE, cells, refuse, fail), cells
 
 
-def echo(array: Array) -> BuiltinFunctionType:
+def echo(array: Array, keywords: Keywords = POSITIONAL) -> BuiltinFunctionType:
     """A function of one argument whose result is a copy of its first 8 bytes or of the one element it has."""
     width = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}[np.dtype(array.dtype).itemsize]
     ir = f"""
@@ -217,7 +221,7 @@ def echo(array: Array) -> BuiltinFunctionType:
     }}
     """
     signature = Signature("echo", (array,), (), (Array("y", array.dtype, ()),), (), (), "one")
-    return bind(compiled(signature, ir), signature, [], refused, failed)
+    return bind(compiled(signature, ir), signature, [], refused, failed, keywords)
 
 
 def expect_probe(n: int, rows: int, x: Any) -> Any:
@@ -255,7 +259,8 @@ def test_python_mode_is_the_same(n: int) -> None:
         command(rows=2**62),
     ):
         native = function(order, x)
-        plain = launch_python(PROBE, probe_sizes, probe_kernel, [order, x], others, failed)
+        plain: Any = launch_python(PROBE, probe_sizes, probe_kernel, [order, x], others, failed)
+        plain = plain[0] if isinstance(plain, list) else plain
         assert type(native) is type(plain)
         assert native[:2] == plain[:2] if isinstance(native, tuple) else np.array_equal(native, plain)
         for cell, other in zip(cells, others, strict=True):
@@ -375,14 +380,30 @@ REFUSED = {
     "integers": np.zeros(2, np.int64),
     "matrix": np.zeros((2, 1)),
     "zero rank": np.zeros(()),
-    "strided": np.zeros(4)[::2],
-    "reversed": np.zeros(2)[::-1],
     "swapped": np.zeros(2, ">f8"),
-    "misaligned": misaligned(2),
     "subclass": np.zeros(2).view(Kind),
     "masked": np.ma.zeros(2),
     "scalar": np.float64(1.0),
 }
+
+
+COPIED = {
+    "strided": np.zeros(4)[::2],
+    "reversed": np.zeros(2)[::-1],
+    "misaligned": misaligned(2),
+    "repeated": np.broadcast_to(np.zeros(1), 2),
+}
+
+
+@pytest.mark.parametrize("x", COPIED.values(), ids=COPIED.keys())
+def test_copies_small_inputs_but_no_shared_value(x: Any) -> None:
+    function, cells = probe(2)
+    np.testing.assert_array_equal(function(command(), x), expect_probe(2, 2, np.zeros(2)))
+    for cell in (0, 1):
+        function, cells = probe(2)
+        cells[cell][0] = x
+        assert function(command(), np.ones(2))[0] == "refused"
+        assert cells[cell][0] is x
 
 
 @pytest.mark.parametrize("x", REFUSED.values(), ids=REFUSED.keys())
@@ -408,6 +429,93 @@ def test_refuses_call() -> None:
     verdict, args, kwargs = function(order, x=x)
     assert verdict == "refused" and args == (order,) and kwargs == {"x": x}
     assert function(np.zeros(5, np.int64), x)[0] == "refused", "a static size"
+
+
+def named_probe(n: int, *defaults: Any) -> tuple[BuiltinFunctionType, list[list[Any]]]:
+    cells = [[np.zeros(n)], [np.zeros(n)]]
+    keywords = Keywords(("command", "x"), defaults, out=True)
+    return bind(compiled(PROBE, PROBE_IR), PROBE, cells, refused, failed, keywords), cells
+
+
+def test_arguments_by_name() -> None:
+    order, x, other = command(), np.ones(2), np.full(2, 2.0)
+    function, _ = named_probe(2)
+    want = expect_probe(2, 2, x)
+    for result in (function(order, x=x), function(command=order, x=x), function(x=x, command=order)):
+        np.testing.assert_array_equal(result, want)
+    wrong: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((order, x), {"x": x}),
+        ((order,), {"y": x}),
+        ((), {"x": x}),
+        ((order,), {"command": order}),
+        ((order, x, x), {}),
+        ((order, x), {"z": None}),
+    ]
+    for args, kwargs in wrong:
+        assert function(*args, **kwargs) == ("refused", args, kwargs)
+    function, _ = named_probe(2, ABSENT, other)
+    np.testing.assert_array_equal(function(order), expect_probe(2, 2, other))
+    np.testing.assert_array_equal(function(command=order), expect_probe(2, 2, other))
+    np.testing.assert_array_equal(function(order, x), want)
+    assert function(x=x)[0] == function()[0] == "refused"
+    function, _ = named_probe(2, order, other)
+    np.testing.assert_array_equal(function(), expect_probe(2, 2, other))
+    np.testing.assert_array_equal(function(x=x), want)
+
+
+def test_results_are_written_where_they_are_given() -> None:
+    function, cells = named_probe(2)
+    order, x = command(), np.ones(2)
+    out = np.empty((2, 2))
+    assert function(order, x, out=out) is out
+    assert function(out=out, x=x, command=order) is out
+    np.testing.assert_array_equal(out, expect_probe(2, 2, x))
+    frozen = np.empty((2, 2))
+    frozen.flags.writeable = False
+    buffer = np.zeros(6)
+    before = [cell[0].copy() for cell in cells]
+    refusals: list[tuple[Any, Any]] = [
+        *((x, bad) for bad in (None, (out,), [out], np.empty((2, 3)), np.empty((4,)), np.empty((2, 2), np.float32))),
+        *((x, bad) for bad in (frozen, np.empty((2, 4))[:, ::2], np.empty((2, 2)).T[:, ::-1], np.empty((2, 2), ">f8"))),
+        (buffer[:2], buffer[1:5].reshape(2, 2)),
+        (buffer[3:5], buffer[:4].reshape(2, 2)),
+        (x, np.empty((2, 2)).view(Kind)),
+    ]
+    for argument, bad in refusals:
+        verdict, _, kwargs = function(order, argument, out=bad)
+        assert verdict == "refused" and kwargs["out"] is bad
+    for cell, value in zip(cells, before, strict=True):
+        np.testing.assert_array_equal(cell[0], value)
+    near = np.zeros(6)
+    function(order, near[:2], out=near[2:].reshape(2, 2))
+    verdict = function(command(fault=3), x, out=out)
+    assert verdict[0] == "failed"
+    del refusals, bad, kwargs
+    assert sys.getrefcount(out) == 2
+
+
+def test_references_balance_by_name_and_with_results_given() -> None:
+    function, _ = named_probe(2, ABSENT, np.ones(2))
+    order, x, out, spread = command(), np.ones(2), np.empty((2, 2)), np.ones(4)[::2]
+    watched = [order, x, out, spread, spread.base, np.dtype("float64"), None]
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            function(order, x=x, out=out)
+            function(x=spread, command=order)
+            function(order, spread, out=out)
+            function(order, spread, y=1)
+            function(command(fault=1), spread, out=out)
+            function(command(code=1), spread)
+            function(command(rows=-1), spread)
+            function(order, out=out)
+            function(order, x, out=x)
+
+    run(10)
+    before = [sys.getrefcount(item) for item in watched]
+    run(5_000)
+    after = [sys.getrefcount(item) for item in watched]
+    assert after[:-1] == before[:-1] and abs(after[-1] - before[-1]) < 100
 
 
 def test_refuses_overlap() -> None:
@@ -448,39 +556,51 @@ def test_refuses_emptied_cell() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalar_parameters(dtype: str) -> None:
     function = echo(Array("x", dtype, ()))
-    one = np.dtype(dtype).type(1)
-    for exact in (np.array(1, dtype), one):
-        y = function(exact)
-        assert type(y) is np.ndarray and y.shape == () and y.dtype == dtype and y == 1
-    python: dict[str, list[Any]] = {
-        "float64": [1.0, 1, -3, 2**53 + 1, 2**62, -0.0, float("inf")],
-        "int64": [1, -5, 2**63 - 1, -(2**63)],
-        "bool": [True, False],
-    }
-    for number in python.get(dtype, []):
-        y = function(number)
-        assert type(y) is np.ndarray and y.dtype == dtype and y.tobytes() == np.dtype(dtype).type(number).tobytes()
-    others = [np.dtype(other).type(1) for other in DTYPES if other != dtype]
-    refusals = [
-        *others,
-        None,
-        "1",
-        [1],
-        1j,
-        np.array([1], dtype),
-        np.array(1, other_order(dtype)),
-        2**64,
-        -(2**63) - 1,
-        Number(1),
+    python: list[Any] = [
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        127,
+        128,
+        255,
+        256,
+        -128,
+        -129,
+        2**15,
+        2**31,
+        2**32 - 1,
+        2**53 + 1,
+        2**63 - 1,
     ]
-    refusals += [
-        number
-        for number in (True, 1, 1.0)
-        if type(number).__name__
-        not in {"float64": ("float", "int"), "int64": ("int",), "bool": ("bool",)}.get(dtype, ())
-    ]
-    for number in refusals:
-        assert function(number) == ("refused", (number,), {})
+    python += [-(2**63), 0.5, -0.0, 1e300, 1e-46, float("inf"), float("nan")]
+    scalars = [np.dtype(other).type(value) for other in DTYPES for value in (0, 1, 7)]
+    extremes = [limit for other in INTEGERS for limit in (np.iinfo(other).min, np.iinfo(other).max)]
+    typed = [*scalars, *(np.dtype(i).type(limit) for i, limit in zip(np.repeat(INTEGERS, 2), extremes, strict=True))]
+    for value in [*python, *typed, *map(np.array, typed)]:
+        try:
+            want = as_array(value, dtype, "x")
+        except GraphTypeError:
+            assert function(value)[0] == "refused", value
+            continue
+        y = function(value)
+        if isinstance(y, tuple):  # right all the same, in Python
+            assert (type(value), dtype in FLOATS) == (float, False) or (type(value), dtype) == (int, "bool"), value
+            continue
+        assert type(y) is np.ndarray and y.dtype == dtype and y.tobytes() == want.tobytes(), value
+    others = (None, "1", [1], 1j, np.array([1], dtype), np.array(1, other_order(dtype)), 2**64, -(2**63) - 1, Number(1))
+    for value in others:
+        assert function(value) == ("refused", (value,), {})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scalar_parameters_that_are_exact(dtype: str) -> None:
+    function = echo(Array("x", dtype, ()), Keywords(exact=True))
+    assert isinstance(function(np.ones((), dtype)), np.ndarray)
+    for value in (True, 1, 1.0, np.dtype(dtype).type(1), *(np.ones((), other) for other in DTYPES if other != dtype)):
+        assert function(value)[0] == "refused"
 
 
 class Number(int):

@@ -4,13 +4,17 @@ In: a `Signature`. Out: the text of an LLVM module that defines
 
     PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 
-and holds no address of a process: the types, descriptors and functions of Python and NumPy stand in the record behind
-`self` (launch.py). A call goes through these blocks, each left for the next or for one of the exits:
+and `vectorcall`, the same for a callable that has `self` in a slot. It holds no address of a process: the types,
+descriptors and functions of Python and NumPy stand in the record behind `self` (launch.py).
 
-    start, operand         every input and shared variable is on the fast path     else refuse: refuse(*args, **kwargs)
+A call goes through these blocks, each left for the next or for one of the exits:
+
+    start, arrange         as many arguments as inputs, by position or name        else refuse: refuse(*args, **kwargs)
+    operand                every input and shared variable is on the fast path     else refuse
     alias                  no written buffer overlaps another operand              else refuse
     sizes                  the sizes agree                                         else failed: fail(code, *args)
     extents                nothing is negative or too large                        else absurd: fail(-1, *args)
+    given                  arrays given for results can hold them                  else refuse
     claim, output, arena   references are taken, memory is there                   else leave, with the exception set
     run                    the kernel, without the GIL where the work is large     else leave, then failed
     deliver                new values go to their cells, the others are returned
@@ -27,10 +31,13 @@ from graphc.codegen.launch import (
     ALIGNED,
     ARRAY_DATA,
     ARRAY_SHAPE,
+    CALLABLE_BINDING,
     CONTIGUOUS,
     LIST_ITEMS,
+    OBJECT_TYPE,
     RECORD,
     TUPLE_ITEMS,
+    TUPLE_SIZE,
     WRITEABLE,
     Array,
     Signature,
@@ -42,6 +49,7 @@ from graphc.dtypes import itemsize
 RELEASE_GIL_ABOVE = 50_000
 """Elements of all operands, outputs and temps above which the GIL is released: some 10 µs of work. Giving it up and
 taking it again costs 0.1 µs alone, and a switch of threads when contended."""
+
 
 def entry_ir(signature: Signature) -> str:
     """The LLVM module of the entry point for this signature, as text. It declares `sizes` and `kernel`, and `layout`
@@ -59,10 +67,32 @@ def entry_ir(signature: Signature) -> str:
             "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {",
             *_blocks(signature),
             "}",
+            VECTORCALL,
             "!0 = !{}",
             "",
         ]
     )
+
+
+VECTORCALL = f"""
+declare void @bad_call()
+
+; The highest bit of the count says that the caller lends the word before the arguments. The garbage collector may have
+; emptied the slot.
+define ptr @vectorcall(ptr %callable, ptr %args, i64 %flagged, ptr %kwnames) {{
+  %self.at = getelementptr i8, ptr %callable, i64 {CALLABLE_BINDING}
+  %self = load ptr, ptr %self.at
+  %nargs = and i64 %flagged, {2**63 - 1}
+  %cleared = icmp eq ptr %self, null
+  br i1 %cleared, label %bad, label %good
+good:
+  %result = tail call ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
+  ret ptr %result
+bad:
+  call void @bad_call()
+  ret ptr null
+}}
+"""
 
 
 def _operands(signature: Signature) -> tuple[Array, ...]:
@@ -77,6 +107,11 @@ def _dim_types(signature: Signature) -> list[str]:
     return ["i64"] * len(signature.sizes)
 
 
+def _returned(signature: Signature) -> list[int]:
+    """The outputs that are not new values of shared variables, by number."""
+    return [number for number, output in enumerate(signature.outputs) if output.replaces is None]
+
+
 def _slot_count(signature: Signature) -> int:
     return sum(len(output.shape) for output in signature.outputs) + len(signature.temps)
 
@@ -85,10 +120,12 @@ def _blocks(signature: Signature) -> Lines:
     """The blocks in order; in each, %next stands for the label of the one that follows."""
     blocks = [
         ("start", _start(signature)),
+        ("arrange", _arrange(signature)),
         *((f"operand{number}", _operand(signature, number)) for number in range(len(_operands(signature)))),
         ("alias", _alias(_operands(signature))),
         ("sizes", _sizes(signature)),
         ("extents", _extents(signature)),
+        ("given", _given(signature)),
         ("claim", _claim(signature)),
         *((f"output{number}", _output(signature, number)) for number in range(len(signature.outputs))),
         ("arena", _arena(signature)),
@@ -110,11 +147,16 @@ def _start(signature: Signature) -> Lines:
     for table in ("begins", "ends"):
         yield f"%{table} = alloca [{len(_operands(signature))} x i64], align 8"
     yield f"%scalars = alloca [{len(signature.inputs)} x i64], align 8"
+    yield f"%copies = alloca [{len(signature.inputs) + 1} x i64], align 8"
+    yield "store i64 0, ptr %copies"
+    yield f"%places = alloca [{len(signature.inputs)} x ptr], align 8"
+    yield f"%given.ranges = alloca [{2 * len(_operands(signature) + signature.outputs) + 1} x i64], align 8"
     yield "%arena.bytes = alloca i64"
     yield "%code.at = alloca i64"
     yield "store i64 0, ptr %code.at"
     owned = [f"output{number}" for number in range(len(signature.outputs))]
-    for variable in ("result", "held.arena", "owner", *owned):
+    asked = [f"given{number}" for number in _returned(signature)]
+    for variable in ("result", "held.arena", "owner", "out", *owned, *asked):
         yield f"%{variable}.at = alloca ptr"
         yield f"store ptr null, ptr %{variable}.at"
     yield f"%record.owner.at = getelementptr i8, ptr %self, i64 {TUPLE_ITEMS}"
@@ -125,7 +167,14 @@ def _start(signature: Signature) -> Lines:
     yield "%positional = icmp eq ptr %kwnames, null"
     yield f"%counted = icmp eq i64 %nargs, {len(signature.inputs)}"
     yield "%callable = and i1 %positional, %counted"
-    yield "br i1 %callable, label %next, label %refuse"
+    yield f"br i1 %callable, label %{'operand0' if _operands(signature) else 'alias'}, label %next"
+
+
+def _arrange(signature: Signature) -> Lines:
+    count, names = len(signature.inputs), 8 * (len(RECORD) + len(signature.shared))
+    given = "ptr %record, ptr %args, i64 %nargs, ptr %kwnames, ptr %places, ptr %out.at"
+    yield f"%arranged = call i1 @arrange({given}, i64 {count}, i64 {names})"
+    yield "br i1 %arranged, label %next, label %refuse"
 
 
 def _cell(variable: str, shared: int) -> Lines:
@@ -136,9 +185,11 @@ def _operand(signature: Signature, number: int) -> Lines:
     """Input or shared variable `number`: leaves %x<number>, its .data and the .d<axis> of each axis."""
     array, name = _operands(signature)[number], f"x{number}"
     shared = number - len(signature.inputs)
+    if number == 0:
+        yield "%arguments = phi ptr [%args, %start], [%places, %arrange]"
     if shared < 0:
-        yield f"%{name}.at = getelementptr ptr, ptr %args, i64 {number}"
-        yield f"%{name} = load ptr, ptr %{name}.at"
+        yield f"%{name}.at = getelementptr ptr, ptr %arguments, i64 {number}"
+        yield f"%{name}{'.given' if array.shape else ''} = load ptr, ptr %{name}.at"
         if not array.shape:
             yield from _scalar(number, array.dtype)
             return
@@ -150,10 +201,21 @@ def _operand(signature: Signature, number: int) -> Lines:
         yield f"{name}.full:"
     flags = CONTIGUOUS | ALIGNED | (WRITEABLE if array.written else 0)
     yield from field(f"{name}.descriptor", f"{array.dtype} descriptor")
-    arguments = f"ptr %{name}, ptr %ndarray, ptr %{name}.descriptor, i32 {len(array.shape)}, i32 {flags}"
-    yield f"%{name}.fits = call i1 @fits({arguments})"
-    yield f"br i1 %{name}.fits, label %{name}.measure, label %refuse"
-    yield f"{name}.measure:"
+    own = f"ptr %ndarray, ptr %{name}.descriptor, i32 {len(array.shape)}"
+    if shared < 0:
+        yield f"%{name}.fits = call i1 @fits(ptr %{name}.given, {own}, i32 {flags})"
+        yield f"br i1 %{name}.fits, label %{name}.measure, label %{name}.copy"
+        yield f"{name}.copy:"
+        given = f"ptr %{name}.given, ptr %record, {own}, i64 {itemsize(array.dtype)}, ptr %copies"
+        yield f"%{name}.adopted = call ptr @adopt({given})"
+        yield f"%{name}.refused = icmp eq ptr %{name}.adopted, null"
+        yield f"br i1 %{name}.refused, label %refuse, label %{name}.measure"
+        yield f"{name}.measure:"
+        yield f"%{name} = phi ptr [%{name}.given, %operand{number}], [%{name}.adopted, %{name}.copy]"
+    else:
+        yield f"%{name}.fits = call i1 @fits(ptr %{name}, {own}, i32 {flags})"
+        yield f"br i1 %{name}.fits, label %{name}.measure, label %refuse"
+        yield f"{name}.measure:"
     yield f"%{name}.data.at = getelementptr i8, ptr %{name}, i64 {ARRAY_DATA}"
     yield f"%{name}.data = load ptr, ptr %{name}.data.at"
     yield from _measure(name, array.shape)
@@ -259,6 +321,68 @@ def _extents(signature: Signature) -> Lines:
     yield "br i1 %absurdity, label %absurd, label %next"
 
 
+def _given(signature: Signature) -> Lines:
+    """Arrays given as `out`, one or a tuple of arrays and None: each becomes %given<number> where it can hold its
+    output and shares no memory with an operand, or another of them."""
+    returned = _returned(signature)
+    yield "%out = load ptr, ptr %out.at"
+    yield "%no.out = icmp eq ptr %out, null"
+    if not returned:
+        yield "br i1 %no.out, label %next, label %refuse"
+        return
+    yield "br i1 %no.out, label %next, label %given.start"
+    yield "given.start:"
+    for number, array in enumerate(_operands(signature)):
+        yield f"%given.span{number} = mul i64 %x{number}.count, {itemsize(array.dtype)}"
+        yield f"%given.end{number} = getelementptr i8, ptr %x{number}.data, i64 %given.span{number}"
+        yield f"%given.from{number} = getelementptr ptr, ptr %given.ranges, i64 {2 * number + 1}"
+        yield f"store ptr %x{number}.data, ptr %given.from{number}"
+        yield f"%given.to{number} = getelementptr ptr, ptr %given.ranges, i64 {2 * number + 2}"
+        yield f"store ptr %given.end{number}, ptr %given.to{number}"
+    yield f"store i64 {len(_operands(signature))}, ptr %given.ranges"
+    if signature.returns == "list":
+        yield from _given_tuple(len(returned))
+    for place, number in enumerate(returned):
+        following = f"given.check{place + 1}" if place + 1 < len(returned) else "next"
+        yield from _given_array(signature, place, number, following)
+
+
+def _given_tuple(count: int) -> Lines:
+    """Refuses what is not a tuple of so many items."""
+    yield f"%out.type.at = getelementptr i8, ptr %out, i64 {OBJECT_TYPE}"
+    yield "%out.type = load ptr, ptr %out.type.at"
+    yield from field("tuple", "tuple")
+    yield from field("out.none", "none")
+    yield "%is.tuple = icmp eq ptr %out.type, %tuple"
+    yield "br i1 %is.tuple, label %given.tuple, label %refuse"
+    yield "given.tuple:"
+    yield f"%out.size.at = getelementptr i8, ptr %out, i64 {TUPLE_SIZE}"
+    yield "%out.size = load i64, ptr %out.size.at"
+    yield f"%out.counted = icmp eq i64 %out.size, {count}"
+    yield "br i1 %out.counted, label %given.check0, label %refuse"
+
+
+def _given_array(signature: Signature, place: int, number: int, following: str) -> Lines:
+    output, name = signature.outputs[number], f"given{number}"
+    listed = signature.returns == "list"
+    if listed:
+        yield f"given.check{place}:"
+        yield f"%{name}.item = getelementptr i8, ptr %out, i64 {TUPLE_ITEMS + 8 * place}"
+        yield f"%{name} = load ptr, ptr %{name}.item"
+        yield f"%{name}.none = icmp eq ptr %{name}, %out.none"
+        yield f"br i1 %{name}.none, label %{following}, label %{name}.fit"
+        yield f"{name}.fit:"
+    array = f"%{name}" if listed else "%out"
+    yield from field(f"{name}.descriptor", f"{output.dtype} descriptor")
+    kind = f"ptr %ndarray, ptr %{name}.descriptor, i32 {len(output.shape)}, i32 {CONTIGUOUS | ALIGNED | WRITEABLE}"
+    dims = f"ptr %y{number}.dims, i64 {itemsize(output.dtype)}"
+    yield f"%{name}.suits = call i1 @suits(ptr {array}, {kind}, {dims}, ptr %given.ranges)"
+    yield f"br i1 %{name}.suits, label %{name}.keep, label %refuse"
+    yield f"{name}.keep:"
+    yield f"store ptr {array}, ptr %{name}.at"
+    yield f"br label %{following}"
+
+
 def _slot(variable: str, slot: int) -> Lines:
     yield f"%{variable}.at = getelementptr i64, ptr %dims, i64 {slot}"
     yield f"%{variable} = load i64, ptr %{variable}.at"
@@ -280,13 +404,26 @@ def _claim(signature: Signature) -> Lines:
 
 
 def _output(signature: Signature, number: int) -> Lines:
+    """The array of an output: a new one, or the one that was given for it."""
     output, name = signature.outputs[number], f"y{number}"
+    asked = output.replaces is None
+    if asked:
+        yield f"%{name}.given = load ptr, ptr %given{number}.at"
+        yield f"%{name}.fresh = icmp eq ptr %{name}.given, null"
+        yield f"br i1 %{name}.fresh, label %{name}.make, label %{name}.take"
+        yield f"{name}.take:"
+        yield f"call void @retain(ptr %{name}.given)"
+        yield f"br label %{name}.made"
+        yield f"{name}.make:"
     descriptor = 8 * RECORD.index(f"{output.dtype} descriptor")
-    yield f"%{name} = call ptr @empty(ptr %record, i64 {descriptor}, i32 {len(output.shape)}, ptr %{name}.dims)"
-    yield f"store ptr %{name}, ptr %output{number}.at"
-    yield f"%{name}.missing = icmp eq ptr %{name}, null"
+    made = f"%{name}.new" if asked else f"%{name}"
+    yield f"{made} = call ptr @empty(ptr %record, i64 {descriptor}, i32 {len(output.shape)}, ptr %{name}.dims)"
+    yield f"%{name}.missing = icmp eq ptr {made}, null"
     yield f"br i1 %{name}.missing, label %leave.empty, label %{name}.made"
     yield f"{name}.made:"
+    if asked:
+        yield f"%{name} = phi ptr [%{name}.given, %{name}.take], [%{name}.new, %{name}.make]"
+    yield f"store ptr %{name}, ptr %output{number}.at"
     yield f"%{name}.data.at = getelementptr i8, ptr %{name}, i64 {ARRAY_DATA}"
     yield f"%{name}.data = load ptr, ptr %{name}.data.at"
     yield "br label %next"
@@ -412,9 +549,11 @@ def _leave(signature: Signature) -> Lines:
 def _exits(signature: Signature) -> Lines:
     yield from (
         "return:",
+        "  call void @discard(ptr %copies, ptr %record)",
         "  %result = load ptr, ptr %result.at",
         "  ret ptr %result",
         "refuse:",
+        "  call void @discard(ptr %copies, ptr %record)",
         f"  %refusal = call ptr @field(ptr %record, i64 {8 * RECORD.index('refuse')})",
         f"  %refuse.call = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyObject_Vectorcall')})",
         "  %refused = call ptr %refuse.call(ptr %refusal, ptr %args, i64 %nargs, ptr %kwnames)",
@@ -429,6 +568,7 @@ def _exits(signature: Signature) -> Lines:
         "  %numberless = icmp eq ptr %number.object, null",
         "  br i1 %numberless, label %nothing, label %complain",
         "nothing:",
+        "  call void @discard(ptr %copies, ptr %record)",
         "  ret ptr null",
         "complain:",
         "  store ptr %number.object, ptr %fail.args",
@@ -441,5 +581,6 @@ def _exits(signature: Signature) -> Lines:
         f"  %fail.call = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyObject_Vectorcall')})",
         f"  %answer = call ptr %fail.call(ptr %failure, ptr %fail.args, i64 {len(signature.inputs) + 1}, ptr null)",
         "  call void @release(ptr %number.object, ptr %record)",
+        "  call void @discard(ptr %copies, ptr %record)",
         "  ret ptr %answer",
     )

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from graphc.dtypes import DTYPES, itemsize
 from graphc.errors import GraphcError
+from graphc.record import record
 
 AnyArray = NDArray[Any]
 Cell = list[Any]
@@ -45,7 +46,9 @@ OBJECT_TYPE = 8
 VALUE = 16  # of a float, and of a NumPy scalar
 LIST_SIZE = 16
 LIST_ITEMS = 24
+TUPLE_SIZE = 16
 TUPLE_ITEMS = tuple.__basicsize__
+CALLABLE_BINDING = object.__basicsize__
 ARRAY_DATA = 16
 ARRAY_RANK = 24
 ARRAY_SHAPE = 32
@@ -65,21 +68,26 @@ PYTHON_API = (
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyList_New",
+    "PyErr_Clear",
 )
 # Slots of NumPy's array API table; part of its stable ABI.
-ARRAY_API = {"PyArray_NewFromDescr": 94}
+ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94}
 ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
 
 RECORD = (
-    *("busy", "arena", "refuse", "fail"),
-    *("ndarray", "float", "int", "true", "false", "none"),
+    *("busy", "arena", "refuse", "fail", "exact", "out name"),
+    *("ndarray", "tuple", "float", "int", "true", "false", "none"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
     *(f"{dtype} scalar" for dtype in DTYPES),
 )
-"""The words of a record, by name: addresses all, but `busy`, which is 1 while a call uses the arena. The cells
-follow."""
+"""The words of a record, by name: addresses all, but `busy`, which is 1 while a call uses the arena, and `exact`, which
+is 1 where no Python number may be converted. The cells of the shared variables follow, then the keyword of each input,
+then their defaults, 0 where there is none."""
+
+OUT = sys.intern("out")
+"""The keyword of the arrays that results are to be written to."""
 
 METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
@@ -156,12 +164,41 @@ class Signature:
 @dataclass(frozen=True, slots=True, eq=False)
 class Library:
     """A loaded object: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
-    code."""
+    code.
+
+    `owner` is an array of one object because the garbage collector does not look into arrays: it must not finalize the
+    tracker, which unmaps the code, before other finalizers that may still call it.
+    """
 
     entry: int
+    vectorcall: int
     sizes: int
     kernel: int
-    tracker: llvm.ResourceTracker
+    owner: AnyArray
+
+    @property
+    def tracker(self) -> llvm.ResourceTracker:
+        """What unmaps the code when it goes."""
+        return self.owner[0]
+
+
+ABSENT = object()
+"""The default of an input that has none."""
+
+
+@record(eq=False)
+class Keywords:
+    """How arguments may be left out or named: the keyword of each input, None for none, and its default, `ABSENT` for
+    none. exact: a parameter of rank 0 takes only arrays of its dtype. out: whether `out` names the results.
+    """
+
+    names: tuple[str | None, ...] = ()
+    defaults: tuple[Any, ...] = ()
+    exact: bool = False
+    out: bool = False
+
+
+POSITIONAL = Keywords()
 
 
 class Binding(NamedTuple):
@@ -180,6 +217,7 @@ class Binding(NamedTuple):
     cells: tuple[Cell, ...]
     refuse: Callable[..., Any]
     fail: Callable[..., Any]
+    keywords: Keywords
 
 
 def layout_tag() -> int:
@@ -189,7 +227,9 @@ def layout_tag() -> int:
         VALUE,
         LIST_SIZE,
         LIST_ITEMS,
+        TUPLE_SIZE,
         TUPLE_ITEMS,
+        CALLABLE_BINDING,
         ARRAY_DATA,
         ARRAY_RANK,
         ARRAY_SHAPE,
@@ -223,7 +263,8 @@ def load(code: bytes, symbols: Mapping[str, int], support: Sequence[bytes] = ())
         builder.add_object_img(other)
     for name, address in symbols.items():
         builder.import_symbol(name, address)
-    for name in ("entry", "sizes", "kernel", "layout"):
+    builder.import_symbol("bad_call", ctypes.cast(ctypes.pythonapi["PyErr_BadInternalCall"], ctypes.c_void_p).value)
+    for name in ("entry", "vectorcall", "sizes", "kernel", "layout"):
         builder.export_symbol(name)
     try:
         tracker = builder.link(linker(), f"graphc{next(_library_numbers)}")
@@ -231,7 +272,9 @@ def load(code: bytes, symbols: Mapping[str, int], support: Sequence[bytes] = ())
         raise GraphcError(f"the compiled object cannot be loaded: {error}") from error
     if _word(tracker["layout"]) != layout_tag():
         raise GraphcError("the compiled object is for another Python or another version of graphc")
-    return Library(tracker["entry"], tracker["sizes"], tracker["kernel"], tracker)
+    owner = np.empty(1, object)
+    owner[0] = tracker
+    return Library(tracker["entry"], tracker["vectorcall"], tracker["sizes"], tracker["kernel"], owner)
 
 
 def bind(
@@ -240,26 +283,33 @@ def bind(
     cells: Sequence[Cell],
     refuse: Callable[..., Any],
     fail: Callable[..., Any],
+    keywords: Keywords = POSITIONAL,
 ) -> BuiltinFunctionType:
     """The builtin function of a loaded graph over these shared variables.
 
     cells: for each shared variable a list whose only item is its current ndarray. refuse(*args, **kwargs) is called,
     and its result returned, where an argument or a shared variable is not on the fast path; fail(code, *args) where
     check `code` failed, or with -1 where an output or temp would have a negative size or more elements than memory
-    can hold. Whatever they raise reaches the caller.
+    can hold. Whatever they raise reaches the caller. keywords: where there are none, all arguments are positional.
     """
     if len(cells) != len(signature.shared) or not all(type(cell) is list and len(cell) == 1 for cell in cells):
         raise GraphcError(f"{signature.name}: {len(signature.shared)} cells of one item are needed")
     arena: Cell = [None]
-    record = np.zeros(len(RECORD) + len(cells), np.intp)
-    record[: len(RECORD)] = _process_record()
+    inputs = len(signature.inputs)
+    interned = tuple(name if name is None else sys.intern(name) for name in (keywords.names or (None,) * inputs))
+    keywords = Keywords(interned, keywords.defaults or (ABSENT,) * inputs, keywords.exact, keywords.out)
+    own = [id(cell) for cell in cells]
+    own += [0 if name is None else id(name) for name in keywords.names]
+    own += [0 if value is ABSENT else id(value) for value in keywords.defaults]
+    words = np.array([*_process_record(), *own], np.intp)
     for field, item in (("arena", arena), ("refuse", refuse), ("fail", fail)):
-        record[RECORD.index(field)] = id(item)
-    record[len(RECORD) :] = [id(cell) for cell in cells]
+        words[RECORD.index(field)] = id(item)
+    words[RECORD.index("exact")] = keywords.exact
+    words[RECORD.index("out name")] = id(OUT) if keywords.out else 0
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
     definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
-    binding = Binding(record, definition, name, library, arena, tuple(cells), refuse, fail)
+    binding = Binding(words, definition, name, library, arena, tuple(cells), refuse, fail, keywords)
     new_function = ctypes.pythonapi["PyCFunction_NewEx"]
     new_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     new_function.restype = ctypes.py_object
@@ -273,8 +323,9 @@ def _process_record() -> tuple[int, ...]:
     verify_layout()
     table = _array_api()
     words = {
-        **dict.fromkeys(("busy", "arena", "refuse", "fail"), 0),
+        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "out name"), 0),
         "ndarray": id(np.ndarray),
+        "tuple": id(tuple),
         "float": id(float),
         "int": id(int),
         "true": id(True),
@@ -343,7 +394,7 @@ def _layout_checks() -> dict[str, bool]:
         "type": _word(id(array) + OBJECT_TYPE) == id(np.ndarray),
         "reference count": _half(id(new)) == 1 + len(holders),
         "list": _word(id(listed) + LIST_SIZE) == 2 and _word(_word(id(listed) + LIST_ITEMS) + 8) == id(frozen),
-        "tuple": _word(id(paired) + TUPLE_ITEMS) == id(array),
+        "tuple": (_word(id(paired) + TUPLE_SIZE), _word(id(paired) + TUPLE_ITEMS)) == (2, id(array)),
         "float": ctypes.c_double.from_address(id(number) + VALUE).value == number,
         "array data": _word(id(array) + ARRAY_DATA) == _address(array),
         "array rank": (_half(id(array) + ARRAY_RANK), _half(id(frozen) + ARRAY_RANK)) == (2, 0),
@@ -384,10 +435,13 @@ def launch_python(
     arrays: Sequence[AnyArray],
     cells: Sequence[Cell],
     fail: Callable[..., Any],
+    told: Callable[[list[tuple[int, ...]]], object] | None = None,
 ) -> Any:
     """One call of the generated source under CPython: the entry point's protocol with flat arrays for pointers.
 
     arrays: the inputs, already C-contiguous, of the signature's dtypes and free of `overlapping` with written buffers.
+    told: what is called with the shapes of the results before anything is computed. Returns the results in a list, or
+    what `fail` does.
     """
     operands = [*arrays, *(cell[0] for cell in cells)]
     pointers = [_pointer(operand) for operand in operands]
@@ -402,6 +456,8 @@ def launch_python(
     dtypes = [*(output.dtype for output in signature.outputs), *(temp.dtype for temp in signature.temps)]
     if any(_absurd((*shape, itemsize(t))) for shape, t in zip([*shapes, *zip(extents)], dtypes, strict=True)):
         return fail(-1, *arrays)
+    if told is not None:
+        told([shape for shape, output in zip(shapes, signature.outputs, strict=True) if output.replaces is None])
     outputs = [np.empty(shape, output.dtype) for shape, output in zip(shapes, signature.outputs, strict=True)]
     temps = [np.empty(extent, temp.dtype) for extent, temp in zip(extents, signature.temps, strict=True)]
     with np.errstate(all="ignore"):
@@ -422,13 +478,27 @@ def _pointer(array: AnyArray) -> AnyArray:
     return array.reshape(-1, copy=False)
 
 
-def _deliver(signature: Signature, outputs: Sequence[AnyArray], cells: Sequence[Cell]) -> Any:
+def _deliver(signature: Signature, outputs: Sequence[AnyArray], cells: Sequence[Cell]) -> list[AnyArray]:
     returned = []
     for output, array in zip(signature.outputs, outputs, strict=True):
         if output.replaces is None:
             returned.append(array)
         else:
             cells[output.replaces][0] = array
-    if signature.returns == "one":
-        return returned[0]
-    return returned if signature.returns == "list" else None
+    return returned
+
+
+def measure(
+    library: Library, signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]
+) -> list[tuple[int, ...]] | None:
+    """The shapes that the results of a call with these arrays would have; None where a check would fail."""
+    operands = [*arrays, *(cell[0] for cell in cells)]
+    slots = np.zeros(sum(len(output.shape) for output in signature.outputs) + len(signature.temps), np.int64)
+    pointers, dims = [ctypes.c_void_p] * (len(operands) + 1), [ctypes.c_int64] * len(signature.sizes)
+    sizes = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers[1:], *dims, ctypes.c_void_p)(library.sizes)
+    lengths = (operands[index].shape[axis] for index, axis in signature.sizes)
+    if sizes(*map(_address, operands), *lengths, _address(slots)):
+        return None
+    extents = iter(slots.tolist())
+    shapes = [(output, tuple(next(extents) for _ in output.shape)) for output in signature.outputs]
+    return [shape for output, shape in shapes if output.replaces is None]

@@ -6,22 +6,28 @@ record (see launch.py), of which every function here that needs it is given the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from graphc.codegen.launch import (
     ALIGNED,
+    ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_FLAGS,
     ARRAY_RANK,
     ARRAY_SHAPE,
-    CONTIGUOUS,
     LIST_ITEMS,
     LIST_SIZE,
     MOST,
     OBJECT_TYPE,
     RECORD,
+    TUPLE_ITEMS,
+    TUPLE_SIZE,
     VALUE,
 )
+from graphc.dtypes import DTYPES, FLOATS, can_cast_safely
+
+MOST_COPIED = 2**16
+"""Bytes up to which an argument that is not contiguous is copied on the spot: some 10 µs. Beyond, Python decides."""
 
 ALIGNMENT = 64
 """Of each temp, in bytes: a cache line, and the widest vector register."""
@@ -259,9 +265,262 @@ keep:
 give.up:
   ret ptr null
 }}
+
+; Sorts arguments given by name into their places, and fills in defaults. False to refuse: too many arguments, a name
+; that is unknown or no interned string, one given twice or missing. `names` is the offset of the keywords in the
+; record; the defaults follow them.
+define internal i1 @arrange(ptr %record, ptr %args, i64 %given, ptr %kwnames, ptr %places, ptr %out.at, i64 %count,
+                            i64 %names) noinline {{
+  %names.at = getelementptr i8, ptr %record, i64 %names
+  %defaults.at = getelementptr ptr, ptr %names.at, i64 %count
+  %out.name = call ptr @field(ptr %record, i64 {8 * RECORD.index("out name")})
+  %many = icmp ugt i64 %given, %count
+  br i1 %many, label %refuse, label %positional
+positional:
+  %p = phi i64 [0, %0], [%p.next, %positional.copy]
+  %p.done = icmp eq i64 %p, %given
+  br i1 %p.done, label %clear, label %positional.copy
+positional.copy:
+  %p.from = getelementptr ptr, ptr %args, i64 %p
+  %p.value = load ptr, ptr %p.from
+  %p.to = getelementptr ptr, ptr %places, i64 %p
+  store ptr %p.value, ptr %p.to
+  %p.next = add i64 %p, 1
+  br label %positional
+clear:
+  %c = phi i64 [%given, %positional], [%c.next, %clear.one]
+  %c.done = icmp eq i64 %c, %count
+  br i1 %c.done, label %keywords, label %clear.one
+clear.one:
+  %c.to = getelementptr ptr, ptr %places, i64 %c
+  store ptr null, ptr %c.to
+  %c.next = add i64 %c, 1
+  br label %clear
+keywords:
+  %none = icmp eq ptr %kwnames, null
+  br i1 %none, label %fill, label %named
+named:
+  %named.at = getelementptr i8, ptr %kwnames, i64 {TUPLE_SIZE}
+  %named.count = load i64, ptr %named.at
+  br label %keyword
+keyword:
+  %k = phi i64 [0, %named], [%k.next, %keyword.next]
+  %guess = phi i64 [%given, %named], [%guess.next, %keyword.next]
+  %k.done = icmp eq i64 %k, %named.count
+  br i1 %k.done, label %fill, label %keyword.read
+keyword.read:
+  %name.offset = getelementptr i8, ptr %kwnames, i64 {TUPLE_ITEMS}
+  %name.at = getelementptr ptr, ptr %name.offset, i64 %k
+  %name = load ptr, ptr %name.at
+  %value.index = add i64 %given, %k
+  %value.at = getelementptr ptr, ptr %args, i64 %value.index
+  %value = load ptr, ptr %value.at
+  %k.next = add i64 %k, 1
+  %is.out = icmp eq ptr %name, %out.name
+  br i1 %is.out, label %keyword.out, label %seek
+keyword.out:
+  store ptr %value, ptr %out.at
+  br label %keyword.next
+seek:                                   ; in a circle, from where the names are given in order
+  %tried = phi i64 [0, %keyword.read], [%tried.next, %seek.next]
+  %place.raw = phi i64 [%guess, %keyword.read], [%place.next, %seek.next]
+  %beyond = icmp uge i64 %place.raw, %count
+  %place = select i1 %beyond, i64 0, i64 %place.raw
+  %exhausted = icmp uge i64 %tried, %count
+  br i1 %exhausted, label %refuse, label %seek.compare
+seek.compare:
+  %known.at = getelementptr ptr, ptr %names.at, i64 %place
+  %known = load ptr, ptr %known.at
+  %found = icmp eq ptr %known, %name
+  br i1 %found, label %put, label %seek.next
+seek.next:
+  %tried.next = add i64 %tried, 1
+  %place.next = add i64 %place, 1
+  br label %seek
+put:
+  %put.at = getelementptr ptr, ptr %places, i64 %place
+  %taken = load ptr, ptr %put.at
+  %free = icmp eq ptr %taken, null
+  br i1 %free, label %put.value, label %refuse
+put.value:
+  store ptr %value, ptr %put.at
+  %after = add i64 %place, 1
+  br label %keyword.next
+keyword.next:
+  %guess.next = phi i64 [%after, %put.value], [%guess, %keyword.out]
+  br label %keyword
+fill:
+  %f = phi i64 [%given, %keywords], [%given, %keyword], [%f.next, %fill.next]
+  %f.done = icmp eq i64 %f, %count
+  br i1 %f.done, label %ready, label %fill.one
+fill.one:
+  %f.at = getelementptr ptr, ptr %places, i64 %f
+  %f.value = load ptr, ptr %f.at
+  %f.next = add i64 %f, 1
+  %f.missing = icmp eq ptr %f.value, null
+  br i1 %f.missing, label %fill.default, label %fill.next
+fill.default:
+  %default.at = getelementptr ptr, ptr %defaults.at, i64 %f
+  %default = load ptr, ptr %default.at
+  store ptr %default, ptr %f.at
+  %no.default = icmp eq ptr %default, null
+  br i1 %no.default, label %refuse, label %fill.next
+fill.next:
+  br label %fill
+ready:
+  ret i1 true
+refuse:
+  ret i1 false
+}}
+
+; The number of elements of an array that exists: the product cannot overflow.
+define internal i64 @elements(ptr %array) noinline {{
+  %rank.at = getelementptr i8, ptr %array, i64 {ARRAY_RANK}
+  %shape.at = getelementptr i8, ptr %array, i64 {ARRAY_SHAPE}
+  %rank = load i32, ptr %rank.at
+  %axes = sext i32 %rank to i64
+  %shape = load ptr, ptr %shape.at
+  br label %axis
+axis:
+  %a = phi i64 [0, %0], [%a.next, %more]
+  %product = phi i64 [1, %0], [%product.next, %more]
+  %done = icmp eq i64 %a, %axes
+  br i1 %done, label %all, label %more
+more:
+  %size.at = getelementptr i64, ptr %shape, i64 %a
+  %size = load i64, ptr %size.at
+  %product.next = mul i64 %product, %size
+  %a.next = add i64 %a, 1
+  br label %axis
+all:
+  ret i64 %product
+}}
+
+; A contiguous copy of a small array of this descriptor and rank, put on the list of copies; null to refuse. The list
+; is a count and as many references.
+define internal ptr @adopt(ptr %object, ptr %record, ptr %ndarray, ptr %descriptor, i32 %rank, i64 %itemsize,
+                           ptr %copies) noinline {{
+  %array = call i1 @fits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 0)
+  br i1 %array, label %measure, label %refuse
+measure:
+  %count = call i64 @elements(ptr %object)
+  %bytes = mul i64 %count, %itemsize
+  %small = icmp sle i64 %bytes, {MOST_COPIED}
+  br i1 %small, label %copy, label %refuse
+copy:
+  %new.copy = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyArray_NewCopy")})
+  %new = call ptr %new.copy(ptr %object, i32 0)
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %clear, label %keep
+keep:
+  %number = load i64, ptr %copies
+  %next = add i64 %number, 1
+  %at = getelementptr ptr, ptr %copies, i64 %next
+  store ptr %new, ptr %at
+  store i64 %next, ptr %copies
+  ret ptr %new
+clear:
+  %forget = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyErr_Clear")})
+  call void %forget()
+  br label %refuse
+refuse:
+  ret ptr null
+}}
+
+; Gives back a list of copies.
+define internal void @discard(ptr %copies, ptr %record) {{
+  %count = load i64, ptr %copies
+  br label %next
+next:
+  %n = phi i64 [%count, %0], [%n.less, %one]
+  %done = icmp eq i64 %n, 0
+  br i1 %done, label %all, label %one
+one:
+  %at = getelementptr ptr, ptr %copies, i64 %n
+  %copy = load ptr, ptr %at
+  call void @release(ptr %copy, ptr %record)
+  %n.less = sub i64 %n, 1
+  br label %next
+all:
+  ret void
+}}
+
+; Whether an array that is given for a result has its descriptor, rank, sizes and these flags, and shares no memory with
+; any of the ranges of bytes (from, to) of a table, to which its own is added.
+define internal i1 @suits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 %flags, ptr %dims, i64 %itemsize,
+                          ptr %table) noinline {{
+  %array = call i1 @fits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 %flags)
+  br i1 %array, label %sizes, label %refuse
+sizes:
+  %shape.at = getelementptr i8, ptr %object, i64 {ARRAY_SHAPE}
+  %shape = load ptr, ptr %shape.at
+  %axes = sext i32 %rank to i64
+  br label %axis
+axis:
+  %a = phi i64 [0, %sizes], [%a.next, %axis.same]
+  %a.done = icmp eq i64 %a, %axes
+  br i1 %a.done, label %range, label %axis.compare
+axis.compare:
+  %size.at = getelementptr i64, ptr %shape, i64 %a
+  %size = load i64, ptr %size.at
+  %dim.at = getelementptr i64, ptr %dims, i64 %a
+  %dim = load i64, ptr %dim.at
+  %same = icmp eq i64 %size, %dim
+  %a.next = add i64 %a, 1
+  br i1 %same, label %axis.same, label %refuse
+axis.same:
+  br label %axis
+range:
+  %data.at = getelementptr i8, ptr %object, i64 {ARRAY_DATA}
+  %from = load ptr, ptr %data.at
+  %count = call i64 @elements(ptr %object)
+  %bytes = mul i64 %count, %itemsize
+  %to = getelementptr i8, ptr %from, i64 %bytes
+  %ranges = load i64, ptr %table
+  br label %other
+other:
+  %o = phi i64 [0, %range], [%o.next, %other.apart]
+  %o.done = icmp eq i64 %o, %ranges
+  br i1 %o.done, label %add, label %other.compare
+other.compare:
+  %twice = shl i64 %o, 1
+  %from.index = add i64 %twice, 1
+  %to.index = add i64 %twice, 2
+  %from.at = getelementptr ptr, ptr %table, i64 %from.index
+  %to.at = getelementptr ptr, ptr %table, i64 %to.index
+  %other.from = load ptr, ptr %from.at
+  %other.to = load ptr, ptr %to.at
+  %under = icmp ult ptr %from, %other.to
+  %over = icmp ult ptr %other.from, %to
+  %both = and i1 %under, %over
+  %o.next = add i64 %o, 1
+  br i1 %both, label %refuse, label %other.apart
+other.apart:
+  br label %other
+add:
+  %last = shl i64 %ranges, 1
+  %own.from.index = add i64 %last, 1
+  %own.to.index = add i64 %last, 2
+  %own.from.at = getelementptr ptr, ptr %table, i64 %own.from.index
+  %own.to.at = getelementptr ptr, ptr %table, i64 %own.to.index
+  store ptr %from, ptr %own.from.at
+  store ptr %to, ptr %own.to.at
+  %more = add i64 %ranges, 1
+  store i64 %more, ptr %table
+  ret i1 true
+refuse:
+  ret i1 false
+}}
 """
 
 Lines = Iterator[str]
+
+LLVM_TYPES = {
+    "bool": "i8",
+    **{f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float32": "float",
+    "float64": "double",
+}
 
 
 def field(variable: str, name: str) -> Lines:
@@ -271,73 +530,151 @@ def field(variable: str, name: str) -> Lines:
 
 def scalar_function(dtype: str) -> str:
     """IR of the function that finds the element of a 0-d parameter: in the object itself, or converted into `room`;
-    null to refuse."""
+    null to refuse.
+
+    It takes what values.as_array takes: arrays of rank 0 and NumPy scalars whose dtype casts safely, and Python numbers
+    that fit, floats rounded where they must be.
+    """
+    sources = [source for source in DTYPES if source != dtype and can_cast_safely(source, dtype)]
     return "\n".join(
         [
             f"define internal ptr @scalar_{dtype}(ptr %object, ptr %record, ptr %ndarray, ptr %room) noinline {{",
-            f"  %type.at = getelementptr i8, ptr %object, i64 {OBJECT_TYPE}",
-            "  %type = load ptr, ptr %type.at",
-            f"  %inside = getelementptr i8, ptr %object, i64 {VALUE}",
-            *(f"  {line}" if not line.endswith(":") else line for line in _scalar_cases(dtype)),
-            "value:",
-            "  ret ptr %inside",
-            "array:",
-            f"  %descriptor = call ptr @field(ptr %record, i64 {8 * RECORD.index(f'{dtype} descriptor')})",
-            f"  %right = call i1 @fits(ptr %object, ptr %ndarray, ptr %descriptor, i32 0, i32 {CONTIGUOUS | ALIGNED})",
-            "  %data = load ptr, ptr %inside",
-            "  %element = select i1 %right, ptr %data, ptr null",
-            "  ret ptr %element",
-            "refuse:",
-            "  ret ptr null",
+            *(line if line.endswith(":") else f"  {line}" for line in _scalar_lines(dtype, sources)),
             "}",
         ]
     )
 
 
-def _scalar_cases(dtype: str) -> Lines:
-    if dtype == "float64":
-        yield from _case("is.float", "%type", "float", "value")
-    yield from _case("is.scalar", "%type", f"{dtype} scalar", "value")
+def _scalar_lines(dtype: str, sources: Sequence[str]) -> Lines:
+    yield f"%type.at = getelementptr i8, ptr %object, i64 {OBJECT_TYPE}"
+    yield "%type = load ptr, ptr %type.at"
+    yield f"%inside = getelementptr i8, ptr %object, i64 {VALUE}"
     yield "%is.array = icmp eq ptr %type, %ndarray"
-    yield "br i1 %is.array, label %array, label %python"
-    yield "python:"
-    if dtype == "bool":
-        yield from field("true", "true")
-        yield from field("false", "false")
-        yield "%is.true = icmp eq ptr %object, %true"
-        yield "%is.false = icmp eq ptr %object, %false"
-        yield "%is.bool = or i1 %is.true, %is.false"
-        yield "%truth = zext i1 %is.true to i8"
-        yield "store i8 %truth, ptr %room"
-        yield "%given = select i1 %is.bool, ptr %room, ptr null"
-        yield "ret ptr %given"
-    elif dtype in ("int64", "float64"):
-        yield from _integer_case(dtype)
-    else:
-        yield "br label %refuse"
+    yield "br i1 %is.array, label %array, label %number"
+    yield "array:"
+    yield f"%rank.at = getelementptr i8, ptr %object, i64 {ARRAY_RANK}"
+    yield f"%flags.at = getelementptr i8, ptr %object, i64 {ARRAY_FLAGS}"
+    yield f"%descriptor.at = getelementptr i8, ptr %object, i64 {ARRAY_DTYPE}"
+    yield "%rank = load i32, ptr %rank.at"
+    yield "%flags = load i32, ptr %flags.at"
+    yield "%descriptor = load ptr, ptr %descriptor.at"
+    yield "%data = load ptr, ptr %inside"
+    yield f"%aligned = and i32 %flags, {ALIGNED}"
+    yield "%unaligned = icmp eq i32 %aligned, 0"
+    yield "%axes = icmp ne i32 %rank, 0"
+    yield "%unfit = or i1 %unaligned, %axes"
+    yield "br i1 %unfit, label %refuse, label %array.own"
+    yield "array.own:"
+    yield from _match("array.is", "%descriptor", f"{dtype} descriptor", "element", "array.other")
+    yield "element:"
+    yield "ret ptr %data"
+    yield "array.other:"
+    yield from field("exact", "exact")
+    yield "%inexact = icmp eq ptr %exact, null"
+    yield "br i1 %inexact, label %array.cast, label %refuse"
+    yield "array.cast:"
+    yield from _dispatch("array", "%descriptor", "descriptor", sources)
+    yield "number:"
+    yield from field("exact.word", "exact")
+    yield "%weak = icmp eq ptr %exact.word, null"
+    yield "br i1 %weak, label %scalar, label %refuse"
+    yield "scalar:"
+    yield from _match("is.scalar", "%type", f"{dtype} scalar", "value", "python")
+    yield "value:"
+    yield "ret ptr %inside"
+    yield from _python_cases(dtype)
+    yield "scalar.other:"
+    yield from _dispatch("scalar", "%type", "scalar", sources)
+    for source in sources:
+        yield f"from.{source}:"
+        yield f"%{source}.at = phi ptr [%data, %array.{source}], [%inside, %scalar.{source}]"
+        yield f"%{source}.value = load {LLVM_TYPES[source]}, ptr %{source}.at"
+        yield from _converted(source, f"%{source}.value", source, dtype)
+    yield "refuse:"
+    yield "ret ptr null"
 
 
-def _case(name: str, value: str, word: str, then: str) -> Lines:
-    yield from field(f"{name}.type", word)
-    yield f"%{name} = icmp eq ptr {value}, %{name}.type"
-    yield f"br i1 %{name}, label %{then}, label %not.{name}"
-    yield f"not.{name}:"
+def _match(name: str, value: str, word: str, then: str, otherwise: str) -> Lines:
+    """Branches on whether a value is a word of the record."""
+    yield from field(f"{name}.word", word)
+    yield f"%{name} = icmp eq ptr {value}, %{name}.word"
+    yield f"br i1 %{name}, label %{then}, label %{otherwise}"
 
 
-def _integer_case(dtype: str) -> Lines:
-    """An exact int that fits an int64; sitofp rounds to nearest even, as Python's float() does."""
-    yield "%over.at = alloca i32"
-    yield from _case("is.int", "%type", "int", "integer")
+def _dispatch(name: str, value: str, words: str, sources: Sequence[str]) -> Lines:
+    """To `from.<source>` by way of `<name>.<source>`, where the value is that dtype's word."""
+    for source in sources:
+        yield from _match(f"{name}.is.{source}", value, f"{source} {words}", f"{name}.{source}", f"{name}.not.{source}")
+        yield f"{name}.{source}:"
+        yield f"br label %from.{source}"
+        yield f"{name}.not.{source}:"
     yield "br label %refuse"
+
+
+def _converted(name: str, value: str, source: str, dtype: str) -> Lines:
+    """Stores a value of dtype `source` as one of `dtype` in `room`, and returns that."""
+    old, new = LLVM_TYPES[source], LLVM_TYPES[dtype]
+    if dtype in FLOATS:
+        signed = source.startswith("int")
+        how = ("fptrunc" if dtype == "float32" else "fpext") if source in FLOATS else "sitofp" if signed else "uitofp"
+    else:
+        how = "sext" if source.startswith("int") else "zext"
+    if old == new:
+        yield f"store {new} {value}, ptr %room"
+    else:
+        yield f"%{name}.made = {how} {old} {value} to {new}"
+        yield f"store {new} %{name}.made, ptr %room"
+    yield "ret ptr %room"
+
+
+def _python_cases(dtype: str) -> Lines:
+    """A Python float for a parameter of floats, True and False for any, an int that fits for all but bools."""
+    yield "python:"
+    yield from field("true", "true")
+    yield from field("false", "false")
+    yield "%is.true = icmp eq ptr %object, %true"
+    yield "%is.false = icmp eq ptr %object, %false"
+    yield "%is.bool = or i1 %is.true, %is.false"
+    yield f"br i1 %is.bool, label %truth, label %{'float' if dtype in FLOATS else 'int'}"
+    yield "truth:"
+    yield "%truth.value = zext i1 %is.true to i8"
+    yield from _converted("truth", "%truth.value", "bool", dtype)
+    if dtype in FLOATS:
+        yield "float:"
+        yield from _match("is.float", "%type", "float", "real", "int")
+        yield "real:"
+        if dtype == "float64":
+            yield "ret ptr %inside"
+        else:
+            yield "%real.value = load double, ptr %inside"
+            yield from _converted("real", "%real.value", "float64", dtype)
+    yield "int:"
+    if dtype == "bool":
+        yield "br label %scalar.other"
+        return
+    yield from _match("is.int", "%type", "int", "integer", "scalar.other")
     yield "integer:"
+    yield "%over.at = alloca i32"
     yield from field("convert", "PyLong_AsLongLongAndOverflow")
     yield "%integer.value = call i64 %convert(ptr %object, ptr %over.at)"
     yield "%over = load i32, ptr %over.at"
-    if dtype == "float64":
-        yield "%real = sitofp i64 %integer.value to double"
-        yield "store double %real, ptr %room"
+    yield "%within = icmp eq i32 %over, 0"
+    yield "br i1 %within, label %integer.fits, label %refuse"
+    yield "integer.fits:"
+    if dtype in FLOATS:  # rounded to nearest even, as Python's float() does
+        yield from _converted("integer", "%integer.value", "int64", dtype)
+        return
+    new = LLVM_TYPES[dtype]
+    if new != "i64":
+        yield f"%short = trunc i64 %integer.value to {new}"
+        yield f"%long = {'sext' if dtype.startswith('int') else 'zext'} {new} %short to i64"
+        yield "%same = icmp eq i64 %long, %integer.value"
+        yield "br i1 %same, label %integer.store, label %refuse"
+        yield "integer.store:"
+        yield f"store {new} %short, ptr %room"
     else:
+        yield f"%negative = icmp slt i64 %integer.value, {0 if dtype == 'uint64' else -(2**63)}"
+        yield "br i1 %negative, label %refuse, label %integer.store"
+        yield "integer.store:"
         yield "store i64 %integer.value, ptr %room"
-    yield "%exact = icmp eq i32 %over, 0"
-    yield "%converted = select i1 %exact, ptr %room, ptr null"
-    yield "ret ptr %converted"
+    yield "ret ptr %room"

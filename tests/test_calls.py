@@ -1,0 +1,290 @@
+"""Calls of functions: by name, with `out=`, of every layout; what they keep alive; and that they leak nothing."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import resource
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.errors import ArgumentError, GraphcError, ShapeError
+
+MODES = ("compiled", "interpreted", "python")
+
+
+def power(mode: str, **options: Any) -> graphc.Function:
+    """x*y and x + y of two matrices, in a list."""
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    return graphc.function([x, y], [x * y, x + y], mode, **options)
+
+
+A, B = np.arange(6.0).reshape(2, 3), np.arange(6.0, 12.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_out_is_written_and_returned(mode: str) -> None:
+    f = power(mode)
+    product, total = np.empty((2, 3)), np.empty((2, 3))
+    results = f(A, B, out=(product, total))
+    assert results[0] is product and results[1] is total
+    np.testing.assert_array_equal(product, A * B)
+    np.testing.assert_array_equal(total, A + B)
+    results = f(A, y=B, out=[None, total])
+    assert results[1] is total
+    np.testing.assert_array_equal(results[0], A * B)
+    x = T.dmatrix("x")
+    single = graphc.function([x], x.sum(axis=0), mode)
+    row = np.empty(3)
+    assert single(A, out=row) is row and single(A, out=(row,)) is row
+    np.testing.assert_array_equal(row, A.sum(axis=0))
+    named = graphc.function([x], {"twice": x * 2, "half": x / 2}, mode)
+    results = named(A, out={"half": product})
+    assert results["half"] is product
+    np.testing.assert_array_equal(product, A / 2)
+    np.testing.assert_array_equal(results["twice"], A * 2)
+    zero = np.empty(())
+    assert graphc.function([x], x.sum(), mode)(A, out=zero) is zero and zero == A.sum()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_out_of_any_layout_and_any_overlap(mode: str) -> None:
+    f = power(mode)
+    for make in (np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2], lambda a: a[::-1, ::-1]):
+        product, total = make(np.empty((2, 3))), make(np.empty((2, 3)))
+        results = f(A, B, out=(product, total))
+        assert results[0] is product and results[1] is total
+        np.testing.assert_array_equal(product, A * B)
+        np.testing.assert_array_equal(total, A + B)
+    a, b = A.copy(), B.copy()
+    f(a, b, out=(b, a))
+    np.testing.assert_array_equal(a, A + B)
+    np.testing.assert_array_equal(b, A * B)
+    wide = np.zeros(9)
+    wide[:6] = A.reshape(-1)
+    f(wide[:6].reshape(2, 3), B, out=(wide[3:].reshape(2, 3), None))
+    np.testing.assert_array_equal(wide[3:].reshape(2, 3), A * B)
+    x = T.dmatrix("x")
+    same = graphc.function([x], [x, x.T, x * 1], mode)
+    square = np.arange(4.0).reshape(2, 2)
+    results = same(square, out=(None, square, None))
+    np.testing.assert_array_equal(results[0], [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(results[1], [[0, 2], [1, 3]])
+    np.testing.assert_array_equal(results[2], [[0, 1], [2, 3]])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_wrong_out_changes_nothing(mode: str) -> None:
+    w = graphc.shared(np.zeros((2, 3)), "w")
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    f = graphc.function([x, y], [x * y, x + y], mode, updates=[(w, w + x)])
+    frozen = np.empty((2, 3))
+    frozen.flags.writeable = False
+    good = np.empty((2, 3))
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (good, ArgumentError, "tuple of 2"),
+        ((good,), ArgumentError, "tuple of 2"),
+        ((good, [1.0]), ArgumentError, r"out\[1\].*array"),
+        ((good.astype("float32"), good), ArgumentError, r"out\[0\].*float64"),
+        ((good, frozen), ArgumentError, r"out\[1\].*read-only"),
+        ((np.empty((3, 2)), good), ShapeError, r"out\[0\].*\(2, 3\)"),
+        ((good, np.empty((2, 3, 1))), ShapeError, r"out\[1\]"),
+    ]
+    for out, error, message in wrong:
+        with pytest.raises(error, match=message):
+            f(A, B, out=out)
+        assert not w.get_value().any()
+    named = graphc.function([x], {"twice": x * 2}, mode)
+    with pytest.raises(ArgumentError, match="twice"):
+        named(A, out={"thrice": good})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_out_with_updates_and_failures(mode: str) -> None:
+    w = graphc.shared(np.zeros(3), "w")
+    x, i = T.dvector("x"), T.lvector("i")
+    f = graphc.function([x, i], x[i] + w, mode, updates=[(w, w + 1)])
+    out = np.full(3, 7.0)
+    with pytest.raises(GraphcError):
+        f(np.ones(3), np.array([0, 1, 9]), out=out)
+    assert not w.get_value().any()
+    assert f(np.ones(3), np.array([0, 1, 2]), out=out) is out
+    np.testing.assert_array_equal(out, 1.0)
+    own = w.get_value(borrow=True)
+    want = np.ones(3) + own
+    assert f(np.ones(3), np.array([0, 1, 2]), out=own) is own, "a variable's own value is given"
+    assert np.array_equal(own, want) or np.array_equal(w.get_value(), want)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_input_called_out_keeps_its_keyword(mode: str) -> None:
+    out, x = T.dvector("out"), T.dvector("x")
+    for outputs in (x - out, {"difference": x - out}):
+        f = graphc.function([x, out], outputs, mode)
+        result = f(np.ones(2), out=np.zeros(2))
+        np.testing.assert_array_equal(result["difference"] if isinstance(result, dict) else result, 1.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_names_and_defaults(mode: str) -> None:
+    x, y, z = T.dvector("x"), T.dscalar("y"), T.dvector("z")
+    default = np.ones(2)
+    f = graphc.function([x, graphc.In(y, value=2), graphc.In(z, value=default)], x * y + z, mode)
+    a = np.arange(2.0)
+    np.testing.assert_array_equal(f(a), a * 2 + 1)
+    np.testing.assert_array_equal(f(a, z=a), a * 3)
+    np.testing.assert_array_equal(f(y=3, x=a), a * 3 + 1)
+    np.testing.assert_array_equal(f(**{str(b"z", "ascii"): a, "x": a, "y": np.float32(1)}), a * 2)
+    default[:] = 5
+    np.testing.assert_array_equal(f(a), a * 2 + 5)
+    with pytest.raises(ArgumentError, match="argument x .* is missing"):
+        f(y=1)
+    with pytest.raises(ArgumentError, match="twice"):
+        f(a, x=a)
+    with pytest.raises(ArgumentError, match="called 'q'"):
+        f(a, q=a)
+
+
+def test_a_compiled_function_is_an_object_like_any() -> None:
+    f = power("compiled", name="power")
+    assert isinstance(f, graphc.Function) and "power" in repr(f) and callable(f)
+    f.note = "mine"  # type: ignore[attr-defined]
+    assert f.source and f.explain() and f.name == "power" and vars(f)["note"] == "mine"
+    results = list(map(f, [A], [B]))
+    np.testing.assert_array_equal(results[0][0], A * B)
+    np.testing.assert_array_equal(f.__call__(A, B)[0], A * B)
+    np.testing.assert_array_equal(f(*(A,), y=B)[0], A * B)
+    with pytest.raises(TypeError):
+        copy.copy(f)
+    with pytest.raises(TypeError):
+        object.__new__(type(f))(A, B)
+
+
+def test_a_function_in_a_cycle_is_collected() -> None:
+    f: Any = power("compiled")
+    f.me = f
+    gone = weakref.ref(f), weakref.ref(f.library.tracker)
+    del f
+    gc.collect()
+    assert [reference() for reference in gone] == [None, None]
+
+
+def test_calls_leak_nothing() -> None:
+    x, s = T.dmatrix("x"), T.fscalar("s")
+    w = graphc.shared(np.zeros((20, 20)), "w")
+    f = graphc.function([x, graphc.In(s, value=1.0)], [x * s, (T.dot(x, x) + w).sum(axis=0)], updates=[(w, w + x)])
+    a, out = np.ones((20, 20)), (np.empty((20, 20)), np.empty(20))
+    spread = np.ones((20, 40))[:, ::2]
+    calls: list[Callable[[], Any]] = [
+        lambda: f(a),
+        lambda: f(a, s=2),
+        lambda: f(x=spread, s=np.float32(2)),
+        lambda: f(a, out=out),
+        lambda: f(spread, 1.5, out=(out[0].T, None)),
+        lambda: f(a.tolist(), np.array(2, "float32")),
+    ]
+
+    def run() -> None:
+        for call in calls * 500:
+            call()
+
+    run()
+    gc.collect()
+    watched = [a, spread, *out, np.dtype("float64"), f]
+    before = [sys.getrefcount(item) for item in watched], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run()
+    run()
+    after = [sys.getrefcount(item) for item in watched], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after[0] == before[0]
+    assert after[1] - before[1] < 2_000
+
+
+def test_threads_call_one_function() -> None:
+    f = power("compiled")
+    rng = np.random.default_rng(0)
+    problems = []
+
+    def work(value: float) -> None:
+        x, out = np.full((40, 50), value), (np.empty((40, 50)), np.empty((40, 50)))
+        for _ in range(300):
+            f(x, y=x, out=out)
+            if not (out[0] == value * value).all() or not (f(x[:, ::2], x[:, ::2])[1] == 2 * value).all():
+                problems.append(value)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in rng.normal(size=4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+
+
+PROGRAMS = {
+    "a function that is finalized late": """
+        class Last:
+            def __del__(self):
+                try:
+                    self.f(a)
+                except SystemError:
+                    pass
+        f.me = f
+        f.last = Last()
+        f.last.f = f
+        del f
+        gc.collect()
+        print("done")
+    """,
+    "many functions": """
+        for n in range(50):
+            f = graphc.function([x], x + n)
+            f.me = f
+            f(a)
+        del f
+        gc.collect()
+        print("done")
+    """,
+    "sizes that are huge": """
+        from graphc.errors import GraphcError
+        n = T.lscalar("n")
+        g = graphc.function([n], [T.zeros((n, 4)), T.ones((n,))])
+        for size in (2**62, 2**61 + 1, 2**50, -1, -2**63):
+            for out in (None, (np.empty((2, 4)), np.empty(2))):
+                try:
+                    g(size, out=out) if out else g(size)
+                except (MemoryError, GraphcError, ValueError):
+                    pass
+                else:
+                    raise AssertionError(size)
+        print("done")
+    """,
+    "exit with a function in a module": """
+        import builtins
+        builtins.kept = f
+        print("done")
+    """,
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_processes(program: str) -> None:
+    prologue = """
+    import gc
+    import numpy as np
+    import graphc
+    import graphc.tensor as T
+    x, a = T.dvector("x"), np.ones(3)
+    f = graphc.function([x], x * 2)
+    """
+    text = textwrap.dedent(prologue) + textwrap.dedent(program)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
