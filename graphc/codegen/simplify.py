@@ -124,8 +124,14 @@ def read_buffers(body: Iterable[Stmt]) -> set[str]:
 
 def stored_buffers(body: Iterable[Stmt]) -> set[str]:
     """Buffers that may be written: by stores, and by functions that are given their address."""
-    stored = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
-    return stored | {part.buffer for part in all_expressions(body) if isinstance(part, Pointer)}
+    stored: set[str] = set()
+    for stmt in statements(body):
+        match stmt:
+            case Store(buffer, _, _):
+                stored.add(buffer)
+            case Invoke() | Check():  # only these call functions
+                stored.update(part.buffer for part in all_expressions([stmt]) if isinstance(part, Pointer))
+    return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +142,14 @@ class Changes:
     names: frozenset[Var]
 
     @classmethod
-    def of(cls, body: Sequence[Stmt]) -> Changes:
-        names = (stmt.var for stmt in statements(body) if isinstance(stmt, Set))
-        return cls(frozenset(stored_buffers(body)), frozenset(names))
+    def of(cls, stmt: Stmt) -> Changes:
+        if isinstance(stmt, Let | Note):
+            return NO_CHANGES
+        names = (inner.var for inner in statements([stmt]) if isinstance(inner, Set))
+        return cls(frozenset(stored_buffers([stmt])), frozenset(names))
+
+
+NO_CHANGES = Changes(frozenset(), frozenset())
 
 
 @dataclass(slots=True)
@@ -295,7 +306,7 @@ def _name_once(body: Sequence[Stmt], known: dict[Expr, Var], readers: Readers) -
     for stmt in body:
         if alias:
             stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
-        for value in readers.touched(Changes.of([stmt])):
+        for value in readers.touched(Changes.of(stmt)):
             known.pop(value, None)
         if isinstance(stmt, Loop):
             stmt = replace(stmt, body=_name_once(stmt.body, known, readers))
@@ -337,11 +348,12 @@ def inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, 
     readers = Readers()
     result: list[Stmt] = []
     for place, stmt in enumerate(body):
-        used = [part for expr in expressions(stmt) for part in subexpressions(expr) if part in pending]
-        values = {var: pending.pop(var)[1].value for var in used if isinstance(var, Var)}
+        used = (part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
+        values = {var: pending.pop(var)[1].value for var in used if var in pending}
         if values:
             stmt = _replace_here(stmt, values)
-        due = {*read_vars([stmt]), *readers.touched(Changes.of([stmt]))}
+        inside = read_vars(stmt.body) if isinstance(stmt, Loop) else ()
+        due = {*inside, *readers.touched(Changes.of(stmt))}
         result.extend(let for _, let in sorted(pending.pop(var) for var in due & pending.keys()))
         if isinstance(stmt, Loop):
             stmt = replace(stmt, body=inline_once(stmt.body, counts))

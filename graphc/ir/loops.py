@@ -232,13 +232,10 @@ def unravel(flat: Expr, sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    match expr:
-        case Apply(_, args, _):
-            return args
-        case Load(_, index, _) | Pointer(_, index, _):
-            return (index,)
-        case _:
-            return ()
+    # Not a match statement: the passes over statements spend most of their time here.
+    if isinstance(expr, Apply):
+        return expr.args
+    return (expr.index,) if isinstance(expr, Load | Pointer) else ()
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
@@ -247,7 +244,10 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
     while pending:
         current = pending.pop()
         yield current
-        pending.extend(reversed(children(current)))
+        if isinstance(current, Apply):
+            pending.extend(reversed(current.args))
+        elif isinstance(current, Load | Pointer):
+            pending.append(current.index)
 
 
 def rebuild(expr: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
