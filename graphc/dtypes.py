@@ -75,6 +75,11 @@ def accumulator(dtype: str) -> str:
     return "uint64" if dtype in UNSIGNED else "int64"
 
 
+def accumulated_in(dtype: str) -> str:
+    """The dtype in which sums and products are carried: float64 for float32, which costs nothing and loses nothing."""
+    return "float64" if dtype == "float32" else dtype
+
+
 def can_cast_safely(source: str, target: str) -> bool:
     """Whether every value of `source` is exactly a value of `target` (NumPy's "safe" casting)."""
     return bool(np.can_cast(np.dtype(source), np.dtype(target), casting="safe"))

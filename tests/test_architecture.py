@@ -21,7 +21,7 @@ errors record dtypes options values numerics
 
 ir.loops ir.node ir.walk ir.sizes ir.text ir.verify ir
 
-ops.elementwise ops.shape ops.scalar ops.reduce ops.index ops.linalg ops.custom ops
+ops.elementwise ops.shape ops.scalar ops.recur ops.reduce ops.index ops.linalg ops.custom ops
 
 autodiff interpret testing
 tensor.variables tensor.elementary tensor.shaping tensor.creation tensor.indexing tensor.joining tensor.reductions
@@ -29,7 +29,7 @@ tensor.products tensor.nnet tensor
 rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.prelude codegen.simplify codegen.emit codegen.sizing codegen.plan codegen.sharing
-codegen.schedule codegen.callback codegen.lower codegen.lower_call codegen.lower_rows
+codegen.schedule codegen.callback codegen.lower codegen.lower_call codegen.lower_recur codegen.lower_rows
 codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.vecmath codegen.target codegen.intrinsics
 codegen.numba_lowering codegen.worker codegen.compile codegen.blas

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ from graphc.ir.node import (
     describe,
 )
 
+HOLE = re.compile(r"\b_(\d+)\b")
 NOT_IDENTIFIER = re.compile(r"\W+")
 LONGEST_NAME = 60
 
@@ -581,8 +583,17 @@ def within(index: Expr, size: Expr) -> Expr:
 
 
 def typed(template: str, args: tuple[Expr, ...], dtype: str) -> Expr:
-    """A template applied."""
+    """A template applied to those of the arguments that it has holes for."""
+    template, holes = _holes_used(template)
+    args = tuple(args[hole] for hole in holes)
     return args[0] if template == "_0" else Apply(template, args, dtype)
+
+
+@lru_cache(maxsize=512)
+def _holes_used(template: str) -> tuple[str, tuple[int, ...]]:
+    """The template with its holes numbered anew, and which holes these were."""
+    holes = sorted({int(number) for number in HOLE.findall(template)})
+    return HOLE.sub(lambda hole: f"_{holes.index(int(hole[1]))}", template), tuple(holes)
 
 
 def literal_const(value: object, dtype: str) -> Const:

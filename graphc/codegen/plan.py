@@ -46,9 +46,9 @@ MOST_AXES = 64
 """Loop variables reserved: NumPy has no arrays of more axes."""
 
 
-Kind: TypeAlias = Literal["loops", "fold", "total", "writes", "call", "check"]
-"""How a nest is carried out: elementwise; a reduction by rows; a reduction to a scalar; several writes; an external
-function; a check of indices."""
+Kind: TypeAlias = Literal["loops", "fold", "total", "recur", "writes", "call", "check"]
+"""How a nest is carried out: elementwise; a reduction by rows; a reduction to a scalar; a recurrence; several writes;
+an external function; a check of indices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,8 @@ class Plan:
     apart: Mapping[int, str]
     """For a nest: why it shares no loop with the one before it, over the same sizes."""
     accumulators: Mapping[Node, str]
-    """For reductions that are carried in a wider dtype than their result's: the temporary they are carried in."""
+    """The temporary in which a reduction is carried whose result has a narrower dtype, and a row of a recurrence over
+    other than the last axis."""
     in_place: Mapping[str, str]
     """Updates: shared buffer -> how it is updated."""
     sizing: Sizing

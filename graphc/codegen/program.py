@@ -19,6 +19,7 @@ from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
 from graphc.codegen.lower import Lowerer, Names
 from graphc.codegen.lower_call import lower_call
+from graphc.codegen.lower_recur import lower_recur
 from graphc.codegen.lower_rows import lower_rows
 from graphc.codegen.outline import outline
 from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars
@@ -203,10 +204,13 @@ def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
             lower_rows(lowerer, part, partial(remarks, plan))
             continue
         lowerer.top.body.extend(remarks(plan, part))
-        if part.kind == "call":
-            lower_call(lowerer, part)
-        else:
-            lowerer.nest(part, plan)
+        match part.kind:
+            case "call":
+                lower_call(lowerer, part)
+            case "recur":
+                lower_recur(lowerer, part)
+            case _:
+                lowerer.nest(part, plan)
     return simplify(lowerer.top.body)
 
 

@@ -49,7 +49,7 @@ from graphc.codegen.sharing import Access, reads_of, share
 from graphc.codegen.sizing import Sizing
 from graphc.errors import CycleError
 from graphc.ir import sizes
-from graphc.ir.loops import Apply, Expr, integer, subexpressions
+from graphc.ir.loops import INDEX, Apply, Expr, integer, subexpressions
 from graphc.ir.node import (
     LEAVES,
     SIZE,
@@ -58,6 +58,7 @@ from graphc.ir.node import (
     Index,
     Iota,
     Node,
+    Recur,
     Scalar,
     Size,
     View,
@@ -147,6 +148,8 @@ class Scheduler:
                 return "built by several writes"
             case Call():
                 return "the result of an external function"
+            case Recur():
+                return "a recurrence, each element from the one before"
             case Fold():
                 return self.reason_to_store_fold(node, lowering, uses)
         if node.ndim and node.op.name in ("dimshuffle", "broadcast_to"):
@@ -231,6 +234,8 @@ class Scheduler:
                 self.expand_writes(node, lowering, draft)
             case Call():
                 self.expand_call(node, draft)
+            case Recur():
+                self.expand_recur(node, lowering, draft)
             case Fold() if kind == "fold":
                 self.expand_fold(node, lowering, split_axes(draft.index, lowering.axes), draft)
             case Fold() if kind == "total":
@@ -245,6 +250,8 @@ class Scheduler:
                 return "writes"
             case Call():
                 return "call"
+            case Recur():
+                return "recur"
             case Fold() if not node.ndim:
                 return "total" if lowering.sizes(node) and is_associative(lowering) else "loops"
             case Fold() if self.walks_rows(node, lowering):
@@ -361,6 +368,15 @@ class Scheduler:
         draft.ops += 1
         for position, index in fold.operands(node, *indices):
             self.want(node.args[position], Use(draft.number, index, reach(index, draft.path)))
+
+    def expand_recur(self, node: Node, recur: Recur, draft: Draft) -> None:
+        """Note what a recurrence needs; an index taken backwards is another than the loops'."""
+        index: list[Expr] = list(draft.vars)
+        if recur.reverse:
+            index[recur.axis] = Apply("from the end(_0)", (index[recur.axis],), INDEX)
+        draft.ops += 1
+        for arg in node.args:
+            self.want(arg, Use(draft.number, tuple(index), draft.vars))
 
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)
@@ -540,6 +556,9 @@ def _finish(
             lowering = lowering_of(node)
             if nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
                 accumulators[node] = arena.take(lowering.dtypes[0], length, now, now)
+            if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
+                row = sizing.of(sizes.product(sizing.shape(node)[lowering.axis + 1 :]))
+                accumulators[node] = arena.take(lowering.dtype, row, now, now)
     in_place = {b: "copied at the end" if b in scheduler.staged else "in place" for b in scheduler.owned}
     plan = Plan(
         sharing.parts,

@@ -110,6 +110,24 @@ class Fold:
 
 
 @record()
+class Recur:
+    """The elements along `axis` come one after the other, each from a carry that the ones before have left.
+
+    The arguments have the result's sizes. The carry starts as the literal `start` and has `dtype`. In every turn
+    `value` is the result's element, over (`_0` the carry, then the arguments' elements), and `carry` the next carry,
+    over (`_0` the carry, `_1` that value in the carry's dtype, then the arguments' elements). `reverse`: from the last
+    element to the first.
+    """
+
+    axis: int
+    start: str
+    value: str
+    carry: str
+    dtype: str
+    reverse: bool = False
+
+
+@record()
 class Write:
     """One region of a stored result: for every index within `sizes`, result[target(index)] = (or +=) a value.
 
@@ -145,7 +163,7 @@ class Iota:
     axis: int = 0
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Writes | Call | Iota
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 

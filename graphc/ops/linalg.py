@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.dtypes import accumulated_in, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -33,7 +33,7 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ops.elementwise import elementwise
-from graphc.ops.reduce import accumulated_in, reduce_sum
+from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import broadcast_to, dimshuffle, equality_guard, filled, label, label_op, label_origin, transpose
 
 # --- matmul ---------------------------------------------------------------------------------------------------------

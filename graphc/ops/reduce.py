@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.dtypes import FLOATS, accumulator, is_float
+from graphc.dtypes import FLOATS, accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -35,7 +35,8 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ops.elementwise import cast, elementwise
-from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, iota, label, label_op, reshape
+from graphc.ops.recur import running_prod
+from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape
 
 Reduction: TypeAlias = Callable[[Node, Sequence[int]], Node]
 
@@ -163,11 +164,6 @@ def _accumulation_infer(name: str) -> Callable[[Sequence[Node], Attributes], Typ
     return infer
 
 
-def accumulated_in(dtype: str) -> str:
-    """The dtype of the accumulator: float32 sums are carried in float64, which costs nothing and loses nothing."""
-    return "float64" if dtype == "float32" else dtype
-
-
 def _accumulation_eval(ufunc: np.ufunc) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -184,21 +180,15 @@ def _sum_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """cotangent * the product of the other elements, without a division: right where elements are 0, to any order.
 
-    The reduced axes are made one axis j, beside which a new axis i numbers the element that is left out.
+    The others are those before and those after, along the reduced axes made one.
     """
     x, axes = node.args[0], reduced_axes(node)
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     count = sizes.product(reduced_sizes(node))
-    outer = tuple(x.type.shape[axis] for axis in kept)
     moved = dimshuffle(x, (*kept, *axes))
-    flat = reshape(moved, (*outer, count))
-    number = iota(count)
-    same = elementwise("equal", expand(number, (1,)), expand(number, (0,)))
-    same = broadcast_to(expand(same, range(len(outer))), (*outer, count, count))
-    rows = broadcast_to(expand(flat, (len(outer),)), (*outer, count, count))
-    left_out = elementwise("where", same, filled(literal(1, x.dtype), rows.type.shape), rows)
-    others = reduce_prod(left_out, (len(outer) + 1,))
-    others = reshape(others, moved.type.shape)
+    flat = reshape(moved, (*(x.type.shape[axis] for axis in kept), count))
+    before, after = (running_prod(flat, len(kept), reverse, "before") for reverse in (False, True))
+    others = reshape(elementwise("mul", before, after), moved.type.shape)
     back = [(*kept, *axes).index(axis) for axis in range(x.ndim)]
     return (elementwise("mul", restore(node, cotangent), dimshuffle(others, back)),)
 

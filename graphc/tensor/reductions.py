@@ -14,6 +14,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, METHODS, Node, describe, literal
 from graphc.ir.walk import as_size_node
+from graphc.ops import recur
 from graphc.ops import reduce as ops
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -242,25 +243,19 @@ def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
 
 def cumsum(x: Any, axis: int | None = None) -> Node:
     """The sums of the first 1, 2, … elements along `axis`, or of all elements in C order."""
-    return _running("sum", x, axis)
+    return recur.running_sum(*_along(x, axis, "cumsum"))
 
 
 def cumprod(x: Any, axis: int | None = None) -> Node:
     """The products of the first 1, 2, … elements along `axis`, or of all elements in C order."""
-    return _running("prod", x, axis)
+    return recur.running_prod(*_along(x, axis, "cumprod"))
 
 
-def _running(name: str, x: Any, axis: int | None) -> Node:
-    """Element i reduces the elements j <= i: a reduction of the elements beside the axis i, those after it masked."""
+def _along(x: Any, axis: int | None, name: str) -> tuple[Node, int]:
+    """The array that a running sum or product takes, in its accumulator's dtype, and the axis along which."""
     node = as_node(x) if axis is not None else flatten(x)
     node = cast(node, accumulator(node.dtype))
-    place = normalise_axis(axis or 0, node.ndim, f"cum{name} of {describe(node)} of type {node.type}")
-    length = node.type.shape[place]
-    position = layout.iota(length)
-    before = elementwise("less_equal", layout.expand(position, (0,)), layout.expand(position, (1,)))
-    before = layout.expand(before, [*range(place), *range(place + 2, node.ndim + 1)])
-    terms = elementwise("where", before, layout.expand(node, (place,)), literal(0 if name == "sum" else 1, node.dtype))
-    return ops.reduction(name, terms, (place + 1,))
+    return node, normalise_axis(axis or 0, node.ndim, f"{name} of {describe(node)} of type {node.type}")
 
 
 FUNCTIONS.update(

@@ -1,0 +1,250 @@
+"""Recurrences along one axis: running sums and products, and linear recurrences, all of linear work.
+
+In: arguments of equal sizes, an axis, a direction and a form. Out: op records, and a function for each that makes its
+node, of the arguments' sizes. Arguments of running sums and products have their accumulator's dtype already
+(`dtypes.accumulator`). With `reverse` the elements are taken from the last to the first.
+
+The linear recurrence is h[i] = a[i] * h[i - 1] + b[i] with h[-1] = 0. Its forms, beside "own", which is h itself:
+
+    before   the element before: h[i - 1]
+    late     h[i] = a[i - 1] * h[i - 1] + b[i], as the derivative of "own" wants it
+
+These three are closed under differentiation: the derivative of one is another in the other direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from graphc.dtypes import accumulated_in, accumulator
+from graphc.errors import GraphTypeError
+from graphc.ir.node import (
+    OPS,
+    Argument,
+    Array,
+    Attributes,
+    Guard,
+    Lowering,
+    Node,
+    Op,
+    Recur,
+    Sample,
+    Type,
+    describe,
+    make,
+    register,
+)
+from graphc.ops.elementwise import elementwise
+from graphc.ops.shape import equality_guard, label, label_op
+
+FORMS = ("own", "before", "late")
+
+
+def running_sum(x: Node, axis: int, reverse: bool = False) -> Node:
+    """The sums of the elements of `x` up to each one along `axis`."""
+    return make(OPS["running_sum"], (x,), {"axis": axis, "reverse": reverse})
+
+
+def running_prod(x: Node, axis: int, reverse: bool = False, form: str = "own") -> Node:
+    """The products of the elements of `x` up to each one along `axis`; before each one in the form "before"."""
+    return make(OPS["running_prod"], (x,), {"axis": axis, "reverse": reverse, "form": form})
+
+
+def linear_recurrence(a: Node, b: Node, axis: int, reverse: bool = False, form: str = "own") -> Node:
+    """h[i] = a[i] * h[i - 1] + b[i] along `axis`, in a form of `FORMS`."""
+    return make(OPS["linear_recurrence"], (a, b), {"axis": axis, "reverse": reverse, "form": form})
+
+
+def _check(name: str, args: Sequence[Node], attrs: Attributes) -> None:
+    x, axis = args[0], attrs["axis"]
+    if not 0 <= axis < x.ndim:
+        raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: {axis} is not an axis of it")
+    if accumulator(x.dtype) != x.dtype:
+        raise GraphTypeError(f"{name} of {describe(x)}: {x.dtype} is to be cast to {accumulator(x.dtype)} first")
+
+
+def _infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        _check(name, args, attrs)
+        return args[0].type
+
+    return infer
+
+
+def _recurrence_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    a, b = args
+    _check("linear_recurrence", args, attrs)
+    if a.dtype != b.dtype or a.ndim != b.ndim:
+        raise GraphTypeError(f"linear_recurrence of {describe(a)} and {describe(b)}: {a.type} and {b.type} differ")
+    return a.type
+
+
+def _recurrence_guards(node: Node) -> Sequence[Guard]:
+    a, b = node.args
+    return [
+        guard
+        for axis, (left, right) in enumerate(zip(a.type.shape, b.type.shape, strict=True))
+        for guard in equality_guard(
+            left,
+            right,
+            f"{label_op(node)}: {label(a)} has {{left}} elements along axis {axis}, {label(b)} has {{right}}",
+        )
+    ]
+
+
+# --- NumPy's meaning ------------------------------------------------------------------------------------------------
+
+
+def _ahead(node: Node, x: Array) -> Array:
+    """`x` with the axis first, in the order in which its elements are taken."""
+    turned = np.moveaxis(x, node.attrs["axis"], 0)
+    return turned[::-1] if node.attrs["reverse"] else turned
+
+
+def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
+    def evaluate(node: Node, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            result = np.empty(x.shape, x.dtype)
+            turns = ufunc.accumulate(_ahead(node, x), axis=0, dtype=accumulated_in(node.dtype))
+            if node.attrs.get("form") == "before":
+                turns = np.concatenate([np.full_like(turns[:1], ufunc.identity), turns[:-1]])
+            _ahead(node, result)[...] = turns
+            return result
+
+    return evaluate
+
+
+def _recurrence_eval(node: Node, a: Array, b: Array) -> Array:
+    result, form = np.empty(b.shape, b.dtype), node.attrs["form"]
+    turns = _ahead(node, result)
+    carry = np.zeros(turns.shape[1:], accumulated_in(node.dtype))
+    with np.errstate(all="ignore"):
+        for turn, (factor, term) in enumerate(zip(_ahead(node, a), _ahead(node, b), strict=True)):
+            following = carry + term if form == "late" else factor * carry + term
+            turns[turn] = carry if form == "before" else following
+            carry = factor * following if form == "late" else following
+    return result
+
+
+# --- lowering -------------------------------------------------------------------------------------------------------
+
+
+def _recur(node: Node, start: str, value: str, carry: str) -> Recur:
+    return Recur(node.attrs["axis"], start, value, carry, accumulated_in(node.dtype), node.attrs["reverse"])
+
+
+def _prod_lower(node: Node) -> Lowering:
+    if node.attrs["form"] == "before":
+        return _recur(node, "1", "_0", "_0 * _2")
+    return _recur(node, "1", "_0 * _1", "_1")
+
+
+def _recurrence_lower(node: Node) -> Lowering:
+    match node.attrs["form"]:
+        case "own":
+            return _recur(node, "0", "_1 * _0 + _2", "_1")
+        case "before":
+            return _recur(node, "0", "_0", "_2 * _0 + _3")
+        case _:
+            return _recur(node, "0", "_0 + _2", "_2 * _1")
+
+
+# --- derivatives ----------------------------------------------------------------------------------------------------
+
+
+def _sum_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    return (running_sum(cotangent, node.attrs["axis"], not node.attrs["reverse"]),)
+
+
+def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    """The product of what comes before an element, times a recurrence over the cotangents after it: no division, so
+    that it is right where elements are 0."""
+    (x,), axis, reverse, form = node.args, node.attrs["axis"], node.attrs["reverse"], node.attrs["form"]
+    before = node if form == "before" else running_prod(x, axis, reverse, "before")
+    after = linear_recurrence(x, cotangent, axis, not reverse, "before" if form == "before" else "late")
+    return (elementwise("mul", before, after),)
+
+
+def _recurrence_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    (a, b), axis, reverse, form = node.args, node.attrs["axis"], node.attrs["reverse"], node.attrs["form"]
+
+    def back(form: str) -> Node:
+        return linear_recurrence(a, cotangent, axis, not reverse, form)
+
+    match form:
+        case "own":
+            of_b = back("late")
+            return (elementwise("mul", of_b, linear_recurrence(a, b, axis, reverse, "before")), of_b)
+        case "before":
+            of_b = back("before")
+            return (elementwise("mul", of_b, node), of_b)
+        case _:
+            return (elementwise("mul", back("before"), node), back("own"))
+
+
+# --- the records ----------------------------------------------------------------------------------------------------
+
+
+def _samples(build: Callable[..., Node], count: int) -> tuple[Sample, ...]:
+    rows: list[tuple[str, tuple[int, ...], int]] = [
+        ("a vector", (5,), 0),
+        ("down columns", (3, 4), 0),
+        ("along rows", (3, 4), 1),
+        ("the middle", (2, 3, 4), 1),
+        ("one element", (3, 1), 1),
+        ("of no rows", (0, 4), 1),
+        ("no elements", (3, 0), 1),
+        ("no columns", (4, 0), 0),
+    ]
+
+    def along(axis: int, reverse: bool) -> Callable[..., Node]:
+        return lambda *args: build(*args, axis, reverse)
+
+    return tuple(
+        Sample(f"{name}{', reversed' if reverse else ''}", along(axis, reverse), (Argument(shape),) * count)
+        for name, shape, axis in rows
+        for reverse in (False, True)
+    )
+
+
+def _in_form(function: Callable[..., Node], form: str) -> Callable[..., Node]:
+    return lambda *args: function(*args, form)
+
+
+register(
+    Op(
+        "running_sum",
+        _infer("running_sum"),
+        _accumulate(np.add),
+        lambda node: _recur(node, "0", "_0 + _1", "_1"),
+        _sum_vjp,
+        samples=_samples(running_sum, 1),
+        doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",
+    )
+)
+register(
+    Op(
+        "running_prod",
+        _infer("running_prod"),
+        _accumulate(np.multiply),
+        _prod_lower,
+        _prod_vjp,
+        samples=[sample for form in FORMS[:2] for sample in _samples(_in_form(running_prod, form), 1)],
+        doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
+    )
+)
+register(
+    Op(
+        "linear_recurrence",
+        _recurrence_infer,
+        _recurrence_eval,
+        _recurrence_lower,
+        _recurrence_vjp,
+        _recurrence_guards,
+        cost=2.0,
+        samples=[sample for form in FORMS for sample in _samples(_in_form(linear_recurrence, form), 2)],
+        doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64.",
+    )
+)
