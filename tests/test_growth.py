@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.launch import Array, Signature
+from graphc.codegen.objects import APART, apart_ir
+from graphc.codegen.target import emit_object
 
 
 def updated(count: int) -> Signature:
@@ -20,6 +24,14 @@ def updated(count: int) -> Signature:
 def test_the_entry_point_grows_linearly_with_the_updates() -> None:
     small, middle, large = (len(entry_ir(updated(count)).splitlines()) for count in (20, 40, 60))
     assert large - middle == middle - small
+
+
+def test_what_entry_points_share_is_exported_by_one_module() -> None:
+    own, shared = entry_ir(updated(2), whole=False), apart_ir()
+    for name in APART:
+        assert re.search(rf"^declare .*@{name}\(", own, re.MULTILINE), name
+        assert re.search(rf"^define (?!internal).*@{name}\(", shared, re.MULTILINE), name
+    assert emit_object([own, shared], 0)
 
 
 @pytest.mark.parametrize("place", [(0, 1), (3, 29), (28, 29)])

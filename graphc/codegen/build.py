@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -87,7 +87,8 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     products = produce.products_of(program)
     with report.phase("compile"):
         Counter.compilations += 1
-        parts = produce.compile_parts(program, lambda: product_objects(products))
+        parts = produce.compile_parts(program, lambda: [entry_object(), *product_objects(products)])
+        parts.append(entry_object())
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report) | {"parts": [len(part) for part in parts]}
         cache.store(cache.Entry(key, program.plan, program.source, metadata, b"".join(parts)))
@@ -95,23 +96,34 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     return built, loader(parts, products, report)
 
 
-_products: dict[str, bytes] = {}
+_kept: dict[str, bytes] = {}
 
 
 def product_objects(names: Sequence[str]) -> list[bytes]:
-    """The objects of the matrix products that a kernel calls: compiled once for each machine, and kept."""
-    for name in names:
-        if name in _products:
-            continue
+    """The objects of the matrix products that a kernel calls."""
+    return [kept_object(name, partial(produced_product, name)) for name in names]
+
+
+def produced_product(name: str) -> bytes:
+    code: bytes = cold().compile_product(name)
+    return code
+
+
+def entry_object() -> bytes:
+    """The object of the functions that all entry points call."""
+    return kept_object("entry points", lambda: cold().compile_objects())
+
+
+def kept_object(name: str, compile_it: Callable[[], bytes]) -> bytes:
+    """An object that is compiled once for each machine."""
+    if name not in _kept:
         key = cache.Key(name, {}, f"{target_fingerprint()}; {cache.package_fingerprint()}")
         with options.change(cache_require=False):
             found = cache.load(key)
+        _kept[name] = compile_it() if found is None else found.object
         if found is None:
-            _products[name] = cold().compile_product(name)
-            cache.store(cache.Entry(key, "", "", {"name": name}, _products[name]))
-        else:
-            _products[name] = found.object
-    return [_products[name] for name in names]
+            cache.store(cache.Entry(key, "", "", {"name": name}, _kept[name]))
+    return _kept[name]
 
 
 @lru_cache(maxsize=1)

@@ -43,7 +43,7 @@ from graphc.codegen.launch import (
     Signature,
     layout_tag,
 )
-from graphc.codegen.objects import ALIGNMENT, OBJECTS, Lines, field, scalar_function
+from graphc.codegen.objects import ALIGNMENT, OBJECTS, Lines, field, objects_beside_apart, scalar_function
 from graphc.dtypes import itemsize
 
 RELEASE_GIL_ABOVE = 50_000
@@ -51,9 +51,12 @@ RELEASE_GIL_ABOVE = 50_000
 taking it again costs 0.1 µs alone, and a switch of threads when contended."""
 
 
-def entry_ir(signature: Signature) -> str:
+def entry_ir(signature: Signature, whole: bool = True) -> str:
     """The LLVM module of the entry point for this signature, as text. It declares `sizes` and `kernel`, and `layout`
-    tells what it assumes."""
+    tells what it assumes.
+
+    whole=False: it declares as well what `apart_ir` exports, which is compiled once for all entry points.
+    """
     scalars = sorted({array.dtype for array in signature.inputs if not array.shape})
     sizes = [f"i64 {itemsize(temp.dtype)}" for temp in signature.temps]
     return "\n".join(
@@ -62,7 +65,7 @@ def entry_ir(signature: Signature) -> str:
             f"@itemsizes = private constant [{len(signature.temps)} x i64] [{', '.join(sizes)}]",
             f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
             f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
-            OBJECTS,
+            OBJECTS if whole else objects_beside_apart(),
             *(scalar_function(dtype) for dtype in scalars),
             "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {",
             *_blocks(signature),

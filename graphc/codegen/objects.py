@@ -6,6 +6,7 @@ record (see launch.py), of which every function here that needs it is given the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from graphc.codegen.launch import (
@@ -514,6 +515,30 @@ refuse:
 """
 
 Lines = Iterator[str]
+
+APART = frozenset("overlap place grow arrange elements adopt discard suits".split())
+"""The functions above that are long, or rarely called: compiled once for a machine, not with every entry point."""
+
+_DEFINITION = re.compile(r"^define internal (?P<head>.*? @(?P<name>\w+)\(.*?) \{\n.*?^\}\n", re.DOTALL | re.MULTILINE)
+
+
+def apart_ir() -> str:
+    """A module that exports the functions of `APART`."""
+
+    def export(definition: re.Match[str]) -> str:
+        return definition[0].replace("internal ", "", 1) if definition["name"] in APART else definition[0]
+
+    return _DEFINITION.sub(export, OBJECTS) + "!0 = !{}\n"
+
+
+def objects_beside_apart() -> str:
+    """The functions above for an entry point: those of `APART` are declared only."""
+
+    def declare(definition: re.Match[str]) -> str:
+        return f"declare {definition['head']}\n" if definition["name"] in APART else definition[0]
+
+    return _DEFINITION.sub(declare, OBJECTS)
+
 
 LLVM_TYPES = {
     "bool": "i8",

@@ -14,6 +14,7 @@ from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.compile import SERVER, compile_assembly, compile_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
+from graphc.codegen.objects import apart_ir
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
 from graphc.codegen.products import blas_ir
@@ -94,7 +95,7 @@ def compile_parts(program: Program, meanwhile: Callable[[], object]) -> list[byt
 
     worker = threading.Thread(target=compile_kernel)
     worker.start()
-    entry = emit_object([entry_ir(program.signature)], ENTRY_EFFORT)
+    entry = emit_object([entry_ir(program.signature, whole=False)], ENTRY_EFFORT)
     meanwhile()
     worker.join()
     if problems:
@@ -110,6 +111,11 @@ def products_of(program: Program) -> list[str]:
 def compile_product(name: str) -> bytes:
     """The object of one of the matrix products."""
     return emit_object([blas_ir([name])])
+
+
+def compile_objects() -> bytes:
+    """The object of what entry points call."""
+    return emit_object([apart_ir()], ENTRY_EFFORT)
 
 
 def compile_pool() -> bytes:
