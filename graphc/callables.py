@@ -324,6 +324,14 @@ class Compiled(Lowered, Direct):
             raise MemoryError(f"{self.label}: a result would need more memory than there can be")
         return self.explain_failure(arrays)
 
+    def explain(self) -> str:
+        text = super().explain()
+        settings = self.library.settings
+        if settings is None:
+            return text
+        threads, chunks, work = settings.tolist()
+        return f"{text}\n{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
+
     @property
     def assembly(self) -> str:
         """The machine code as text."""

@@ -37,7 +37,7 @@ from graphc.ir.node import (
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
-from graphc.options import options
+from graphc.options import check_threads, options
 from graphc.record import replace
 from graphc.shared import SharedVariable
 
@@ -56,6 +56,7 @@ def function(
     profile: bool | None = None,
     on_unused_input: str | None = None,
     trust_input: bool = False,
+    threads: int | str | None = None,
 ) -> Function:
     """A callable that computes `outputs` from `inputs` and then carries out `updates`.
 
@@ -65,7 +66,8 @@ def function(
     before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates:
     leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
     arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore".
-    profile: count and time the calls (`f.profile`). accept_inplace, rebuild_strict, trust_input: for Theano's sake.
+    profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
+    accept_inplace, rebuild_strict, trust_input: for Theano's sake.
 
     A call takes arguments by position or by the names of their inputs. `out=` gives arrays that the results are written
     to and that are returned: one for a single output, else a tuple of arrays and None, or a dict where the function
@@ -84,7 +86,10 @@ def function(
     pairs = _default_updates(values, pairs, no_default_updates)
     _check_inputs(records, values, pairs, replaced, on_unused_input or options.on_unused_input)
     graph_inputs = tuple(record.variable for record in records)
-    kernel = Kernel(name or "function", graph_inputs, shared_of(values, pairs), tuple(values), tuple(pairs), returns)
+    if threads is not None:
+        threads = check_threads("threads", threads)
+    shared = shared_of(values, pairs)
+    kernel = Kernel(name or "function", graph_inputs, shared, tuple(values), tuple(pairs), returns, threads)
     chosen = MODES.get(mode or options.mode)
     if chosen is None:
         raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")

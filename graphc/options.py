@@ -44,7 +44,8 @@ def _count(name: str, value: Any) -> int:
     return number
 
 
-def _threads(name: str, value: Any) -> int | str:
+def check_threads(name: str, value: Any) -> int | str:
+    """A number of threads, or "auto"; GraphcError for anything else."""
     if value == "auto":
         return "auto"
     number = int(value) if str(value).isascii() and str(value).isdigit() else 0
@@ -71,7 +72,7 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "floatX": (_choice("float32", "float64"), "float64"),
     "mode": (_choice("compiled", "interpreted", "python"), "compiled"),
     "compile": (_choice("process", "inline"), "process"),
-    "threads": (_threads, "auto"),
+    "threads": (check_threads, "auto"),
     "fast_math": (_switch, False),
     "excluding": (_names, ()),
     "outline": (_choice("auto", "always", "never"), "auto"),

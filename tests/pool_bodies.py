@@ -18,8 +18,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.launch import linker
-from graphc.codegen.pool import PARALLEL, load_pool
+from graphc.codegen.pool import load_pool
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.target import emit_object
 

@@ -10,9 +10,26 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
+from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.lower import Names
 from graphc.codegen.outline import outline
-from graphc.ir.loops import INDEX, ZERO, Apply, Check, Const, Expr, Invoke, Let, Load, Loop, Set, Stmt, Store, Var
+from graphc.ir.loops import (
+    INDEX,
+    ZERO,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Set,
+    Stmt,
+    Store,
+    Var,
+)
 from graphc.ir.node import Node
 from graphc.options import options
 
@@ -33,8 +50,8 @@ def scale(source: str, target: str, dtype: str = "float64", factor: str = "2.0",
     return Loop(ROW, N, (Store(target, ROW, value),))
 
 
-def total(source: str, into: Var, start: Expr = NOTHING) -> tuple[Stmt, ...]:
-    value = Apply("accumulate(_0, _1)", (into, Load(source, ROW, "float64")), "float64")
+def total(source: str, into: Var, start: Expr = NOTHING, step: str = "accumulate(_0, _1)") -> tuple[Stmt, ...]:
+    value = Apply(step, (into, Load(source, ROW, "float64")), "float64")
     return Set(into, start), Loop(ROW, N, (Set(into, value),))
 
 
@@ -52,7 +69,7 @@ def test_a_literal_in_which_equal_nests_differ_is_a_parameter() -> None:
     found = outline([scale("a", "b"), scale("b", "c", factor="3.0")], Names(()), BUFFERS, "always")
     assert len(found.functions) == 1
     assert found.functions[0].params[-1].kind == "float64"
-    literals = [stmt.args[-1] for stmt in found.body if isinstance(stmt, Invoke)]
+    literals = [stmt.args[-1] for stmt in found.body if isinstance(stmt, Launch)]
     assert literals == [Const("2.0", "float64"), Const("3.0", "float64")]
     assert (
         outlined_functions(scale("a", "b", template="pow(_0, _1)"), scale("b", "c", "float64", "3.0", "pow(_0, _1)"))
@@ -75,7 +92,8 @@ def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
 def test_a_scalar_leaves_its_nest_through_the_buffer_of_scalars() -> None:
     other = Var("other", "float64")
     use = Store("c", ZERO, Apply("_0 + _1", (SUM, other), "float64"))
-    found = outline((*total("a", SUM), *total("b", other), use), Names(()), BUFFERS, "always")
+    totals = *total("a", SUM, step="_1 - _0"), *total("b", other, step="_1 - _0")
+    found = outline((*totals, use), Names(()), BUFFERS, "always")
     assert len(found.functions) == 1
     assert found.scalars == {"scalars_float64": ("float64", 2)}
     assert [type(stmt) for stmt in found.body] == [Invoke, Let, Invoke, Let, Store]
@@ -98,7 +116,15 @@ def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
 
 
 def test_a_small_kernel_stays_one_function() -> None:
-    assert outline([scale("a", "b")], Names(()), BUFFERS).functions == ()
+    assert outline(total("a", SUM, step="_1 - _0"), Names(()), BUFFERS).functions == ()
+
+
+def test_a_nest_that_threads_may_share_is_launched_and_its_scalars_are_combined_in_order() -> None:
+    found = outline((*total("a", SUM), scale("a", "b")), Names(()), BUFFERS)
+    assert [type(stmt) for stmt in found.body] == [Let, Launch, Set, Loop, Launch]
+    assert [len(function.params) for function in found.functions] == [5, 4]
+    assert found.scalars == {"partial_float64": ("float64", MOST_CHUNKS)}
+    assert [line.split(":")[0] for line in found.launches] == [function.name for function in found.functions]
 
 
 def network(layers: int) -> graphc.Function:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from graphc import GraphcError
 from graphc.codegen import pool
+from graphc.codegen.chunks import MOST_CHUNKS, chunk_size
 from graphc.codegen.pool_ir import has_threads
 from graphc.options import MOST_THREADS, options
 
@@ -199,9 +200,9 @@ def test_workers_take_no_signals() -> None:
 @given(count=st.integers(0, 10**7), work=st.integers(1, 10**6), least=st.integers(1, 2**16))
 @settings(max_examples=300)
 def test_chunks_cover_all_turns_and_are_few(count: int, work: int, least: int) -> None:
-    size = pool.chunk_size(count, work, least)
+    size = chunk_size(count, work, least)
     chunks = -(-count // size)
-    assert size >= 1 and chunks <= pool.MOST_CHUNKS
+    assert size >= 1 and chunks <= MOST_CHUNKS
     assert chunks <= 1 or count * work >= 2 * least
 
 

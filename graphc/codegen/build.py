@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import import_module
 from types import ModuleType
@@ -18,9 +19,10 @@ import numpy as np
 
 from graphc.codegen import cache
 from graphc.codegen.blas import blas_symbols
+from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import Library, Signature, load
-from graphc.codegen.pool import PARALLEL, Pool, available_processors, load_pool, measure_crossover
+from graphc.codegen.pool import Pool, available_processors, load_pool, measure_crossover, settings_of
 from graphc.codegen.target import target_fingerprint
 from graphc.errors import GraphcError
 from graphc.ir.node import SHARED, SIZE, Node, size_owner
@@ -80,20 +82,21 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     if found is not None:
         built = restore(kernel, found, report)
         if built is not None:
-            return built, loader(split(found.object, found.metadata["parts"]), found.metadata["products"], report)
+            parts = split(found.object, found.metadata["parts"])
+            return built, loader(kernel, parts, found.metadata["products"], found.metadata["parallel"], report)
     produce = cold()
     produce.start_compiler()
     program = produce.generate_program(kernel, report)
     products = produce.products_of(program)
     with report.phase("compile"):
         Counter.compilations += 1
-        parts = produce.compile_parts(program, lambda: [entry_object(), *product_objects(products)])
+        parts = produce.compile_parts(program, lambda: prepare(products, program.parallel))
         parts.append(entry_object())
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report) | {"parts": [len(part) for part in parts]}
         cache.store(cache.Entry(key, program.plan, program.source, metadata, b"".join(parts)))
     built = Built(program.signature, program.source, program.constants, program.calls, report)
-    return built, loader(parts, products, report)
+    return built, loader(kernel, parts, products, program.parallel, report)
 
 
 _kept: dict[str, bytes] = {}
@@ -143,11 +146,27 @@ def ready_pool() -> tuple[Pool, int]:
     return pool, crossover
 
 
-def loader(parts: Sequence[bytes], products: Sequence[str], report: Report) -> Callable[[Mapping[str, int]], Library]:
+def prepare(products: Sequence[str], parallel: bool) -> None:
+    """Make what a kernel will call, while it is compiled."""
+    entry_object()
+    product_objects(products)
+    if parallel:
+        ready_pool()
+
+
+def loader(
+    kernel: Kernel, parts: Sequence[bytes], products: Sequence[str], parallel: bool, report: Report
+) -> Callable[[Mapping[str, int]], Library]:
     def load_parts(symbols: Mapping[str, int]) -> Library:
         with report.phase("load"):
             addresses = {**symbols, **(blas_symbols() if products else {})}
-            return load(parts[0], addresses, [*parts[1:], *product_objects(products)])
+            settings = None
+            if parallel:
+                pool, crossover = ready_pool()
+                settings = settings_of(kernel.threads, crossover)
+                addresses |= {PARALLEL: pool.parallel, CHUNK: pool.chunk, SETTINGS: settings.ctypes.data}
+            library = load(parts[0], addresses, [*parts[1:], *product_objects(products)])
+            return replace(library, settings=settings)
 
     return load_parts
 
@@ -166,6 +185,7 @@ def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: R
         "name": kernel.name,
         "signature": program.signature.to_json(),
         "products": list(products),
+        "parallel": program.parallel,
         "calls": [identity(node) for node in program.calls],
         "constants": [[c.dtype.name, list(c.shape), base64.b64encode(c.tobytes()).decode()] for c in program.constants],
         "fired": report.fired,

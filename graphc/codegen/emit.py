@@ -18,6 +18,7 @@ from graphc.ir.loops import (
     Expr,
     Function,
     Invoke,
+    Launch,
     Let,
     Load,
     Loop,
@@ -102,6 +103,8 @@ def emit_statements(body: Sequence[Stmt], level: int = 1) -> Iterator[str]:
                 yield f"{pad}{INDENT}return {code}"
             case Invoke(function, args):
                 yield f"{pad}{function}({', '.join(map(text_of, args))})"
+            case Launch(function, count, size, args):
+                yield f"{pad}parallel({', '.join([function, *map(text_of, (count, size, *args))])})"
             case Note(text, _):
                 yield f"{pad}# {one_line(text)}"
 

@@ -18,7 +18,10 @@ from graphc.record import record
 
 @record()
 class Kernel:
-    """A function's graph: leaves in the order of the kernel's parameters, results, and updates of shared variables."""
+    """A function's graph: leaves in the order of the kernel's parameters, results, and updates of shared variables.
+
+    threads: how many its calls may use, None for `options.threads`; the code does not depend on it.
+    """
 
     name: str
     inputs: tuple[Node, ...]
@@ -26,6 +29,7 @@ class Kernel:
     outputs: tuple[Node, ...]
     updates: tuple[tuple[Node, Node], ...]
     returns: str
+    threads: int | str | None = None
 
     @property
     def results(self) -> tuple[Node, ...]:

@@ -164,7 +164,7 @@ class Signature:
 @dataclass(frozen=True, slots=True, eq=False)
 class Library:
     """A loaded object: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
-    code.
+    code. `settings` is what its parallel loops read at each call (pool.py), None where it has none.
 
     `owner` is an array of one object because the garbage collector does not look into arrays: it must not finalize the
     tracker, which unmaps the code, before other finalizers that may still call it.
@@ -175,6 +175,7 @@ class Library:
     sizes: int
     kernel: int
     owner: AnyArray
+    settings: AnyArray | None = None
 
     @property
     def tracker(self) -> llvm.ResourceTracker:

@@ -34,6 +34,7 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature, signature
 
+from graphc.codegen.chunks import CHUNK, LEAST_WORK, PARALLEL, SETTINGS
 from graphc.codegen.intrinsics import (
     DTYPES,
     INTRINSICS,
@@ -314,6 +315,101 @@ class NativeCall(Primitive):
         return builder.trunc(result, llvm.IntType(1)) if sig.return_type == types.boolean else result
 
 
+class Chunk(Primitive):
+    """`chunk(count, work)`: how many turns a thread takes at a time, all of them where there is not enough to do."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 2 or any(dtype_of(arg) not in ("int", "int64") for arg in args):
+            raise InferenceError("takes two int64")
+        return signature(types.int64, types.int64, types.int64)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        count, work = args
+        settings = declare_settings(builder.module)
+        least = builder.load(builder.gep(settings, [llvm.Constant(llvm.IntType(64), LEAST_WORK)]))
+        result = cgutils.alloca_once(builder, count.type)
+        builder.store(count, result)
+        enough = builder.icmp_unsigned(">=", builder.mul(count, work), builder.shl(least, llvm.Constant(least.type, 1)))
+        with builder.if_then(enough, likely=False):
+            function = declare(builder.module, Prototype(CHUNK, ("int64", "int64", "int8*")))
+            builder.store(builder.call(function, [count, work, pointer_to_bytes(builder, settings)]), result)
+        empty = builder.icmp_signed("<", count, llvm.Constant(count.type, 1))
+        return builder.select(empty, llvm.Constant(count.type, 1), builder.load(result))
+
+
+class Parallel(Primitive):
+    """`parallel(function, count, size, *args)`: one call where there is one chunk, else a launch of the pool."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) < 3 or not isinstance(args[0], NativeCall):
+            raise InferenceError("takes a function of this source, a number of turns and the size of a chunk")
+        called = args[0].infer(args[1:])
+        return signature(types.none, args[0], types.int64, types.int64, *called.args[2:])
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        called = sig.args[0]
+        _, count, size, *operands = args
+        whole = builder.icmp_signed("<=", count, size)
+        with builder.if_else(whole, likely=True) as (one_chunk, several):
+            with one_chunk:
+                called.emit(builder, called.native, [llvm.Constant(count.type, 0), count, *operands])
+            with several:
+                self.launch(builder, called, count, size, operands)
+        return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+
+    def launch(self, builder: Builder, called: NativeCall, count: Value, size: Value, operands: list[Value]) -> None:
+        """Put the operands where every thread finds them, and call gc_parallel."""
+        module = builder.module
+        body = define_chunk(module, called)
+        words = cgutils.alloca_once(builder, llvm.LiteralStructType([operand.type for operand in operands]))
+        for position, operand in enumerate(operands):
+            builder.store(operand, member(builder, words, position))
+        pointer = "int8*"
+        function = declare(module, Prototype(PARALLEL, (pointer, pointer, "int64", "int64", pointer), "void"))
+        settings = pointer_to_bytes(builder, declare_settings(module))
+        builder.call(
+            function, [pointer_to_bytes(builder, body), pointer_to_bytes(builder, words), count, size, settings]
+        )
+
+
+def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
+    """The function that a thread runs for a chunk: `called` with the operands that its context holds."""
+    name = f"{called.prototype.name}.chunk"
+    if name in module.globals:
+        return module.globals[name]
+    int64, pointer = llvm.IntType(64), llvm.IntType(8).as_pointer()
+    function = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [pointer, int64, int64]), name)
+    function.linkage = "internal"
+    builder = llvm.IRBuilder(function.append_basic_block())
+    context, begin, end = function.args
+    kinds = [
+        llvm.IntType(1) if kind == types.boolean else native_type(token)
+        for kind, token in zip(called.native.args[2:], called.prototype.args[2:], strict=True)
+    ]
+    words = builder.bitcast(context, llvm.LiteralStructType(kinds).as_pointer())
+    operands = [builder.load(member(builder, words, position)) for position in range(len(kinds))]
+    called.emit(builder, called.native, [begin, end, *operands])
+    builder.ret_void()
+    return function
+
+
+def declare_settings(module: llvm.Module) -> llvm.GlobalVariable:
+    """The settings of the function that this is the kernel of (pool.py), three int64."""
+    if SETTINGS not in module.globals:
+        llvm.GlobalVariable(module, llvm.IntType(64), SETTINGS)
+    return module.globals[SETTINGS]
+
+
+def member(builder: Builder, words: Value, position: int) -> Value:
+    """The address of a member of a struct."""
+    places = [llvm.Constant(llvm.IntType(32), place) for place in (0, position)]
+    return builder.gep(words, places, inbounds=True)
+
+
+def pointer_to_bytes(builder: Builder, pointer: Value) -> Value:
+    return builder.bitcast(pointer, llvm.IntType(8).as_pointer())
+
+
 def declare(module: llvm.Module, prototype: Prototype) -> llvm.Function:
     """The C function of a prototype in `module`: pointers by value, a bool as one byte."""
     if prototype.name in module.globals:
@@ -343,7 +439,9 @@ _PRIMITIVES: dict[Any, Primitive] = {symbol: ScalarCall(row) for symbol, row in 
     bool: Truth("truth"),
 }
 _NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic in INTRINSICS.items()} | {
-    "advance": Advance("advance")
+    "advance": Advance("advance"),
+    "chunk": Chunk("chunk"),
+    "parallel": Parallel("parallel"),
 }
 
 
@@ -557,7 +655,7 @@ class _LiteralFloatModel(PrimitiveModel):
 
 register_default(LiteralFloat)(_LiteralFloatModel)
 register_default(Counter)(_CounterModel)
-for _kind in (ScalarCall, Load, Store, Advance, Truth, Range, Start, Advanced, NativeCall):
+for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Truth, Range, Start, Advanced, NativeCall):
     register_default(_kind)(_OpaqueModel)
 
 

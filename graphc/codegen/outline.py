@@ -23,6 +23,16 @@ A part is a nest (an outermost loop) or a block (a run of scalars). The function
 - The result is 0, or 1 where the nest's check failed.
 
 All else that stands between the nests (few scalars, sizes, external functions) stays in the kernel.
+
+A nest that threads may share (parallel.py) is a function in every kernel, launched in chunks. It leaves its scalars at
+the number of its chunk, `begin // size`, and the kernel combines them in order:
+
+    parallel(nest_scale, n, chunk(n, 4), x, y)
+    sum = 0.0
+    size = chunk(n, 3)
+    parallel(nest_sum, n, size, x, size, partial_float64)
+    for part in range((n + size - 1) // size):
+        sum = accumulate(sum, partial_float64[part])
 """
 
 from __future__ import annotations
@@ -31,7 +41,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphc.codegen.chunks import MOST_CHUNKS
+from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
+from graphc.codegen.parallel import Shares, describe_work, shares_of
 from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
@@ -42,6 +55,7 @@ from graphc.ir.loops import (
     Expr,
     Function,
     Invoke,
+    Launch,
     Let,
     Load,
     Loop,
@@ -52,8 +66,10 @@ from graphc.ir.loops import (
     Stmt,
     Store,
     Var,
+    add,
     children,
     integer,
+    quotient,
     rebuild,
 )
 from graphc.record import replace
@@ -73,18 +89,21 @@ BEGIN, END = Var("begin", INDEX), Var("end", INDEX)
 
 @dataclass(frozen=True, slots=True)
 class Outlined:
-    """A kernel's statements, the functions they call, and the buffers of scalars these need: dtype and length."""
+    """A kernel's statements, the functions they call, the buffers of scalars these need (dtype and length), and a line
+    on every nest that threads may share."""
 
     body: tuple[Stmt, ...]
     functions: tuple[Function, ...]
     scalars: Mapping[str, tuple[str, int]]
+    launches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Statements that become a function, the scalars they make for the kernel, and the remark above them.
 
-    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check.
+    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check, and
+    `shares` says how threads may share it.
     """
 
     body: tuple[Stmt, ...]
@@ -92,6 +111,7 @@ class Part:
     note: Note
     extent: Expr | None = None
     code: int | None = None
+    shares: Shares | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +124,8 @@ class Interface:
 
 
 def outline(body: Sequence[Stmt], names: Names, buffers: Mapping[str, str], policy: str = "auto") -> Outlined:
-    """`body` with its parts outlined where the policy says so: "always", "never", or where there are many ("auto").
-    `buffers`: the dtype of each buffer."""
+    """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
+    threads may share them. `buffers`: the dtype of each buffer."""
     parts = {} if policy == "never" else find_parts(body, always=policy == "always")
     interfaces = {place: interface(part, buffers) for place, part in parts.items()}
     equal: dict[tuple[object, ...], list[int]] = {}
@@ -125,19 +145,20 @@ def outline(body: Sequence[Stmt], names: Names, buffers: Mapping[str, str], poli
             kept.extend(calls[place])
         elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
             kept.append(stmt)
-    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars)
+    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches))
 
 
 # Finding parts ------------------------------------------------------------------------------------------------------
 
 
 def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
-    """The parts by the place of their last statement: nests where there are many, blocks where they are large."""
+    """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
+    where they are large."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
-    parts: dict[int, Part] = {}
-    if always or loops > OUTLINE_ABOVE:
-        parts |= find_nests(body)
+    parts = find_nests(body)
+    if not always and loops <= OUTLINE_ABOVE:
+        parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
         parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
     return parts
@@ -156,7 +177,8 @@ def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
         if starts.keys() >= set(carried) and len(codes) <= 1:
             loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
             first = tuple(starts[var] for var in carried)
-            parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, codes.pop() if codes else None)
+            code = codes.pop() if codes else None
+            parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, code, shares_of(stmt, carried))
     return parts
 
 
@@ -231,7 +253,7 @@ def interface(part: Part, buffers: Mapping[str, str]) -> Interface:
     """What a part is given, in the order in which it names it; the key holds numbers in place of names."""
     numbers: dict[Var | str, int] = {}
     literals: list[Const] = []
-    key: list[object] = []
+    key: list[object] = [part.shares is not None]
     for stmt in statements(part.body):
         lift = may_lift(stmt)
         words = (word for expr in expressions(stmt) for word in expression_words(expr, lift))
@@ -262,7 +284,7 @@ def statement_words(stmt: Stmt) -> Iterator[object]:
             yield len(body)
         case Store(buffer, _, _):
             yield Buffer(buffer)
-        case Invoke(function, _):
+        case Invoke(function, _) | Launch(function, _, _, _):
             yield function
         case Check() | Note():
             pass
@@ -316,9 +338,12 @@ class Caller:
     functions: list[Function] = field(default_factory=list)
     scalars: dict[str, tuple[str, int]] = field(default_factory=dict)
     scalar_buffers: dict[str, str] = field(default_factory=dict)
+    partial_buffers: dict[str, str] = field(default_factory=dict)
+    launches: list[str] = field(default_factory=list)
 
     def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
         """The function of parts that are equal but for the literals at the positions of `lifted`."""
+        chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and part.results else []
         values = {place: self.names.fresh("value") for place in dict.fromkeys(lifted.values())}
         given = {place: Var(values[first], used.literals[place].dtype) for place, first in lifted.items()}
         outs = [(var, self.names.fresh(f"{var.name}_at")) for var in part.results]
@@ -326,9 +351,11 @@ class Caller:
             *(Param(bound.name, INDEX) for bound in (BEGIN, END) if part.extent is not None),
             *(self.param(operand) for operand in used.operands),
             *(Param(name, used.literals[place].dtype) for place, name in values.items()),
+            *(Param(size.name, INDEX) for size in chunk),
             *(Param(at, f"{var.dtype}*") for var, at in outs),
         )
-        body = (*with_literals(part.body, given), *(Store(at, ZERO, var) for var, at in outs))
+        place = quotient(BEGIN, chunk[0]) if chunk else ZERO
+        body = (*with_literals(part.body, given), *(Store(at, place, var) for var, at in outs))
         kind = "scalars" if part.extent is None else "nest"
         function = Function(self.names.fresh(f"{kind}_{part.note.subject}"), params, body, part.note.text)
         self.functions.append(function)
@@ -336,13 +363,16 @@ class Caller:
 
     def call(self, function: Function, part: Part, used: Interface, lifted: Mapping[int, int]) -> Iterator[Stmt]:
         """The statements that stand for a part: a call, and its scalars read from where it left them."""
-        places = [self.place(var.dtype) for var in part.results]
-        args = (
-            *((ZERO, part.extent) if part.extent is not None else ()),
+        given = (
             *(operand if isinstance(operand, Var) else self.pointer(operand) for operand in used.operands),
             *(used.literals[place] for place in dict.fromkeys(lifted.values())),
-            *(Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places),
         )
+        if part.shares is not None and part.extent is not None:
+            yield from self.launch(function, part, part.shares, part.extent, given)
+            return
+        places = [self.place(var.dtype) for var in part.results]
+        outs = (Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
+        args = (*((ZERO, part.extent) if part.extent is not None else ()), *given, *outs)
         if part.code is not None:
             holes = ", ".join(f"_{position}" for position in range(len(args)))
             yield Check(Apply(f"{function.name}({holes}) == 0", args, "bool"), part.code)
@@ -350,6 +380,43 @@ class Caller:
             yield Invoke(function.name, args)
         for var, (buffer, place, dtype) in zip(part.results, places, strict=True):
             yield Let(var, Load(buffer, integer(place), dtype))
+
+    def launch(
+        self, function: Function, part: Part, shares: Shares, count: Expr, given: tuple[Expr, ...]
+    ) -> Iterator[Stmt]:
+        """The statements that stand for a nest that threads may share: a launch, and its scalars combined from what the
+        chunks left."""
+        self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}")
+        size: Expr = Apply("chunk(_0, _1)", (count, shares.work), INDEX)
+        if not part.results:
+            yield Launch(function.name, count, size, given)
+            return
+        chunk, turn = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
+        yield Let(chunk, size)
+        places = self.partial_places([var.dtype for var in part.results])
+        outs = (Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
+        yield Launch(function.name, count, chunk, (*given, chunk, *outs))
+        yield from (stmt for stmt in part.body if isinstance(stmt, Set))
+        partials = [Load(buffer, add(turn, integer(place)), dtype) for buffer, place, dtype in places]
+        combined = tuple(
+            Set(var, Apply(shares.steps[var], (var, partial), var.dtype))
+            for var, partial in zip(part.results, partials, strict=True)
+        )
+        yield Loop(turn, Apply("(_0 + _1 - 1) // _1", (count, chunk), INDEX), combined)
+
+    def partial_places(self, dtypes: Sequence[str]) -> list[tuple[str, int, str]]:
+        """For each scalar of a launch a row with an element for every chunk. The rows serve all launches in turn."""
+        rows: Counter[str] = Counter()
+        places = []
+        for dtype in dtypes:
+            if dtype not in self.partial_buffers:
+                self.partial_buffers[dtype] = self.names.fresh(f"partial_{dtype}")
+            buffer = self.partial_buffers[dtype]
+            places.append((buffer, rows[dtype] * MOST_CHUNKS, dtype))
+            rows[dtype] += 1
+            _, length = self.scalars.get(buffer, (dtype, 0))
+            self.scalars[buffer] = (dtype, max(length, rows[dtype] * MOST_CHUNKS))
+        return places
 
     def param(self, operand: Var | str) -> Param:
         if isinstance(operand, Var):

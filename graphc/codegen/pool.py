@@ -2,9 +2,6 @@
 
 In: `options.threads`, the processors of this process, the object of pool_ir.py. Out: the address of gc_parallel, and
 for each function the settings that its machine code reads at each call.
-
-A loop is run in chunks that depend on its size alone: `chunk_size` says how many turns make one. They are what
-threads share out, and what a reduction combines in order, so that its result is the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -23,29 +20,18 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from graphc.codegen.chunks import CHUNK, CHUNK_WORK, MOST_CHUNKS, PARALLEL
 from graphc.codegen.launch import linker
 from graphc.options import options
 
-CHUNK_WORK = 2**17
-"""Work of a chunk at least, in units of an addition: some microseconds, against the tenth of one that a claim takes."""
-MOST_CHUNKS = 256
 DEFAULT_CROSSOVER = 4
 """Chunks from which on threads pay, where that cannot be measured."""
-PARALLEL, PROBE = "gc_parallel", "gc_probe"
-SETTINGS = "gc_settings"
-"""The symbol of a function's settings: threads, least chunks for several of them, least work of a chunk."""
+PROBE = "gc_probe"
 
 Words = NDArray[np.int64]
 
 
-def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
-    """How many of `count` turns, each of so much work, make a chunk; all of them where it would not be worth two."""
-    chunks = min(max(count * work // least, 1), MOST_CHUNKS)
-    size = -(-count // chunks)
-    return max(-(-size // 64) * 64 if size >= 1024 else size, 1)
-
-
-def thread_count(threads: int | None = None) -> int:
+def thread_count(threads: int | str | None = None) -> int:
     """What is asked for; else `options.threads`; else the processors that this process may use."""
     chosen = options.threads if threads is None else threads
     return available_processors() if chosen == "auto" else int(chosen)
@@ -92,7 +78,7 @@ def _read(path: Path) -> list[str]:
         return []
 
 
-def settings_of(threads: int | None, crossover: int) -> Words:
+def settings_of(threads: int | str | None, crossover: int) -> Words:
     """The settings of a function."""
     return np.array([thread_count(threads), crossover, CHUNK_WORK], np.int64)
 
@@ -101,6 +87,7 @@ class Pool(NamedTuple):
     """The loaded pool: the addresses of its functions. `tracker` keeps the code there, in which workers sleep."""
 
     parallel: int
+    chunk: int
     probe: int
     tracker: Any
 
@@ -113,10 +100,10 @@ def load_pool(code: bytes) -> Pool:
     """Load the object of `pool_ir` at the first call; later ones give the same pool."""
     if not _pools:
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-        builder.export_symbol(PARALLEL)
-        builder.export_symbol(PROBE)
+        for name in (PARALLEL, CHUNK, PROBE):
+            builder.export_symbol(name)
         tracker = builder.link(linker(), "graphc pool")
-        _pools.append(Pool(tracker[PARALLEL], tracker[PROBE], tracker))
+        _pools.append(Pool(tracker[PARALLEL], tracker[CHUNK], tracker[PROBE], tracker))
     return _pools[0]
 
 

@@ -5,6 +5,8 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
     gc_parallel(body, context, count, size, settings)
         body(context, begin, end) for the chunks of `size` that 0 .. count falls into, the last one shorter
         settings: how many threads there may be, and the least number of chunks for which there are several
+    gc_chunk(count, work, settings)
+        chunks.chunk_size, the least work of a chunk being the third word of the settings
     gc_probe(context, begin, end)
         a body to measure with: a polynomial of degree 8, with 1 for all coefficients, of float64, in place
 
@@ -35,14 +37,16 @@ import signal
 import sys
 from string import Template
 
+from graphc.codegen.chunks import LINE, MOST_CHUNKS
+
 FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 """Linux's number of the system call, by machine."""
 PAUSE = {"x86_64": "@llvm.x86.sse2.pause()", "aarch64": "@llvm.aarch64.isb(i32 15)"}
 """The instruction that makes way for the other thread of a core."""
 SPINS = 200
 """Pauses before a thread sleeps: about as long as falling asleep and being woken takes."""
-MOST_CHUNKS = 2**16 - 1
-"""That the ticket can count."""
+MOST_COUNTED = 2**16 - 1
+"""Chunks that the ticket can count."""
 
 
 def has_threads() -> bool:
@@ -53,18 +57,18 @@ def has_threads() -> bool:
 def pool_ir() -> str:
     """The module that defines gc_parallel for this machine."""
     if not has_threads():
-        return SERIAL.replace("internal void @serial", "void @gc_parallel") + PROBE
+        return SERIAL.replace("internal void @serial", "void @gc_parallel") + CHUNK + PROBE
     pause = PAUSE.get(platform.machine())
     words = {
         "futex": FUTEX[platform.machine()],
         "declare_pause": f"declare void {pause.replace(' 15', '')}" if pause else "",
         "pause": f"call void {pause}" if pause else "",
         "spins": SPINS,
-        "most_chunks": MOST_CHUNKS,
+        "most_counted": MOST_COUNTED,
         "block": int(signal.SIG_BLOCK),
         "restore": int(signal.SIG_SETMASK),
     }
-    return SERIAL + PROBE + Template(WORDS + SLEEP + WORK + RECRUIT + LAUNCH).substitute(words)
+    return SERIAL + CHUNK + PROBE + Template(WORDS + SLEEP + WORK + RECRUIT + LAUNCH).substitute(words)
 
 
 SERIAL = """
@@ -82,6 +86,33 @@ chunk:
 done:
   ret void
 }
+"""
+
+CHUNK = f"""
+declare {{i64, i1}} @llvm.umul.with.overflow.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
+
+define i64 @gc_chunk(i64 %count, i64 %work, ptr %settings) {{
+  %least.at = getelementptr i64, ptr %settings, i64 2
+  %least = load i64, ptr %least.at
+  %product = call {{i64, i1}} @llvm.umul.with.overflow.i64(i64 %count, i64 %work)
+  %total = extractvalue {{i64, i1}} %product, 0
+  %absurd = extractvalue {{i64, i1}} %product, 1
+  %exact = udiv i64 %total, %least
+  %wanted = select i1 %absurd, i64 {MOST_CHUNKS}, i64 %exact
+  %some = call i64 @llvm.umax.i64(i64 %wanted, i64 1)
+  %chunks = call i64 @llvm.umin.i64(i64 %some, i64 {MOST_CHUNKS})
+  %padded = add i64 %count, %chunks
+  %above = sub i64 %padded, 1
+  %size = udiv i64 %above, %chunks
+  %more = add i64 %size, {LINE - 1}
+  %lines = and i64 %more, {-LINE}
+  %large = icmp uge i64 %size, {16 * LINE}
+  %rounded = select i1 %large, i64 %lines, i64 %size
+  %result = call i64 @llvm.umax.i64(i64 %rounded, i64 1)
+  ret i64 %result
+}}
 """
 
 PROBE_DEGREE = 8
@@ -304,7 +335,7 @@ start:
   %chunks = udiv i64 %above, %size
   %several = icmp sgt i64 %threads, 1
   %enough = icmp sge i64 %chunks, %least
-  %countable = icmp sle i64 %chunks, $most_chunks
+  %countable = icmp sle i64 %chunks, $most_counted
   %worthy = and i1 %several, %enough
   %parallel = and i1 %worthy, %countable
   br i1 %parallel, label %identify, label %alone

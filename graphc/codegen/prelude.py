@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphc import numerics
+from graphc.codegen.chunks import chunk_size
 
 Scalar = Any
 Function = Callable[..., Any]
@@ -126,6 +127,17 @@ def advance(pointer: NDArray[Any], count: int) -> NDArray[Any]:
     return pointer[count:]
 
 
+def chunk(count: int, work: int) -> int:
+    """How many of `count` turns, each of so much work, a thread takes at a time."""
+    return chunk_size(int(count), int(work))
+
+
+def parallel(function: Function, count: int, size: int, *args: Any) -> None:
+    """function(begin, end, *args) for every chunk of `size` turns, in order."""
+    for begin in range(0, count, size):
+        function(begin, min(begin + size, count), *args)
+
+
 def _build_prelude() -> dict[str, Function]:
     dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
     same = (
@@ -157,6 +169,7 @@ def _build_prelude() -> dict[str, Function]:
     table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
+    table |= {"chunk": chunk, "parallel": parallel}
     return table
 
 

@@ -35,7 +35,8 @@ from graphc.ir.walk import as_size_node
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`constants` are passed as shared variables after the real ones; `calls` are nodes that call back into Python."""
+    """`constants` are passed as shared variables after the real ones; `calls` are nodes that call back into Python;
+    `parallel` says whether the kernel launches threads."""
 
     source: str
     signature: Signature
@@ -44,6 +45,7 @@ class Program:
     externals: Mapping[str, Prototype]
     constants: tuple[Array, ...]
     calls: tuple[Node, ...]
+    parallel: bool
 
 
 def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Program:
@@ -91,11 +93,12 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     return Program(
         source="\n\n".join(map(emit_function, functions)),
         signature=signature,
-        plan="\n".join(plan.lines),
+        plan="\n".join((*plan.lines, *(f"threads may share {line}" for line in kernel_part.launches))),
         prototypes=tuple(Prototype(f.name, tuple(param.kind for param in f.params)) for f in functions),
         externals=used_externals(functions, lowerer.callbacks),
         constants=tuple(c.attrs["value"].value for c in constants),
         calls=tuple(lowerer.callbacks.values()),
+        parallel=bool(kernel_part.launches),
     )
 
 

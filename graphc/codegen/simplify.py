@@ -21,6 +21,7 @@ from graphc.ir.loops import (
     Const,
     Expr,
     Invoke,
+    Launch,
     Let,
     Load,
     Loop,
@@ -67,6 +68,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (condition,)
         case Invoke(_, args):
             return args
+        case Launch(_, count, size, args):
+            return (count, size, *args)
         case Note():
             return ()
 
@@ -196,6 +199,8 @@ def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return Check(change(condition), code)
         case Invoke(function, args):
             return Invoke(function, tuple(map(change, args)))
+        case Launch(function, count, size, args):
+            return Launch(function, change(count), change(size), tuple(map(change, args)))
         case Note():
             return stmt
 
@@ -259,7 +264,7 @@ def fuse_reductions(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
 
 def is_barrier(stmt: Stmt) -> bool:
     """Whether no loop may pass a statement: it writes memory, or checks indices, all of them before any is used."""
-    return any(isinstance(inner, Store | Invoke | Check) for inner in statements([stmt]))
+    return any(isinstance(inner, Store | Invoke | Launch | Check) for inner in statements([stmt]))
 
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:

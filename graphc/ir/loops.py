@@ -5,7 +5,7 @@ template whose holes are `_0`, `_1`, …, so that the same text means the same i
 
     Expr := Var | Const | Load(buffer, index) | Apply(template, args)
     Stmt := Let(var, value) | Set(var, value) | Store(buffer, index, value) | Loop(var, size, body)
-          | Check(condition, code) | Invoke(function, args) | Note(text)
+          | Check(condition, code) | Invoke(function, args) | Launch(function, count, size, args) | Note(text)
     Function := name, params, body
 
 `Let` names a value that never changes; `Set` gives an accumulator its next value.
@@ -113,6 +113,17 @@ class Invoke:
 
 
 @record()
+class Launch:
+    """Call a function of the same source as function(begin, end, *args) for all chunks of `size` turns that 0 .. count
+    falls into: in any order, on several threads where that pays."""
+
+    function: str
+    count: Expr
+    size: Expr
+    args: tuple[Expr, ...]
+
+
+@record()
 class Note:
     """A comment line; `subject` names what the statements after it compute."""
 
@@ -120,7 +131,7 @@ class Note:
     subject: str = ""
 
 
-Stmt: TypeAlias = Let | Set | Store | Loop | Check | Invoke | Note
+Stmt: TypeAlias = Let | Set | Store | Loop | Check | Invoke | Launch | Note
 
 
 @record()

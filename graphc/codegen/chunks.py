@@ -1,0 +1,25 @@
+"""How a loop is cut into chunks: what threads share out, and what a reduction combines in order.
+
+In: the turns of a loop, the work of each. Out: the turns of a chunk. Nothing else decides, neither how many threads
+there are nor how fast, so that a result is the same to the bit for any number of them.
+"""
+
+from __future__ import annotations
+
+CHUNK_WORK = 2**17
+"""Work of a chunk at least, in units of an addition: some microseconds, against the tenth of one that a claim takes."""
+MOST_CHUNKS = 256
+LINE = 64
+"""Turns of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
+
+PARALLEL, CHUNK, SETTINGS = "gc_parallel", "gc_chunk", "gc_settings"
+"""The symbols that a kernel with parallel loops needs: two functions of the pool (pool_ir.py), and the settings of the
+kernel's function, three int64: threads, the least number of chunks for several of them, the least work of a chunk."""
+LEAST_WORK = 2
+
+
+def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
+    """How many of `count` turns, each of so much work, make a chunk; all of them where it would not be worth two."""
+    chunks = min(max(count * work // least, 1), MOST_CHUNKS)
+    size = -(-count // chunks)
+    return max(-(-size // LINE) * LINE if size >= 16 * LINE else size, 1)

@@ -1,0 +1,411 @@
+"""Parallel loops: which are, that threads change no result, and that calls from many threads and processes are safe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from test_random_programs import INSTRUCTION, SHAPES, arrays, compare, outcome
+from test_random_programs import build as build_program
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen import build
+from graphc.codegen.emit import text_of
+from graphc.codegen.parallel import shares_of
+from graphc.codegen.pool_ir import has_threads
+from graphc.ir.loops import INDEX, Apply, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, integer
+from graphc.ir.node import Node
+from graphc.options import options
+
+Array = NDArray[Any]
+TURN, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
+TOTAL, ROW = Var("total", "float64"), Var("row", INDEX)
+
+
+def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
+    """Settings with which every loop of two turns is shared by three threads."""
+    return np.array([3, 2, 1], np.int64)
+
+
+@pytest.fixture
+def everything_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "settings_of", forced)
+
+
+# Which loops ---------------------------------------------------------------------------------------------------------
+
+
+def plus(left: Expr, right: Expr | int) -> Expr:
+    return Apply("_0 + _1", (left, integer(right) if isinstance(right, int) else right), INDEX)
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    return Apply("_0 * _1", (left, right), INDEX)
+
+
+def load(buffer: str, index: Expr) -> Load:
+    return Load(buffer, index, "float64")
+
+
+def accumulated(term: Expr, into: Var = TOTAL) -> Set:
+    return Set(into, Apply("accumulate(_0, _1)", (into, term), "float64"))
+
+
+def loop(*body: Stmt, size: Expr = N) -> Loop:
+    return Loop(TURN, size, body)
+
+
+NUMBER = Const("0.0", "float64")
+VALUE = load("c", TURN)
+PARALLEL: Mapping[str, Loop] = {
+    "elements": loop(Store("a", TURN, load("b", TURN))),
+    "in place": loop(Store("a", TURN, load("a", TURN))),
+    "any read": loop(Store("a", TURN, load("b", times(TURN, TURN)))),
+    "rows": loop(Let(ROW, times(TURN, M)), Loop(J, M, (Store("a", plus(ROW, J), load("a", plus(J, ROW))),))),
+    "three axes": loop(Loop(J, M, (Loop(K, N, (Store("a", plus(times(plus(times(TURN, M), J), N), K), VALUE),)),))),
+    "a part of an array": loop(Loop(J, M, (Store("a", plus(times(plus(TURN, 3), M), J), VALUE),))),
+    "a column": loop(Store("a", plus(times(TURN, M), 2), load("a", plus(times(TURN, M), 2)))),
+    "a sum of the row": loop(Set(TOTAL, NUMBER), Loop(J, M, (accumulated(load("b", J)),)), Store("a", TURN, TOTAL)),
+    "two buffers": loop(Store("a", TURN, VALUE), Loop(J, M, (Store("b", plus(times(TURN, M), J), load("a", TURN)),))),
+    "static columns": loop(*(Store("a", plus(times(TURN, integer(3)), column), VALUE) for column in range(3))),
+}
+SERIAL: Mapping[str, Loop] = {
+    "the element before": loop(Store("a", plus(TURN, 1), load("a", TURN))),
+    "one element": loop(Store("a", integer(0), load("b", TURN))),
+    "columns": loop(Loop(J, M, (Store("a", J, load("a", J)),))),
+    "an index array": loop(Store("a", Load("b", TURN, INDEX), VALUE)),
+    "longer rows": loop(Loop(J, N, (Store("a", plus(times(TURN, M), J), VALUE),))),
+    "two layouts": loop(Store("a", TURN, VALUE), Loop(J, M, (Store("a", plus(times(TURN, M), J), VALUE),))),
+    "another row": loop(Loop(J, M, (Store("a", plus(times(TURN, M), J), load("a", plus(times(J, M), TURN))),))),
+    "a moving offset": loop(Loop(J, M, (Store("a", plus(TURN, J), VALUE),))),
+    "a remainder": loop(Store("a", Apply("_0 % _1", (TURN, M), INDEX), VALUE)),
+    "a column too many": loop(*(Store("a", plus(times(TURN, integer(3)), column), VALUE) for column in range(4))),
+    "the same number": loop(Store("a", TURN, NUMBER)),
+    "short": loop(Store("a", TURN, VALUE), size=integer(1000)),
+}
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_turns_that_keep_to_themselves_are_shared(name: str) -> None:
+    assert shares_of(PARALLEL[name], ()) is not None
+
+
+@pytest.mark.parametrize("name", SERIAL)
+def test_turns_that_may_meet_are_not_shared(name: str) -> None:
+    assert shares_of(SERIAL[name], ()) is None
+
+
+def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
+    found = shares_of(loop(Loop(J, M, (accumulated(load("b", J)),))), [TOTAL])
+    assert found is not None and found.steps == {TOTAL: "accumulate(_0, _1)"}
+    assert shares_of(loop(accumulated(load("b", TURN)), Store("a", TURN, TOTAL)), [TOTAL]) is None
+    assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
+    assert shares_of(loop(Set(TOTAL, load("b", TURN))), [TOTAL]) is None
+    assert shares_of(loop(Set(TOTAL, Apply("_0 - _1", (TOTAL, load("b", TURN)), "float64"))), [TOTAL]) is None
+
+
+def test_work_counts_inner_loops() -> None:
+    exp = Apply("exp(_0)", (load("b", J),), "float64")
+    rows = loop(
+        Set(TOTAL, NUMBER), Loop(J, M, (accumulated(exp),)), Loop(J, M, (Store("a", plus(times(TURN, M), J), exp),))
+    )
+    found = shares_of(rows, ())
+    assert found is not None and text_of(found.work) == "46 * m"
+    guessed = shares_of(loop(Loop(J, plus(TURN, 1), (Set(TOTAL, exp),)), Store("a", TURN, TOTAL)), ())
+    assert guessed is not None and text_of(guessed.work) == str(16 * 22 + 1)
+
+
+INDICES = st.recursive(
+    st.sampled_from([TURN, J, N, M, integer(0), integer(1), integer(2)]),
+    lambda inner: st.builds(
+        lambda operator, left, right: Apply(f"_0 {operator} _1", (left, right), INDEX),
+        st.sampled_from("++**%"),
+        inner,
+        inner,
+    ),
+    max_leaves=6,
+)
+
+
+@given(
+    stores=st.lists(st.tuples(st.sampled_from("ab"), INDICES), min_size=1, max_size=3),
+    loads=st.lists(st.tuples(st.sampled_from("abc"), INDICES), max_size=3),
+)
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+def test_what_is_shared_never_meets(stores: list[tuple[str, Expr]], loads: list[tuple[str, Expr]]) -> None:
+    """Loops over random positions, run: in those that are shared no turn reaches what another writes."""
+    value = Apply(
+        " + ".join(f"_{n}" for n in range(len(loads))) or "0.0", tuple(load(*read) for read in loads), "float64"
+    )
+    body = tuple(Store(buffer, index, value) for buffer, index in stores)
+    if shares_of(loop(Loop(J, M, body)), ()) is None:
+        return
+    for n, m in product((1, 2, 3, 4), repeat=2):
+        written: dict[tuple[str, int], set[int]] = {}
+        touched: dict[tuple[str, int], set[int]] = {}
+        for i, j in product(range(n), range(m)):
+            names = {"i": i, "j": j, "n": n, "m": m}
+            for found, places in ((written, stores), (touched, [*stores, *loads])):
+                for buffer, index in places:
+                    try:
+                        found.setdefault((buffer, eval(text_of(index), names)), set()).add(i)
+                    except ZeroDivisionError:
+                        reject()
+        assert all(len(touched[place]) == 1 for place in written), (n, m)
+
+
+# Results -------------------------------------------------------------------------------------------------------------
+
+
+def outputs_of(x: Node, y: Node) -> list[Node]:
+    return [
+        *(T.exp(x) * y, x.sum(), x.sum(axis=0), T.sqr(x).mean(axis=1), T.nnet.softmax(x), T.log(T.nnet.softmax(x))),
+        *(x.max(), x.min(), (x > 0).any(), T.isfinite(x).all(), x.argmax(axis=1), x.argmax(), x.prod(), x.var()),
+        *(x.T, x[::-1], T.concatenate([x, x], axis=1), T.inc_subtensor(x[1:], y), T.cumsum(x, axis=1)),
+        *(x[T.arange(x.shape[0]) // 2], T.cast(x * 10, "int64").sum(), T.cast(x, "float32").sum(), T.dot(x, x.T)),
+    ]
+
+
+@pytest.mark.usefixtures("everything_parallel")
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (2, 3), (7, 5), (64, 3), (130, 70)])
+def test_shared_loops_compute_what_the_interpreter_computes(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    x, y = T.dmatrix("x"), T.dvector("y")
+    values = rng.normal(size=shape), rng.normal(size=shape[1])
+    outputs = outputs_of(x, y) if min(shape) else [T.exp(x) * y, x.sum(), x.sum(axis=0), x.sum(axis=1), x.T]
+    want = graphc.function([x, y], outputs, mode="interpreted")(*values)
+    compiled = graphc.function([x, y], outputs)
+    for _ in range(3):
+        for got, expected in zip(compiled(*values), want, strict=True):
+            assert got.dtype == expected.dtype
+            np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.usefixtures("everything_parallel")
+def test_special_values_survive_being_shared() -> None:
+    x = T.dvector("x")
+    f = graphc.function([x], [x.sum(), x.max(), x.min(), x.prod()])
+    base = np.linspace(1.0, 2.0, 50)
+    for special in ([np.nan], [np.inf], [-np.inf], [np.inf, -np.inf], [-0.0], [0.0]):
+        value = base.copy()
+        value[[3, 47][: len(special)]] = special
+        with np.errstate(invalid="ignore"):
+            want = [value.sum(), value.max(), value.min(), value.prod()]
+        np.testing.assert_allclose(f(value), want)
+
+
+@pytest.mark.usefixtures("everything_parallel")
+@given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=14), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+def test_random_programs_on_three_threads(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]
+    pool = build_program(instructions, leaves)
+    cost = sum((value.mean() for value in pool[3:]), start=T.sqr(pool[-1]).sum())
+    weight = graphc.shared(rng.normal(size=(3,)), name="w")
+    gradients = graphc.grad(cost + T.sqr(weight).sum() * cost, [*leaves, weight], disconnected_inputs="ignore")
+    outputs = [pool[-1], pool[len(pool) // 2], *gradients]
+    updates = [(weight, weight - 0.1 * gradients[-1])]
+    calls = {
+        mode: graphc.function(leaves, outputs, mode, updates=updates, on_unused_input="ignore")
+        for mode in ("interpreted", "compiled")
+    }
+    start = weight.get_value()
+    for rows, columns in SHAPES:
+        values = arrays(rows, columns, rng)
+        found = {}
+        for mode, call in calls.items():
+            weight.set_value(start)
+            found[mode] = outcome(call, values), weight.get_value()
+        compare("compiled", found["compiled"], found["interpreted"], calls["compiled"])
+
+
+def test_results_are_the_same_for_any_number_of_threads() -> None:
+    """To the bit, at the sizes of chunks that are in use."""
+    rng = np.random.default_rng(1)
+    x, y = T.dvector("x"), T.fmatrix("y")
+    outputs = [x.sum(), T.exp(x).mean(), x.prod(), T.tanh(x), y.sum(), y.sum(axis=1), T.nnet.softmax(y).sum(), y.var()]
+    values = rng.normal(size=1_000_003), rng.normal(size=(3001, 401)).astype("float32")
+    functions = {threads: graphc.function([x, y], outputs, threads=threads) for threads in (1, 2, 3, 7)}
+    want = functions[1](*values)
+    for threads, call in functions.items():
+        assert call.library.settings[0] == threads  # type: ignore[attr-defined]
+        call.library.settings[1] = 2  # type: ignore[attr-defined]
+        for _ in range(5):
+            for got, expected in zip(call(*values), want, strict=True):
+                np.testing.assert_array_equal(got, expected)
+    np.testing.assert_allclose(want[0], values[0].sum(), rtol=1e-9)
+    np.testing.assert_allclose(want[4], values[1].sum(dtype="float64"), rtol=1e-5)
+
+
+def test_the_plan_names_the_loops_that_threads_may_share() -> None:
+    x, y = T.dvector("x"), T.dmatrix("y")
+    text = graphc.function([x, y], [T.exp(x), y.sum(axis=1)], threads=5).explain()
+    assert "threads may share nest_exp: x_0 turns of work 23, in chunks from 11398 turns on" in text
+    assert "threads may share nest_sum: y_0 turns of work 1 + 3 * y_1" in text
+    assert "5 threads share a loop of" in text
+    with options.change(outline="never"):
+        assert "threads may share" not in graphc.function([x], T.exp(x)).explain()
+
+
+@pytest.mark.parametrize("threads", [0, -2, 1.5, "many", True, 10**6])
+def test_a_wrong_number_of_threads_is_refused(threads: Any) -> None:
+    x = T.dvector("x")
+    with pytest.raises(graphc.GraphcError, match="threads"):
+        graphc.function([x], T.exp(x), threads=threads)
+
+
+def test_the_number_of_threads_compiles_nothing_anew() -> None:
+    x = T.dvector("x")
+    graphc.function([x], T.sinh(x), threads=2)
+    before = build.Counter.compilations
+    assert graphc.function([x], T.sinh(x), threads=3).library.settings[0] == 3  # type: ignore[attr-defined]
+    with options.change(threads=4):
+        assert graphc.function([x], T.sinh(x)).library.settings[0] == 4  # type: ignore[attr-defined]
+    assert build.Counter.compilations == before
+
+
+# Safety --------------------------------------------------------------------------------------------------------------
+
+
+def test_calls_from_eight_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 100], np.int64))
+    rng = np.random.default_rng(2)
+    x = T.dmatrix("x")
+    counter = graphc.shared(np.zeros(3), name="counter")
+    f = graphc.function([x], [T.nnet.softmax(T.dot(x, x.T)), T.tanh(x).sum()])
+    g = graphc.function([x], [x.sum(axis=1) + 1, x.T], updates=[(counter, counter + 1)])
+    reference = graphc.function([x], [T.nnet.softmax(T.dot(x, x.T)), T.tanh(x).sum()], mode="interpreted")
+    problems: list[BaseException] = []
+
+    def use(seed: int) -> None:
+        try:
+            value = np.random.default_rng(seed).normal(size=(50 + 10 * seed, 40 + seed))
+            want = reference(value)
+            for _ in range(150):
+                for got, expected in zip(f(value), want, strict=True):
+                    np.testing.assert_allclose(got, expected, rtol=1e-10)
+                sums, turned = g(value)
+                np.testing.assert_allclose(sums, value.sum(axis=1) + 1, rtol=1e-10)
+                np.testing.assert_array_equal(turned, value.T)
+        except BaseException as error:
+            problems.append(error)
+
+    f(rng.normal(size=(3, 2)))
+    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems[0]
+    assert (counter.get_value() >= 150).all()
+
+
+PROGRAM = """
+import gc, multiprocessing, os, signal, sys, threading, time
+import numpy as np, graphc, graphc.tensor as T
+from graphc.codegen import build
+build.settings_of = lambda threads, crossover: np.array([3, 2, 100], np.int64)
+x = T.dmatrix("x")
+f = graphc.function([x], [T.tanh(x) * 2, T.exp(x).sum(), T.nnet.softmax(x)])
+value = np.random.default_rng(0).normal(size=(200, 300))
+want = [np.tanh(value) * 2, np.exp(value).sum()]
+def check():
+    found = f(value)
+    return np.allclose(found[0], want[0]) and np.allclose(found[1], want[1])
+assert check()
+"""
+SAFE = {
+    "a fork while workers sleep": """
+        for turn in range(10):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if check() and check() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+            assert check()
+    """,
+    "a fork while another thread calls": """
+        def use():
+            while running:
+                f(value)
+        running = True
+        user = threading.Thread(target=use)
+        user.start()
+        for turn in range(10):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if check() and check() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        running = False
+        user.join()
+        assert check()
+    """,
+    "forked processes of multiprocessing": """
+        def work(n):
+            return check()
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            assert all(pool.map(work, range(20)))
+        assert check()
+    """,
+    "the end of the process while calls run": """
+        def use():
+            while True:
+                f(value)
+        for _ in range(3):
+            threading.Thread(target=use, daemon=True).start()
+        time.sleep(0.1)
+    """,
+    "an interrupt during calls": """
+        for turn in range(5):
+            threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                while True:
+                    f(value)
+            except KeyboardInterrupt:
+                assert check()
+    """,
+    "functions that come and go": """
+        graphs = [T.tanh(x) * n + T.sqr(x).sum() for n in range(3)]
+        for turn in range(60):
+            g = graphc.function([x], graphs[turn % 3])
+            assert np.allclose(g(value), np.tanh(value) * (turn % 3) + (value * value).sum())
+            del g
+            gc.collect()
+        assert check()
+    """,
+}
+
+
+@pytest.mark.skipif(not has_threads(), reason="every launch is serial on this system")
+@pytest.mark.parametrize("what", SAFE)
+def test_safe_in_a_process_of_its_own(what: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM + textwrap.dedent(SAFE[what])],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_lines_of_a_shared_loop_under_cpython() -> None:
+    """The python mode runs the same chunks one after the other."""
+    x = T.dvector("x")
+    f = graphc.function([x], [T.tanh(x), T.sqr(x).sum()], mode="python")
+    assert "parallel(nest_tanh, " in f.source
+    value = np.linspace(-2, 2, 11)
+    np.testing.assert_allclose(f(value)[0], np.tanh(value))
