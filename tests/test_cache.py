@@ -365,9 +365,43 @@ def test_what_a_dead_process_left_is_removed() -> None:
         path.mkdir()
         (path / cache.OBJECT).write_bytes(b"half")
     os.utime(abandoned, (time.time() - 2 * cache.STALE_SECONDS,) * 2)
+    usage().unlink()  # as if the folder had not been looked through for long
     cache.store(keyed("another graph"))
     assert not abandoned.exists()
     assert recent.exists()
+
+
+def usage() -> Path:
+    return options.cache_dir / cache.USAGE
+
+
+def test_the_folder_is_looked_through_only_where_it_may_be_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Path] = []
+    scan = cache._folders
+
+    def look(root: Path) -> Iterator[Path]:
+        looks.append(root)
+        return scan(root)
+
+    monkeypatch.setattr(cache, "_folders", look)
+    for number in range(5):
+        cache.store(keyed(f"graph {number}", 300_000))
+    assert len(looks) == 1, "the size was unknown at first"
+    assert sum(map(int, usage().read_bytes().split()[1:])) == cache.size()
+    looks.clear()
+    with options.change(cache_megabytes=1):
+        cache.store(keyed("one too many", 300_000))
+    assert len(looks) == 1
+    assert cache.size() <= 2**20
+    assert usage().read_bytes().split()[1:] == [b"%d" % cache.size()]
+
+
+@pytest.mark.parametrize("content", [b"", b"bytes\nx\n", b"\xff", b"5\n5\n", b"bytes\n" + 300 * b"1\n"])
+def test_a_size_that_is_not_believed_is_counted_again(content: bytes) -> None:
+    cache.store(ENTRY)
+    usage().write_bytes(content)
+    cache.store(keyed("another graph"))
+    assert usage().read_bytes().split()[1:] == [b"%d" % cache.size()]
 
 
 def test_entries_are_listed_by_use() -> None:

@@ -9,6 +9,9 @@ verified, or nothing; where a folder cannot be used, a CacheWarning and nothing.
         kernel.o                           the machine code
         graph.txt  plan.txt  source.py     for people
 
+`usage`, beside these folders, holds the bytes of all entries when they were last counted, and a line for each stored
+since: only where their sum is above the limit is the folder looked through.
+
 An entry is written beside its place and renamed into it, so that it is whole or absent whatever else reads, writes or
 removes it. The modification time of its folder is the time of its last use. Entries hold machine code: a folder in
 which another user could have put one is refused.
@@ -51,6 +54,10 @@ FORMAT = "graphc cache 1"
 METADATA, OBJECT = "metadata.json", "kernel.o"
 TEXTS: dict[Text, str] = {"graph": "graph.txt", "plan": "plan.txt", "source": "source.py"}
 FILES = (METADATA, OBJECT, *TEXTS.values())
+USAGE = "usage"
+COUNTED = b"bytes"
+TRIM_AFTER = 256
+"""Stores after which the folder is looked through again, though it seems to have room."""
 KEY_DIGITS = 64
 STALE_SECONDS = 3600.0
 """A folder that is still unfinished after this time was left by a process that died."""
@@ -200,8 +207,10 @@ def store(entry: Entry) -> bool:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_trusted(root):
             return False
-        _write(root, entry.key.digest, _files(entry))
-        _trim(root, options.cache_megabytes * 2**20, keep=entry.key.digest)
+        files = _files(entry)
+        _write(root, entry.key.digest, files)
+        if not _has_room(root, sum(map(len, files.values())), options.cache_megabytes * 2**20):
+            _trim(root, options.cache_megabytes * 2**20, keep=entry.key.digest)
     except OSError as error:
         _warn_once(root, f"cannot be written ({error.strerror or error})")
         return False
@@ -407,9 +416,22 @@ def _size_of(entry: Path) -> int:
         return 0  # it is being removed
 
 
+def _has_room(root: Path, added: int, limit: int) -> bool:
+    """Note that `added` bytes were stored; whether that certainly left the folder within `limit` bytes. False where its
+    size is not known, or was counted long ago: what other processes stored meanwhile may have gone uncounted."""
+    try:
+        with open(root / USAGE, "a+b", buffering=0) as file:
+            file.write(b"%d\n" % added)
+            file.seek(0)
+            first, *more = file.read().split()
+        return first == COUNTED and len(more) <= TRIM_AFTER and sum(map(int, more)) <= limit
+    except (OSError, ValueError):
+        return False
+
+
 def _trim(root: Path, limit: int, keep: str) -> None:
     """Remove what was used least recently until `limit` bytes hold the rest (entry `keep` stays), and what was never
-    finished.
+    finished; note how many bytes are left.
     """
     ages: list[tuple[float, int, Path]] = []
     for folder in _folders(root):
@@ -428,6 +450,9 @@ def _trim(root: Path, limit: int, keep: str) -> None:
         if folder.name != keep:
             _discard(folder)
             total -= size
+    counted = _aside(root / USAGE)
+    _write_bytes(counted, b"%s\n%d\n" % (COUNTED, total))
+    counted.replace(root / USAGE)
 
 
 # Bundles: a zip file with the files of each entry under its key
