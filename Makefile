@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 ARGS ?=
+PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test lint bench bench-env lines help clean
+.PHONY: run test lint bench bench-targets bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -20,13 +21,15 @@ lint: $(VENV)/lint.stamp ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/examples.stamp ## measure all modes on a list of graphs, then what the design promises; ARGS chooses graphs
-	$(BIN)/python -m graphc bench $(ARGS)
+bench: $(VENV)/bench.stamp ## measure graphc and its peers, write docs/benchmarks.md; ARGS="--quick" is short, --help tells more
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-targets: $(VENV)/bench.stamp ## measure what the design promises of starts, calls and memory
 	$(BIN)/python benchmarks/bench_targets.py
 
-bench-env: ## install PyTensor beside, for `make bench` to compare with
+bench-env: ## install JAX, PyTensor and PyTorch beside, for `make bench` to compare with
 	$(PYTHON) -m venv benchmarks/.venv
-	benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check pytensor
+	benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r benchmarks/peers.txt
 
 lines: ## count the lines of every module, longest first
 	@find graphc -name '*.py' | xargs wc -l | sort -rn

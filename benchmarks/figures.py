@@ -1,0 +1,159 @@
+"""Medians and ratios of what was sampled, and the targets.
+
+In: `Results`. Out: numbers, None where something was not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+
+from benchmarks.runner import Results
+from benchmarks.suite import SMALL, WORKLOADS
+
+FRAMEWORKS = ("jax", "pytensor", "torch", "torch-compiled")
+
+
+def figure(results: Results, workload: str, peer: str, name: str, rounds: str = "warm") -> float | None:
+    """The median over the rounds of one figure of a pair."""
+    record = results.samples.get(workload, {}).get(peer, {})
+    if "failed" in record:
+        return None
+    values = [sample[name] for sample in record.get(rounds, []) if name in sample]
+    return median(values) if values else None
+
+
+def ratio(results: Results, workload: str, peer: str, name: str, rounds: str = "warm") -> float | None:
+    """How many times as much as graphc a peer needs."""
+    own, other = (figure(results, workload, who, name, rounds) for who in ("graphc", peer))
+    return other / own if own and other else None
+
+
+def best_framework(results: Results, workload: str) -> tuple[float, str] | None:
+    """The least ratio of a framework to graphc in steady time, and whose it is."""
+    pairs = [(ratio(results, workload, peer, "steady"), peer) for peer in FRAMEWORKS]
+    found = [(value, peer) for value, peer in pairs if value is not None]
+    return min(found) if found else None
+
+
+def work_rate(results: Results, workload: str, peer: str) -> float | None:
+    """What any program has to do, in bytes (or operations of a matrix product) a second."""
+    seconds, work = figure(results, workload, peer, "steady"), WORKLOADS[workload].traffic or WORKLOADS[workload].flops
+    return work(WORKLOADS[workload].size) / seconds if seconds and work else None
+
+
+def copy_bandwidth(results: Results) -> float | None:
+    """Bytes a second of the faster copy: NumPy's on one thread, numba's on all."""
+    found = [work_rate(results, "copy", peer) for peer in ("numpy", "numba")]
+    return max((value for value in found if value), default=None)
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that graphc set out to reach; `below`: it is to be at most `goal`, else at least."""
+
+    text: str
+    value: float | None
+    goal: float
+    below: bool = False
+    note: str = ""
+
+    @property
+    def reached(self) -> bool | None:
+        if self.value is None:
+            return None
+        return self.value <= self.goal if self.below else self.value >= self.goal
+
+
+def targets(results: Results) -> list[Target]:
+    """All targets with what was measured."""
+    return [*steady_targets(results), *limit_targets(results), *start_targets(results), *pass_targets(results)]
+
+
+def named(
+    results: Results, peer: str, name: str, rounds: str, workloads: Sequence[str]
+) -> Iterator[tuple[float, str]]:
+    """The ratios of a peer to graphc, with the names of the workloads."""
+    for workload in workloads:
+        value = ratio(results, workload, peer, name, rounds)
+        if value is not None:
+            yield value, workload
+
+
+def steady_targets(results: Results) -> list[Target]:
+    found = {name: best for name in WORKLOADS if (best := best_framework(results, name))}
+    values = [value for value, _ in found.values()]
+    behind = [f"{name} ({peer} {value:.2f})" for name, (value, peer) in found.items() if value < 1]
+    by_hand = list(named(results, "numba", "steady", "warm", list(WORKLOADS)))
+    slower = [f"{name} {1 / value:.2f}" for value, name in by_hand if 1 / value > 1.2]
+    return [
+        Target(
+            "best framework / graphc, least of all workloads",
+            min(values, default=None),
+            1,
+            note=", ".join(behind) or "ahead in all",
+        ),
+        Target("best framework / graphc, geometric mean", geometric_mean(values) if values else None, 2),
+        Target(
+            "graphc / numba by hand, largest of all workloads",
+            max((1 / value for value, _ in by_hand), default=None),
+            1.2,
+            True,
+            ", ".join(slower),
+        ),
+    ]
+
+
+def limit_targets(results: Results) -> list[Target]:
+    chain, copy = work_rate(results, "memory-chain", "graphc"), copy_bandwidth(results)
+    add = figure(results, "overhead-two", "numpy", "steady")
+    calls = {name: figure(results, name, "graphc", "steady") for name in ("overhead-three", "xor-step")}
+    eager, own = (figure(results, "mlp-step", peer, "peak") for peer in ("torch", "graphc"))
+    note = f"{chain / 1e9:.1f} of {copy / 1e9:.1f} GB/s" if chain and copy else ""
+    return [
+        Target("memory chain, share of the copy bandwidth", chain / copy if chain and copy else None, 0.8, note=note),
+        *(
+            Target(f"np.dot / graphc, {name}", ratio(results, name, "numpy", "steady"), 0.95)
+            for name in ("dot-256", "dot-1024", "matrix-vector")
+        ),
+        *(
+            Target(f"{text} / np.add", seconds / add if seconds and add else None, goal, True)
+            for (text, goal), seconds in zip(
+                (("three vectors in, one out", 0.5), ("XOR step", 3.0)), calls.values(), strict=True
+            )
+        ),
+        Target(
+            "peak memory of the MLP step / PyTorch eager's",
+            own / eager if own is not None and eager else None,
+            1,
+            True,
+        ),
+    ]
+
+
+def start_targets(results: Results) -> list[Target]:
+    """Whole processes, from their start to the first result."""
+    made = []
+    for text, peer, rounds, goal, workloads in (
+        ("cold start, PyTensor / graphc, least of all workloads", "pytensor", "cold", 5, list(WORKLOADS)),
+        ("cold start, JAX / graphc, least of the small workloads", "jax", "cold", 1, SMALL),
+        ("warm start, JAX / graphc, least of all workloads", "jax", "warm", 4, list(WORKLOADS)),
+        ("warm start, PyTensor / graphc, least of all workloads", "pytensor", "warm", 4, list(WORKLOADS)),
+    ):
+        least, name = min(named(results, peer, "process", rounds, workloads), default=(None, ""))
+        made.append(Target(text, least, goal, note=name))
+    deep = ratio(results, "deep-chain-gradient", "jax", "process", "cold")
+    made.append(Target("cold start of the deep chain, graphc / JAX", 1 / deep if deep else None, 3, True))
+    return made
+
+
+def pass_targets(results: Results) -> list[Target]:
+    name = "fifty-batch-sizes"
+    return [
+        Target("50 batch sizes, first pass, JAX / graphc", ratio(results, name, "jax", "first", "cold"), 5),
+        Target("50 batch sizes, steady, NumPy / graphc", ratio(results, name, "numpy", "steady"), 1),
+    ]

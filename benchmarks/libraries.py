@@ -1,0 +1,188 @@
+"""The peers: which Python runs each, where it keeps what it has compiled, and the words its builders use.
+
+In: a peer's name. Out: a `Peer`, and `load`, which imports the peer's library in the process that measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from benchmarks.workload import Array
+
+# --- peers ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Peer:
+    """kind: whose builders it uses. module: what is imported. own: it runs in graphc's environment, not the peers'.
+
+    environment: variables of its process; `{cache}` stands for the folder of its persistent cache.
+    """
+
+    name: str
+    kind: str
+    module: str
+    own: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer("graphc", "symbolic", "graphc", True, {"GRAPHC_CACHE_DIR": "{cache}"}),
+        Peer("interpreted", "symbolic", "graphc", True, {"GRAPHC_CACHE_DIR": "{cache}"}),
+        Peer("numpy", "numpy", "numpy", True),
+        Peer("numba", "numba", "numba", True, {"NUMBA_CACHE_DIR": "{cache}"}),
+        Peer(
+            "jax",
+            "jax",
+            "jax",
+            environment={
+                "JAX_PLATFORMS": "cpu",
+                "JAX_ENABLE_X64": "1",
+                "JAX_COMPILATION_CACHE_DIR": "{cache}",
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+            },
+        ),
+        Peer(
+            "pytensor",
+            "symbolic",
+            "pytensor",
+            environment={"PYTENSOR_FLAGS": "base_compiledir={cache}", "NUMBA_CACHE_DIR": "{cache}"},
+        ),
+        Peer("torch", "torch", "torch"),
+        Peer("torch-compiled", "torch", "torch", environment={"TORCHINDUCTOR_CACHE_DIR": "{cache}"}),
+    )
+}
+
+
+def load(peer: Peer) -> Any:
+    """The library of a peer, as its builders see it."""
+    return LOADERS[peer.module](peer)
+
+
+# --- graphc and PyTensor ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Symbolic:
+    """Theano's words. `function` takes inputs, outputs and updates."""
+
+    tensor: Any
+    function: Callable[..., Any]
+    shared: Callable[..., Any]
+    grad: Callable[..., Any]
+    softmax: Callable[..., Any]
+    log_softmax: Callable[..., Any]
+
+    def parameters(self, arrays: tuple[Array, ...]) -> list[Any]:
+        """Shared variables with these values."""
+        return [self.shared(array, name=f"p{number}") for number, array in enumerate(arrays)]
+
+    def convert(self, array: Array) -> Array:
+        return array
+
+
+def load_graphc(peer: Peer) -> Symbolic:
+    """graphc, compiled or interpreted."""
+    graphc = import_module("graphc")
+    nnet, function = graphc.nnet, graphc.function
+    if peer.name == "interpreted":
+        function = partial(function, mode="interpreted")
+    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, nnet.softmax, nnet.log_softmax)
+
+
+def load_pytensor(peer: Peer) -> Symbolic:
+    """PyTensor in its default mode, which trusts the arguments to have their types."""
+    pytensor = import_module("pytensor")
+    special = import_module("pytensor.tensor.special")
+
+    def function(inputs: Any, outputs: Any, updates: Any = None) -> Any:
+        return pytensor.function(inputs, outputs, updates=updates, trust_input=True)
+
+    tensor = import_module("pytensor.tensor")
+    return Symbolic(tensor, function, pytensor.shared, pytensor.grad, special.softmax, special.log_softmax)
+
+
+# --- the others -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NumPy:
+    """NumPy, and SciPy's normal distribution for the one workload that needs it."""
+
+    def convert(self, array: Array) -> Array:
+        return array
+
+    def normal(self, x: Array) -> Array:
+        """The distribution function of the standard normal."""
+        values: Array = import_module("scipy.special").ndtr(x)
+        return values
+
+
+@dataclass(frozen=True)
+class Numba:
+    """Hand-written kernels: they are ready-made functions of `benchmarks.by_hand`."""
+
+    def convert(self, array: Array) -> Array:
+        return array
+
+
+@dataclass(frozen=True)
+class Jax:
+    jax: Any
+    numpy: Any
+
+    def convert(self, array: Array) -> Any:
+        return self.jax.block_until_ready(self.numpy.array(array))
+
+    def jit(self, function: Callable[..., Any], donate: tuple[int, ...] = ()) -> Callable[..., Any]:
+        """The function, compiled, which has finished when it returns."""
+        compiled, wait = self.jax.jit(function, donate_argnums=donate), self.jax.block_until_ready
+        return lambda *arguments: wait(compiled(*arguments))
+
+
+@dataclass(frozen=True)
+class Torch:
+    """`compile` is the identity for the eager peer."""
+
+    torch: Any
+    compile: Callable[[Callable[..., Any]], Callable[..., Any]]
+
+    def convert(self, array: Array) -> Any:
+        return self.torch.from_numpy(np.array(array))
+
+
+def load_numpy(peer: Peer) -> NumPy:
+    return NumPy()
+
+
+def load_numba(peer: Peer) -> Numba:
+    import_module("numba")
+    return Numba()
+
+
+def load_jax(peer: Peer) -> Jax:
+    return Jax(import_module("jax"), import_module("jax.numpy"))
+
+
+def load_torch(peer: Peer) -> Torch:
+    torch = import_module("torch")
+    return Torch(torch, torch.compile if peer.name == "torch-compiled" else lambda function: function)
+
+
+LOADERS: dict[str, Callable[[Peer], Any]] = {
+    "graphc": load_graphc,
+    "pytensor": load_pytensor,
+    "numpy": load_numpy,
+    "numba": load_numba,
+    "jax": load_jax,
+    "torch": load_torch,
+}

@@ -1,0 +1,174 @@
+"""Runs peers against each other: one process for each peer, workload and round, the peers taking turns.
+
+In: names of peers and workloads, a `Plan`, the `Results` so far. Out: the same `Results`, extended. Round 0 of a run
+has an empty persistent cache (`cold`), later ones the cache that it filled (`warm`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeAlias
+
+from benchmarks.libraries import PEERS, Peer
+from benchmarks.suite import COMPILED_FIRST, SIZED_WORKLOAD, WORKLOADS
+from benchmarks.workload import Size, Workload
+
+ROOT = Path(__file__).parent.parent
+Samples: TypeAlias = dict[str, dict[str, dict[str, Any]]]
+"""By workload and peer: lists `cold` and `warm` of samples, or `failed`, a message."""
+
+
+@dataclass
+class Results:
+    """What the file of results holds. sizes: seconds of a call, by peer and number of elements."""
+
+    machine: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, dict[str, str]] = field(default_factory=dict)
+    samples: Samples = field(default_factory=dict)
+    sizes: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """python: the peers' interpreter. seconds: to spend on calls in a process. again: measure also what there is
+    already. limit: seconds that a process may take.
+    """
+
+    python: str
+    rounds: int = 3
+    seconds: float = 0.3
+    again: bool = False
+    limit: float = 120.0
+
+
+def command(peer: Peer, workload: str, plan: Plan, check: bool, size: Size | None) -> list[str]:
+    python = sys.executable if peer.own else plan.python
+    numbers = map(str, size or ())
+    now = repr(monotonic())
+    return [
+        *[python, "-m", "benchmarks.measure", peer.module, peer.name, workload, str(plan.seconds), str(int(check))],
+        *[now, *numbers],
+    ]
+
+
+def run_process(
+    peer: Peer, workload: str, plan: Plan, folder: str, check: bool, size: Size | None = None
+) -> dict[str, Any]:
+    """The sample of one process, or `failed`: the end of what it said."""
+    environment = {**os.environ, **{name: value.format(cache=folder) for name, value in peer.environment.items()}}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    try:
+        done = subprocess.run(
+            command(peer, workload, plan, check, size),
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=plan.limit,
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {plan.limit:.0f} s"}
+    if done.returncode:
+        return {"failed": "\n".join(done.stderr.strip().splitlines()[-3:])}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    allowed = WORKLOADS[workload].allowed
+    if found.get("difference", 0.0) > allowed:
+        return {"failed": f"wrong: differs by {found['difference']:.1e} from the reference, {allowed:.0e} is allowed"}
+    return found
+
+
+def has_builder(workload: Workload, peer: Peer) -> bool:
+    return peer.kind not in workload.absent
+
+
+def is_wanted(record: Mapping[str, Any] | None, plan: Plan) -> bool:
+    """Whether a pair is to be measured: anew, or because rounds are missing."""
+    return plan.again or record is None or "failed" in record or len(record["warm"]) < plan.rounds - 1
+
+
+def run(
+    peers: Sequence[str], workloads: Sequence[str], plan: Plan, samples: Samples, say: Callable[[str], None] = print
+) -> None:
+    """Add a run of every pair to `samples`; `say` is told after each workload."""
+    for name in workloads:
+        records = samples.setdefault(name, {})
+        taking = [
+            PEERS[peer]
+            for peer in peers
+            if has_builder(WORKLOADS[name], PEERS[peer]) and is_wanted(records.get(peer), plan)
+        ]
+        with tempfile.TemporaryDirectory(prefix="graphc-bench-") as folder:
+            for number in range(plan.rounds):
+                for peer in taking:
+                    take_turn(records, name, peer, plan, Path(folder), number)
+        if taking:
+            say(line(name, records))
+
+
+def take_turn(
+    records: dict[str, dict[str, Any]], name: str, peer: Peer, plan: Plan, folder: Path, number: int
+) -> None:
+    """One process. A pair that has failed takes no more turns in this run."""
+    if number == 0 and "failed" in records.get(peer.name, {}):
+        del records[peer.name]
+    record = records.setdefault(peer.name, {"cold": [], "warm": []})
+    if "failed" in record:
+        return
+    cache = folder / peer.name
+    cache.mkdir(exist_ok=True)
+    found = run_process(peer, name, plan, str(cache), number == 0)
+    if "failed" in found:
+        record["failed"] = found["failed"]
+    else:
+        record["warm" if number else "cold"].append(found)
+
+
+def run_compiled(
+    workloads: Sequence[str], plan: Plan, budget: float, samples: Samples, say: Callable[[str], None] = print
+) -> None:
+    """torch.compile on as many workloads as begin within `budget` seconds."""
+    end = monotonic() + budget
+    for name in sorted(workloads, key=lambda name: (name not in COMPILED_FIRST, list(WORKLOADS).index(name))):
+        if monotonic() < end:
+            run(["torch-compiled"], [name], replace(plan, rounds=2), samples, say)
+
+
+def run_sizes(
+    peers: Sequence[str], plan: Plan, sizes: dict[str, dict[str, float]], say: Callable[[str], None] = print
+) -> None:
+    """The time of a call from 10 to 10^7 elements."""
+    with tempfile.TemporaryDirectory(prefix="graphc-bench-") as folder:
+        for size in (10**power for power in range(1, 8)):
+            for name in peers:
+                times = sizes.setdefault(name, {})
+                if str(size) in times and not plan.again:
+                    continue
+                cache = Path(folder) / name
+                cache.mkdir(exist_ok=True)
+                found = run_process(PEERS[name], SIZED_WORKLOAD, plan, str(cache), False, (size,))
+                if "failed" not in found:
+                    times[str(size)] = found["best"]
+            say(f"{size} elements")
+
+
+def line(name: str, peers: Mapping[str, Any]) -> str:
+    """One line to follow a run by."""
+    cells = []
+    for peer, record in peers.items():
+        rounds = record["warm"] or record["cold"]
+        cells.append(
+            f"{peer} failed" if "failed" in record else f"{peer} {min(one['steady'] for one in rounds) * 1e6:.4g}"
+        )
+    return f"{name:24} us: {'  '.join(cells)}"

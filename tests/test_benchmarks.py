@@ -1,0 +1,236 @@
+"""The benchmark suite: every workload is right in graphc, interpreted and NumPy, and results become a report.
+
+Nothing here needs the peers or measures time; the numba kernels are compared where the benchmarks run.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, targets, work_rate
+from benchmarks.libraries import PEERS, load
+from benchmarks.plots import draw_ratios, draw_sizes
+from benchmarks.report import times, write_report
+from benchmarks.runner import Plan, Results, Samples, is_wanted, run, run_process
+from benchmarks.sampling import sample
+from benchmarks.suite import COMPILED_FIRST, QUICK, SIZED, SIZED_WORKLOAD, SMALL, WORKLOADS, builder, family
+from benchmarks.workload import Data, Program, answers, difference, reference
+
+NUMPY = load(PEERS["numpy"])
+
+# --- the workloads ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("peer", ["graphc", "interpreted", "numpy"])
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "copy"])
+def test_every_workload_is_right_in_small(name: str, peer: str) -> None:
+    workload, library = WORKLOADS[name], load(PEERS[peer])
+    data = workload.make(workload.small)
+    program = builder(workload, PEERS[peer].kind)(library, data)
+    found = answers(program, data.arguments, program.call(*data.arguments))
+    expected = reference(workload, NUMPY, workload.small)
+    assert difference(found, expected) <= workload.allowed
+    assert all(np.any(array != 0) for results in expected[:3] for array in results)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_inputs_are_seeded_and_of_the_dtype(name: str) -> None:
+    workload = WORKLOADS[name]
+    first, second = workload.make(workload.small), workload.make(workload.small)
+    for one, other in zip([*first.arguments, *first.state], [*second.arguments, *second.state], strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype in (workload.dtype, "int64")
+
+
+def test_every_kind_of_peer_builds_a_workload_or_is_said_to_be_absent() -> None:
+    for workload in WORKLOADS.values():
+        assert {"numpy", "symbolic", "jax", "torch"} == set(workload.builders) | set(workload.absent) - {"numba"}
+        assert family(workload.name) in builder(workload, "numpy").__module__
+    chosen = {*QUICK, *SMALL, *COMPILED_FIRST, SIZED_WORKLOAD}
+    assert chosen <= set(WORKLOADS)
+    assert set(SIZED) <= set(PEERS)
+
+
+def test_a_wrong_answer_is_told_from_a_right_one() -> None:
+    right = [[np.array([1.0, 2.0]), np.array(3.0)]]
+    assert difference(right, right) == 0
+    assert difference([[np.array([1.0, 2.002]), np.array(3.0)]], right) == pytest.approx(1e-3)
+    assert difference([[np.array([1.0, np.nan]), np.array(3.0)]], right) == np.inf
+    assert difference([[np.array([1.0]), np.array(3.0)]], right) == np.inf
+    assert difference([[np.array([1.0, 2.0])]], right) == np.inf
+
+
+def test_answers_tell_whether_the_state_changed() -> None:
+    state = np.zeros(2)
+
+    def call(x: np.ndarray) -> np.ndarray:
+        np.add(state, x, out=state)
+        return state
+
+    found = answers(Program(call, lambda: (state,)), [np.ones(2)], call(np.ones(2)))
+    assert [results[0][0] for results in found] == [1, 2, 3, 3]
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_measures_and_its_answers_are_checked(tmp_path: Path) -> None:
+    found = run_process(PEERS["graphc"], "xor-step", Plan("", seconds=0.01), str(tmp_path), True)
+    assert {"first", "steady", "best", "peak", "difference", "import", "process"} == set(found)
+    assert 0 < found["best"] <= found["steady"] < found["first"] < found["process"]
+    assert found["import"] < found["process"]
+    assert any(tmp_path.iterdir())  # what was compiled
+
+
+def test_a_process_that_fails_leaves_a_message_and_takes_no_more_turns(tmp_path: Path) -> None:
+    samples: Samples = {}
+    said: list[str] = []
+    missing = Plan(str(tmp_path / "no-python"))
+    with pytest.raises(FileNotFoundError):
+        run(["jax"], ["xor-step"], missing, samples, said.append)
+    samples = {}
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho here is why >&2\nexit 3\n", encoding="utf-8")
+    script.chmod(0o755)
+    run(["jax"], ["xor-step"], Plan(str(script)), samples, said.append)
+    assert samples["xor-step"]["jax"] == {"cold": [], "warm": [], "failed": "here is why"}
+    assert said == ["xor-step                 us: jax failed"]
+
+
+def test_a_sample_can_be_of_another_size() -> None:
+    found = sample("numpy", SIZED_WORKLOAD, 0.001, True, (10,))
+    assert found["difference"] == 0
+    assert found["best"] > 0
+
+
+def test_only_what_is_missing_is_measured() -> None:
+    plan = Plan("", rounds=3)
+    assert is_wanted(None, plan)
+    assert is_wanted({"cold": [{}], "warm": [{}]}, plan)
+    assert is_wanted({"cold": [], "warm": [], "failed": "why"}, plan)
+    assert not is_wanted({"cold": [{}], "warm": [{}, {}]}, plan)
+    assert is_wanted({"cold": [{}], "warm": [{}, {}]}, Plan("", rounds=3, again=True))
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(SystemExit, match="there is no workload nonsense; there are overhead-scalar, "):
+        command.chosen("workload", ["nonsense"], list(WORKLOADS))
+    assert command.available(["graphc", "jax"], Path("no/such/python")) == ["graphc"]
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def made_up(steady: dict[str, dict[str, float]]) -> Results:
+    """Results with these steady times; a cold start takes 10 times its peer's number, a warm one that number."""
+    samples: Samples = {}
+    for name, peers in steady.items():
+        for peer, seconds in peers.items():
+            number = 1.0 + list(PEERS).index(peer)
+            one = {"steady": seconds, "best": seconds, "peak": 8e6, "import": 0.1}
+            one |= {"first": number / 2, "process": number}
+            cold = {**one, "first": 5 * number, "process": 10 * number}
+            samples.setdefault(name, {})[peer] = {
+                "cold": [cold],
+                "warm": [one, {**one, "steady": 9 * seconds}, {**one, "steady": seconds / 9}],
+            }
+    machine = {"processor": "a processor", "cores": "2", "memory": "8 GiB", "system": "Linux", "python": "3.11"}
+    return Results(machine, {"own": {"numpy": "2.4"}}, samples, {"graphc": {"10": 1e-6, "100": 2e-6}})
+
+
+RESULTS = made_up(
+    {
+        "overhead-two": {"graphc": 1e-7, "numpy": 4e-7},
+        "overhead-three": {"graphc": 1e-7, "numpy": 8e-7},
+        "memory-chain": {"graphc": 0.020, "numpy": 0.1, "jax": 0.06, "torch": 0.2},
+        "copy": {"numpy": 0.016, "numba": 0.0128},
+        "xor-step": {"graphc": 1e-6, "numba": 5e-7, "jax": 4e-6, "pytensor": 3e-6},
+        "dot-256": {"graphc": 0.001, "numpy": 0.00096, "jax": 0.0008},
+    }
+)
+
+
+def target(text: str) -> Target:
+    return next(target for target in targets(RESULTS) if target.text.startswith(text))
+
+
+def test_figures_are_medians_and_ratios_to_graphc() -> None:
+    assert figure(RESULTS, "xor-step", "jax", "steady") == 4e-6
+    assert figure(RESULTS, "xor-step", "torch", "steady") is None
+    assert ratio(RESULTS, "xor-step", "jax", "steady") == pytest.approx(4)
+    assert ratio(RESULTS, "xor-step", "jax", "process", "cold") == pytest.approx(5)
+    best = best_framework(RESULTS, "xor-step")
+    assert best is not None
+    assert best[0] == pytest.approx(3)
+    assert best[1] == "pytensor"
+    assert best_framework(RESULTS, "copy") is None
+    assert copy_bandwidth(RESULTS) == pytest.approx(128e6 / 0.0128)
+    assert work_rate(RESULTS, "dot-256", "graphc") == pytest.approx(2 * 256**3 / 0.001)
+
+
+def test_targets_are_reached_or_not() -> None:
+    least = target("best framework / graphc, least")
+    assert least.value == pytest.approx(0.8)
+    assert (least.reached, least.note) == (False, "dot-256 (jax 0.80)")
+    mean = target("best framework / graphc, geometric")
+    assert mean.value == pytest.approx((3 * 3 * 0.8) ** (1 / 3))
+    assert target("graphc / numba").value == pytest.approx(2)
+    assert target("graphc / numba").note == "xor-step 2.00"
+    assert target("memory chain").value == pytest.approx((192e6 / 0.020) / (128e6 / 0.0128))
+    assert target("np.dot / graphc, dot-256").reached
+    assert target("np.dot / graphc, dot-1024").reached is None
+    assert target("three vectors").value == pytest.approx(0.25)
+    assert target("XOR step").value == pytest.approx(2.5)
+    assert target("cold start, JAX").value == pytest.approx(5)
+    assert target("warm start, PyTensor").reached
+
+
+def test_the_report_names_every_workload_where_graphc_is_not_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.reasons.REASONS", {("xor-step", "numba"): "a made-up reason"})
+    text = write_report(RESULTS)
+    assert "| xor-step | numba (limit) | 2.00 | a made-up reason |" in text
+    assert "| dot-256 | jax (framework) | 1.25 | no reason found yet |" in text
+    assert "| dot-256 | numpy (library) | 1.04 | no reason found yet |" in text
+    assert "| memory-chain | 20 ms | 5.00 | - | 3.00 | - | 10 |" in text
+    assert "a processor, 2 cores, 8 GiB, Linux, Python 3.11" in text
+    assert "- LSTM: " in text
+    assert "## Failed" not in text
+
+
+def test_what_failed_is_in_the_report_and_in_no_ratio() -> None:
+    results = made_up({"xor-step": {"graphc": 1e-6, "jax": 1e-7}})
+    results.samples["xor-step"]["jax"]["failed"] = "wrong: differs by 1e-3"
+    text = write_report(results)
+    assert "- jax, xor-step: wrong: differs by 1e-3" in text
+    assert "Nowhere.\n" in text
+
+
+def test_a_report_of_nothing_is_made() -> None:
+    assert "not measured" in write_report(Results())
+
+
+def test_ratios_below_one_stand_out() -> None:
+    assert [times(value) for value in (None, 0.5, 1.234, 56.7)] == ["-", "**0.50**", "1.23", "57"]
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    draw_ratios(RESULTS, tmp_path / "ratios.png")
+    draw_sizes(RESULTS, tmp_path / "sizes.png")
+    assert all((tmp_path / name).read_bytes()[:4] == b"\x89PNG" for name in ("ratios.png", "sizes.png"))
+
+
+def test_the_command_writes_a_report_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(RESULTS.as_json()), encoding="utf-8")
+    command.main(["--report", "--results", str(file), "--docs", str(tmp_path)])
+    assert (tmp_path / "benchmarks.md").read_text(encoding="utf-8") == write_report(RESULTS)
+
+
+def test_data_is_converted_array_by_array() -> None:
+    data = Data((np.ones(2),), (np.zeros(3),)).map(lambda array: array + 1)
+    assert [array.tolist() for array in (*data.arguments, *data.state)] == [[2, 2], [1, 1, 1]]
