@@ -23,7 +23,7 @@ import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, count
 from operator import mul
 from types import BuiltinFunctionType
@@ -243,9 +243,13 @@ def layout_tag() -> int:
 _library_numbers = count()
 
 
-@cache
-def linker() -> llvm.LLJIT:
-    """The one that links all objects of this process."""
+LIBRARIES_OF_A_LINKER = 64
+"""LLVM keeps 9 kB of tables for each library that is gone, until its linker goes too, with its last library."""
+
+
+@lru_cache(maxsize=1)
+def linker(generation: int = 0) -> llvm.LLJIT:
+    """What links objects into this process. The libraries of one that is replaced stay."""
     llvm.initialize_native_target()
     return llvm.create_lljit_compiler()
 
@@ -268,7 +272,8 @@ def load(code: bytes, symbols: Mapping[str, int], support: Sequence[bytes] = ())
     for name in ("entry", "vectorcall", "sizes", "kernel", "layout"):
         builder.export_symbol(name)
     try:
-        tracker = builder.link(linker(), f"graphc{next(_library_numbers)}")
+        number = next(_library_numbers)
+        tracker = builder.link(linker(number // LIBRARIES_OF_A_LINKER), f"graphc{number}")
     except RuntimeError as error:
         raise GraphcError(f"the compiled object cannot be loaded: {error}") from error
     if _word(tracker["layout"]) != layout_tag():
