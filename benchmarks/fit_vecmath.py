@@ -214,6 +214,16 @@ def exponentials() -> Iterator[Row]:
         lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - 2 * z / 3) / z**2, lambda z: z**2 / 2,
         (0, 7), ((0, 0), (0, square)),
     )  # fmt: skip
+    yield row(
+        "POW_LOG2", "for float32's pow: log2((1+s)/(1-s)) / s in s**2, s as for LOG",
+        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.log(2),
+        lambda z: mp.sqrt(z) * mp.log(2) / mp.atanh(mp.sqrt(z)) / 2, (0, 5), ((0, 0), (0, square)),
+    )  # fmt: skip
+    yield row(
+        "POW_EXP2", "for float32's pow: (2**r - 1) / r for |r| <= 1/2",
+        lambda r: mp.expm1(r * mp.log(2)) / r, lambda r: abs(r) / mp.mpf(2) ** r,
+        (0, 7), ((0, 0), (-0.5, 0.5)),
+    )  # fmt: skip
 
 
 def _odd(z: Number, function: Function, slope: Number) -> Number:
@@ -330,6 +340,15 @@ def gamma_functions() -> Iterator[Row]:
         "DIGAMMA_TAIL", "x**2 (log(x) - digamma(x)) - x/2 in 1/x**2 for x >= 8",
         digamma_tail, lambda w: w / mp.digamma(1 / mp.sqrt(w)),
         (0, 6), ((0, 0), (0, mp.mpf(1) / 64)), grid=500,
+    )  # fmt: skip
+
+    def trigamma_tail(w: Number) -> Number:
+        x = 1 / mp.sqrt(w)
+        return (mp.psi(1, x) - 1 / x - 1 / (2 * x * x)) * x**3
+
+    yield row(
+        "TRIGAMMA_TAIL", "x**3 (trigamma(x) - 1/x) - x/2 in 1/x**2 for x >= 8",
+        trigamma_tail, lambda w: w, (0, 7), ((0, 0), (0, mp.mpf(1) / 64)), grid=500,
     )  # fmt: skip
 
 

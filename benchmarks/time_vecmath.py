@@ -47,10 +47,11 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "erfc": scipy.special.erfc,
     "gammaln": scipy.special.gammaln,
     "digamma": scipy.special.digamma,
+    "trigamma": partial(scipy.special.polygamma, 1),
 }
 
 INTERVALS = {
-    **dict.fromkeys(["log", "log2", "log10", "cbrt", "pow", "gammaln", "digamma"], (0.1, 10.0)),
+    **dict.fromkeys(["log", "log2", "log10", "cbrt", "pow", "gammaln", "digamma", "trigamma"], (0.1, 10.0)),
     **dict.fromkeys(["asin", "acos", "atanh"], (-0.99, 0.99)),
     **dict.fromkeys(["log1p"], (-0.9, 5.0)),
     **dict.fromkeys(["acosh"], (1.0, 10.0)),

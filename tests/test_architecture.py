@@ -31,7 +31,8 @@ rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewri
 codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing codegen.plan
 codegen.sharing codegen.schedule codegen.callback codegen.lower codegen.lower_call codegen.lower_recur
 codegen.lower_rows codegen.parallel codegen.outline
-codegen.coefficients codegen.real codegen.huge codegen.vecmath codegen.target codegen.intrinsics
+codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
+codegen.target codegen.intrinsics
 codegen.numba_lowering codegen.worker codegen.compile codegen.blas
 codegen.product_loops codegen.products
 codegen.launch codegen.vectorcall

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 from llvmlite import ir
 from numpy.typing import NDArray
-from vecmath_loop import Loop, compile_loop
+from vecmath_loop import TYPES, Loop, compile_loop
 
+from graphc.codegen.huge import argument_bound
+from graphc.codegen.real import find_format
 from graphc.codegen.vecmath import VECTOR_MATH, define
 
 INF, NAN = math.inf, math.nan
@@ -24,10 +26,10 @@ DTYPES = ("float32", "float64")
 PRECISION = {"float32": 24, "float64": 53}
 EXPONENTS = {"float32": (-149, 127), "float64": (-1074, 1023)}
 CASES = [(name, dtype) for name in VECTOR_MATH for dtype in DTYPES]
-compiled: Callable[[str, str, bool], Loop] = cache(compile_loop)
+compiled: Callable[..., Loop] = cache(compile_loop)
 
 # The bound in ulp with fused multiply-add; without it one more is allowed.
-WIDE = {"pow": 4.0, "tan": 4.0, "gammaln": 4.0, "digamma": 4.0}
+WIDE = {"pow": 4.0, "tan": 4.0, "gammaln": 4.0, "digamma": 4.0, "trigamma": 4.0}
 
 
 def _sigmoid(x: Any) -> Any:
@@ -45,6 +47,18 @@ def _erfc(x: Any) -> Any:
 
 def _log_gamma(x: Any) -> Any:
     return mpmath.log(abs(mpmath.gamma(x))) if x < 100 else mpmath.loggamma(x)
+
+
+def _trigamma(x: Any) -> Any:
+    # mpmath's own, psi(1, x), takes minutes for large and for tiny arguments.
+    if x <= 0:
+        if x == mpmath.floor(x):
+            raise ValueError("a pole")
+        return (mpmath.pi / mpmath.sin(mpmath.pi * x)) ** 2 - _trigamma(1 - x)
+    total = mpmath.mpf(0)
+    while x < 40:
+        total, x = total + 1 / x**2, x + 1
+    return total + 1 / x + 1 / (2 * x * x) + sum(mpmath.bernoulli(2 * k) / x ** (2 * k + 1) for k in range(1, 30))
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
@@ -75,6 +89,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "atanh": mpmath.atanh,
     "gammaln": _log_gamma,
     "digamma": mpmath.digamma,
+    "trigamma": _trigamma,
     "atan2": mpmath.atan2,
     "hypot": mpmath.hypot,
 }
@@ -107,6 +122,7 @@ REGIONS: dict[str, list[tuple[float, float]]] = {
     "atanh": [(-0.1, 0.1), (-1, 1)],
     "gammaln": [(0, 4), (0.9, 1.1), (1.9, 2.1), (2, 20), (3, 200), (20, 1e6)],
     "digamma": [(1.4, 1.5), (0, 4), (2, 100)],
+    "trigamma": [(0, 4), (2, 100)],
 }
 
 # Arguments close to an overflow, an underflow, a multiple of pi/2 or the end of a domain; neighbours are tested too.
@@ -165,6 +181,7 @@ SPECIALS: dict[str, list[tuple[float, ...]]] = {
     "atanh": [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (-1.5, NAN), (INF, NAN)],
     "gammaln": [(1.0, 0.0), (2.0, 0.0), (0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (INF, INF), (-INF, INF)],
     "digamma": [(0.0, -INF), (-0.0, INF), (-1.0, NAN), (INF, INF), (-INF, NAN)],
+    "trigamma": [(0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (INF, 0.0)],
     "pow": [
         *((x, 0.0, 1.0) for x in (0.0, -0.0, 2.0, -2.0, INF, -INF, NAN)),
         *((1.0, y, 1.0) for y in (0.0, 0.5, -3.0, INF, -INF, NAN)),
@@ -278,6 +295,51 @@ def test_accuracy(name: str, dtype: str, has_fma: bool) -> None:
     )
 
 
+def _is_ordinary(name: str, dtype: str, has_fma: bool, arguments: tuple[Any, ...], exact: Any) -> bool:
+    """Whether the relaxed functions promise anything: nothing subnormal, the result below the last binade, no angle
+    that a few operations cannot reduce.
+    """
+    info = np.finfo(dtype)
+    if exact is None or mpmath.isnan(exact) or not info.smallest_normal <= abs(exact) <= info.max / 2:
+        return False
+    if name in ("sin", "cos", "tan"):
+        format = find_format(TYPES[dtype])
+        return bool(abs(arguments[0]) < argument_bound(format, has_fma))
+    return all(abs(argument) >= info.smallest_normal for argument in arguments)
+
+
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_relaxed_accuracy(name: str, dtype: str, has_fma: bool) -> None:
+    arguments, exact = _cases(name, dtype)
+    results = compiled(name, dtype, has_fma, True)(*arguments).tolist()
+    rows = list(zip(zip(*arguments, strict=True), results, exact, strict=True))
+    ordinary = [row for row in rows if _is_ordinary(name, dtype, has_fma, row[0], row[2])]
+    assert len(ordinary) > 400
+    with mpmath.workprec(160):
+        errors = [_error(result, reference, dtype) for _, result, reference in ordinary]
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= 4.0, f"{errors[worst]:.3f} ulp at {ordinary[worst]}"
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_relaxed_special_values(name: str, dtype: str) -> None:
+    """NaN, infinities and zeros stay, but for the sign of zero; subnormal numbers need not."""
+    tiny = np.finfo(dtype).smallest_normal
+    rows = np.array(SPECIALS[name] + ([] if compiled(name, dtype).arity > 1 else [(NAN, NAN)]), dtype)
+    rows = rows[~np.any((rows != 0) & (abs(rows) < tiny), axis=1)]
+    *arguments, expected = rows.T
+    np.testing.assert_array_equal(compiled(name, dtype, True, True)(*arguments), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_relaxed_angle_out_of_range_is_nan(name: str, dtype: str) -> None:
+    bound = argument_bound(find_format(TYPES[dtype]), True)
+    results = compiled(name, dtype, True, True)(np.array([bound, -bound, 1e30, np.nextafter(bound, 0, dtype=dtype)]))
+    np.testing.assert_array_equal(np.isnan(results), [True, True, True, False])
+
+
 @pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_special_values(name: str, dtype: str, has_fma: bool) -> None:
@@ -329,13 +391,48 @@ def test_huge_sine_in_any_lane() -> None:
         np.testing.assert_allclose(np.delete(result, lane), np.sin(np.delete(x, lane)), rtol=5e-16)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_log_gamma_between_poles(dtype: str) -> None:
-    x = np.random.default_rng(3).uniform(-40, 0, 2000).astype(dtype)
-    results = compiled("gammaln", dtype, True)(x).tolist()
+def _negative_arguments(dtype: str) -> NDArray[Any]:
+    """Between the poles, close to them, and close to the first zeros of gammaln and digamma."""
+    random = np.random.default_rng(3)
+    zeros = [-2.4570247382208006, -2.7476826467274127, -3.1435808883499797, -3.955294284858598]
+    zeros += [-0.5040830082644554, -1.5734984731623905, -2.6107208684441447, -3.6352933664369010]
+    close = -random.integers(1, 30, 300) + random.choice([-1, 1], 300) * 10.0 ** random.uniform(-5, -1, 300)
+    beside = np.array(zeros) + np.linspace(-1e-3, 1e-3, 41)[:, np.newaxis]
+    values = np.concatenate([random.uniform(-40, 0, 2000), close, beside.ravel()]).astype(dtype)
+    kept: NDArray[Any] = values[values != np.rint(values)]
+    return kept
+
+
+def test_log_gamma_between_poles_in_single() -> None:
+    x = _negative_arguments("float32")
+    results = compiled("gammaln", "float32", True)(x).tolist()
+    with mpmath.workprec(160):
+        errors = [
+            _error(result, _log_gamma(mpmath.mpf(float(value))), "float32")
+            for result, value in zip(results, x, strict=True)
+        ]
+    assert max(errors) <= 4.0
+
+
+def test_log_gamma_between_poles() -> None:
+    x = _negative_arguments("float64")
+    results = compiled("gammaln", "float64", True)(x).tolist()
     with mpmath.workprec(160):
         exact = [_log_gamma(mpmath.mpf(float(value))) for value in x]
         errors = [abs(result - value) / max(1, abs(value)) for result, value in zip(results, exact, strict=True)]
+    assert float(max(errors)) <= 4 * float(np.finfo("float64").eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_digamma_between_poles(dtype: str) -> None:
+    x = _negative_arguments(dtype)
+    results = compiled("digamma", dtype, True)(x).tolist()
+    with mpmath.workprec(160):
+        values = [mpmath.mpf(float(value)) for value in x]
+        exact = [mpmath.digamma(value) for value in values]
+        poles = [mpmath.pi / abs(mpmath.tan(mpmath.pi * value)) for value in values]
+        scales = [max(1, abs(e), pole) for e, pole in zip(exact, poles, strict=True)]
+        errors = [abs(result - e) / scale for result, e, scale in zip(results, exact, scales, strict=True)]
     assert float(max(errors)) <= 4 * float(np.finfo(dtype).eps)
 
 
@@ -344,6 +441,7 @@ def test_define_is_made_once() -> None:
     first = define(module, "exp", ir.DoubleType())
     assert define(module, "exp", ir.DoubleType()) is first
     assert first.name == "gc_exp_f64"
+    assert define(module, "exp", ir.DoubleType(), relaxed=True).name == "gc_exp_f64_relaxed"
     with pytest.raises(TypeError, match="float and double"):
         define(module, "exp", ir.IntType(64))
     with pytest.raises(KeyError):

@@ -47,11 +47,13 @@ class Loop:
         return partial(run, *(x.ctypes.data for x in arrays), arrays[-1].size)
 
 
-def compile_loop(name: str, dtype: str, has_fma: bool = True) -> Loop:
-    """The loop for the host's CPU; without `has_fma` for the oldest CPU of the kind, on x86 one with SSE2 alone."""
+def compile_loop(name: str, dtype: str, has_fma: bool = True, relaxed: bool = False) -> Loop:
+    """The loop for the host's CPU; without `has_fma` for the oldest CPU of the kind, on x86 one with SSE2 alone.
+    `relaxed` is for fast math.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    text, arity = _loop_text(name, TYPES[dtype], has_fma)
+    text, arity = _loop_text(name, TYPES[dtype], has_fma, relaxed)
     machine = _machine(has_fma)
     module = llvm.parse_assembly(text)
     module.verify()
@@ -73,10 +75,10 @@ def _machine(has_fma: bool) -> Any:
     return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic", codemodel="jitdefault")
 
 
-def _loop_text(name: str, type: ir.Type, has_fma: bool) -> tuple[str, int]:
+def _loop_text(name: str, type: ir.Type, has_fma: bool, relaxed: bool) -> tuple[str, int]:
     module = ir.Module()
     module.triple = llvm.get_process_triple()
-    function = vecmath.define(module, name, type, has_fma)
+    function = vecmath.define(module, name, type, has_fma, relaxed)
     arity, index = len(function.args), ir.IntType(64)
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * (arity + 1) + [index]), "loop")
     *pointers, count = loop.args

@@ -22,8 +22,8 @@ from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_ex
 
 Finish = Callable[[Real, Bits], Real]
 
-# The widths of SSE2, AVX2 and AVX-512.
-LANES = {"f32": (4, 8, 16), "f64": (2, 4, 8)}
+# The bits of a vector: those of AVX2 and AVX-512, and of SSE2 and AVX, where there is no fused multiply-add.
+WIDTHS = {True: (256, 512), False: (128, 256)}
 WIDE = ir.IntType(128)
 TABLE_BYTES = TWO_OVER_PI_POINT // 8 + 40
 
@@ -51,7 +51,7 @@ def _define_guard(module: ir.Module, name: str, block: Block, bound: float, fini
     symbol = f"gc_huge_{name}_{block.format.name}"
     if symbol in module.globals:
         return module.globals[symbol]
-    lane_counts = LANES[block.format.name]
+    lane_counts = [width // block.format.width for width in WIDTHS[block.has_fma]]
     cold = _define_cold(module, f"{symbol}_cold", block, finish)
     variants = [
         _define_variant(module, f"{symbol}_x{lanes}", cold, block.format, bound, lanes) for lanes in lane_counts
@@ -109,6 +109,8 @@ def _call_lanes(builder: ir.IRBuilder, cold: ir.Function, x: ir.Value, lanes: in
 def _define_cold(module: ir.Module, symbol: str, block: Block, finish: Finish) -> ir.Function:
     """The function of one argument of any size, computed in float64."""
     function = _define_pure(module, symbol, block.format.type)
+    # It takes LLVM as long to optimise as all else in a small kernel.
+    _set_attribute(function, "optnone")
     builder = ir.IRBuilder(function.append_basic_block())
     x = Real(Block(builder, block.format, block.has_fma), function.args[0]).convert(F64)
     r, quarters = _reduce(module, x)
@@ -196,7 +198,7 @@ def _define_pure(module: ir.Module, symbol: str, type: ir.Type) -> ir.Function:
     """A function of one argument without side effects, not inlined; modules that are linked share it by name."""
     function = ir.Function(module, ir.FunctionType(type, [type]), symbol)
     function.linkage = "linkonce_odr"
-    for attribute in ("noinline", "nounwind", "optsize", "readnone", "willreturn"):
+    for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
         _set_attribute(function, attribute)
     return function
 

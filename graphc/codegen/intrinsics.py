@@ -22,7 +22,6 @@ from llvmlite import ir
 
 from graphc.codegen.target import has_fma
 from graphc.codegen.vecmath import VECTOR_MATH, define
-from graphc.numerics import ASYMPTOTIC, BERNOULLI
 
 Builder = Any
 Value = Any
@@ -60,7 +59,9 @@ class Intrinsic:
 
 
 class FastModule(ir.Module):  # type: ignore[misc]
-    """A module in which Python's operators on floats carry `FAST`; the elementary functions never do."""
+    """A module in which Python's operators on floats carry `FAST`. The elementary functions never do: they are relaxed
+    by formulas of their own.
+    """
 
 
 def llvm_type(dtype: str) -> ir.Type:
@@ -557,7 +558,8 @@ _LIBM = {"gammaln": "lgamma"}
 def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Value:
     """The vector function where there is one; else the composition, else libm's scalar function."""
     if name in VECTOR_MATH:
-        return builder.call(define(builder.module, name, llvm_type(dtype), has_fma()), args)
+        relaxed = isinstance(builder.module, FastModule)
+        return builder.call(define(builder.module, name, llvm_type(dtype), has_fma(), relaxed), args)
     if name in _COMPOSED:
         return _COMPOSED[name](builder, dtype, args)
     symbol = _LIBM.get(name, name) + ("f" if dtype == "float32" else "")
@@ -603,54 +605,6 @@ def _log_add(exponential: str, scale: float) -> Emit:
     return emit
 
 
-def _in_float64(emit: Callable[[Builder, Value], Value]) -> Emit:
-    """A function computed in float64 whatever the float dtype."""
-
-    def widened(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        if dtype == "float64":
-            return emit(builder, args[0])
-        return builder.fptrunc(emit(builder, builder.fpext(args[0], llvm_type("float64"))), llvm_type(dtype))
-
-    return widened
-
-
-def _horner(builder: Builder, x: Value, coefficients: Sequence[float]) -> Value:
-    """x * (c0 + x * (c1 + ...))."""
-    total = constant("float64", 0.0)
-    for coefficient in reversed(coefficients):
-        total = builder.fmul(x, builder.fadd(constant("float64", coefficient), total))
-    return total
-
-
-def _shift_up(builder: Builder, x: Value, term: Callable[[Value], Value]) -> tuple[Value, Value, Value]:
-    """Whether x > 0; then, of z = x (below 0: 1 - x), z + 1, …, the first from `ASYMPTOTIC` on; and the sum of the
-    terms of those before it.
-    """
-    zero, one, limit = (constant("float64", value) for value in (0.0, 1.0, float(ASYMPTOTIC)))
-    above = builder.fcmp_ordered(">", x, zero)
-    z, total = builder.select(above, x, builder.fsub(one, x)), zero
-    for _ in range(ASYMPTOTIC):
-        small = builder.fcmp_ordered("<", z, limit)
-        total = builder.select(small, builder.fadd(total, term(z)), total)
-        z = builder.select(small, builder.fadd(z, one), z)
-    return above, z, total
-
-
-def _trigamma(builder: Builder, x: Value) -> Value:
-    """Recurrence 6.4.6, asymptotic series 6.4.12 and reflection 6.4.7 of Abramowitz & Stegun."""
-    one, half, pi = (constant("float64", value) for value in (1.0, 0.5, math.pi))
-    above, z, shift = _shift_up(builder, x, lambda z: builder.fdiv(one, builder.fmul(z, z)))
-    inverse = builder.fdiv(one, z)
-    square = builder.fmul(inverse, inverse)
-    series = builder.fmul(builder.fadd(one, _horner(builder, square, BERNOULLI)), inverse)
-    positive = builder.fadd(builder.fadd(shift, series), builder.fmul(half, square))
-    nearest = _llvm(builder, "rint", [x])
-    ratio = builder.fdiv(pi, _math(builder, "sin", "float64", [builder.fmul(pi, builder.fsub(x, nearest))]))
-    reflected = builder.fsub(builder.fmul(ratio, ratio), positive)
-    below = builder.select(builder.fcmp_ordered("==", x, nearest), constant("float64", math.inf), reflected)
-    return builder.select(above, positive, below)
-
-
 def _times(factor: float) -> Emit:
     def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
         return builder.fmul(args[0], constant(dtype, factor))
@@ -665,7 +619,6 @@ _COMPOSED: dict[str, Emit] = {
     "logaddexp2": _log_add("exp2", 1.0 / math.log(2.0)),
     "deg2rad": _times(math.pi / 180.0),
     "rad2deg": _times(180.0 / math.pi),
-    "trigamma": _in_float64(_trigamma),
 }
 
 

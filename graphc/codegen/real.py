@@ -10,6 +10,7 @@ becomes a constant of its type.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -67,11 +68,14 @@ def find_format(type: ir.Type) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Where instructions go, in which format, and whether the CPU multiplies and adds with one rounding."""
+    """Where instructions go, in which format, whether the CPU multiplies and adds with one rounding, and whether the
+    formulas may be those of fast math.
+    """
 
     builder: ir.IRBuilder
     format: Format
     has_fma: bool
+    relaxed: bool = False
 
     def real(self, value: Real | float) -> Real:
         """The value itself, or a floating-point constant."""
@@ -179,7 +183,7 @@ class Real:
     def convert(self, format: Format) -> Real:
         """The value in another format."""
         builder = self.block.builder
-        block = Block(builder, format, self.block.has_fma)
+        block = Block(builder, format, self.block.has_fma, self.block.relaxed)
         if format.width == self.format.width:
             return self
         cast = builder.fpext if format.width > self.format.width else builder.fptrunc
@@ -256,6 +260,11 @@ class Mask:
         return Real(self.block, self.block.builder.select(self.value, left.value, right.value))
 
 
+def in_double(function: Callable[[Real], Real], x: Real) -> Real:
+    """A function of a value computed in float64."""
+    return function(x.convert(F64)).convert(x.format)
+
+
 def fma(a: Real, b: Real | float, c: Real | float) -> Real:
     """a * b + c, rounded once where the CPU can and twice elsewhere: there `llvm.fma` would be a slow call to libm."""
     left, right, addend = a, a.block.real(b), a.block.real(c)
@@ -286,6 +295,20 @@ def add_exactly(a: Real, b: Real) -> tuple[Real, Real]:
     total = a + b
     rest = total - a
     return total, (a - (total - rest)) + (b - rest)
+
+
+def add_lesser(a: Real, b: Real) -> tuple[Real, Real]:
+    """`add_exactly` where |a| >= |b| or a is 0, in half as many steps."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def residual(total: Real, a: Real, b: Real) -> Real:
+    """total - a * b, exact where `total` is the rounded product or close to it."""
+    if a.block.has_fma:
+        return fma(-a, b, total)
+    product, error = multiply_exactly(a, b)
+    return (total - product) - error
 
 
 def multiply_exactly(a: Real, b: Real) -> tuple[Real, Real]:
