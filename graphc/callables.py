@@ -329,7 +329,7 @@ class Compiled(Lowered, Direct):
         settings = self.library.settings
         if settings is None:
             return text
-        threads, chunks, work = settings.tolist()
+        threads, chunks, work, _ = settings.tolist()
         return f"{text}\n{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
 
     @property

@@ -48,7 +48,7 @@ BODIES = (
 declare i32 @usleep(i32)
 declare i64 @pthread_self()
 declare void @gc_parallel(ptr, ptr, i64, i64, ptr)
-@settings = internal constant [2 x i64] [i64 4, i64 2]
+@settings = internal constant [4 x i64] [i64 4, i64 2, i64 1, i64 0]
 define void @nest(ptr %data, i64 %begin, i64 %end) {
   %at = mul i64 %begin, 64
   %here = getelementptr i8, ptr %data, i64 %at
@@ -73,7 +73,9 @@ _launch: Callable[..., None] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[
 )
 
 
-def launch(body: str, data: NDArray[Any], count: int, size: int, threads: int, least: int = 2) -> None:
+def launch(
+    body: str, data: NDArray[Any], count: int, size: int, threads: int, least: int = 2, patience: int = 0
+) -> None:
     """One launch, with the GIL released."""
-    settings = np.array([threads, least], np.int64)
+    settings = np.array([threads, least, 1, patience], np.int64)
     _launch(_tracker[body], data.ctypes.data, count, size, settings.ctypes.data)

@@ -73,6 +73,21 @@ def test_one_thread_or_few_chunks_start_no_worker() -> None:
     """)
 
 
+def test_after_a_launch_that_lost_time_there_are_no_workers_for_a_while() -> None:
+    run("""
+        def users(patience):
+            data = np.zeros(16, np.int64)
+            launch("name", data, 16, 1, 4, patience=patience)
+            return len(set(data.tolist()))
+        assert max(users(0) for turn in range(5)) > 1
+        tiny = np.zeros(4, np.int64)
+        for turn in range(50):  # so little work that being woken takes longer
+            time.sleep(0.001)
+            launch("count", tiny, 4, 1, 4, patience=10**7)
+        assert users(0) == 1
+    """)
+
+
 def test_a_launch_within_a_chunk_is_serial() -> None:
     run("""
         for turn in range(500):

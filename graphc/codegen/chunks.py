@@ -14,8 +14,11 @@ LINE = 64
 
 PARALLEL, CHUNK, SETTINGS = "gc_parallel", "gc_chunk", "gc_settings"
 """The symbols that a kernel with parallel loops needs: two functions of the pool (pool_ir.py), and the settings of the
-kernel's function, three int64: threads, the least number of chunks for several of them, the least work of a chunk."""
+kernel's function, four int64: threads, the least number of chunks for several of them, the least work of a chunk, the
+patience (pool_ir.py)."""
 LEAST_WORK = 2
+PATIENCE = 20
+"""Threads lose at most one part in so many, whatever else the machine does."""
 
 
 def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:

@@ -394,7 +394,7 @@ def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
 
 
 def declare_settings(module: llvm.Module) -> llvm.GlobalVariable:
-    """The settings of the function that this is the kernel of (pool.py), three int64."""
+    """The settings of the function that this is the kernel of (pool.py): int64 words."""
     if SETTINGS not in module.globals:
         llvm.GlobalVariable(module, llvm.IntType(64), SETTINGS)
     return module.globals[SETTINGS]

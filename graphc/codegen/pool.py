@@ -20,7 +20,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from graphc.codegen.chunks import CHUNK, CHUNK_WORK, MOST_CHUNKS, PARALLEL
+from graphc.codegen.chunks import CHUNK, CHUNK_WORK, MOST_CHUNKS, PARALLEL, PATIENCE
 from graphc.codegen.launch import linker
 from graphc.options import options
 
@@ -80,7 +80,7 @@ def _read(path: Path) -> list[str]:
 
 def settings_of(threads: int | str | None, crossover: int) -> Words:
     """The settings of a function."""
-    return np.array([thread_count(threads), crossover, CHUNK_WORK], np.int64)
+    return np.array([thread_count(threads), crossover, CHUNK_WORK, PATIENCE], np.int64)
 
 
 class Pool(NamedTuple):
@@ -130,7 +130,7 @@ def measure_crossover(pool: Pool) -> int:
     data = np.zeros(LONGEST_PROBE)
 
     def seconds(turns: int, threads: int) -> float:
-        settings = np.array([threads, 2], np.int64)
+        settings = np.array([threads, 2, CHUNK_WORK, 0], np.int64)
         time.sleep(PAUSE_SECONDS)
         start = time.perf_counter()
         launch(pool.probe, data.ctypes.data, turns, turns // 8, settings.ctypes.data)

@@ -4,7 +4,8 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
 
     gc_parallel(body, context, count, size, settings)
         body(context, begin, end) for the chunks of `size` that 0 .. count falls into, the last one shorter
-        settings: how many threads there may be, and the least number of chunks for which there are several
+        settings: how many threads there may be, the least number of chunks for which there are several, and (word 3)
+        how many times as long as a launch with workers lost against one without there are none
     gc_chunk(count, work, settings)
         chunks.chunk_size, the least work of a chunk being the third word of the settings
     gc_probe(context, begin, end)
@@ -15,6 +16,11 @@ caller claims like a worker: it waits for no worker but those that are in the mi
 with another caller, or the call comes from within a chunk, the caller runs all chunks itself. So it does in a process
 that was forked while there were workers, until the pool has been made anew there, which is noticed by the number of
 the process. No lock is ever held, so a fork cannot leave one behind.
+
+A worker that is not given a processor in the middle of a chunk costs the caller more than it gains: on a busy machine a
+launch may take as long as other processes please. So each launch is timed, and after one that took longer than the
+caller would have taken alone, judged by the processor time of the chunks that it ran itself, there are no workers for a
+multiple of the time lost. Whatever else the machine does, little is lost by threads.
 
 Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for some
 microseconds, then sleep in a futex.
@@ -27,6 +33,7 @@ microseconds, then sleep in a futex.
     owner       1 while a caller uses the pool
     process     the process whose pool it is; -1 while it is made
     started     workers of that process
+    resume      the time, in nanoseconds, before which launches are serial
     body, context, count, size      the launch. Read before a claim; a claim that succeeds proves them to be its own
 """
 
@@ -156,6 +163,7 @@ WORDS = """
 @owner = internal global i32 0, align 64
 @process = internal global i32 0, align 4
 @started = internal global i32 0, align 4
+@resume = internal global i64 0, align 8
 @body = internal global ptr null, align 64
 @context = internal global ptr null, align 8
 @count = internal global i64 0, align 8
@@ -163,6 +171,7 @@ WORDS = """
 
 declare i64 @syscall(i64, ...)
 declare i32 @getpid()
+declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
@@ -181,6 +190,18 @@ define internal void @sleep(ptr %word, i32 %value) {
 define internal void @wake(ptr %word, i32 %most) {
   call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 129, i32 %most, ptr null, ptr null, i32 0)
   ret void
+}
+
+; Nanoseconds of a clock: 1 is the time, 3 the time that this thread had a processor.
+define internal i64 @read(i32 %clock) {
+  %time = alloca {i64, i64}
+  %problem = call i32 @clock_gettime(i32 %clock, ptr %time)
+  %rest.at = getelementptr {i64, i64}, ptr %time, i32 0, i32 1
+  %seconds = load i64, ptr %time
+  %rest = load i64, ptr %rest.at
+  %whole = mul i64 %seconds, 1000000000
+  %sum = add i64 %whole, %rest
+  ret i64 %sum
 }
 
 ; Spin while the word has this value; whether it has another in the end.
@@ -206,7 +227,8 @@ no:
 
 WORK = """
 ; Run chunks while there are some and there is a seat; a thread has one already in launch %seat. Returns its last one.
-define internal i64 @work(i64 %seat) {
+; Adds to %tally what it ran.
+define internal i64 @work(i64 %seat, ptr %tally) {
 start:
   br label %look
 look:
@@ -239,6 +261,9 @@ run:
   %whole = icmp slt i64 %next, %count
   %end = select i1 %whole, i64 %next, i64 %count
   call void %body(ptr %context, i64 %begin, i64 %end)
+  %before = load i64, ptr %tally
+  %after = add i64 %before, 1
+  store i64 %after, ptr %tally
   br label %finish
 finish:
   %unfinished = atomicrmw sub ptr @pending, i32 1 seq_cst
@@ -256,11 +281,13 @@ leave:
 
 define internal ptr @worker(ptr %unused) {
 start:
+  %tally = alloca i64
+  store i64 0, ptr %tally
   br label %turn
 turn:
   %had = phi i64 [-1, %start], [%seat, %wait], [%seat, %rest]
   %seen = load atomic i32, ptr @launches seq_cst, align 4
-  %seat = call i64 @work(i64 %had)
+  %seat = call i64 @work(i64 %had, ptr %tally)
   br label %wait
 wait:
   %launched = call i1 @spin(ptr @launches, i32 %seen)
@@ -289,6 +316,7 @@ make:
   store atomic i32 0, ptr @joining monotonic, align 4
   store atomic i32 0, ptr @owner monotonic, align 4
   store atomic i32 0, ptr @started monotonic, align 4
+  store atomic i64 0, ptr @resume monotonic, align 8
   store atomic i32 %here, ptr @process release, align 4
   ret i1 true
 no:
@@ -327,6 +355,8 @@ done:
 LAUNCH = """
 define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) {
 start:
+  %tally = alloca i64
+  store i64 0, ptr %tally
   %threads = load i64, ptr %settings
   %least.at = getelementptr i64, ptr %settings, i64 1
   %least = load i64, ptr %least.at
@@ -343,15 +373,21 @@ identify:
   %here = call i32 @getpid()
   %known = load atomic i32, ptr @process acquire, align 4
   %same = icmp eq i32 %here, %known
-  br i1 %same, label %take, label %adopt
+  br i1 %same, label %time, label %adopt
 adopt:
   %adopted = call i1 @adopt(i32 %here, i32 %known)
-  br i1 %adopted, label %take, label %alone
+  br i1 %adopted, label %time, label %alone
+time:
+  %began = call i64 @read(i32 1)
+  %resume = load atomic i64, ptr @resume monotonic, align 8
+  %early = icmp slt i64 %began, %resume
+  br i1 %early, label %alone, label %take
 take:
   %exchange = cmpxchg ptr @owner, i32 0, i32 1 acq_rel acquire, align 4
   %mine = extractvalue {i32, i1} %exchange, 1
   br i1 %mine, label %man, label %alone
 man:
+  %busy.began = call i64 @read(i32 3)
   %fewer = icmp slt i64 %threads, %chunks
   %crew = select i1 %fewer, i64 %threads, i64 %chunks
   %seats = sub i64 %crew, 1
@@ -385,7 +421,8 @@ rouse:
   call void @wake(ptr @launches, i32 %wanted)
   br label %work
 work:
-  %unused = call i64 @work(i64 %seat)
+  %unused = call i64 @work(i64 %seat, ptr %tally)
+  %busy.ended = call i64 @read(i32 3)
   br label %join
 join:
   %left = load atomic i32, ptr @pending acquire, align 4
@@ -406,6 +443,21 @@ woken:
   store atomic i32 0, ptr @joining seq_cst, align 4
   br label %join
 done:
+  %ended = call i64 @read(i32 1)
+  %took = sub i64 %ended, %began
+  %busy = sub i64 %busy.ended, %busy.began
+  %ran = load i64, ptr %tally
+  %idle = icmp eq i64 %ran, 0
+  %divisor = select i1 %idle, i64 1, i64 %ran
+  %each = udiv i64 %busy, %divisor
+  %estimate = mul i64 %each, %chunks
+  %serial = select i1 %idle, i64 0, i64 %estimate
+  %lost = sub i64 %took, %serial
+  %patience.at = getelementptr i64, ptr %settings, i64 3
+  %patience = load i64, ptr %patience.at
+  %penalty = mul i64 %lost, %patience
+  %until = add i64 %ended, %penalty
+  store atomic i64 %until, ptr @resume monotonic, align 8
   store atomic i32 0, ptr @owner release, align 4
   ret void
 alone:
