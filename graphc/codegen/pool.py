@@ -102,7 +102,7 @@ def load_pool(code: bytes) -> Pool:
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for name in (PARALLEL, CHUNK, PROBE):
             builder.export_symbol(name)
-        tracker = builder.link(linker(), "graphc pool")
+        tracker = builder.link(linker(0), "graphc pool")
         _pools.append(Pool(tracker[PARALLEL], tracker[CHUNK], tracker[PROBE], tracker))
     return _pools[0]
 
