@@ -162,13 +162,13 @@ def test_eval_gives_the_declared_type(sample: Sample, static: bool) -> None:
     assert all(not isinstance(n, int) or n == m for n, m in zip(node.type.shape, value.shape, strict=True))
 
 
-def is_call(sample: Sample) -> bool:
+def is_call(sample: Sample, static: bool) -> bool:
     """Whether a sample is computed by BLAS, which the machine has not."""
-    _, node = drawn(sample, True)
+    _, node = drawn(sample, static)
     return isinstance(node.op.lower(node), Call)
 
 
-@pytest.mark.parametrize(("sample", "static"), [case for case in SAMPLES if not is_call(case.values[0])])  # type: ignore[arg-type]
+@pytest.mark.parametrize(("sample", "static"), [case for case in SAMPLES if not is_call(*case.values)])  # type: ignore[arg-type]
 def test_lowering_means_what_eval_means(sample: Sample, static: bool) -> None:
     inputs, node = drawn(sample, static)
     (expected,) = run([node], inputs)
@@ -342,7 +342,7 @@ B = variable("bool", [3], "mask")
         (lambda: index.inc_gather(X, X, (I,), 0), ShapeError, "axis 0.*3 and 2"),
         (lambda: linalg.matmul(X, X), ShapeError, "weights.*4 and 3"),
         (lambda: linalg.matmul(X, I), GraphTypeError, "weights.*rows.*one dtype"),
-        (lambda: linalg.gemm(X, X, X, X, X), GraphTypeError, "three float matrices"),
+        (lambda: linalg.gemm(X, X, X, X, X), GraphTypeError, "not float matrices"),
     ],
 )
 def test_bad_types_are_refused(call: Any, error: type[Exception], message: str) -> None:

@@ -26,7 +26,6 @@ from graphc.ir.node import (
     Op,
     Scalar,
     Size,
-    View,
     constant_value,
     describe_size,
 )
@@ -182,6 +181,10 @@ def call_kind(node: Node) -> str | None:
     return lowering.kind if isinstance(lowering, Call) else None
 
 
+PRODUCTS = ("matmul", "gemm")
+"""The kinds of external functions that take strides, and may add to their result."""
+
+
 def calls_python(node: Node) -> bool:
     """Whether a function of the user computes the node, which may raise."""
     return call_kind(node) == "python"
@@ -257,17 +260,6 @@ def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
 def _widens(node: Node) -> bool:
     """Whether a node is its argument in a dtype that has all its values."""
     return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
-
-
-def strided_base(operand: Node) -> tuple[Node, Index]:
-    """The value whose buffer a matrix operand is a strided part of, and the index map as an index into it."""
-    path: Index = loop_vars(operand.ndim)
-    while operand.op.name in ("dimshuffle",):
-        lowering = operand.op.lower(operand)
-        assert isinstance(lowering, View)
-        position, path = lowering.index(operand, path, lambda node, index: Apply("size", (), INDEX))
-        operand = operand.args[position]
-    return operand, path
 
 
 def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:

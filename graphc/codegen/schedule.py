@@ -20,8 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from graphc.codegen.operand import strided
 from graphc.codegen.plan import (
     COPY,
+    PRODUCTS,
     Bound,
     Draft,
     Kind,
@@ -42,7 +44,6 @@ from graphc.codegen.plan import (
     nowhere,
     reach,
     split_axes,
-    strided_base,
     variables_of,
 )
 from graphc.codegen.sharing import Access, reads_of, share
@@ -66,6 +67,7 @@ from graphc.ir.node import (
     constant_value,
 )
 from graphc.ir.walk import as_size_node, toposort
+from graphc.ops.linalg import as_product
 
 RECOMPUTE_COST = 8.0
 """A value dearer than this (an addition is 1, a load about 2) is kept rather than computed twice."""
@@ -147,7 +149,7 @@ class Scheduler:
             case Writes():
                 return "built by several writes"
             case Call():
-                return "the result of an external function"
+                return None if self.begins_sum(node, uses) else "the result of an external function"
             case Recur():
                 return "a recurrence, each element from the one before"
             case Fold():
@@ -360,6 +362,8 @@ class Scheduler:
                     self.want(node.args[position], Use(use.nest, index, inner))
             case Iota() | None:
                 pass
+            case Call():
+                self.expand_product(node, draft)
             case _:
                 raise AssertionError(f"{node.op.name} cannot be computed inside another nest")
 
@@ -394,27 +398,51 @@ class Scheduler:
             draft.ops += 1
 
     def expand_call(self, node: Node, draft: Draft) -> None:
-        kind = call_kind(node)
-        for position, arg in enumerate(node.args):
+        if call_kind(node) in PRODUCTS:
+            self.expand_product(node, draft)
+            return
+        for arg in node.args:
             path = loop_vars(arg.ndim)
-            use = Use(draft.number, path, path)
-            if kind == "gemm" and position == 0 and self.takes_over(node):
-                draft.taken_over = True
-                continue
-            if kind == "gemm" and (position == 0 or not arg.ndim):
-                self.want(arg, use)
-                continue
-            base, index = strided_base(arg) if kind in ("gemm", "matmul") else (arg, path)
-            self.needed.add(base)
-            self.want(base, Use(draft.number, index, path))
+            self.needed.add(arg)
+            self.want(arg, Use(draft.number, path, path))
             for size in self.sizing.shape(arg):
                 self.want_size(size, draft.number)
         draft.ops += 1
 
+    def expand_product(self, node: Node, draft: Draft) -> None:
+        """Operands by pointer and strides; what the product is added to element by element, unless it is there."""
+        parts = as_product(node.args)
+        for operand in (parts.a, parts.b):
+            view = strided(operand)
+            path = loop_vars(view.base.ndim)
+            self.needed.add(view.base)
+            self.want(view.base, Use(draft.number, path, path))
+            for size in (*view.shape, *operand.type.shape, *(part.start for part in view.along)):
+                self.want_size(self.sizing.of(size), draft.number)
+        for scalar in (parts.alpha, parts.beta):
+            if scalar is not None:
+                self.want(scalar, Use(draft.number, (), ()))
+        if parts.c is not None and self.is_owner(parts.c, draft.roots[0]):
+            draft.taken_over = True
+        elif parts.c is not None:
+            path = loop_vars(node.ndim)
+            self.want(parts.c, Use(draft.number, path, path))
+        draft.ops += 1
+
+    def begins_sum(self, node: Node, uses: Sequence[Use]) -> bool:
+        """Whether a product is only what another one is added to: then the same nest computes it, in its place."""
+        if call_kind(node) not in PRODUCTS or len(uses) > 1:
+            return False
+        return call_kind(self.drafts[uses[0].nest].roots[0]) in PRODUCTS
+
     def takes_over(self, node: Node) -> bool:
         """Whether a result that starts as a copy of a shared variable is to be made in that variable's own buffer."""
-        target = self.targets.get(node)
-        return target is not None and self.owned.get(target) is node.args[0] and target not in self.staged
+        return self.is_owner(node.args[0], node)
+
+    def is_owner(self, leaf: Node, root: Node) -> bool:
+        """Whether a result goes to the buffer of this shared variable, which it may change as it is computed."""
+        target = self.targets.get(root)
+        return target is not None and self.owned.get(target) is leaf and target not in self.staged
 
     def bound_gather(self, node: Node, nest: int) -> None:
         """Plan the check of a gather's indices, once for each index array and axis."""

@@ -1,7 +1,7 @@
 """Products of matrices: matmul and gemm.
 
-In: nodes of one dtype, int or float. Out: op records, and functions that make their nodes. Products with a vector are
-folds of the loops around them; products of matrices are calls of BLAS.
+In: nodes of one dtype, int or float. Out: op records, and functions that make their nodes. Products of matrices are
+calls of `gc_gemm`, and so are those of a matrix in memory and a vector; all else is a fold of the loops around it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from graphc.dtypes import accumulated_in, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import (
+    LEAVES,
     OPS,
     Argument,
     Array,
@@ -28,6 +29,8 @@ from graphc.ir.node import (
     Sample,
     Size,
     Type,
+    Writes,
+    constant_value,
     describe,
     make,
     register,
@@ -35,6 +38,7 @@ from graphc.ir.node import (
 from graphc.ops.elementwise import elementwise
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import broadcast_to, dimshuffle, equality_guard, filled, label, label_op, label_origin, transpose
+from graphc.record import record
 
 # --- matmul ---------------------------------------------------------------------------------------------------------
 
@@ -98,9 +102,47 @@ def _summed_sizes(node: Node) -> tuple[Size, ...]:
     return node.args[0].type.shape[-1:]
 
 
+CALLED = ("float64", "float32", "int64", "int32")
+"""The dtypes of `codegen.blas`."""
+
+
+def is_in_memory(node: Node) -> bool:
+    """Whether a value stands in memory whatever becomes of it: a strided part of a variable, of an array constant, or
+    of what a call or several writes make."""
+    while node.op.name in ("dimshuffle", "subtensor"):
+        node = node.args[0]
+    while node.op.name == "reshape":
+        node = node.args[0]
+    if node.op in LEAVES:
+        value = constant_value(node)
+        return node.ndim > 0 and (value is None or value.size > 1)
+    return isinstance(node.op.lower(node), Call | Writes)
+
+
+def _is_called(a: Node, b: Node) -> bool:
+    """Whether a function computes the product. A matrix that a vector is multiplied by had better not be stored for
+    that: the elements are computed where they are summed."""
+    if a.dtype not in CALLED or a.ndim + b.ndim < 3:
+        return False
+    if a.ndim > 1 and b.ndim > 1:
+        return True
+    matrix = a if a.ndim > 1 else b
+    return is_float(a.dtype) and not _is_tiny(matrix) and is_in_memory(matrix)
+
+
+def _is_tiny(matrix: Node) -> bool:
+    """Whether a matrix is known to be so small that a call costs more than its product with a vector."""
+    rows, columns = matrix.type.shape
+    return isinstance(rows, int) and isinstance(columns, int) and rows * columns <= TINY
+
+
+TINY = 64
+"""Elements."""
+
+
 def _matmul_lower(node: Node) -> Lowering:
     a, b = node.args
-    if a.ndim > 1 and b.ndim > 1 and is_float(node.dtype):
+    if _is_called(a, b):
         return Call("matmul")
     wide = accumulated_in(node.dtype)
     term = "_0 * _1" if wide == node.dtype else f"{wide}(_0) * {wide}(_1)"
@@ -162,50 +204,86 @@ register(
 # --- gemm -----------------------------------------------------------------------------------------------------------
 
 
+@record()
+class Product:
+    """alpha * a @ b + beta * c. A matmul has neither alpha nor c, a scaled product no c."""
+
+    a: Node
+    b: Node
+    alpha: Node | None = None
+    c: Node | None = None
+    beta: Node | None = None
+
+
+def as_product(args: Sequence[Node]) -> Product:
+    """The arguments of a matmul or gemm."""
+    match args:
+        case [a, b]:
+            return Product(a, b)
+        case [alpha, a, b]:
+            return Product(a, b, alpha)
+        case [c, alpha, a, b, beta]:
+            return Product(a, b, alpha, c, beta)
+        case _:
+            raise AssertionError(f"{len(args)} arguments")
+
+
 def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
-    c, alpha, a, b, beta = args
+    parts = as_product(args)
+    c, what = parts.c, f"gemm of {describe(parts.a)} and {describe(parts.b)}"
     _check_alike("gemm", *args)
-    if (c.ndim, alpha.ndim, a.ndim, b.ndim, beta.ndim) != (2, 0, 2, 2, 0) or not is_float(c.dtype):
-        raise GraphTypeError(
-            f"gemm of {', '.join(str(arg.type) for arg in args)}: not three float matrices and two scalars"
-        )
-    what = f"gemm of {describe(a)} and {describe(b)}"
-    sizes.common(a.type.shape[1], b.type.shape[0], f"{what}, the summed axis")
-    rows = sizes.common(c.type.shape[0], a.type.shape[0], f"{what}, the rows")
-    columns = sizes.common(c.type.shape[1], b.type.shape[1], f"{what}, the columns")
-    return Type(c.dtype, (rows, columns))
+    scalars = [scalar for scalar in (parts.alpha, parts.beta) if scalar is not None]
+    if any(scalar.ndim for scalar in scalars) or not is_float(parts.a.dtype) or parts.a.ndim + parts.b.ndim < 3:
+        types = ", ".join(str(arg.type) for arg in args)
+        raise GraphTypeError(f"gemm of {types}: not float matrices, or a matrix and a vector, and scalars")
+    product = _matmul_infer((parts.a, parts.b), {})
+    if c is None:
+        return product
+    if c.ndim != len(product.shape):
+        raise GraphTypeError(f"{what}: {describe(c)} of type {c.type} has not the rank of the product")
+    axes = enumerate(zip(c.type.shape, product.shape, strict=True))
+    return Type(c.dtype, tuple(sizes.common(left, right, f"{what}, axis {axis}") for axis, (left, right) in axes))
 
 
-def _gemm_eval(node: Node, c: Array, alpha: Array, a: Array, b: Array, beta: Array) -> Array:
+def _gemm_eval(node: Node, *args: Array) -> Array:
     with np.errstate(all="ignore"):
+        if len(args) == 3:
+            return np.asarray(args[0] * np.matmul(args[1], args[2]))
+        c, alpha, a, b, beta = args
         return np.asarray(alpha * np.matmul(a, b) + beta * c)
 
 
 def _gemm_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    c, alpha, a, b, beta = node.args
-    scaled = elementwise("mul", filled(alpha, cotangent.type.shape), cotangent)
-    return (
-        elementwise("mul", filled(beta, cotangent.type.shape), cotangent),
-        reduce_sum(elementwise("mul", cotangent, matmul(a, b)), (0, 1)),
-        matmul(scaled, transpose(b)),
-        matmul(transpose(a), scaled),
-        reduce_sum(elementwise("mul", cotangent, c), (0, 1)),
-    )
+    parts, axes, shape = as_product(node.args), tuple(range(node.ndim)), cotangent.type.shape
+    assert parts.alpha is not None
+    product = matmul(parts.a, parts.b)
+    scaled = elementwise("mul", filled(parts.alpha, shape), cotangent)
+    own = (reduce_sum(elementwise("mul", cotangent, product), axes), *_matmul_vjp(product, scaled))
+    if parts.c is None or parts.beta is None:
+        return own
+    of_c = elementwise("mul", filled(parts.beta, shape), cotangent)
+    return (of_c, *own, reduce_sum(elementwise("mul", cotangent, parts.c), axes))
 
 
 def _gemm_guards(node: Node) -> Sequence[Guard]:
-    c, _, a, b, _ = node.args
-    what = f"gemm of {label(a)} and {label(b)}"
-    return [
-        *equality_guard(a.type.shape[1], b.type.shape[0], f"{what}: the summed axis has sizes {{left}} and {{right}}"),
-        *equality_guard(c.type.shape[0], a.type.shape[0], f"{what}: {label(c)} has {{left}} rows, not {{right}}"),
-        *equality_guard(c.type.shape[1], b.type.shape[1], f"{what}: {label(c)} has {{left}} columns, not {{right}}"),
-    ]
+    parts = as_product(node.args)
+    product = matmul(parts.a, parts.b)
+    guards = list(_matmul_guards(product))
+    if parts.c is not None:
+        what = f"gemm of {label(parts.a)} and {label(parts.b)}: {label(parts.c)}"
+        for axis, (left, right) in enumerate(zip(parts.c.type.shape, product.type.shape, strict=True)):
+            guards += equality_guard(left, right, f"{what} has size {{left}} along axis {axis}, not {{right}}")
+    return guards
 
 
 def gemm(c: Node, alpha: Node, a: Node, b: Node, beta: Node) -> Node:
-    """alpha * a @ b + beta * c for matrices a, b, c and scalars alpha, beta."""
+    """alpha * a @ b + beta * c for floats a, b that have a product of the rank of c, and scalars alpha, beta."""
     return make(OPS["gemm"], (c, alpha, a, b, beta))
+
+
+def scaled_matmul(alpha: Node, a: Node, b: Node) -> Node:
+    """alpha * a @ b, as `gemm` without a third operand."""
+    return make(OPS["gemm"], (alpha, a, b))
 
 
 _GEMM = (Argument((3, 2)), Argument(()), Argument((3, 4)), Argument((4, 2)), Argument(()))
@@ -221,6 +299,18 @@ register(
         cost=8.0,
         samples=(
             Sample("matrices", gemm, _GEMM),
+            Sample("scaled", scaled_matmul, _GEMM[1:4]),
+            Sample("a vector", gemm, (Argument((3,)), Argument(()), Argument((3, 4)), Argument((4,)), Argument(()))),
+            Sample(
+                "a vector from the left",
+                gemm,
+                (Argument((4,)), Argument(()), Argument((3,)), Argument((3, 4)), Argument(())),
+            ),
+            Sample(
+                "a batch",
+                gemm,
+                (Argument((2, 3, 2)), Argument(()), Argument((2, 3, 4)), Argument((2, 4, 2)), Argument(())),
+            ),
             Sample("transposes", lambda c, s, a, b, t: gemm(transpose(c), s, transpose(b), transpose(a), t), _GEMM),
             Sample(
                 "nothing summed",
@@ -228,6 +318,6 @@ register(
                 (Argument((3, 2)), Argument(()), Argument((3, 0)), Argument((0, 2)), Argument(())),
             ),
         ),
-        doc="alpha * a @ b + beta * c; made by a rewrite.",
+        doc="alpha * a @ b + beta * c, or alpha * a @ b; made by a rewrite.",
     )
 )

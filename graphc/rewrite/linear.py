@@ -5,14 +5,19 @@ In: nothing. Out: `LINEAR`, the rules. All are true of matrices; rounding differ
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from graphc.dtypes import is_float
-from graphc.ir.node import INPUT, SHARED, Argument, Node, Sample, literal
-from graphc.ops.linalg import gemm, matmul, outer
+import numpy as np
+
+from graphc.dtypes import FLOATS, is_float
+from graphc.ir.node import INPUT, SHARED, Argument, Call, Node, Sample, Size, constant_value, literal
+from graphc.ops.linalg import gemm, matmul, outer, scaled_matmul
+from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import drop, expand, transpose
-from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
+from graphc.rewrite.engine import CLOSE, NUMBERS, AnyRule, Transformation, Uses, scalar_constant, scaled
 
 
 def _positive(*shape: int) -> Argument:
@@ -21,6 +26,16 @@ def _positive(*shape: int) -> Argument:
 
 
 _A, _B = _positive(3, 4), _positive(4, 2)
+
+
+def _rows(v: Node) -> Node:
+    """A matrix of three rows that are the same vector."""
+    return broadcast_to(dimshuffle(v, ("x", 0)), (3, v.type.shape[0]))
+
+
+def _columns(v: Node) -> Node:
+    """A matrix of three columns that are the same vector."""
+    return broadcast_to(dimshuffle(v, (0, "x")), (v.type.shape[0], 3))
 
 
 # --- transposes -------------------------------------------------------------------------------------------------------
@@ -41,47 +56,105 @@ def _transpose(node: Node) -> Node:
 
 
 def _transpose_operands(node: Node, uses: Uses) -> Node | None:
-    """(A B)' as B' A' where that leaves fewer transposes."""
+    """(A B)' as B' A': a product reads its operands in any order at no cost."""
     product = _transposed(node)
     if product is None or product.op.name != "matmul" or uses(product) > 1:
         return None
     a, b = product.args
-    if a.ndim != node.ndim or b.ndim != node.ndim or (_transposed(a) is None and _transposed(b) is None):
-        return None
     return matmul(_transpose(b), _transpose(a))
 
 
 # --- the order of products --------------------------------------------------------------------------------------------
 
 
-def _is_cheaper(a: Node, b: Node, c: Node, left: bool) -> bool:
-    """Whether (a b) c, for `left`, or a (b c) is known to be cheaper than the other."""
-    ranks = a.ndim, b.ndim, c.ndim
-    if ranks in ((2, 2, 1), (1, 2, 2)):
-        return left is (a.ndim == 1)
-    if ranks != (2, 2, 2):
-        return False
-    sizes = (*a.type.shape, *c.type.shape)
-    numbers = [size for size in sizes if isinstance(size, int)]
-    if len(numbers) < len(sizes):
-        return False
-    rows, before, after, columns = numbers
-    first = rows * before * after + rows * after * columns
-    second = before * after * columns + rows * before * columns
-    return first < second if left else second < first
+LONGEST_CHAIN = 32
+"""Factors of which the best order is looked for: the search takes their number cubed."""
+
+
+def _factors(node: Node, uses: Uses) -> list[Node]:
+    """The factors of a product of products, in order, taken apart where nothing else needs a product between them.
+
+    A product that is a vector is taken apart where its own vector stands at the end of the chain.
+    """
+    factors: list[Node] = []
+    pending: list[tuple[Node, int | None]] = [(node, None)]
+    while pending:
+        current, side = pending.pop()
+        is_product = current.op.name == "matmul" and (current is node or uses(current) == 1)
+        if is_product and (current.ndim > 1 or side is None or current.args[side].ndim == 1):
+            pending += [(current.args[1], 1), (current.args[0], 0)]
+        else:
+            factors.append(current)
+    return factors
+
+
+def _multiply_in_order(factors: Sequence[Node], splits: Mapping[tuple[int, int], int]) -> Node:
+    """The product of all factors; `splits` says where a run of them is cut in two."""
+
+    def product(first: int, last: int) -> Node:
+        if first == last:
+            return factors[first]
+        cut = splits[first, last]
+        return matmul(product(first, cut), product(cut + 1, last))
+
+    return product(0, len(factors) - 1)
+
+
+def _best_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to cut each run of matrices, number k of them of sizes[k] rows and sizes[k + 1] columns, so that the
+    fewest numbers are multiplied; as late as that allows (Cormen et al., Introduction to Algorithms, 15.2)."""
+    count = len(sizes) - 1
+    cost = {(k, k): 0 for k in range(count)}
+    splits: dict[tuple[int, int], int] = {}
+    for first, last in ((last - more, last) for more in range(1, count) for last in range(more, count)):
+        cost[first, last], late = min(
+            (cost[first, k] + cost[k + 1, last] + sizes[first] * sizes[k + 1] * sizes[last + 1], -k)
+            for k in range(first, last)
+        )
+        splits[first, last] = -late
+    return splits
+
+
+def _cost(node: Node, factors: Collection[Node]) -> int:
+    """The multiplications of a product of factors of known sizes, as it is written."""
+    total, pending = 0, [node]
+    while pending:
+        current = pending.pop()
+        if current.op.name == "matmul" and (current is node or current not in factors):
+            a, b = current.args
+            total += _volume((*a.type.shape, *(b.type.shape[1:])))
+            pending += current.args
+    return total
+
+
+def _volume(shape: Sequence[Size]) -> int:
+    return prod(size for size in shape if isinstance(size, int))
 
 
 def _reorder(node: Node, uses: Uses) -> Node | None:
-    """(A B) C as A (B C), or the other way round, by the number of multiplications."""
-    first, second = node.args
-    if first.op is node.op and uses(first) == 1:
-        a, b = first.args
-        if _is_cheaper(a, b, second, left=False):
-            return matmul(a, matmul(b, second))
-    if second.op is node.op and uses(second) == 1:
-        b, c = second.args
-        if _is_cheaper(first, b, c, left=True):
-            return matmul(matmul(first, b), c)
+    """A product of products in the order that multiplies the fewest numbers, where sizes are known; else by vectors
+    first, which never multiplies more."""
+    if any(arg.ndim > 2 for arg in node.args):
+        return None
+    factors = _factors(node, uses)
+    if not 3 <= len(factors) <= LONGEST_CHAIN:
+        return None
+    inner = [size for factor in factors[1:] for size in factor.type.shape[:1]]
+    ends = factors[0].type.shape[: factors[0].ndim - 1], factors[-1].type.shape[1:]
+    sizes = [*(ends[0] or [1]), *inner, *(ends[1] or [1])]
+    if all(isinstance(size, int) for size in sizes):
+        ordered = _multiply_in_order(factors, _best_order([size for size in sizes if isinstance(size, int)]))
+        return ordered if _cost(ordered, factors) < _cost(node, factors) else None
+    return _vectors_first(node, uses)
+
+
+def _vectors_first(node: Node, uses: Uses) -> Node | None:
+    """(A B) v as A (B v), v (A B) as (v A) B."""
+    a, b = node.args
+    if a.op is node.op and uses(a) == 1 and b.ndim == 1 and a.ndim == 2:
+        return matmul(a.args[0], matmul(a.args[1], b))
+    if b.op is node.op and uses(b) == 1 and a.ndim == 1 and b.ndim == 2:
+        return matmul(matmul(a, b.args[0]), b.args[1])
     return None
 
 
@@ -91,6 +164,40 @@ def _as_outer(node: Node, uses: Uses) -> Node | None:
     if a.ndim != 2 or b.ndim != 2 or a.type.shape[1] != 1 or b.type.shape[0] != 1:
         return None
     return outer(drop(a, (1,)), drop(b, (0,)))
+
+
+def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
+    """A product with a matrix or vector of one finite number as sums, of which each is needed once."""
+    a, b = node.args
+    if a.ndim > 2 or b.ndim > 2 or not is_float(node.dtype):
+        return None
+    for constant, other, axis in ((b, a, a.ndim - 1), (a, b, 0)):
+        number = scalar_constant(constant)
+        if number is None or not np.isfinite(number) or number == 0:
+            continue
+        summed = scaled(number, reduce_sum(other, (axis,)))
+        if constant.ndim == 1:
+            return summed
+        return broadcast_to(expand(summed, (a.ndim - 1 if constant is b else 0,)), node.type.shape)
+    return None
+
+
+def _product_of_rows(node: Node, uses: Uses) -> Node | None:
+    """A product with a matrix of equal rows (on the left) or equal columns (on the right): one of them for all."""
+    a, b = node.args
+    if a.ndim != 2 or b.ndim != 2:
+        return None
+    for operand, axis in ((a, 0), (b, 1)):
+        if operand.op.name != "broadcast_to":
+            continue
+        source = operand.args[0]
+        if not source.broadcastable[axis] or operand.broadcastable[axis]:
+            continue
+        one = [1 if n == axis else size for n, size in enumerate(operand.type.shape)]
+        vector = drop(broadcast_to(source, one), (axis,))
+        product = matmul(vector, b) if axis == 0 else matmul(a, vector)
+        return broadcast_to(expand(product, (axis,)), node.type.shape)
+    return None
 
 
 # --- gemm -------------------------------------------------------------------------------------------------------------
@@ -129,17 +236,46 @@ def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:
 
 
 def _scaled(node: Node) -> _Term | None:
+    """A multiple of a matrix: a product or quotient with a scalar, or a scaled product."""
     if node.op.name == "mul":
         for k in (0, 1):
             scalar = _scalar_of(node.args[k])
             if scalar is not None:
                 return _Term(scalar, node.args[1 - k])
+    if node.op.name == "true_div" and (count := _scalar_of(node.args[1])) is not None and _is_count(count):
+        return _Term(elementwise("true_div", literal(1, node.dtype), count), node.args[0])
+    if node.op.name == "gemm" and len(node.args) == 3:
+        alpha, a, b = node.args
+        return _Term(alpha, matmul(a, b))
     return None
+
+
+def _is_count(node: Node) -> bool:
+    """Whether a scalar is a whole number: its reciprocal neither overflows nor loses digits."""
+    value = constant_value(node)
+    if value is not None:
+        return bool(np.isfinite(value)) and float(value).is_integer() and bool(value != 0)
+    return node.op.name == "cast" and node.args[0].dtype not in FLOATS
 
 
 def _is_stored(node: Node, uses: Uses) -> bool:
     """Whether a matrix is in memory anyway: a variable, or a product that nothing else takes."""
-    return node.op in (INPUT, SHARED) or (node.op.name in ("matmul", "gemm") and uses(node) == 1)
+    return node.op in (INPUT, SHARED) or (_is_product(node) and uses(node) == 1)
+
+
+def _is_product(node: Node) -> bool:
+    """Whether a function computes a node that may be added to."""
+    return node.op.name in ("matmul", "gemm") and isinstance(node.op.lower(node), Call)
+
+
+def _scale_product(node: Node, uses: Uses) -> Node | None:
+    """A multiple of a product as a call of BLAS, which multiplies on its way."""
+    term = _term(node, lambda part: 1 if part is node else uses(part))
+    if term.matrix is node or uses(term.matrix) > 1 or not is_float(node.dtype):
+        return None
+    if term.matrix.op.name != "matmul" or not _is_product(term.matrix):
+        return None
+    return scaled_matmul(term.factor, *term.matrix.args)
 
 
 def _join_gemm(node: Node, uses: Uses) -> Node | None:
@@ -147,7 +283,7 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
 
     Where C would have to be computed and stored first, adding it in the loop that follows the product costs less.
     """
-    if node.ndim != 2 or not is_float(node.dtype):
+    if not is_float(node.dtype):
         return None
     left, right = node.args
     sign = -1 if node.op.name == "sub" else 1
@@ -155,7 +291,7 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
         (_term(left, uses), _term(right, uses, sign)),
         (_term(right, uses, sign), _term(left, uses)),
     ):
-        is_product = product.matrix.op.name == "matmul" and uses(product.matrix) == 1
+        is_product = product.matrix.op.name == "matmul" and uses(product.matrix) <= 1 and _is_product(product.matrix)
         if is_product and _is_stored(other.matrix, uses):
             a, b = product.matrix.args
             return gemm(other.matrix, product.factor, a, b, other.factor)
@@ -163,6 +299,29 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
 
 
 LINEAR: tuple[AnyRule, ...] = (
+    Transformation(
+        "product_with_a_number",
+        ("matmul",),
+        _sum_for_constant,
+        CLOSE,
+        [
+            Sample("", lambda a: matmul(a, filled(literal(2.0, a.dtype), (a.type.shape[1], 3))), (_A,)),
+            Sample("", lambda a: matmul(filled(literal(1.0, a.dtype), (a.type.shape[0],)), a), (_A,)),
+            Sample("", lambda a: matmul(a, filled(literal(1.0, a.dtype), (a.type.shape[0], 3))), (_positive(4),)),
+        ],
+        operands=NUMBERS,
+    ),
+    Transformation(
+        "product_of_equal_rows",
+        ("matmul",),
+        _product_of_rows,
+        CLOSE,
+        [
+            Sample("", lambda v, b: matmul(_rows(v), b), (_positive(4), _B)),
+            Sample("", lambda a, v: matmul(a, _columns(v)), (_A, _positive(4))),
+        ],
+        operands=("broadcast_to",),
+    ),
     Transformation(
         "transpose_of_product",
         ("dimshuffle",),
@@ -189,8 +348,25 @@ LINEAR: tuple[AnyRule, ...] = (
         [
             Sample("", lambda a, b, v: matmul(matmul(a, b), v), (_A, _B, _positive(2))),
             Sample("", lambda a, b, v: matmul(v, matmul(a, b)), (_A, _B, _positive(3))),
+            Sample(
+                "",
+                lambda a, b, c: matmul(matmul(reshape(a, (3, 9)), reshape(b, (9, 8))), reshape(c, (8, 2))),
+                (_positive(27), _positive(72), _positive(16)),
+            ),
         ],
         operands=("matmul",),
+    ),
+    Transformation(
+        "scaled_product",
+        ("mul", "true_div", "neg"),
+        _scale_product,
+        CLOSE,
+        [
+            Sample("", lambda a, b: 2.5 * matmul(a, b), (_A, _B)),
+            Sample("", lambda a, b, s: -(s * matmul(a, b)), (_A, _B, _positive())),
+            Sample("", lambda a, b: matmul(transpose(a), b) / 8, (_positive(2, 3, 4), _positive(2, 3, 5))),
+        ],
+        operands=("matmul", "gemm"),
     ),
     Transformation(
         "gemm",
@@ -202,6 +378,7 @@ LINEAR: tuple[AnyRule, ...] = (
             Sample("", lambda a, b, c: c - 0.1 * matmul(a, b), (_A, _B, _positive(3, 2))),
             Sample("", lambda a, b, c, s: s * matmul(a, b) - 3 * c, (_A, _B, _positive(3, 2), _positive())),
             Sample("", lambda a, b, c: matmul(a, b) - matmul(a, c), (_A, _B, _positive(4, 2))),
+            Sample("", lambda a, x, y: y - 0.1 * matmul(a, x) / 3, (_A, _positive(4), _positive(3))),
         ],
     ),
 )
