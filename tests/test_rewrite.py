@@ -475,7 +475,7 @@ BEFORE_AND_AFTER: list[tuple[Any, str, str]] = [
     (total(over_rows(x, filled(literal(1.0), x.type.shape[:1]))), "mul(size, size)", "sum_of_broadcast"),
     (reduce_sum(reduce_sum(x, (1,)), (0,)), "sum(x)", "reduce_twice"),
     (transpose(matmul(transpose(x), y)), "matmul(y', x)", "transpose_of_product"),
-    (matmul(matmul(x, y), v), "matmul(x, matmul(y, v))", "order_of_products"),
+    (matmul(matmul(x, y), v), "gemm(1, x, gemm(1, y, v))", "order_of_products"),
     (w - 0.1 * matmul(x, y), "gemm(w, -0.1, x, y, 1)", "gemm"),
     (0.9 * w - s * matmul(transpose(x), y), "gemm(w, neg(s), x', y, 0.9)", "gemm"),
     (matmul(x, y) + matmul(w, y), "gemm(matmul(w, y), 1, x, y, 1)", "gemm"),

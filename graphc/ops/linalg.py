@@ -1,7 +1,7 @@
 """Products of matrices: matmul and gemm.
 
 In: nodes of one dtype, int or float. Out: op records, and functions that make their nodes. Products of matrices are
-calls of `gc_gemm`, and so are those of a matrix in memory and a vector; all else is a fold of the loops around it.
+calls of `gc_gemm`, products with a vector are folds of the loops around them, unless a rewrite makes a gemm of them.
 """
 
 from __future__ import annotations
@@ -119,32 +119,13 @@ def is_in_memory(node: Node) -> bool:
     return isinstance(node.op.lower(node), Call | Writes)
 
 
-def _is_called(a: Node, b: Node) -> bool:
-    """Whether a function computes the product. A matrix that a vector is multiplied by had better not be stored for
-    that: the elements are computed where they are summed."""
-    if a.dtype not in CALLED or a.ndim + b.ndim < 3:
-        return False
-    if a.ndim > 1 and b.ndim > 1:
-        return True
-    matrix = a if a.ndim > 1 else b
-    return is_float(a.dtype) and not _is_tiny(matrix) and is_in_memory(matrix)
-
-
-def _is_tiny(matrix: Node) -> bool:
-    """Whether a matrix is known to be so small that a call costs more than its product with a vector."""
-    rows, columns = matrix.type.shape
-    return isinstance(rows, int) and isinstance(columns, int) and rows * columns <= TINY
-
-
-TINY = 64
-"""Elements."""
-
-
 def _matmul_lower(node: Node) -> Lowering:
+    """A call for matrices; a fold where there is a vector, whose loop others may share. As in BLAS a product with a
+    matrix is summed in its own dtype."""
     a, b = node.args
-    if _is_called(a, b):
+    if a.ndim > 1 and b.ndim > 1 and a.dtype in CALLED:
         return Call("matmul")
-    wide = accumulated_in(node.dtype)
+    wide = accumulated_in(node.dtype) if a.ndim == b.ndim == 1 else node.dtype
     term = "_0 * _1" if wide == node.dtype else f"{wide}(_0) * {wide}(_1)"
     start = "0.0" if is_float(wide) else "0"
     axes = (0 if a.ndim == 1 else a.ndim - 1,)

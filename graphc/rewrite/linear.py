@@ -13,11 +13,11 @@ import numpy as np
 
 from graphc.dtypes import FLOATS, is_float
 from graphc.ir.node import INPUT, SHARED, Argument, Call, Node, Sample, Size, constant_value, literal
-from graphc.ops.linalg import gemm, matmul, outer, scaled_matmul
+from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, scaled_matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
-from graphc.rewrite.engine import CLOSE, NUMBERS, AnyRule, Transformation, Uses, scalar_constant, scaled
+from graphc.rewrite.engine import CLOSE, NUMBERS, AnyRule, Transformation, Uses, is_number, scalar_constant, scaled
 
 
 def _positive(*shape: int) -> Argument:
@@ -244,9 +244,6 @@ def _scaled(node: Node) -> _Term | None:
                 return _Term(scalar, node.args[1 - k])
     if node.op.name == "true_div" and (count := _scalar_of(node.args[1])) is not None and _is_count(count):
         return _Term(elementwise("true_div", literal(1, node.dtype), count), node.args[0])
-    if node.op.name == "gemm" and len(node.args) == 3:
-        alpha, a, b = node.args
-        return _Term(alpha, matmul(a, b))
     return None
 
 
@@ -260,22 +257,68 @@ def _is_count(node: Node) -> bool:
 
 def _is_stored(node: Node, uses: Uses) -> bool:
     """Whether a matrix is in memory anyway: a variable, or a product that nothing else takes."""
-    return node.op in (INPUT, SHARED) or (_is_product(node) and uses(node) == 1)
+    return node.op in (INPUT, SHARED) or (_is_call(node) and uses(node) == 1)
 
 
-def _is_product(node: Node) -> bool:
-    """Whether a function computes a node that may be added to."""
+def _is_call(node: Node) -> bool:
+    """Whether a function computes a product, which may add it to something."""
     return node.op.name in ("matmul", "gemm") and isinstance(node.op.lower(node), Call)
+
+
+def _scaled_product(term: _Term, uses: Uses) -> tuple[Node, Node, Node] | None:
+    """(alpha, a, b) where the term is alpha * a @ b computed by a function, and nothing else takes it."""
+    product = term.matrix
+    if uses(product) > 1 or not _is_call(product) or not is_float(product.dtype):
+        return None
+    parts = as_product(product.args)
+    if parts.c is not None:
+        return None
+    factor = term.factor if parts.alpha is None else _times(term.factor, parts.alpha)
+    return factor, parts.a, parts.b
+
+
+def _times(left: Node, right: Node) -> Node:
+    """The product of two scalars, of which one is often a sign."""
+    for x, y in ((left, right), (right, left)):
+        if is_number(x, 1.0):
+            return y
+        if is_number(x, -1.0):
+            return elementwise("neg", y)
+    return elementwise("mul", left, right)
 
 
 def _scale_product(node: Node, uses: Uses) -> Node | None:
     """A multiple of a product as a call of BLAS, which multiplies on its way."""
     term = _term(node, lambda part: 1 if part is node else uses(part))
-    if term.matrix is node or uses(term.matrix) > 1 or not is_float(node.dtype):
+    if term.matrix is node:
         return None
-    if term.matrix.op.name != "matmul" or not _is_product(term.matrix):
+    product = _scaled_product(term, uses)
+    return None if product is None else scaled_matmul(*product)
+
+
+def _call_with_vector(node: Node, uses: Uses) -> Node | None:
+    """A matrix in memory times a vector as a call of BLAS, unless something else reads the matrix.
+
+    Then both may be done in one pass over it, like a linear model and its gradient: that is one loop over the rows.
+    """
+    a, b = node.args
+    if a.ndim + b.ndim != 3 or not is_float(node.dtype):
         return None
-    return scaled_matmul(term.factor, *term.matrix.args)
+    matrix = a if a.ndim > 1 else b
+    if _is_tiny(matrix) or not is_in_memory(matrix):
+        return None
+    while matrix.args and uses(matrix) == 1 and not _is_call(matrix):
+        matrix = matrix.args[0]
+    return None if uses(matrix) > 1 else scaled_matmul(literal(1, node.dtype), a, b)
+
+
+TINY = 64
+"""Elements of a matrix whose product with a vector costs less than a call."""
+
+
+def _is_tiny(matrix: Node) -> bool:
+    rows, columns = matrix.type.shape
+    return isinstance(rows, int) and isinstance(columns, int) and rows * columns <= TINY
 
 
 def _join_gemm(node: Node, uses: Uses) -> Node | None:
@@ -283,18 +326,15 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
 
     Where C would have to be computed and stored first, adding it in the loop that follows the product costs less.
     """
-    if not is_float(node.dtype):
-        return None
     left, right = node.args
     sign = -1 if node.op.name == "sub" else 1
-    for product, other in (
+    for term, other in (
         (_term(left, uses), _term(right, uses, sign)),
         (_term(right, uses, sign), _term(left, uses)),
     ):
-        is_product = product.matrix.op.name == "matmul" and uses(product.matrix) <= 1 and _is_product(product.matrix)
-        if is_product and _is_stored(other.matrix, uses):
-            a, b = product.matrix.args
-            return gemm(other.matrix, product.factor, a, b, other.factor)
+        product = _scaled_product(term, uses)
+        if product is not None and _is_stored(other.matrix, uses):
+            return gemm(other.matrix, *product, other.factor)
     return None
 
 
@@ -357,6 +397,16 @@ LINEAR: tuple[AnyRule, ...] = (
         operands=("matmul",),
     ),
     Transformation(
+        "matrix_and_vector",
+        ("matmul",),
+        _call_with_vector,
+        CLOSE,
+        [
+            Sample("", matmul, (_A, _positive(4))),
+            Sample("", lambda a, v: matmul(v, transpose(a)), (_A, _positive(4))),
+        ],
+    ),
+    Transformation(
         "scaled_product",
         ("mul", "true_div", "neg"),
         _scale_product,
@@ -378,7 +428,9 @@ LINEAR: tuple[AnyRule, ...] = (
             Sample("", lambda a, b, c: c - 0.1 * matmul(a, b), (_A, _B, _positive(3, 2))),
             Sample("", lambda a, b, c, s: s * matmul(a, b) - 3 * c, (_A, _B, _positive(3, 2), _positive())),
             Sample("", lambda a, b, c: matmul(a, b) - matmul(a, c), (_A, _B, _positive(4, 2))),
-            Sample("", lambda a, x, y: y - 0.1 * matmul(a, x) / 3, (_A, _positive(4), _positive(3))),
+            Sample(
+                "", lambda a, x, y: y - 0.1 * scaled_matmul(literal(2, a.dtype), a, x), (_A, _positive(4), _positive(3))
+            ),
         ],
     ),
 )
