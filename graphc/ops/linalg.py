@@ -26,6 +26,7 @@ from graphc.ir.node import (
     Lowering,
     Node,
     Op,
+    Recur,
     Sample,
     Size,
     Type,
@@ -116,7 +117,7 @@ def is_in_memory(node: Node) -> bool:
     if node.op in LEAVES:
         value = constant_value(node)
         return node.ndim > 0 and (value is None or value.size > 1)
-    return isinstance(node.op.lower(node), Call | Writes)
+    return isinstance(node.op.lower(node), Call | Recur | Writes)
 
 
 def _matmul_lower(node: Node) -> Lowering:

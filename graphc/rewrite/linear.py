@@ -289,6 +289,8 @@ def _times(left: Node, right: Node) -> Node:
 
 def _scale_product(node: Node, uses: Uses) -> Node | None:
     """A multiple of a product as a call of BLAS, which multiplies on its way."""
+    if not is_float(node.dtype):
+        return None
     term = _term(node, lambda part: 1 if part is node else uses(part))
     if term.matrix is node:
         return None
@@ -326,6 +328,8 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
 
     Where C would have to be computed and stored first, adding it in the loop that follows the product costs less.
     """
+    if not is_float(node.dtype):
+        return None
     left, right = node.args
     sign = -1 if node.op.name == "sub" else 1
     for term, other in (
