@@ -50,24 +50,38 @@ def build_log_softmax(library: Any, data: Data) -> Program:
 
 
 @threaded
-def moments_of_columns(x: Any, mean: Any, variance: Any) -> None:
-    """One pass in memory order, shifted by the first row, a strip of columns for each turn of the outer loop."""
+def moments_of_columns(x: Any, sums: Any, squares: Any) -> None:
+    """One pass in memory order, shifted by the first row: sums and squares for each part of the rows."""
     n, m = x.shape
-    strip = 512
-    for s in prange((m + strip - 1) // strip):
-        low = s * strip
-        high = min(m, low + strip)
-        mean[low:high] = 0.0
-        variance[low:high] = 0.0
-        for i in range(n):
-            for j in range(low, high):
+    parts = sums.shape[0]
+    for part in prange(parts):
+        total = np.zeros(m)
+        square = np.zeros(m)
+        low, high = part * n // parts, (part + 1) * n // parts
+        for i in range(low, high - 3, 4):
+            for j in range(m):
+                shift = x[0, j]
+                d0, d1, d2, d3 = x[i, j] - shift, x[i + 1, j] - shift, x[i + 2, j] - shift, x[i + 3, j] - shift
+                total[j] += (d0 + d1) + (d2 + d3)
+                square[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+        for i in range(high - (high - low) % 4, high):
+            for j in range(m):
                 d = x[i, j] - x[0, j]
-                mean[j] += d
-                variance[j] += d * d
-        for j in range(low, high):
-            d = mean[j] / n
-            variance[j] = variance[j] / n - d * d
-            mean[j] = x[0, j] + d
+                total[j] += d
+                square[j] += d * d
+        sums[part] = total
+        squares[part] = square
+
+
+def build_moments_of_columns(library: Any, data: Data) -> Program:
+    def call(x: Array) -> Any:
+        n, m = x.shape
+        sums, squares = np.empty((2, 2, m))
+        moments_of_columns(x, sums, squares)
+        drift = sums.sum(axis=0) / n
+        return x[0] + drift, squares.sum(axis=0) / n - drift * drift
+
+    return Program(call)
 
 
 @threaded
@@ -86,16 +100,13 @@ def moments_of_rows(x: Any, mean: Any, variance: Any) -> None:
         variance[i] = square / m
 
 
-def build_moments(kernel: Any, axis: int) -> Any:
-    def build(library: Any, data: Data) -> Program:
-        def call(x: Array) -> Any:
-            mean, variance = np.empty(x.shape[1 - axis]), np.empty(x.shape[1 - axis])
-            kernel(x, mean, variance)
-            return mean, variance
+def build_moments_of_rows(library: Any, data: Data) -> Program:
+    def call(x: Array) -> Any:
+        mean, variance = np.empty((2, len(x)))
+        moments_of_rows(x, mean, variance)
+        return mean, variance
 
-        return Program(call)
-
-    return build
+    return Program(call)
 
 
 # --- layer norm -------------------------------------------------------------------------------------------------------
@@ -146,7 +157,7 @@ def build_layer_norm(library: Any, data: Data) -> Program:
 
 BUILDERS = {
     "log-softmax-vjp": build_log_softmax,
-    "moments-axis0": build_moments(moments_of_columns, 0),
-    "moments-axis1": build_moments(moments_of_rows, 1),
+    "moments-axis0": build_moments_of_columns,
+    "moments-axis1": build_moments_of_rows,
     "layer-norm-gradient": build_layer_norm,
 }
