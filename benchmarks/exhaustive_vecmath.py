@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 CHUNK = 1 << 22
 LIMIT = 2.0**128
-BOUNDS = {"tan": 4.0, "gammaln": 4.0}
+BOUNDS = {"tan": 4.0, "gammaln": 4.0, "digamma": 4.0, "trigamma": 4.0}
 
 REFERENCES: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
@@ -60,8 +60,10 @@ REFERENCES: dict[str, Callable[[Array], Array]] = {
     "erfc": scipy.special.erfc,
     # C99 has +inf at the poles. Between them, where the result crosses zero, SciPy's own relative error is large.
     "gammaln": lambda x: np.where(x < 0, np.nan, scipy.special.gammaln(np.abs(x))),
+    "digamma": lambda x: np.where(x < 0, np.nan, scipy.special.digamma(np.abs(x))),
+    "trigamma": lambda x: np.where(x < 0, np.nan, scipy.special.polygamma(1, np.abs(x))),
 }
-HALF_LINE = frozenset({"gammaln"})
+HALF_LINE = frozenset({"gammaln", "digamma", "trigamma"})
 
 
 @dataclass(frozen=True, slots=True)

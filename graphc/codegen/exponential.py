@@ -297,7 +297,7 @@ def asinh(x: Real) -> Real:
     huge = _huge_for_square(size)
     square = size * size
     step = square / ((square + 1.0).root() + 1.0)
-    total, total_error = add_exactly(size, step)
+    total, total_error = add_lesser(size, step)
     high, low = add_exactly(x.block.real(1.0), total)
     result = _log_pair(huge.select(size, high), huge.select(0.0, low + total_error), huge.select(1.0, 0.0))
     return keep_tiny(x, (size < math.inf).select(result, size)).with_sign(x)
@@ -309,9 +309,8 @@ def acosh(x: Real) -> Real:
     t = x - 1.0
     square, square_error = multiply_exactly(t, x + 1.0)
     root = square.root()
-    used, used_error = multiply_exactly(root, root)
-    root_error = ((square - used) - used_error + square_error) / (root + root)
-    total, total_error = add_exactly(root, t)
+    root_error = (residual(square, root, root) + square_error) / (root + root)
+    total, total_error = add_lesser(root, t)
     high, low = add_exactly(x.block.real(1.0), total)
     low = low + (total_error + (root > 0.0).select(root_error, 0.0))
     result = _log_pair(huge.select(x, high), huge.select(0.0, low), huge.select(1.0, 0.0))
@@ -322,11 +321,10 @@ def atanh(x: Real) -> Real:
     """The inverse hyperbolic tangent, 2 ulp: log1p(2|x| / (1-|x|)) / 2, the quotient in two parts."""
     size = x.magnitude()
     double = size + size
-    divisor, divisor_error = add_exactly(x.block.real(1.0), -size)
+    divisor, divisor_error = add_lesser(x.block.real(1.0), -size)
     inverse = 1.0 / divisor
     quotient = double * inverse
-    used, used_error = multiply_exactly(quotient, divisor)
-    rest = ((double - used) - used_error - quotient * divisor_error) * inverse
+    rest = fma(-quotient, divisor_error, residual(double, quotient, divisor)) * inverse
     high, low = add_exactly(x.block.real(1.0), quotient)
     inside = _log_pair(high, low + rest) * 0.5
     result = (size < 1.0).select(inside, size.equals(1.0).select(math.inf, math.nan))
@@ -394,13 +392,11 @@ def _log_in_parts(x: Real) -> tuple[Real, Real]:
     s_error = fma(-s, divisor_error, residual(f, s, divisor)) * inverse
     z, z_error = multiply_exactly(s, s)
     z_error = fma(s + s, s_error, z_error)
-    tail = z * polynomial(z, table.LOG_TAIL["f64"])
-    t = tail + 2.0 / 3.0
-    t_error = (tail - (t - 2.0 / 3.0)) + 3.700743415417188e-17
-    w, w_error = multiply_exactly(z, t)
-    w_error = w_error + fma(z, t_error, z_error * t)
-    p, p_error = multiply_exactly(s, w)
-    p_error = p_error + fma(s, w_error, s_error * w)
+    cube, cube_error = multiply_exactly(s, z)
+    cube_error = cube_error + fma(s, z_error, s_error * z)
+    p, p_error = multiply_exactly(cube, x.block.real(2.0 / 3.0))
+    p_error = p_error + fma(cube, 3.700743415417188e-17, cube_error * (2.0 / 3.0))
+    p_error = fma(cube, z * polynomial(z, table.LOG_TAIL["f64"]), p_error)
     high, high_error = add_lesser(s + s, p)
     low = high_error + (p_error + (s_error + s_error))
     lead, tiny = table.LN2["f64"]

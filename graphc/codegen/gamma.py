@@ -88,8 +88,8 @@ def _sine_of_half_turns(d: Real) -> Real:
 
 
 def gammaln(x: Real) -> Real:
-    """log|gamma(x)|, 4 ulp for x > 0, for x < 0 4 ulp of the larger of 1 and |result|: there log(pi / |x sin(pi x)|) -
-    log(gamma(|x|)); float32 through float64.
+    """log|gamma(x)|, 4 ulp, but in float64 for x < 0, where it has zeros, 4 ulp of the larger of 1 and |result|: there
+    log(pi / |x sin(pi x)|) - log(gamma(|x|)); float32 through float64.
     """
     if x.format is F32:
         return in_double(gammaln, x)
