@@ -23,7 +23,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen import build
 from graphc.codegen.emit import text_of
-from graphc.codegen.parallel import shares_of
+from graphc.codegen.parallel import columns_of, shares_of
 from graphc.codegen.pool_ir import has_threads
 from graphc.ir.loops import INDEX, Apply, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, integer
 from graphc.ir.node import Node
@@ -114,6 +114,36 @@ def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
     assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, load("b", TURN))), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, Apply("_0 - _1", (TOTAL, load("b", TURN)), "float64"))), [TOTAL]) is None
+
+
+def test_columns_are_shared_where_rows_are_not() -> None:
+    summed = Store("a", J, Apply("accumulate(_0, _1)", (load("a", J), load("b", plus(ROW, J))), "float64"))
+    rows = loop(Let(ROW, times(TURN, M)), Loop(J, M, (summed,)))
+    assert shares_of(rows, ()) is None
+    found = columns_of(rows)
+    assert found is not None and found[0].var == J and text_of(found[1].work) == "6 * n"
+    shifted = Store("a", J, load("a", plus(J, 1)))
+    assert columns_of(loop(Loop(J, M, (shifted,)))) is None
+    assert columns_of(loop(Loop(J, TURN, (summed,)))) is None
+    assert columns_of(loop(Let(TOTAL, load("a", TURN)), Loop(J, M, (Store("a", J, TOTAL),)))) is None
+    assert columns_of(loop(Loop(J, M, (summed,)), Store("a", TURN, VALUE))) is None
+
+
+def test_sums_over_the_first_axis_are_right_and_the_same_for_any_number_of_threads() -> None:
+    rng = np.random.default_rng(4)
+    x = T.dmatrix("x")
+    outputs = [x.sum(axis=0), x.var(axis=0), T.exp(x).mean(axis=0), x.max(axis=0)]
+    one, three = (graphc.function([x], outputs, threads=threads) for threads in (1, 3))
+    three.library.settings[1] = 2  # type: ignore[attr-defined]
+    for shape in [(1000, 1500), (1003, 701), (7, 2000), (2000, 7), (600, 0)]:
+        value = rng.normal(size=shape)
+        found = one(value)
+        for _ in range(3):
+            for got, again in zip(found, three(value), strict=True):
+                np.testing.assert_array_equal(got, again)
+        want = [value.sum(axis=0), value.var(axis=0), np.exp(value).mean(axis=0), value.max(axis=0)]
+        for got, expected in zip(found, want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_work_counts_inner_loops() -> None:

@@ -33,6 +33,9 @@ the number of its chunk, `begin // size`, and the kernel combines them in order:
     parallel(nest_sum, n, size, x, size, partial_float64)
     for part in range((n + size - 1) // size):
         sum = accumulate(sum, partial_float64[part])
+
+Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
+to `end`.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from dataclasses import dataclass, field
 from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
-from graphc.codegen.parallel import Shares, describe_work, shares_of
+from graphc.codegen.parallel import Shares, columns_of, describe_work, shares_of
 from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
@@ -178,7 +181,14 @@ def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
             loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
             first = tuple(starts[var] for var in carried)
             code = codes.pop() if codes else None
-            parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, code, shares_of(stmt, carried))
+            shares = shares_of(stmt, carried)
+            columns = None if carried or shares is not None else columns_of(stmt)
+            if columns is None:
+                parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, code, shares)
+            else:
+                inner, shares = columns
+                part = Loop(inner.var, END, inner.body, BEGIN)
+                parts[place] = Part((replace(stmt, body=(*stmt.body[:-1], part)),), (), note, inner.size, None, shares)
     return parts
 
 
@@ -388,6 +398,8 @@ class Caller:
         chunks left."""
         self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}")
         size: Expr = Apply("chunk(_0, _1)", (count, shares.work), INDEX)
+        if shares.least > 1:
+            size = Apply("maximum(_0, _1)", (size, integer(shares.least)), INDEX)
         if not part.results:
             yield Launch(function.name, count, size, given)
             return

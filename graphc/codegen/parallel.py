@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphc.codegen.chunks import CHUNK_WORK
 from graphc.codegen.simplify import expressions, statements
@@ -50,6 +50,8 @@ ACCUMULATIONS = re.compile(r"(accumulate\w*\(_0, _1\)|_0 [|&] _1)$")
 """Steps that combine the results of parts as they combine elements."""
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
+LEAST_COLUMNS = 256
+"""A part of a row of fewer elements than this is slow to read."""
 GUESSED_TURNS = 16
 """Of an inner loop whose length differs from turn to turn."""
 
@@ -63,6 +65,8 @@ class Shares:
 
     work: Expr
     steps: Mapping[Var, str]
+    least: int = 1
+    """Turns of a chunk at least."""
 
 
 def shares_of(loop: Loop, carried: Sequence[Var]) -> Shares | None:
@@ -78,6 +82,20 @@ def shares_of(loop: Loop, carried: Sequence[Var]) -> Shares | None:
     if only_fills(loop) or (total is not None and total < 2 * CHUNK_WORK):
         return None
     return Shares(work, {var: step for var, step in steps.items() if step is not None})
+
+
+def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
+    """The inner loop of a loop over rows that keeps to its columns, as a sum over the first axis does, and how it can
+    be shared out: each thread goes over all rows of some columns, in the same order."""
+    *names, inner = loop.body or (None,)
+    if not isinstance(inner, Loop) or inner.begin != ZERO or not all(isinstance(stmt, Let) for stmt in names):
+        return None
+    changing = {loop.var} | {stmt.var for stmt in names if isinstance(stmt, Let)}
+    if changing & set(subexpressions(inner.size)):
+        return None
+    within = Loop(loop.var, loop.size, (*loop.body[:-1], *inner.body))
+    shares = shares_of(Loop(inner.var, inner.size, (within,)), ())
+    return None if shares is None else (inner, replace(shares, least=LEAST_COLUMNS))
 
 
 def only_fills(loop: Loop) -> bool:
