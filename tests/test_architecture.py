@@ -28,9 +28,9 @@ tensor.variables tensor.elementary tensor.shaping tensor.creation tensor.indexin
 tensor.products tensor.nnet tensor
 rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.pipeline rewrite
 
-codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing codegen.plan
-codegen.operand codegen.sharing codegen.schedule codegen.callback codegen.blas codegen.lower codegen.lower_call
-codegen.lower_recur codegen.lower_rows codegen.parallel codegen.outline
+codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
+codegen.arena codegen.plan codegen.operand codegen.sharing codegen.schedule codegen.callback codegen.blas codegen.lower
+codegen.lower_call codegen.lower_recur codegen.lower_rows codegen.parallel codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.intrinsics
 codegen.numba_lowering codegen.worker codegen.compile codegen.product_loops codegen.products

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -68,13 +69,14 @@ def view(address: int | None, dtype: str, shape: tuple[int, ...]) -> Array:
 
 
 def python_callback(node: Node, failures: list[BaseException]) -> Callable[..., int]:
-    """The same over flat arrays."""
+    """The same over flat arrays, which may be longer: a temporary holds values of several sizes."""
     operands = (*node.args, node)
 
     def call(*args: Any) -> int:
         shapes = split_sizes(operands, [int(size) for size in args[len(operands) :]])
         flat = args[: len(operands)]
-        return run(node, [a.reshape(shape) for a, shape in zip(flat, shapes, strict=True)], failures)
+        arrays = [a[: prod(shape)].reshape(shape) for a, shape in zip(flat, shapes, strict=True)]
+        return run(node, arrays, failures)
 
     return call
 

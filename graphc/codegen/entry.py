@@ -29,6 +29,7 @@ from collections.abc import Sequence
 
 from graphc.codegen.launch import (
     ALIGNED,
+    ALIGNMENT,
     ARRAY_DATA,
     ARRAY_SHAPE,
     CALLABLE_BINDING,
@@ -43,7 +44,7 @@ from graphc.codegen.launch import (
     Signature,
     layout_tag,
 )
-from graphc.codegen.objects import ALIGNMENT, OBJECTS, Lines, field, objects_beside_apart, scalar_function
+from graphc.codegen.objects import OBJECTS, Lines, field, objects_beside_apart, scalar_function
 from graphc.dtypes import itemsize
 
 RELEASE_GIL_ABOVE = 50_000
@@ -58,11 +59,11 @@ def entry_ir(signature: Signature, whole: bool = True) -> str:
     whole=False: it declares as well what `apart_ir` exports, which is compiled once for all entry points.
     """
     scalars = sorted({array.dtype for array in signature.inputs if not array.shape})
-    sizes = [f"i64 {itemsize(temp.dtype)}" for temp in signature.temps]
+    rooms = _rooms(signature)
     return "\n".join(
         [
             f"@layout = constant i64 {layout_tag()}",
-            f"@itemsizes = private constant [{len(signature.temps)} x i64] [{', '.join(sizes)}]",
+            f"@rooms = private constant [{len(rooms)} x i64] [{', '.join(f'i64 {word}' for word in rooms)}]",
             f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
             f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
             OBJECTS if whole else objects_beside_apart(),
@@ -115,8 +116,14 @@ def _returned(signature: Signature) -> list[int]:
     return [number for number, output in enumerate(signature.outputs) if output.replaces is None]
 
 
-def _slot_count(signature: Signature) -> int:
-    return sum(len(output.shape) for output in signature.outputs) + len(signature.temps)
+def _rooms(signature: Signature) -> list[int]:
+    """For all that temps hold: its rank, its itemsize, the number of its temp."""
+    return [
+        word
+        for number, temp in enumerate(signature.temps)
+        for dtype, rank in temp.held
+        for word in (rank, itemsize(dtype), number)
+    ]
 
 
 def _blocks(signature: Signature) -> Lines:
@@ -145,7 +152,8 @@ def _blocks(signature: Signature) -> Lines:
 
 
 def _start(signature: Signature) -> Lines:
-    yield f"%dims = alloca [{_slot_count(signature)} x i64], align 8"
+    yield f"%dims = alloca [{signature.extents} x i64], align 8"
+    yield f"%offsets = alloca [{len(signature.temps)} x i64], align 8"
     yield f"%fail.args = alloca [{len(signature.inputs) + 1} x ptr], align 8"
     for table in ("begins", "ends"):
         yield f"%{table} = alloca [{len(_operands(signature))} x i64], align 8"
@@ -291,8 +299,7 @@ def _sizes(signature: Signature) -> Lines:
 
 
 def _extents(signature: Signature) -> Lines:
-    """Element counts of the outputs; the offsets of the temps, which take the place of their counts in %dims; %work,
-    the elements of all."""
+    """Element counts of the outputs; the offsets of the temps; %work, the elements of all."""
     slot, bad, work = 0, "false", "0"
     for number in range(len(_operands(signature))):
         yield f"%work.x{number} = add i64 {work}, %x{number}.count"
@@ -311,7 +318,8 @@ def _extents(signature: Signature) -> Lines:
         bad, work = f"%bad.y{number}", f"%work.y{number}"
     if signature.temps:
         yield f"%temps = getelementptr i64, ptr %dims, i64 {slot}"
-        yield f"%placed = call {{i64, i64}} @place(ptr %temps, ptr @itemsizes, i64 {len(signature.temps)})"
+        rooms = f"ptr @rooms, i64 {len(_rooms(signature)) // 3}"
+        yield f"%placed = call {{i64, i64}} @place(ptr %temps, {rooms}, ptr %offsets, i64 {len(signature.temps)})"
         yield "%arena.end = extractvalue {i64, i64} %placed, 0"
         yield "%elements = extractvalue {i64, i64} %placed, 1"
         yield f"%work.temps = add i64 {work}, %elements"
@@ -475,7 +483,7 @@ def _run(signature: Signature) -> Lines:
     yield "run.kernel:"
     yield "%thread = phi ptr [null, %run], [%saved, %run.release]"
     for number in range(len(signature.temps)):
-        yield f"%t{number}.at = getelementptr i64, ptr %temps, i64 {number}"
+        yield f"%t{number}.at = getelementptr i64, ptr %offsets, i64 {number}"
         yield f"%t{number}.offset = load i64, ptr %t{number}.at"
         yield f"%t{number}.data = getelementptr i8, ptr %arena.start, i64 %t{number}.offset"
     groups = (("x", _operands(signature)), ("y", signature.outputs), ("t", signature.temps))

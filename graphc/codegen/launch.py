@@ -5,7 +5,7 @@ was compiled for. Out: a builtin function whose call checks its arguments, alloc
 arrays, with no Python frame between.
 
     sizes(pointers of inputs and shared, dims named by Signature.sizes, S) -> 0, or k where the k-th check failed
-        writes to S every dim of every output in order, then the element count of each temp
+        writes to S every dim of every output in order, then those of all that each temp has to hold
     kernel(pointers of inputs, shared, outputs and temps, the same dims) -> 0, or the number of the failed check
 
 `launch_python` is the same protocol for the generated source under CPython.
@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
-from itertools import accumulate, count
+from itertools import accumulate, chain, count, islice
 from operator import mul
 from types import BuiltinFunctionType
 from typing import Any, Literal, NamedTuple
@@ -59,6 +59,9 @@ CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 MOST = 2**58
 """Elements or bytes above which a size is absurd: sums of a few such numbers still fit an int64."""
+
+ALIGNMENT = 64
+"""Of each temp, in bytes: a cache line, and the widest vector register."""
 
 PYTHON_API = (
     "PyObject_Vectorcall",
@@ -110,10 +113,18 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Temp:
-    """A buffer that the kernel needs for the duration of a call; `sizes` says how many elements."""
+    """A buffer that the kernel needs for the duration of a call. It holds one value after another: `rooms` are their
+    dtypes and ranks, of whose sizes the product is the number of elements; one vector of the buffer's own where empty.
+    """
 
     name: str
     dtype: str
+    rooms: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def held(self) -> tuple[tuple[str, int], ...]:
+        """Dtypes and ranks of what the buffer has to hold."""
+        return self.rooms or ((self.dtype, 1),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +155,12 @@ class Signature:
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
+    @property
+    def extents(self) -> int:
+        """How many numbers `sizes` writes."""
+        dims = sum(len(output.shape) for output in self.outputs)
+        return dims + sum(rank for temp in self.temps for _, rank in temp.held)
+
     @staticmethod
     def from_json(text: str) -> Signature:
         """The signature that `to_json` wrote; KeyError, TypeError or ValueError where the text is no signature."""
@@ -154,7 +171,10 @@ class Signature:
         }
         return Signature(
             name=fields["name"],
-            temps=tuple(Temp(**temp) for temp in fields["temps"]),
+            temps=tuple(
+                Temp(temp["name"], temp["dtype"], tuple((dtype, rank) for dtype, rank in temp["rooms"]))
+                for temp in fields["temps"]
+            ),
             sizes=tuple((index, axis) for index, axis in fields["sizes"]),
             returns=fields["returns"],
             **arrays,
@@ -452,20 +472,21 @@ def launch_python(
     operands = [*arrays, *(cell[0] for cell in cells)]
     pointers = [_pointer(operand) for operand in operands]
     dims = [operands[index].shape[axis] for index, axis in signature.sizes]
-    slots = np.zeros(sum(len(output.shape) for output in signature.outputs) + len(signature.temps), np.int64)
+    slots = np.zeros(signature.extents, np.int64)
     with np.errstate(all="ignore"):
         code = sizes(*pointers, *dims, slots)
     if code:
         return fail(int(code), *arrays)
-    extents = slots.tolist()
-    shapes = [tuple(extents.pop(0) for _ in output.shape) for output in signature.outputs]
-    dtypes = [*(output.dtype for output in signature.outputs), *(temp.dtype for temp in signature.temps)]
-    if any(_absurd((*shape, itemsize(t))) for shape, t in zip([*shapes, *zip(extents)], dtypes, strict=True)):
+    need = need_of(signature, slots.tolist())
+    if need is None:
         return fail(-1, *arrays)
+    shapes = need.shapes
     if told is not None:
         told([shape for shape, output in zip(shapes, signature.outputs, strict=True) if output.replaces is None])
     outputs = [np.empty(shape, output.dtype) for shape, output in zip(shapes, signature.outputs, strict=True)]
-    temps = [np.empty(extent, temp.dtype) for extent, temp in zip(extents, signature.temps, strict=True)]
+    temps = [
+        np.empty(length, np.uint8).view(temp.dtype) for length, temp in zip(need.temps, signature.temps, strict=True)
+    ]
     with np.errstate(all="ignore"):
         code = kernel(*pointers, *map(_pointer, outputs), *temps, *dims)
     if code:
@@ -473,9 +494,29 @@ def launch_python(
     return _deliver(signature, outputs, cells)
 
 
-def _absurd(sizes: Sequence[int]) -> bool:
-    """Whether a size is negative or a product of the first few too large."""
-    return min(sizes) < 0 or max(accumulate(sizes, mul)) > MOST
+@record()
+class Need:
+    """What a call needs: the shapes of the outputs, and the bytes of each temp, a multiple of ALIGNMENT."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    temps: tuple[int, ...]
+
+
+def need_of(signature: Signature, extents: Sequence[int]) -> Need | None:
+    """What `sizes` said, or None where a size is negative or a product too large: the entry point's own arithmetic."""
+    left = iter(extents)
+
+    def take(dtype: str, rank: int) -> tuple[tuple[int, ...], int]:
+        shape = tuple(islice(left, rank))
+        products = [*accumulate((*shape, itemsize(dtype)), mul)]
+        return shape, -1 if min(shape, default=0) < 0 or max(products) > MOST else products[-1]
+
+    outputs = [take(output.dtype, len(output.shape)) for output in signature.outputs]
+    rooms = [[take(*room)[1] for room in temp.held] for temp in signature.temps]
+    if any(length < 0 for length in (*(length for _, length in outputs), *chain(*rooms))):
+        return None
+    temps = tuple(-(-max(lengths) // ALIGNMENT) * ALIGNMENT for lengths in rooms)
+    return Need(tuple(shape for shape, _ in outputs), temps) if sum(temps) <= MOST else None
 
 
 def _pointer(array: AnyArray) -> AnyArray:
@@ -499,12 +540,19 @@ def measure(
 ) -> list[tuple[int, ...]] | None:
     """The shapes that the results of a call with these arrays would have; None where a check would fail."""
     operands = [*arrays, *(cell[0] for cell in cells)]
-    slots = np.zeros(sum(len(output.shape) for output in signature.outputs) + len(signature.temps), np.int64)
-    pointers, dims = [ctypes.c_void_p] * (len(operands) + 1), [ctypes.c_int64] * len(signature.sizes)
-    sizes = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers[1:], *dims, ctypes.c_void_p)(library.sizes)
-    lengths = (operands[index].shape[axis] for index, axis in signature.sizes)
-    if sizes(*map(_address, operands), *lengths, _address(slots)):
+    dims = [operands[index].shape[axis] for index, axis in signature.sizes]
+    _, extents = call_sizes(library, signature, [*map(_address, operands)], dims)
+    need = None if extents is None else need_of(signature, extents)
+    if need is None:
         return None
-    extents = iter(slots.tolist())
-    shapes = [(output, tuple(next(extents) for _ in output.shape)) for output in signature.outputs]
-    return [shape for output, shape in shapes if output.replaces is None]
+    return [shape for output, shape in zip(signature.outputs, need.shapes, strict=True) if output.replaces is None]
+
+
+def call_sizes(
+    library: Library, signature: Signature, addresses: Sequence[int], dims: Sequence[int]
+) -> tuple[int, list[int] | None]:
+    """The answer of `sizes` and what it wrote; None beside the number of a failed check."""
+    slots = np.zeros(signature.extents, np.int64)
+    types = [ctypes.c_void_p] * len(addresses) + [ctypes.c_int64] * len(dims) + [ctypes.c_void_p]
+    code = ctypes.CFUNCTYPE(ctypes.c_int64, *types)(library.sizes)(*addresses, *dims, _address(slots))
+    return (code, None) if code else (0, slots.tolist())

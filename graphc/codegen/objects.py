@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from graphc.codegen.launch import (
     ALIGNED,
+    ALIGNMENT,
     ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_FLAGS,
@@ -29,9 +30,6 @@ from graphc.dtypes import DTYPES, FLOATS, can_cast_safely
 
 MOST_COPIED = 2**16
 """Bytes up to which an argument that is not contiguous is copied on the spot: some 10 µs. Beyond, Python decides."""
-
-ALIGNMENT = 64
-"""Of each temp, in bytes: a cache line, and the widest vector register."""
 
 OBJECTS = f"""
 declare {{i64, i1}} @llvm.smul.with.overflow.i64(i64, i64)
@@ -179,42 +177,77 @@ define internal i64 @times(i64 %count, i64 %size) alwaysinline {{
   ret i64 %result
 }}
 
-; The offset after a temp of so many elements at `offset`, or -1.
-define internal i64 @reserve(i64 %offset, i64 %count, i64 %itemsize) alwaysinline {{
-  %bytes = call i64 @times(i64 %count, i64 %itemsize)
-  %padded = add i64 %bytes, {ALIGNMENT - 1}
-  %whole = and i64 %padded, {-ALIGNMENT}
-  %end = add i64 %offset, %whole
-  %either = or i64 %offset, %bytes
-  %negative = icmp slt i64 %either, 0
-  %large = icmp sgt i64 %end, {MOST}
-  %bad = or i1 %negative, %large
-  %result = select i1 %bad, i64 -1, i64 %end
-  ret i64 %result
-}}
-
-; Replaces the element count of each temp by the offset where it begins, the first {ALIGNMENT} bytes on. Returns the
-; offset after the last, -1 where it is absurd, and the elements of all.
-define internal {{i64, i64}} @place(ptr %temps, ptr %itemsizes, i64 %count) {{
+; Finds the place of each temp: `offsets` gets where it begins, the first {ALIGNMENT} bytes on. `dims` are the sizes of
+; what the temps hold, `rooms` says of each thing held: its rank, its itemsize, the number of its temp. A temp is as
+; long as the longest it holds. Returns the offset after the last, -1 where that is absurd, and the elements of all.
+define internal {{i64, i64}} @place(ptr %dims, ptr %rooms, i64 %count, ptr %offsets, i64 %temps) {{
 enter:
-  br label %temp
-temp:
-  %number = phi i64 [0, %enter], [%next, %temp]
-  %offset = phi i64 [{ALIGNMENT}, %enter], [%end, %temp]
-  %elements = phi i64 [0, %enter], [%sum, %temp]
-  %temp.at = getelementptr i64, ptr %temps, i64 %number
-  %itemsize.at = getelementptr i64, ptr %itemsizes, i64 %number
-  %length = load i64, ptr %temp.at
+  br label %clear
+clear:
+  %c = phi i64 [0, %enter], [%c.next, %clear]
+  %c.at = getelementptr i64, ptr %offsets, i64 %c
+  store i64 0, ptr %c.at
+  %c.next = add nuw i64 %c, 1
+  %c.more = icmp ult i64 %c.next, %temps
+  br i1 %c.more, label %clear, label %room
+room:
+  %number = phi i64 [0, %clear], [%number.next, %room.measured]
+  %cursor = phi ptr [%dims, %clear], [%cursor.next, %room.measured]
+  %sum = phi i64 [0, %clear], [%sum.next, %room.measured]
+  %bad = phi i1 [false, %clear], [%bad.next, %room.measured]
+  %first = mul nuw i64 %number, 3
+  %rank.at = getelementptr i64, ptr %rooms, i64 %first
+  %itemsize.at = getelementptr i64, ptr %rank.at, i64 1
+  %temp.at = getelementptr i64, ptr %rank.at, i64 2
+  %rank = load i64, ptr %rank.at
   %itemsize = load i64, ptr %itemsize.at
-  store i64 %offset, ptr %temp.at
-  %end = call i64 @reserve(i64 %offset, i64 %length, i64 %itemsize)
-  %sum = add i64 %elements, %length
-  %next = add nuw i64 %number, 1
-  %more = icmp ult i64 %next, %count
-  br i1 %more, label %temp, label %done
+  %temp = load i64, ptr %temp.at
+  %cursor.next = getelementptr i64, ptr %cursor, i64 %rank
+  br label %axis
+axis:
+  %a = phi i64 [0, %room], [%a.next, %axis.times]
+  %elements = phi i64 [1, %room], [%product, %axis.times]
+  %a.done = icmp eq i64 %a, %rank
+  br i1 %a.done, label %room.measured, label %axis.times
+axis.times:
+  %size.at = getelementptr i64, ptr %cursor, i64 %a
+  %size = load i64, ptr %size.at
+  %product = call i64 @times(i64 %elements, i64 %size)
+  %a.next = add nuw i64 %a, 1
+  br label %axis
+room.measured:
+  %bytes = call i64 @times(i64 %elements, i64 %itemsize)
+  %negative = icmp slt i64 %bytes, 0
+  %bad.next = or i1 %bad, %negative
+  %sum.next = add i64 %sum, %elements
+  %longest.at = getelementptr i64, ptr %offsets, i64 %temp
+  %longest = load i64, ptr %longest.at
+  %longer = icmp sgt i64 %bytes, %longest
+  %most = select i1 %longer, i64 %bytes, i64 %longest
+  store i64 %most, ptr %longest.at
+  %number.next = add nuw i64 %number, 1
+  %more = icmp ult i64 %number.next, %count
+  br i1 %more, label %room, label %add
+add:
+  %t = phi i64 [0, %room.measured], [%t.next, %add]
+  %offset = phi i64 [{ALIGNMENT}, %room.measured], [%end, %add]
+  %wrong = phi i1 [%bad.next, %room.measured], [%wrong.next, %add]
+  %t.at = getelementptr i64, ptr %offsets, i64 %t
+  %t.bytes = load i64, ptr %t.at
+  %padded = add i64 %t.bytes, {ALIGNMENT - 1}
+  %whole = and i64 %padded, {-ALIGNMENT}
+  %end.raw = add i64 %offset, %whole
+  %large = icmp sgt i64 %end.raw, {MOST}
+  %wrong.next = or i1 %wrong, %large
+  %end = select i1 %large, i64 {ALIGNMENT}, i64 %end.raw
+  store i64 %offset, ptr %t.at
+  %t.next = add nuw i64 %t, 1
+  %t.more = icmp ult i64 %t.next, %temps
+  br i1 %t.more, label %add, label %done
 done:
-  %half = insertvalue {{i64, i64}} undef, i64 %end, 0
-  %both = insertvalue {{i64, i64}} %half, i64 %sum, 1
+  %answer = select i1 %wrong.next, i64 -1, i64 %end
+  %half = insertvalue {{i64, i64}} undef, i64 %answer, 0
+  %both = insertvalue {{i64, i64}} %half, i64 %sum.next, 1
   ret {{i64, i64}} %both
 }}
 

@@ -6,10 +6,11 @@ In: nodes, sizes, loop variables. Out: records, what they say of a node's loops 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from graphc.codegen.arena import Layout
 from graphc.codegen.emit import text_of
 from graphc.codegen.sizing import Sizing
 from graphc.dtypes import can_cast_safely
@@ -140,8 +141,8 @@ class Plan:
 
     parts: tuple[Part, ...]
     places: Mapping[Node, Place]
-    temps: Mapping[str, tuple[str, Size]]
-    """Temporaries: name -> dtype and number of elements."""
+    arena: Layout
+    """Where temporaries lie, and which of them share memory."""
     bounds: Mapping[int, Bound]
     """For each nest of kind check: what it checks."""
     depths: Mapping[Node, int]
@@ -262,6 +263,15 @@ def _widens(node: Node) -> bool:
     return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
+def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
+    """The temporaries as a person reads them."""
+    for slot in plan.arena.slots:
+        rooms = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.rooms)
+        yield f"temporary {slot.name}: {' or '.join(rooms)}"
+    for name, (slot_name, dtype) in plan.arena.views.items():
+        yield f"  {name}: {slot_name} as {dtype}"
+
+
 def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
     """The plan as a person reads it, sizes under the names they have in the source."""
 
@@ -270,8 +280,7 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
 
     for guard in plan.sizing.checks:
         yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
-    for name, (dtype, count) in plan.temps.items():
-        yield f"temporary {name}: {size(count)} x {dtype}"
+    yield from arena_lines(plan, size)
     numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
 
     def lines(part: Part, pad: str) -> Iterable[str]:

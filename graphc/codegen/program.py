@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from graphc.codegen.arena import Layout, Slot
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
 from graphc.codegen.emit import emit_function
@@ -28,7 +29,7 @@ from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
 from graphc.codegen.simplify import all_expressions, simplify, statements
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
-from graphc.ir.loops import INDEX, Apply, Check, Function, Invoke, Note, Param, Stmt, Store, Var, integer
+from graphc.ir.loops import INDEX, Apply, Check, Function, Invoke, Let, Note, Param, Stmt, Store, Var, integer
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 
@@ -74,10 +75,12 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
     dtypes = {array.name: array.dtype for array in (*inputs, *shared, *results.outputs)}
-    dtypes |= {name: dtype for name, (dtype, _) in plan.temps.items()}
+    dtypes |= {slot.name: slot.dtype for slot in plan.arena.slots}
+    dtypes |= {name: dtype for name, (_, dtype) in plan.arena.views.items()}
     kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining)
-    temps = {**plan.temps, **kernel_part.scalars}
-    bodies = lower_sizes(results, temps, sizing, dims, sizes_lowerer), kernel_part.body
+    scalars = (Slot(name, dtype, ((dtype, (count,)),)) for name, (dtype, count) in kernel_part.scalars.items())
+    slots = (*plan.arena.slots, *scalars)
+    bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), (*view_slots(plan.arena), *kernel_part.body)
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
     signature = Signature(
@@ -85,7 +88,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         inputs=inputs,
         shared=shared,
         outputs=results.outputs,
-        temps=tuple(Temp(name, dtype) for name, (dtype, _) in temps.items()),
+        temps=tuple(Temp(slot.name, slot.dtype, tuple((t, len(shape)) for t, shape in slot.rooms)) for slot in slots),
         sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
     )
@@ -183,9 +186,9 @@ def parameter(name: str, node: Node, written: bool = False, replaces: int | None
 
 
 def lower_sizes(
-    results: Results, temps: Mapping[str, tuple[str, Size]], sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer
+    results: Results, slots: Sequence[Slot], sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer
 ) -> tuple[Stmt, ...]:
-    """The function that checks sizes, then writes those of the results and the lengths of the temporaries."""
+    """The function that checks sizes, then writes those of the results, and of all that temporaries have to hold."""
     lowerer.unchecked = len(sizing.checks) + 1
     for dim in dims:
         declared, actual = lowerer.element(dim.size, ()), Var(dim.name, INDEX)
@@ -195,10 +198,17 @@ def lower_sizes(
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
         lowerer.top.body.append(Check(Apply(f"_0 {guard.relation} _1", sides, "bool"), number))
     wanted: list[Size] = [size for shape in results.shapes for size in shape]
-    wanted += [count for _, count in temps.values()]
+    wanted += [size for slot in slots for _, shape in slot.rooms for size in shape]
     for place, size in enumerate(wanted):
         lowerer.top.body.append(Store("S", integer(place), lowerer.size(size)))
     return simplify(lowerer.top.body)
+
+
+def view_slots(arena: Layout) -> Iterable[Stmt]:
+    """Names for the slots that are used under another dtype."""
+    for name, (slot, dtype) in arena.views.items():
+        pointer = f"{dtype}*"
+        yield Let(Var(name, pointer), Apply(f"view_{dtype}(_0)", (Var(slot, pointer),), pointer))
 
 
 def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:

@@ -17,9 +17,10 @@ Stored values whose loops run over the same sizes share a nest where no dependen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 
+from graphc.codegen.arena import Kept, lay_out
 from graphc.codegen.operand import strided
 from graphc.codegen.plan import (
     COPY,
@@ -49,7 +50,6 @@ from graphc.codegen.plan import (
 from graphc.codegen.sharing import Access, reads_of, share
 from graphc.codegen.sizing import Sizing
 from graphc.errors import CycleError
-from graphc.ir import sizes
 from graphc.ir.loops import INDEX, Apply, Expr, integer, subexpressions
 from graphc.ir.node import (
     LEAVES,
@@ -542,25 +542,6 @@ def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, st
     return goals
 
 
-@dataclass(slots=True)
-class _Arena:
-    """The temporaries: those of one dtype and length that never live at once are one."""
-
-    fresh: Callable[[str], str]
-    temps: dict[str, tuple[str, Size]] = field(default_factory=dict)
-    busy_until: dict[str, int] = field(default_factory=dict)
-
-    def take(self, dtype: str, length: Size, first: int, last: int) -> str:
-        """A temporary that is free from the nest at position `first` on, taken until that at `last`."""
-        kind = (dtype, length)
-        slot = next((s for s, held in self.temps.items() if held == kind and self.busy_until[s] < first), None)
-        if slot is None:
-            slot = self.fresh(f"t{len(self.temps)}")
-            self.temps[slot] = kind
-        self.busy_until[slot] = last
-        return slot
-
-
 def _finish(
     scheduler: Scheduler, order: Sequence[Draft], size_names: Mapping[Node, str], fresh: Callable[[str], str]
 ) -> Plan:
@@ -571,27 +552,36 @@ def _finish(
     nests = [nest for part in sharing.parts for nest in nests_of(part)]
     sizing = scheduler.sizing
     places = dict(scheduler.places)
-    arena = _Arena(fresh)
-    accumulators: dict[Node, str] = {}
+    kept: list[Kept] = []
+    keepers: list[tuple[Node, bool]] = []
     for nest in nests:
         now = position[nest.number]
         for node in nest.roots:
             place, depth = places[node], sharing.depths[node]
-            length = sizing.of(sizes.product(sizing.shape(node)[depth:]))
+            shape = sizing.shape(node)[depth:]
             if place.buffer is None and not is_local(nest, node, depth, access.needed):
                 last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
-                places[node] = Place(arena.take(node.dtype, length, now, last), place.reason)
+                kept.append(Kept(node.dtype, shape, now, last))
+                keepers.append((node, False))
             lowering = lowering_of(node)
             if nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
-                accumulators[node] = arena.take(lowering.dtypes[0], length, now, now)
+                kept.append(Kept(lowering.dtypes[0], shape, now, now))
+                keepers.append((node, True))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
-                row = sizing.of(sizes.product(sizing.shape(node)[lowering.axis + 1 :]))
-                accumulators[node] = arena.take(lowering.dtype, row, now, now)
+                kept.append(Kept(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
+                keepers.append((node, True))
+    arena = lay_out(kept, fresh)
+    accumulators: dict[Node, str] = {}
+    for (node, is_accumulator), buffer in zip(keepers, arena.buffers, strict=True):
+        if is_accumulator:
+            accumulators[node] = buffer
+        else:
+            places[node] = Place(buffer, places[node].reason)
     in_place = {b: "copied at the end" if b in scheduler.staged else "in place" for b in scheduler.owned}
     plan = Plan(
         sharing.parts,
         places,
-        arena.temps,
+        arena,
         scheduler.bounds,
         sharing.depths,
         sharing.apart,

@@ -1,0 +1,109 @@
+"""Where temporaries lie: which of them share memory.
+
+In: the values that are kept while a kernel runs, each with its dtype, its sizes and its life. Out: slots, buffers that
+follow each other in one arena; every value lies at the beginning of one.
+
+Sizes are known at the call only. So what is decided here is who shares a slot, which is right for all sizes; a slot is
+as long as its longest value, and the arena as the sum of the slots, both computed at each call. The values are taken
+in the order of their length, where all unknown sizes are taken for equal, the longest first; each goes to the slot
+whose values all are dead while it lives, one of its own length and dtype if there is one, else the shortest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from graphc.dtypes import itemsize
+from graphc.ir.node import Size
+
+NOMINAL = 128
+"""What an unknown size is taken for when lengths are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A value that is kept from the nest at position `first` until that at `last`."""
+
+    dtype: str
+    shape: tuple[Size, ...]
+    first: int
+    last: int
+
+    def meets(self, other: Kept) -> bool:
+        """Whether there is a nest in which both are needed."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Memory of the arena under the name of a buffer; `rooms` are the dtypes and sizes that it has to hold."""
+
+    name: str
+    dtype: str
+    rooms: tuple[tuple[str, tuple[Size, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`buffers` are those of the kept values in their order; `views` the ones that are a slot under another dtype:
+    name -> (slot's name, dtype)."""
+
+    slots: tuple[Slot, ...]
+    buffers: tuple[str, ...]
+    views: dict[str, tuple[str, str]]
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """A slot while it is being filled."""
+
+    held: list[Kept] = field(default_factory=list)
+
+
+def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
+    """The layout of an arena. `fresh` gives names."""
+    drafts: list[_Draft] = []
+    homes: dict[int, _Draft] = {}
+    for number in sorted(range(len(kept)), key=lambda number: (-nominal_bytes(kept[number]), kept[number].first)):
+        homes[number] = _choose(drafts, kept[number])
+        homes[number].held.append(kept[number])
+    slots: dict[_Draft, Slot] = {}
+    views: dict[str, tuple[str, str]] = {}
+    view_names: dict[tuple[str, str], str] = {}
+    buffers: list[str] = []
+    for number, value in enumerate(kept):
+        draft = homes[number]
+        if draft not in slots:
+            rooms = tuple(dict.fromkeys((held.dtype, held.shape) for held in sorted(draft.held, key=lambda k: k.first)))
+            slots[draft] = Slot(fresh(f"t{len(slots)}"), value.dtype, rooms)
+        slot = slots[draft]
+        if value.dtype == slot.dtype:
+            buffers.append(slot.name)
+            continue
+        key = (slot.name, value.dtype)
+        if key not in view_names:
+            view_names[key] = fresh(f"{slot.name}_{value.dtype}")
+            views[view_names[key]] = key
+        buffers.append(view_names[key])
+    return Layout(tuple(slots.values()), tuple(buffers), views)
+
+
+def nominal_bytes(value: Kept) -> int:
+    """The length of a value if every size that is not known were NOMINAL."""
+    return itemsize(value.dtype) * prod(size if isinstance(size, int) else NOMINAL for size in value.shape)
+
+
+def _choose(drafts: list[_Draft], value: Kept) -> _Draft:
+    free = [draft for draft in drafts if not any(value.meets(held) for held in draft.held)]
+    if not free:
+        drafts.append(_Draft())
+        return drafts[-1]
+
+    def misfit(draft: _Draft) -> tuple[bool, bool, int]:
+        held = draft.held
+        same = any((value.dtype, value.shape) == (other.dtype, other.shape) for other in held)
+        return not same, value.dtype not in {other.dtype for other in held}, max(map(nominal_bytes, held))
+
+    return min(free, key=misfit)

@@ -1,0 +1,124 @@
+"""The arena of temporaries: values that live at once never share memory, and the others do."""
+
+from __future__ import annotations
+
+from itertools import combinations, count
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.arena import Kept, lay_out
+from graphc.codegen.launch import ALIGNMENT, MOST, Array, Signature, Temp, need_of
+from graphc.dtypes import DTYPES, itemsize
+from graphc.ir.node import variable
+
+N = variable("float64", (None,), "n").type.shape[0]
+LIVES = st.tuples(
+    st.sampled_from(DTYPES),
+    st.lists(st.sampled_from([1, 3, 100, N]), max_size=3),
+    st.integers(0, 9),
+    st.integers(0, 4),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LIVES, max_size=12))
+def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
+    kept = [Kept(dtype, tuple(shape), first, first + length) for dtype, shape, first, length in lives]
+    numbers = count()
+    layout = lay_out(kept, lambda name: f"{name}_{next(numbers)}")
+    slots = {slot.name: slot for slot in layout.slots}
+    homes = [
+        layout.views.get(buffer, (buffer, slots[buffer].dtype if buffer in slots else ""))[0]
+        for buffer in layout.buffers
+    ]
+    for (a, home), (b, other) in combinations(zip(kept, homes, strict=True), 2):
+        assert home != other or not a.meets(b)
+    for value, buffer, home in zip(kept, layout.buffers, homes, strict=True):
+        dtype = layout.views[buffer][1] if buffer in layout.views else slots[buffer].dtype
+        assert dtype == value.dtype and (value.dtype, value.shape) in slots[home].rooms
+    meeting = max((sum(v.first <= now <= v.last for v in kept) for now in range(20)), default=0)
+    assert meeting <= len(slots) <= len(kept)
+
+
+def test_equal_values_come_first_then_equal_dtypes() -> None:
+    kept = [
+        Kept("float32", (N, N), 0, 1),
+        Kept("float64", (N, N), 0, 1),
+        Kept("float32", (N, N), 2, 3),
+        Kept("int64", (N,), 2, 3),
+        Kept("float64", (N,), 4, 5),
+    ]
+    layout = lay_out(kept, str)
+    assert layout.buffers == ("t0", "t1", "t0", "t1_int64", "t1")
+    assert [slot.rooms for slot in layout.slots] == [
+        (("float32", (N, N)),),
+        (("float64", (N, N)), ("int64", (N,)), ("float64", (N,))),
+    ]
+    assert layout.views == {"t1_int64": ("t1", "int64")}
+
+
+SIZES = st.one_of(st.integers(-2, 50), st.sampled_from([2**20, 2**31, 2**58, 2**62, -(2**63), 2**63 - 1]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_what_a_call_needs(data: st.DataObject) -> None:
+    shapes = data.draw(st.lists(st.lists(SIZES, max_size=3), max_size=4))
+    temps = tuple(
+        Temp(f"t{number}", "uint8", tuple((data.draw(st.sampled_from(DTYPES)), len(shape)) for shape in (shape, shape)))
+        for number, shape in enumerate(shapes[1:])
+    )
+    outputs = tuple(Array("y", "int32", (None,) * len(shape)) for shape in shapes[:1])
+    signature = Signature("f", (), (), outputs, temps, (), "list")
+    extents = [size for shape in shapes[:1] for size in shape]
+    extents += [size for shape in shapes[1:] for _ in range(2) for size in shape]
+    need = need_of(signature, extents)
+
+    def length(shape: list[int], dtype: str) -> int:
+        product = itemsize(dtype)
+        for size in shape:
+            product *= size
+        return product
+
+    wanted = [
+        max(length(shape, dtype) for dtype, _ in temp.rooms) for shape, temp in zip(shapes[1:], temps, strict=True)
+    ]
+    negative = any(size < 0 for shape in shapes for size in shape)
+    lengths = [*wanted, *(length(shape, "int32") for shape in shapes[:1])]
+    if need is None:
+        empty = any(0 in shape for shape in shapes)  # a product may be too large before it meets the 0
+        assert negative or empty or max(lengths, default=0) > MOST or sum(wanted) > MOST
+    else:
+        assert not negative
+        assert all(
+            have % ALIGNMENT == 0 and want <= have < want + ALIGNMENT
+            for have, want in zip(need.temps, wanted, strict=True)
+        )
+
+
+def chain(dtype: str = "float64") -> graphc.Function:
+    """Values of several sizes and dtypes that follow one another, none of which can be fused with the next."""
+    x = T.matrix("x", dtype=dtype)
+    a = T.dot(x, x.T)
+    order = T.cast(a.sum(axis=0) * 0, "int64")
+    b = T.dot(T.exp(a), a[order] * 0.5)
+    c = T.dot(b.T, T.tanh(x))
+    return graphc.function([x], T.dot(c.T, c).sum(axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_results_are_right_at_all_sizes(dtype: str) -> None:
+    f = chain(dtype)
+    slow = graphc.function([f.kernel.inputs[0]], f.kernel.outputs[0], "interpreted")
+    plain = graphc.function([f.kernel.inputs[0]], f.kernel.outputs[0], "python")
+    rng = np.random.default_rng(0)
+    for shape in ((0, 0), (0, 3), (3, 0), (1, 1), (7, 3), (3, 7), (40, 5), (2, 60)):
+        x = (rng.normal(size=shape) * 0.1).astype(dtype)
+        np.testing.assert_allclose(f(x), slow(x), rtol=1e-3)
+        np.testing.assert_allclose(plain(x), slow(x), rtol=1e-3)
