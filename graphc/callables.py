@@ -10,13 +10,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from time import perf_counter
 from typing import Any, Literal
 
 from graphc.codegen.build import build_native, build_python, cold
 from graphc.codegen.callback import CALLBACK, address, native_callback
 from graphc.codegen.kernel import Built, Kernel
-from graphc.codegen.launch import ABSENT, OUT, Keywords, bind, launch_python, measure, overlapping
+from graphc.codegen.launch import ABSENT, OUT, Keywords, Need, bind, launch_python, measure, measure_python, overlapping
 from graphc.codegen.vectorcall import Direct, attach, vectorcall_type
 from graphc.convention import (
     REQUIRED,
@@ -26,13 +27,16 @@ from graphc.convention import (
     label,
     list_inputs,
     results_given,
+    stand_in,
     write_results,
 )
+from graphc.dtypes import itemsize
 from graphc.errors import ArgumentError, GraphcError
 from graphc.interpret import Steps, check_guards, interpret, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of
+from graphc.record import record
 from graphc.shared import SharedVariable
 
 Mode = Literal["compiled", "interpreted", "python"]
@@ -99,8 +103,8 @@ class Function:
         inputs = (f"{item.name or item.variable.name or '?'}: {item.variable.type}" for item in self.call.inputs)
         return f"<{self.mode} function {self.name}({', '.join(inputs)})>"
 
-    def bind_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
-        """The arguments of a call as arrays in the order of the inputs; ArgumentError where they do not fit."""
+    def in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """What is given for each input, by position, name or default; ArgumentError where that is not one each."""
         records, given = self.call.inputs, dict(enumerate(args))
         if len(args) > len(records):
             wanted = f"{len(records)} arguments ({list_inputs(records)})"
@@ -113,12 +117,18 @@ class Function:
             if position in given:
                 raise ArgumentError(f"{self.label}: argument {label(records[position])} is given twice")
             given[position] = value
-        arrays = []
+        values = []
         for position, item in enumerate(records):
             value = given.get(position, item.value)
             if value is REQUIRED:
                 raise ArgumentError(f"{self.label}: argument {label(item)} is missing")
-            arrays.append(convert(value, item))
+            values.append(value)
+        return values
+
+    def bind_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
+        """The arguments of a call as arrays in the order of the inputs; an error where they do not fit."""
+        values = self.in_order(args, kwargs)
+        arrays = [convert(value, item) for value, item in zip(values, self.call.inputs, strict=True)]
         for leaf in self.kernel.shared:
             if isinstance(leaf, SharedVariable):
                 leaf.mend()
@@ -153,6 +163,19 @@ class Function:
         """The generated Python source; the interpreted mode has none but gives the one it would have."""
         return build_python(self.kernel).source
 
+    def memory(self, *sizes: Any) -> Memory:
+        """The bytes that a call would allocate for inputs of these sizes, found out without one.
+
+        sizes: the shape of each input in order, or one dict of shapes by name. Where sizes of results follow from the
+        value of an input (`zeros((n,))`), that value is needed in place of its shape. Raises ArgumentError, ShapeError
+        or GraphTypeError, which name the variable, and GraphcError in interpreted mode, where every value of the graph
+        is an array of its own.
+        """
+        raise GraphcError(f"{self.label}: the memory of a function in {self.mode} mode is not planned")
+
+    def free(self) -> None:
+        """Give back the memory that is kept between calls for temporaries; the next call allocates it anew."""
+
     def explain(self) -> str:
         """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
         return f"{self!r}\ninterpreted: one NumPy call for each of {len(nodes_of(self.kernel.results))} nodes"
@@ -160,6 +183,15 @@ class Function:
 
 class Interpreted(Function):
     """Runs one NumPy call for each node."""
+
+
+@record()
+class Memory:
+    """The bytes of a call: the arena of its temporaries, which is kept for the next, its results, and both."""
+
+    arena: int
+    outputs: int
+    total: int
 
 
 @dataclass(slots=True)
@@ -214,6 +246,30 @@ class Lowered(Function):
         lines += ["plan:", *(f"  {line}" for line in self.plan.splitlines())]
         return "\n".join(lines)
 
+    def memory(self, *sizes: Any) -> Memory:
+        if len(sizes) == 1 and isinstance(sizes[0], Mapping):
+            given = self.in_order((), sizes[0])
+        else:
+            given = self.in_order(sizes, {})
+        arrays = []
+        for number, (value, item) in enumerate(zip(given, self.call.inputs, strict=True)):
+            is_read = number in self.built.signature.reads
+            if is_read and isinstance(value, tuple):
+                what = f"sizes follow from the value of {label(item)}"
+                raise ArgumentError(f"{self.label}: {what}; give it in place of its shape")
+            arrays.append(convert(value, item) if is_read else stand_in(value, item))
+        need = self.measure(arrays)
+        if need is None:
+            check_guards(self.graph, self.values(arrays))
+            raise MemoryError(f"{self.label}: a result would need more memory than there can be")
+        outputs = self.built.signature.outputs
+        taken = sum(prod(shape) * itemsize(y.dtype) for shape, y in zip(need.shapes, outputs, strict=True))
+        return Memory(need.arena, taken, need.arena + taken)
+
+    def measure(self, arrays: Sequence[Array]) -> Need | None:
+        """What a call with arrays of these sizes needs; None where a check of sizes would fail."""
+        raise NotImplementedError
+
     def separate(self, arrays: list[Array]) -> None:
         """Copy what shares memory with a buffer that is about to be written."""
         for number in overlapping(self.built.signature, arrays, self.cells):
@@ -258,6 +314,9 @@ class Generated(Lowered):
             lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
         )
         return write_results(given, results)
+
+    def measure(self, arrays: Sequence[Array]) -> Need | None:
+        return measure_python(self.built.signature, self.functions["sizes"], arrays, self.cells)
 
 
 class Compiled(Lowered, Direct):
@@ -307,13 +366,19 @@ class Compiled(Lowered, Direct):
 
     def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
         """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
-        shapes = measure(self.library, self.built.signature, arrays, self.cells)
-        if shapes is not None:
-            check_shapes(given, shapes, self.kernel.outputs)
+        need = self.measure(arrays)
+        if need is not None:
+            check_shapes(given, need.shapes[: len(given)], self.kernel.outputs)
         results = self.entry(*arrays)
         single = self.kernel.returns == "one"
         written = write_results(given, [results] if single else results)
         return written[0] if single else written
+
+    def measure(self, arrays: Sequence[Array]) -> Need | None:
+        return measure(self.library, self.built.signature, arrays, self.cells)
+
+    def free(self) -> None:
+        self.entry.__self__.arena[0] = None
 
     def failed(self, code: int, *args: Any) -> Any:
         """Check number `code` failed, or a size is absurd (-1): raise what explains it."""

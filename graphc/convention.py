@@ -82,12 +82,27 @@ def convert(value: Any, record: In) -> Array:
     node = record.variable
     what = f"argument {label(record)}"
     array = as_array(value, node.dtype, what, strict=record.strict, allow_downcast=record.allow_downcast)
-    if array.ndim != node.ndim:
-        raise GraphTypeError(f"{what} must have {node.ndim} dimensions ({node.type}); got shape {array.shape}")
-    for axis, size in enumerate(node.type.shape):
-        if isinstance(size, int) and array.shape[axis] != size:
-            raise ShapeError(f"{what} must have size {size} along axis {axis} ({node.type}); got shape {array.shape}")
+    check_shape(array.shape, node, what)
     return array
+
+
+def check_shape(shape: tuple[int, ...], node: Node, what: str) -> None:
+    """GraphTypeError for another rank than a variable's, ShapeError for another static size."""
+    if len(shape) != node.ndim:
+        raise GraphTypeError(f"{what} must have {node.ndim} dimensions ({node.type}); got shape {shape}")
+    for axis, size in enumerate(node.type.shape):
+        if isinstance(size, int) and shape[axis] != size:
+            raise ShapeError(f"{what} must have size {size} along axis {axis} ({node.type}); got shape {shape}")
+
+
+def stand_in(shape: Any, record: In) -> Array:
+    """An array of the shape and dtype of an argument that takes no memory; an error that names the input."""
+    node, what = record.variable, f"the shape of {label(record)}"
+    sizes = shape if isinstance(shape, tuple | list) else np.shape(shape)
+    if not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
+        raise ArgumentError(f"{what} must be a tuple of sizes; got {shape!r}")
+    check_shape(tuple(sizes), node, what)
+    return np.broadcast_to(np.zeros((), node.dtype), tuple(map(int, sizes)))
 
 
 def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None, single: bool) -> list[Array | None]:

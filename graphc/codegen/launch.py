@@ -138,6 +138,8 @@ class Signature:
     temps: tuple[Temp, ...]
     sizes: tuple[tuple[int, int], ...]
     returns: Literal["one", "list", "none"]
+    reads: tuple[int, ...] = ()
+    """The operands whose elements `sizes` reads: sizes follow from their values."""
 
     def __post_init__(self) -> None:
         returned = sum(output.replaces is None for output in self.outputs)
@@ -177,6 +179,7 @@ class Signature:
             ),
             sizes=tuple((index, axis) for index, axis in fields["sizes"]),
             returns=fields["returns"],
+            reads=tuple(fields["reads"]),
             **arrays,
         )
 
@@ -501,6 +504,11 @@ class Need:
     shapes: tuple[tuple[int, ...], ...]
     temps: tuple[int, ...]
 
+    @property
+    def arena(self) -> int:
+        """The bytes that the entry point allocates for the temps: a part of them aligns the first."""
+        return ALIGNMENT + sum(self.temps) if self.temps else 0
+
 
 def need_of(signature: Signature, extents: Sequence[int]) -> Need | None:
     """What `sizes` said, or None where a size is negative or a product too large: the entry point's own arithmetic."""
@@ -535,24 +543,25 @@ def _deliver(signature: Signature, outputs: Sequence[AnyArray], cells: Sequence[
     return returned
 
 
-def measure(
-    library: Library, signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]
-) -> list[tuple[int, ...]] | None:
-    """The shapes that the results of a call with these arrays would have; None where a check would fail."""
+def measure(library: Library, signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> Need | None:
+    """What a call with these arrays would need; None where a check would fail. Only the elements of the operands that
+    `sizes` reads are looked at."""
     operands = [*arrays, *(cell[0] for cell in cells)]
     dims = [operands[index].shape[axis] for index, axis in signature.sizes]
-    _, extents = call_sizes(library, signature, [*map(_address, operands)], dims)
-    need = None if extents is None else need_of(signature, extents)
-    if need is None:
-        return None
-    return [shape for output, shape in zip(signature.outputs, need.shapes, strict=True) if output.replaces is None]
-
-
-def call_sizes(
-    library: Library, signature: Signature, addresses: Sequence[int], dims: Sequence[int]
-) -> tuple[int, list[int] | None]:
-    """The answer of `sizes` and what it wrote; None beside the number of a failed check."""
     slots = np.zeros(signature.extents, np.int64)
-    types = [ctypes.c_void_p] * len(addresses) + [ctypes.c_int64] * len(dims) + [ctypes.c_void_p]
-    code = ctypes.CFUNCTYPE(ctypes.c_int64, *types)(library.sizes)(*addresses, *dims, _address(slots))
-    return (code, None) if code else (0, slots.tolist())
+    types = [ctypes.c_void_p] * len(operands) + [ctypes.c_int64] * len(dims) + [ctypes.c_void_p]
+    code = ctypes.CFUNCTYPE(ctypes.c_int64, *types)(library.sizes)(*map(_address, operands), *dims, _address(slots))
+    return None if code else need_of(signature, slots.tolist())
+
+
+def measure_python(
+    signature: Signature, sizes: Callable[..., int], arrays: Sequence[AnyArray], cells: Sequence[Cell]
+) -> Need | None:
+    """`measure` of the generated source under CPython."""
+    operands = [*arrays, *(cell[0] for cell in cells)]
+    dims = [operands[index].shape[axis] for index, axis in signature.sizes]
+    pointers = [_pointer(operand) if n in signature.reads else operand for n, operand in enumerate(operands)]
+    slots = np.zeros(signature.extents, np.int64)
+    with np.errstate(all="ignore"):
+        code = sizes(*pointers, *dims, slots)
+    return None if code else need_of(signature, slots.tolist())

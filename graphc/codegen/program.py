@@ -29,7 +29,22 @@ from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
 from graphc.codegen.simplify import all_expressions, simplify, statements
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
-from graphc.ir.loops import INDEX, Apply, Check, Function, Invoke, Let, Note, Param, Stmt, Store, Var, integer
+from graphc.ir.loops import (
+    INDEX,
+    Apply,
+    Check,
+    Function,
+    Invoke,
+    Let,
+    Load,
+    Note,
+    Param,
+    Pointer,
+    Stmt,
+    Store,
+    Var,
+    integer,
+)
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 
@@ -91,6 +106,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         temps=tuple(Temp(slot.name, slot.dtype, tuple((t, len(shape)) for t, shape in slot.rooms)) for slot in slots),
         sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
+        reads=operands_read(bodies[0], (*inputs, *shared)),
     )
     functions = (*kernel_part.functions, *assemble(signature, bodies, [dim.name for dim in passed]))
     return Program(
@@ -202,6 +218,12 @@ def lower_sizes(
     for place, size in enumerate(wanted):
         lowerer.top.body.append(Store("S", integer(place), lowerer.size(size)))
     return simplify(lowerer.top.body)
+
+
+def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
+    """The operands whose elements statements read, by number."""
+    read = {part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer)}
+    return tuple(number for number, operand in enumerate(operands) if operand.name in read)
 
 
 def view_slots(arena: Layout) -> Iterable[Stmt]:

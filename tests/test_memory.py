@@ -1,0 +1,133 @@
+"""What a call needs is told before it; inputs are never written; updates are made in their variables' own memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_modes import NAMES, SAMPLES, draw, inputs_for
+
+import graphc
+import graphc.tensor as T
+from graphc import nnet, optim
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError, ShapeError
+from graphc.ir.node import OPS, Op, Sample
+
+MODES = ("compiled", "python")
+
+
+def step(mode: str, rule: str = "sgd", dtype: str = "float32") -> tuple[graphc.Function, list[Any]]:
+    """A training step of a small network."""
+    rng = np.random.default_rng(0)
+    sizes, params = [20, 12, 5], []
+    x, y = T.matrix("x", dtype=dtype), T.lvector("y")
+    hidden = x
+    for k in range(2):
+        w = graphc.shared((rng.normal(size=sizes[k : k + 2]) * 0.1).astype(dtype), f"w{k}")
+        b = graphc.shared(np.zeros(sizes[k + 1], dtype), f"b{k}")
+        params += [w, b]
+        hidden = T.dot(hidden, w) + b
+        hidden = hidden if k else nnet.relu(hidden)
+    loss = nnet.categorical_crossentropy(nnet.softmax(hidden), y).mean()
+    return graphc.function([x, y], loss, mode, updates=getattr(optim, rule)(loss, params, 0.1)), params
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_memory_is_told_before_a_call(mode: str) -> None:
+    x, y = T.dmatrix("x"), T.dvector("y")
+    f = graphc.function([x, y], [T.dot(T.exp(x), T.dot(x.T, x)) + y, y * 2], mode)
+    found = f.memory((30, 4), (4,))
+    assert found.outputs == 30 * 4 * 8 + 4 * 8
+    assert found.arena >= 4 * 4 * 8 and found.total == found.arena + found.outputs
+    assert f.memory({"x": (30, 4), "y": [4]}) == found == f.memory(np.zeros((30, 4)), (4,))
+    assert f.memory((3000, 4), (4,)).arena > found.arena
+    huge = f.memory((2**30, 4), (4,))
+    assert huge.outputs == 2**30 * 4 * 8 + 32, "nothing was allocated"
+    if mode == "compiled":
+        f(np.ones((30, 4)), np.ones(4))
+        arena = f.entry.__self__.arena  # type: ignore[attr-defined]
+        assert arena[0].nbytes == found.arena
+        f.free()
+        assert arena == [None]
+        f(np.ones((30, 4)), np.ones(4))
+        assert arena[0].nbytes == found.arena
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_wrong_sizes_name_the_variable(mode: str) -> None:
+    x, y = T.dmatrix("x"), T.dvector("y")
+    f = graphc.function([x, y], T.dot(x, y), mode)
+    wrong: list[tuple[tuple[Any, ...], type[Exception], str]] = [
+        (((3, 4),), ArgumentError, "y"),
+        (((3, 4), (4,), (5,)), ArgumentError, "2 arguments"),
+        (((3,), (4,)), GraphTypeError, "x"),
+        (((3, -4), (4,)), ArgumentError, "x"),
+        (((3, "a"), (4,)), ArgumentError, "x"),
+        (((3, 4), (5,)), ShapeError, "y"),
+        (({"x": (3, 4), "z": (4,)},), ArgumentError, "z"),
+    ]
+    for sizes, error, message in wrong:
+        with pytest.raises(error, match=message):
+            f.memory(*sizes)
+    with pytest.raises(GraphcError, match="interpreted"):
+        graphc.function([x], x + 1, "interpreted").memory((3, 4))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sizes_that_follow_from_values(mode: str) -> None:
+    n = T.lscalar("n")
+    f = graphc.function([n], T.zeros((n, 3)), mode)
+    assert f.memory(5).outputs == 5 * 3 * 8
+    with pytest.raises(ArgumentError, match="value of n"):
+        f.memory(())
+    with pytest.raises(MemoryError):
+        f.memory(2**61)
+
+
+@pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
+def test_no_input_is_written(op: Op, sample: Sample) -> None:
+    assert op in OPS.values()
+    rng = np.random.default_rng(5)
+    values = [draw(argument, rng) for argument in sample.args]
+    inputs = inputs_for(sample, values)
+    given = [graphc.In(x, borrow=True, mutable=True) for x in inputs]
+    output = sample.build(*inputs)
+    before = [value.copy() for value in values]
+    for f in (
+        graphc.function(inputs, [output, output], on_unused_input="ignore"),
+        graphc.function(given, output, on_unused_input="ignore"),
+    ):
+        f(*values)
+        for value, old in zip(values, before, strict=True):
+            np.testing.assert_array_equal(value, old)
+
+
+@pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
+def test_updates_are_made_in_place(rule: str) -> None:
+    f, params = step("compiled", rule)
+    slow, others = step("interpreted", rule)
+    lines = [line for line in f.explain().splitlines() if "-> w" in line or "-> b" in line]
+    assert len(lines) >= 4 and all("in place" in line and "copied" not in line for line in lines), lines
+    own = [param.get_value(borrow=True) for param in params]
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        x, y = rng.normal(size=(8, 20)).astype("float32"), rng.integers(0, 5, 8)
+        np.testing.assert_allclose(f(x, y), slow(x, y), rtol=1e-4)
+    for param, other, array in zip(params, others, own, strict=True):
+        assert param.get_value(borrow=True) is array
+        np.testing.assert_allclose(array, other.get_value(), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python", "interpreted"])
+def test_updates_of_variables_that_share_memory(mode: str) -> None:
+    buffer = np.arange(6.0)
+    first = graphc.shared(buffer[:4], "first", borrow=True)
+    second = graphc.shared(buffer[2:], "second", borrow=True)
+    x = T.dvector("x")
+    f = graphc.function([x], first + second, mode, updates=[(first, second + x), (second, first * 2)])
+    a, b, given = first.get_value(), second.get_value(), first.get_value(borrow=True)
+    want = a + b
+    np.testing.assert_array_equal(f(given), want)
+    np.testing.assert_array_equal(first.get_value(), b + a)
+    np.testing.assert_array_equal(second.get_value(), a * 2)
