@@ -4,10 +4,9 @@ In: a module, a function's name, a floating-point type and whether the CPU has f
 function `gc_<name>_<f32|f64>` in that module, straight-line code to be inlined into the loop that calls it.
 
 Every function is branch-free: both sides of a case are computed and one is selected. Special values are those of C99,
-Annex F. The error bounds named below are in units in the last place (ulp) of the result, over the whole domain,
-measured against 60 digits; `tests` assert them. Without fused multiply-add they are at most 1 ulp wider. No instruction
-may carry a fast-math flag: with `reassoc` LLVM folds the constants that these formulas add and subtract for the sake of
-rounding.
+Annex F. The error bounds that each names are in units in the last place (ulp) of the result, over the whole domain,
+with fused multiply-add or without, measured against 160 bits; `tests` assert them. No instruction may carry a fast-math
+flag: with `reassoc` LLVM folds the constants that these formulas add and subtract for the sake of rounding.
 
 Sources of the methods: Cody and Waite, Software Manual for the Elementary Functions (1980); Tang, Table-driven
 implementation of the exponential and logarithm functions (ACM TOMS 15, 1989; 16, 1990; 18, 1992), here with polynomials
