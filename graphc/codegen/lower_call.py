@@ -114,7 +114,7 @@ def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr) -> None:
 
 def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tuple[Expr, ...]]:
     """Where an operand begins for the matrices of `loops`, its first axes, and the strides of its other axes."""
-    view = strided(operand)
+    view = strided(operand, lowerer.sizing)
     extents = lowerer.extents(view.shape)
     steps: list[Expr] = [ZERO] * operand.ndim
     index: list[Expr] = []

@@ -7,6 +7,7 @@ a reshape of all of it, because every buffer is contiguous.
 from __future__ import annotations
 
 from graphc.codegen.plan import is_bufferless
+from graphc.codegen.sizing import Sizing
 from graphc.ir import sizes
 from graphc.ir.node import LEAVES, Node, Size
 from graphc.ops.linalg import is_in_memory
@@ -32,8 +33,11 @@ class Strided:
     along: tuple[Along, ...]
 
 
-def strided(operand: Node) -> Strided:
-    """What an operand is part of: itself, where it has to be computed for the call."""
+def strided(operand: Node, sizing: Sizing) -> Strided:
+    """What an operand is part of: itself, where it has to be computed for the call.
+
+    A reshape to sizes that guards say it has already only states that they are equal.
+    """
     node, along = operand, tuple(Along(axis, 1, 0) for axis in range(operand.ndim))
     keep = is_in_memory(operand)
     while True:
@@ -49,6 +53,8 @@ def strided(operand: Node) -> Strided:
             case "subtensor" if keep:
                 starts = map(sizes.as_size, node.args[1 : node.ndim + 1])
                 along = tuple(map(_within, along, starts, node.attrs["steps"]))
+            case "reshape" if sizing.shape(node) == sizing.shape(node.args[0]):
+                pass
             case _:
                 break
         node = node.args[0]

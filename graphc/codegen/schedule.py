@@ -413,7 +413,7 @@ class Scheduler:
         """Operands by pointer and strides; what the product is added to element by element, unless it is there."""
         parts = as_product(node.args)
         for operand in (parts.a, parts.b):
-            view = strided(operand)
+            view = strided(operand, self.sizing)
             path = loop_vars(view.base.ndim)
             self.needed.add(view.base)
             self.want(view.base, Use(draft.number, path, path))

@@ -17,7 +17,17 @@ from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, sca
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
-from graphc.rewrite.engine import CLOSE, NUMBERS, AnyRule, Transformation, Uses, is_number, scalar_constant, scaled
+from graphc.rewrite.engine import (
+    CLOSE,
+    NUMBERS,
+    AnyRule,
+    Transformation,
+    Uses,
+    constant_factor,
+    is_number,
+    scalar_constant,
+    scaled,
+)
 
 
 def _positive(*shape: int) -> Argument:
@@ -175,10 +185,27 @@ def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
         number = scalar_constant(constant)
         if number is None or not np.isfinite(number) or number == 0:
             continue
-        summed = scaled(number, reduce_sum(other, (axis,)))
+        turned = _transposed(other)
+        total = reduce_sum(other, (axis,)) if turned is None else reduce_sum(turned, (1 - axis,))
+        summed = scaled(number, total)
         if constant.ndim == 1:
             return summed
         return broadcast_to(expand(summed, (a.ndim - 1 if constant is b else 0,)), node.type.shape)
+    return None
+
+
+def _factor_out(node: Node, uses: Uses) -> Node | None:
+    """(c A) B as c (A B) for a finite number c, so that no multiple of A is stored: BLAS multiplies on its way."""
+    if not is_float(node.dtype):
+        return None
+    a, b = node.args
+    for operand in (a, b):
+        found = constant_factor(operand)
+        if found is None or uses(operand) > 1 or not np.isfinite(found[0]) or found[0] == 0:
+            continue
+        if is_in_memory(found[1]):
+            product = matmul(found[1], b) if operand is a else matmul(a, found[1])
+            return scaled(found[0], product)
     return None
 
 
@@ -354,6 +381,17 @@ LINEAR: tuple[AnyRule, ...] = (
             Sample("", lambda a: matmul(a, filled(literal(1.0, a.dtype), (a.type.shape[0], 3))), (_positive(4),)),
         ],
         operands=NUMBERS,
+    ),
+    Transformation(
+        "number_times_operand",
+        ("matmul",),
+        _factor_out,
+        CLOSE,
+        [
+            Sample("", lambda a, b: matmul(2.5 * transpose(a), b), (_positive(4, 3), _B)),
+            Sample("", lambda a, b: matmul(a, -3 * b), (_A, _B)),
+        ],
+        operands=("mul",),
     ),
     Transformation(
         "product_of_equal_rows",

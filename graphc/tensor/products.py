@@ -157,16 +157,17 @@ def _contract(
     ]
     a = _with_sizes(a, dict(zip((*batch_a, *summed_a), (*batch, *summed), strict=True)))
     b = _with_sizes(b, dict(zip((*batch_b, *summed_b), (*batch, *summed), strict=True)))
-    one_batch = [sizes.product(batch)] if batch else []
     depth = sizes.product(summed)
     left = ops.reshape(
-        ops.dimshuffle(a, (*batch_a, *rows, *summed_a)), (*one_batch, *_joined(sizes_of(a, rows)), depth)
+        ops.dimshuffle(a, (*batch_a, *rows, *summed_a)), (*batch, *_joined(sizes_of(a, rows)), depth)
     )
     right = ops.reshape(
-        ops.dimshuffle(b, (*batch_b, *summed_b, *columns)), (*one_batch, depth, *_joined(sizes_of(b, columns)))
+        ops.dimshuffle(b, (*batch_b, *summed_b, *columns)), (*batch, depth, *_joined(sizes_of(b, columns)))
     )
-    if one_batch:
-        left, right = (node if node.ndim == 3 else ops.expand(node, (axis,)) for node, axis in ((left, 1), (right, 2)))
+    if batch:
+        rank = len(batch) + 2
+        left = left if left.ndim == rank else ops.expand(left, (rank - 2,))
+        right = right if right.ndim == rank else ops.expand(right, (rank - 1,))
     return ops.reshape(_product(left, right), (*batch, *sizes_of(a, rows), *sizes_of(b, columns)))
 
 
