@@ -1,6 +1,6 @@
-# ruff: noqa: N803, N806 - matrices have capital letters
 """Matrix products as users write them: one call where one is enough, no copies of operands, NumPy's results."""
 
+# ruff: noqa: N803, N806 - matrices have capital letters
 from __future__ import annotations
 
 from collections.abc import Callable
