@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,6 +16,55 @@ from graphc.codegen.entry import entry_ir
 from graphc.codegen.launch import Array, Signature
 from graphc.codegen.objects import APART, apart_ir
 from graphc.codegen.target import emit_object
+
+
+def chain(length: int) -> graphc.Function:
+    """A dependent chain of vectors with its gradient."""
+    x = T.dvector("x")
+    value = x
+    for step in range(length):
+        value = (T.tanh(value), value * 1.01 + 0.1, T.sin(value))[step % 3]
+    cost = value.sum()
+    return graphc.function([x], [cost, graphc.grad(cost, x)], mode="python")
+
+
+def reductions(length: int) -> graphc.Function:
+    """Nests that cannot be fused, each with a literal of its own."""
+    x = T.dvector("x")
+    value = x
+    for step in range(length):
+        value = T.tanh(value / (1.0 + T.sqr(value).sum()) + 0.1 * step) + x
+    return graphc.function([x], value, mode="python")
+
+
+def scalars(length: int) -> graphc.Function:
+    x = T.dscalar("x")
+    value = x
+    for step in range(length):
+        value = T.tanh(value * 1.1 + x) if step % 2 else value * x - 0.3
+    return graphc.function([x], value, mode="python")
+
+
+@pytest.mark.parametrize("build", [chain, reductions, scalars])
+def test_generated_source_grows_linearly_with_the_graph(build: Callable[[int], graphc.Function]) -> None:
+    small, middle, large = (len(build(length).source.splitlines()) for length in (60, 120, 180))
+    assert large - middle <= 1.3 * (middle - small)
+
+
+@pytest.mark.parametrize("build", [reductions, scalars])
+def test_equal_parts_of_a_larger_graph_need_no_more_functions(build: Callable[[int], graphc.Function]) -> None:
+    middle, large = (len(re.findall("^def ", build(length).source, re.MULTILINE)) for length in (300, 600))
+    assert large <= middle + 4 < 20
+
+
+@pytest.mark.parametrize("build", [chain, reductions, scalars])
+def test_no_generated_function_is_long(build: Callable[[int], graphc.Function]) -> None:
+    """But for the kernel, which calls them."""
+    functions = re.split("^def ", build(300).source, flags=re.MULTILINE)[1:]
+    assert len(functions) > 2
+    for text in functions:
+        if not text.startswith(("kernel", "sizes")):
+            assert len(text.splitlines()) <= 260, text.splitlines()[0]
 
 
 def updated(count: int) -> Signature:

@@ -374,22 +374,46 @@ class Parallel(Primitive):
             with one_chunk:
                 called.emit(builder, called.native, [llvm.Constant(count.type, 0), count, *operands])
             with several:
-                self.launch(builder, called, count, size, operands)
+                builder.call(define_launch(builder.module, called), [count, size, *operands])
         return llvm.Constant(llvm.IntType(8).as_pointer(), None)
 
-    def launch(self, builder: Builder, called: NativeCall, count: Value, size: Value, operands: list[Value]) -> None:
-        """Put the operands where every thread finds them, and call gc_parallel."""
-        module = builder.module
-        body = define_chunk(module, called)
-        words = cgutils.alloca_once(builder, llvm.LiteralStructType([operand.type for operand in operands]))
-        for position, operand in enumerate(operands):
-            builder.store(operand, member(builder, words, position))
-        pointer = "int8*"
-        function = declare(module, Prototype(PARALLEL, (pointer, pointer, "int64", "int64", pointer), "void"))
-        settings = pointer_to_bytes(builder, declare_settings(module))
-        builder.call(
-            function, [pointer_to_bytes(builder, body), pointer_to_bytes(builder, words), count, size, settings]
-        )
+
+def define_launch(module: llvm.Module, called: NativeCall) -> llvm.Function:
+    """The function that runs `called` in chunks: it puts the operands where every thread finds them, and calls
+    gc_parallel. Apart from the kernel, which would else hold this once for each call."""
+    name = f"{called.prototype.name}.launch"
+    if name in module.globals:
+        return module.globals[name]
+    int64 = llvm.IntType(64)
+    kinds = operand_kinds(called)
+    function = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [int64, int64, *kinds]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = llvm.IRBuilder(function.append_basic_block())
+    count, size, *operands = function.args
+    for operand in operands:
+        if isinstance(operand.type, llvm.PointerType):
+            operand.add_attribute("nonnull")
+    words = builder.alloca(llvm.LiteralStructType(kinds))
+    for position, operand in enumerate(operands):
+        builder.store(operand, member(builder, words, position))
+    body, settings = define_chunk(module, called), declare_settings(module)
+    pointer = "int8*"
+    parallel = declare(module, Prototype(PARALLEL, (pointer, pointer, "int64", "int64", pointer), "void"))
+    context = pointer_to_bytes(builder, words)
+    builder.call(
+        parallel, [pointer_to_bytes(builder, body), context, count, size, pointer_to_bytes(builder, settings)]
+    )
+    builder.ret_void()
+    return function
+
+
+def operand_kinds(called: NativeCall) -> list[llvm.Type]:
+    """The LLVM types of what a nest's function is given after its range."""
+    return [
+        llvm.IntType(1) if kind == types.boolean else native_type(token)
+        for kind, token in zip(called.native.args[2:], called.prototype.args[2:], strict=True)
+    ]
 
 
 def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
@@ -402,10 +426,7 @@ def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
     function.linkage = "internal"
     builder = llvm.IRBuilder(function.append_basic_block())
     context, begin, end = function.args
-    kinds = [
-        llvm.IntType(1) if kind == types.boolean else native_type(token)
-        for kind, token in zip(called.native.args[2:], called.prototype.args[2:], strict=True)
-    ]
+    kinds = operand_kinds(called)
     words = builder.bitcast(context, llvm.LiteralStructType(kinds).as_pointer())
     operands = [builder.load(member(builder, words, position)) for position in range(len(kinds))]
     called.emit(builder, called.native, [begin, end, *operands])
@@ -531,6 +552,8 @@ class NativeConvention:
             arg.name = name
             if noalias and isinstance(kind, types.CPointer):
                 arg.add_attribute("noalias")
+                # LLVM would look for a proof at every call that passes it on.
+                arg.add_attribute("nonnull")
         function.attributes.add("nounwind")
         # Inlined into the one that calls it, its loops would be optimised twice.
         function.attributes.add("noinline")
