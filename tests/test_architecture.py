@@ -33,7 +33,7 @@ codegen.arena codegen.plan codegen.operand codegen.sharing codegen.schedule code
 codegen.lower_call codegen.lower_recur codegen.lower_rows codegen.parallel codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.intrinsics
-codegen.numba_lowering codegen.worker codegen.compile codegen.product_loops codegen.products
+codegen.primitives codegen.numba_lowering codegen.worker codegen.compile codegen.product_loops codegen.products
 codegen.launch codegen.vectorcall
 codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program
 codegen.cache codegen.produce codegen.build
@@ -46,7 +46,7 @@ bench cli
 """
 """Every module, a paragraph a floor, each after all that it imports; a package's name stands for its `__init__`."""
 
-COMPILER = {"codegen.intrinsics", "codegen.numba_lowering", "codegen.worker"}
+COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering", "codegen.worker"}
 """The only modules that may import numba; they are imported by each other, and late by `codegen.compile`."""
 
 LATE = {

@@ -258,7 +258,8 @@ def test_prelude_is_numpy(index: int) -> None:
 
 
 def test_every_name_has_both_meanings() -> None:
-    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "parallel"}
+    views = {f"view_{dtype}" for dtype in DTYPES}
+    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "parallel"} | views
 
 
 # --- pointers, statements, literals ---------------------------------------------------------------------------------
@@ -780,8 +781,9 @@ INTERNALS = {
 }
 
 
-def test_numba_internals_in_use_are_these() -> None:
-    tree = ast.parse((REPOSITORY / "graphc/codegen/numba_lowering.py").read_text())
+@pytest.mark.parametrize("user", ["numba_lowering", "primitives"])
+def test_numba_internals_in_use_are_these(user: str) -> None:
+    tree = ast.parse((REPOSITORY / f"graphc/codegen/{user}.py").read_text())
     modules = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("numba"):
