@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,39 @@ def test_updates_of_variables_that_share_memory(mode: str) -> None:
     np.testing.assert_array_equal(f(given), want)
     np.testing.assert_array_equal(first.get_value(), b + a)
     np.testing.assert_array_equal(second.get_value(), a * 2)
+
+
+def test_the_arena_is_there_at_the_next_call() -> None:
+    x = T.dmatrix("x")
+    f = graphc.function([x], T.dot(T.exp(T.dot(x, x.T)), x).sum())
+    value = np.zeros((700, 5))
+    assert f.memory(value.shape).arena > 700 * 700 * 8
+    for _ in range(3):
+        f(value)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    f(value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 100, "of the 957 pages of a new one"
+
+
+def test_a_function_may_call_itself() -> None:
+    depth: list[int] = []
+    own: list[Any] = []
+
+    def again(value: Any) -> Any:
+        depth.append(len(depth))
+        return own[0](value / 2) if len(depth) < 4 else value
+
+    x = T.dvector("x")
+    deeper = graphc.op("again", lambda kind: kind)(again)(T.exp(x)[::-1])
+    f = graphc.function([x], T.dot(T.outer(T.exp(x), x), deeper) + T.cumsum(deeper))
+    own.append(f)
+    value = np.array([0.1, 0.2, 0.3])
+
+    def expected(value: Any, level: int) -> Any:
+        inner = np.exp(value)[::-1]
+        inner = expected(inner / 2, level + 1) if level < 3 else inner
+        return np.outer(np.exp(value), value) @ inner + np.cumsum(inner)
+
+    for _ in range(2):
+        depth.clear()
+        np.testing.assert_allclose(f(value), expected(value, 0), rtol=1e-12)
