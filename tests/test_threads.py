@@ -284,7 +284,7 @@ def test_the_plan_names_the_loops_that_threads_may_share() -> None:
     x, y = T.dvector("x"), T.dmatrix("y")
     text = graphc.function([x, y], [T.exp(x), y.sum(axis=1)], threads=5).explain()
     assert "threads may share nest_exp: x_0 turns of work 23, in chunks from 11398 turns on" in text
-    assert "threads may share nest_sum: y_0 turns of work 1 + 3 * y_1" in text
+    assert "threads may share nest_sum: y_0 turns of work 5 + 3 * y_1" in text
     assert "5 threads share a loop of" in text
     with options.change(outline="never"):
         assert "threads may share" not in graphc.function([x], T.exp(x)).explain()

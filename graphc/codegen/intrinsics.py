@@ -549,6 +549,16 @@ def _heaviside(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.select(builder.fcmp_ordered(">", x, zero), constant(dtype, 1.0), rest)
 
 
+def _rounding(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """What a + b rounds away: Knuth's two-sum (The Art of Computer Programming 2, 4.2.2, theorem B). Never
+    reassociated: as real numbers it is 0."""
+    a, b = args
+    total = builder.fadd(a, b)
+    of_b = builder.fsub(total, a)
+    of_a = builder.fsub(total, of_b)
+    return builder.fadd(builder.fsub(a, of_a), builder.fsub(b, of_b))
+
+
 # --- elementary functions -------------------------------------------------------------------------------------------
 
 # Names whose libm function is called otherwise.
@@ -666,6 +676,8 @@ def _build_table() -> dict[str, Intrinsic]:
         ("signbit", _test(1, FLOATS), _signbit),
         ("heaviside", _same(2, FLOATS), _heaviside),
         ("accumulate", _same(2, NUMBERS), add),
+        ("accumulate_in_order", _same(2, FLOATS), lambda builder, dtype, args: builder.fadd(*args)),
+        ("rounding", _same(2, FLOATS), _rounding),
         ("accumulate_product", _same(2, NUMBERS), multiply),
         ("accumulate_minimum", _same(2, both), _MINIMUM),
         ("accumulate_maximum", _same(2, both), _MAXIMUM),

@@ -15,14 +15,16 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.codegen.plan import Nest, Plan, fold_vars, gathered, loop_vars, split_axes
+from graphc.codegen.plan import Nest, Plan, gathered, loop_vars, split_axes
 from graphc.codegen.sizing import Sizing
+from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.loops import (
+    BLOCK,
     INDEX,
     ONE,
     ZERO,
@@ -38,12 +40,15 @@ from graphc.ir.loops import (
     Store,
     Var,
     add,
+    blocks_of,
+    int_value,
     integer,
     multiply,
     quotient,
     ravel,
     subexpressions,
     subtract,
+    turns_in_block,
     unravel,
 )
 from graphc.ir.node import (
@@ -65,6 +70,10 @@ HOLE = re.compile(r"\b_(\d+)\b")
 NOT_IDENTIFIER = re.compile(r"\W+")
 LONGEST_NAME = 60
 
+
+SAME_FLOAT = "(_0 == _1) | ((_0 != _0) & (_1 != _1))"
+
+Unfold: TypeAlias = Callable[[Index], Index]
 
 ROW_BLOCK = 4
 """Rows that a reduction by rows takes at a time."""
@@ -384,19 +393,36 @@ class Lowerer:
         result = self.accumulated(node, fold, index)
         return result if result.dtype == node.dtype else self.bind(cast(result, node.dtype), node.name or node.op.name)
 
-    def accumulated(self, node: Node, fold: Fold, index: Index) -> Var:
-        """A reduction, in its accumulator's dtype: its loops stand in the scope in which the index is known."""
+    def accumulated(self, node: Node, fold: Fold, index: Index) -> Expr:
+        """A reduction, in its accumulator's dtype: its loops stand in the scope in which the index is known.
+
+        Several reduced axes are one loop where every operand is read in the order in which it lies in memory.
+        """
+        outer, extents = self.home_of_all(index), self.extents(fold.sizes(node))
+        if len(extents) > 1 and self.unchecked is None:
+            before = Mark(self, outer)
+            flat = self.reduce(node, fold, index, (self.count(extents),), lambda loops: unravel(loops[0], extents))
+            if not any(map(divides, before.written())):
+                return flat
+            before.restore()
+        return self.reduce(node, fold, index, extents, tuple)
+
+    def reduce(self, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
+        """The loops of a reduction over `extents`; `unfold` gives the index into the reduced axes."""
+        length = int_value(extents[-1]) if extents else 1
+        if (length is None or length > BLOCK) and self.unchecked is None:
+            if fold.dtypes == ("float64",) == (node.dtype,) and fold.step == ("accumulate(_0, _1)",):
+                return self.sum_blocks(node, fold, index, extents, unfold)
+            if fold.search and len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1:
+                return self.search_blocks(node, fold, index, extents[0], unfold)
         outer = self.home_of_all(index)
-        hint = node.name or node.op.name
-        accumulators = [Var(self.names.fresh(hint), dtype) for dtype in fold.dtypes]
+        accumulators = [Var(self.names.fresh(node.name or node.op.name), dtype) for dtype in fold.dtypes]
         start = [Set(var, start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
-        reduced = fold_vars(node, fold)
-        extents = self.extents(fold.sizes(node))
-        loops = tuple(Var(self.names.fresh(f"r{n}" if n else "r"), INDEX) for n in range(len(reduced)))
+        loops = self.reduced_loops(len(extents))
         scope = self.enter_all(outer, loops, extents)
         for var in accumulators:
             self.homes[var] = scope
-        steps = self.fold_step(node, fold, index, loops, extents, accumulators)
+        steps = self.fold_step(node, fold, index, unfold(loops), accumulators)
         outer.body.extend(start)
         scope.body.extend(steps)
         self.leave(scope, outer)
@@ -404,19 +430,85 @@ class Lowerer:
             self.homes[var] = outer
         return accumulators[fold.result]
 
+    def reduced_loops(self, count: int) -> tuple[Var, ...]:
+        return tuple(Var(self.names.fresh(f"r{n}" if n else "r"), INDEX) for n in range(count))
+
+    def enter_block(self, scope: Scope, length: Expr) -> tuple[Scope, Var, Scope, Expr]:
+        """A loop over blocks of an axis, and the loop over one: their scopes, the block's number and the index."""
+        block, place = Var(self.names.fresh("block"), INDEX), Var(self.names.fresh("r"), INDEX)
+        turn = self.enter(scope, block, blocks_of(length))
+        return turn, block, *self.enter_within(turn, length, block, place)
+
+    def enter_within(self, scope: Scope, length: Expr, block: Expr, place: Var) -> tuple[Scope, Expr]:
+        """The loop over one block of an axis, the last of which is shorter."""
+        return self.enter(scope, place, turns_in_block(length, block)), add(multiply(block, integer(BLOCK)), place)
+
+    def sum_blocks(self, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
+        """A float64 sum: blocks are summed with the partial sums of a vector, and the blocks' sums are carried in two
+        floats, what each addition has rounded away beside the sum. The error then does not grow with the length,
+        where the loop's own partial sums would lose what n / 32 additions round away.
+        """
+        outer, hint = self.home_of_all(index), node.name or node.op.name
+        total, lost, part = (Var(self.names.fresh(name), "float64") for name in (hint, "lost", "part"))
+        *before, length = extents
+        loops = self.reduced_loops(len(before))
+        turn, _, scope, place = self.enter_block(self.enter_all(outer, loops, before), length)
+        self.homes[part] = scope
+        steps = self.fold_step(node, fold, index, unfold((*loops, place)), [part])
+        outer.body.extend(Set(var, start_const("0", var.dtype)) for var in (total, lost))
+        turn.body.append(Set(part, start_const("0", part.dtype)))
+        scope.body.extend(steps)
+        self.leave(scope, turn)
+        turn.body.extend(add_to_total(total, lost, part))
+        self.leave(turn, outer)
+        self.homes[total] = self.homes[lost] = outer
+        return self.bind(whole_total(total, lost), hint)
+
+    def search_blocks(self, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:
+        """The first position of an extreme: the block that has it first is found with the extremes of all blocks, which
+        vectors give, and then the position within that block."""
+        outer, hint = self.home_of_all(index), node.name or node.op.name
+        (_, dtype), (_, worst) = fold.dtypes, fold.start
+        where, best, part = (
+            Var(self.names.fresh(n), d) for n, d in (("found", INDEX), ("best", dtype), ("part", dtype))
+        )
+        turn, block, scope, place = self.enter_block(outer, length)
+        step = typed(fold.search, (part, self.fold_term(node, fold, index, unfold((place,)))), dtype)
+        outer.body.extend((Set(where, ZERO), Set(best, start_const(worst, dtype))))
+        turn.body.append(Set(part, start_const(worst, dtype)))
+        scope.body.append(Set(part, step))
+        self.leave(scope, turn)
+        self.homes[where] = self.homes[best] = self.homes[part] = turn
+        values = [
+            self.bind(typed(step, (where, best, part, block), var.dtype), var.name)
+            for step, var in zip(fold.step, (where, best), strict=True)
+        ]
+        turn.body.extend((Set(where, values[0]), Set(best, values[1])))
+        self.leave(turn, outer)
+        self.homes[where] = self.homes[best] = outer
+        first, spot = Var(self.names.fresh(hint), INDEX), Var(self.names.fresh("r"), INDEX)
+        inside, place = self.enter_within(outer, length, where, spot)
+        term = self.fold_term(node, fold, index, unfold((place,)))
+        hit = typed(f"select({SAME_FLOAT if is_float(dtype) else '_0 == _1'}, _2, {BLOCK})", (term, best, spot), INDEX)
+        outer.body.append(Set(first, integer(BLOCK)))
+        inside.body.append(Set(first, Apply("accumulate_minimum(_0, _1)", (first, hit), INDEX)))
+        self.leave(inside, outer)
+        self.homes[first] = outer
+        return self.bind(add(multiply(where, integer(BLOCK)), first), hint)
+
     def fold_step(
         self,
         node: Node,
         fold: Fold,
         index: Index,
-        loops: Index,
-        extents: Sequence[Expr],
+        reduced: Index,
         accumulators: Sequence[Var],
     ) -> list[Stmt]:
-        term = self.fold_term(node, fold, index, loops)
+        """The next values of a reduction's accumulators, from the term at an index into the reduced axes."""
+        term = self.fold_term(node, fold, index, reduced)
         if len(accumulators) == 1 and term.dtype != accumulators[0].dtype:
             term = cast(term, accumulators[0].dtype)
-        holes = (*accumulators, term, ravel(tuple(loops), tuple(extents)))
+        holes = (*accumulators, term, ravel(reduced, self.extents(fold.sizes(node))))
         if len(accumulators) == 1:
             return [Set(accumulators[0], typed(fold.step[0], holes, accumulators[0].dtype))]
         steps = [typed(step, holes, var.dtype) for step, var in zip(fold.step, accumulators, strict=True)]
@@ -613,6 +705,20 @@ def start_const(text: str, dtype: str) -> Const:
     if dtype in ("float32", "float64"):
         return Const(repr(float(text)), dtype)
     return Const(text, dtype)
+
+
+def add_to_total(total: Var, lost: Var, part: Expr) -> tuple[Set, Set]:
+    """The steps that add to a sum carried in two floats."""
+    error = Apply("rounding(_0, _1)", (total, part), total.dtype)
+    return (
+        Set(lost, Apply("accumulate(_0, _1)", (lost, error), lost.dtype)),
+        Set(total, Apply("accumulate_in_order(_0, _1)", (total, part), total.dtype)),
+    )
+
+
+def whole_total(total: Expr, lost: Expr) -> Expr:
+    """A sum that was carried in two floats. Where it is not finite, what was lost is NaN and means nothing."""
+    return Apply("select(isfinite(_0), _0 + _1, _0)", (total, lost), total.dtype)
 
 
 def divides(stmt: Stmt) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from graphc.codegen.lower import Lowerer, Scope, cast, start_const, typed
+from graphc.codegen.lower import Lowerer, Scope, add_to_total, cast, start_const, typed, whole_total
 from graphc.codegen.plan import Nest, Rows, first_reduced, nests_of
-from graphc.ir.loops import ZERO, Apply, Expr, Let, Load, Note, Set, Stmt, Store, Var
+from graphc.ir.loops import ZERO, Apply, Expr, Load, Note, Set, Stmt, Store, Var
 from graphc.ir.node import Fold, Index, Node, Size
 from graphc.record import record
 
@@ -108,8 +108,7 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total
         total = totals[node]
         value: Expr = total.value
         if total.lost is not None:
-            sound = Apply("select(isfinite(_1), _0 + _1, _0)", (total.value, total.lost), total.value.dtype)
-            value = lowerer.bind(sound, node.name or node.op.name)
+            value = lowerer.bind(whole_total(total.value, total.lost), node.name or node.op.name)
         value = lowerer.bind(cast(value, node.dtype), node.name or node.op.name)
         lowerer.scalars[node] = value
         if node in lowerer.buffers:
@@ -160,23 +159,16 @@ def _is_float_sum(fold: Fold) -> bool:
 def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> None:
     """Reduce what belongs to the turn of the loops around `scope`, and add that to the total.
 
-    Sums are carried in two floats (Knuth's two-sum), so that many rows lose no more than one: what an addition rounds
-    away is `(total - (sum - back)) + (part - back)`. Where the sum is not finite, so is not what was lost.
+    Sums are carried in two floats, so that many rows lose no more than one.
     """
     (node,) = nest.roots
     fold = _fold(node)
     part = _reduce_rest(lowerer, node, fold, nest.index[: scope.depth], len(nest.space) - scope.depth)
-    value, lost = total.value, total.lost
-    if lost is None:
-        scope.body.append(Set(value, typed(fold.step[0], (value, part, ZERO), value.dtype)))
-        return
-    dtype = value.dtype
-    new, back = (Var(lowerer.names.fresh(hint), dtype) for hint in ("next", "back"))
-    scope.body.append(Let(new, Apply("_0 + _1", (value, part), dtype)))
-    scope.body.append(Let(back, Apply("_0 - _1", (new, value), dtype)))
-    error = Apply("_0 + (_1 - (_2 - _3) + (_4 - _3))", (lost, value, new, back, part), dtype)
-    scope.body.append(Set(lost, error))
-    scope.body.append(Set(value, new))
+    if total.lost is None:
+        step = typed(fold.step[0], (total.value, part, ZERO), total.value.dtype)
+        scope.body.append(Set(total.value, step))
+    else:
+        scope.body.extend(add_to_total(total.value, total.lost, part))
 
 
 def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> Expr:

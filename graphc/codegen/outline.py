@@ -47,7 +47,7 @@ from dataclasses import dataclass, field
 from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
-from graphc.codegen.parallel import Shares, columns_of, describe_work, shares_of
+from graphc.codegen.parallel import ROUNDING, Shares, columns_of, describe_work, shares_of
 from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
@@ -410,10 +410,10 @@ class Caller:
         yield Launch(function.name, count, chunk, (*given, chunk, *outs))
         yield from (stmt for stmt in part.body if isinstance(stmt, Set))
         partials = [Load(buffer, add(turn, integer(place)), dtype) for buffer, place, dtype in places]
-        combined = tuple(
-            Set(var, Apply(shares.steps[var], (var, partial), var.dtype))
-            for var, partial in zip(part.results, partials, strict=True)
-        )
+        terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
+        errors = [(shares.lost[var], Apply(ROUNDING, (var, p), p.dtype)) for var, p in terms if var in shares.lost]
+        steps = shares.steps
+        combined = tuple(Set(var, Apply(steps[var], (var, term), var.dtype)) for var, term in (*errors, *terms))
         yield Loop(turn, Apply("(_0 + _1 - 1) // _1", (count, chunk), INDEX), combined)
 
     def partial_places(self, dtypes: Sequence[str]) -> list[tuple[str, int, str]]:

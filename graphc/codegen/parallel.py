@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from graphc.codegen.chunks import CHUNK_WORK
 from graphc.codegen.simplify import expressions, statements
 from graphc.dtypes import DTYPES
 from graphc.ir.loops import (
+    BLOCK,
     INDEX,
     ZERO,
     Apply,
@@ -39,15 +40,20 @@ from graphc.ir.loops import (
     Store,
     Var,
     add,
+    children,
     int_value,
     integer,
+    is_turns_in_block,
+    length_of_blocks,
     multiply,
     subexpressions,
 )
 from graphc.ops.elementwise import ROWS
+from graphc.record import replace
 
 ACCUMULATIONS = re.compile(r"(accumulate\w*\(_0, _1\)|_0 [|&] _1)$")
 """Steps that combine the results of parts as they combine elements."""
+ROUNDING = "rounding(_0, _1)"
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
 LEAST_COLUMNS = 256
@@ -61,10 +67,12 @@ Region = tuple[tuple[str, Expr], ...]
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """`work` of a turn, in units of an addition; for each carried scalar the step that combines two parts' values."""
+    """`work` of a turn, in units of an addition; for each carried scalar the step that combines two parts' values, and
+    for a sum carried in two floats the other one."""
 
     work: Expr
     steps: Mapping[Var, str]
+    lost: Mapping[Var, Var]
     least: int = 1
     """Turns of a chunk at least."""
 
@@ -81,7 +89,7 @@ def shares_of(loop: Loop, carried: Sequence[Var]) -> Shares | None:
     total = int_value(multiply(loop.size, work))
     if only_fills(loop) or (total is not None and total < 2 * CHUNK_WORK):
         return None
-    return Shares(work, {var: step for var, step in steps.items() if step is not None})
+    return Shares(work, {var: step for var, step in steps.items() if step is not None}, lost_of(loop, carried))
 
 
 def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
@@ -107,7 +115,7 @@ def accumulation(var: Var, loop: Loop) -> str | None:
     """The step that combines a scalar's values of two parts of a loop, or None where the loop uses it otherwise."""
     found: str | None = None
     for stmt in statements(loop.body):
-        reads = [part for expr in expressions(stmt) for part in subexpressions(expr)].count(var)
+        reads = sum(reads_of(var, expr) for expr in expressions(stmt))
         match stmt:
             case Set(target, Apply(template, (first, *_), _)) if target == var:
                 known = ACCUMULATIONS.match(template) and found in (None, template)
@@ -119,6 +127,27 @@ def accumulation(var: Var, loop: Loop) -> str | None:
             case _ if reads:
                 return None
     return found
+
+
+def lost_of(loop: Loop, carried: Sequence[Var]) -> dict[Var, Var]:
+    """For each sum that is carried in two floats the one that holds what additions have rounded away."""
+    return {
+        total: stmt.var
+        for stmt in statements(loop.body)
+        if isinstance(stmt, Set) and stmt.var in carried
+        for part in subexpressions(stmt.value)
+        if isinstance(part, Apply) and part.template == ROUNDING
+        for total in part.args[:1]
+        if isinstance(total, Var) and total in carried
+    }
+
+
+def reads_of(var: Var, expr: Expr) -> int:
+    """How often an expression reads a scalar, but for asking what an addition to it will round away: that is another
+    number for every way in which a sum is taken apart, and right for each."""
+    if isinstance(expr, Apply) and expr.template == ROUNDING and expr.args[0] == var:
+        return reads_of(var, expr.args[1])
+    return (expr == var) + sum(reads_of(var, child) for child in children(expr))
 
 
 # Regions ------------------------------------------------------------------------------------------------------------
@@ -240,13 +269,25 @@ def work_of(loop: Loop) -> Expr:
     def known(size: Expr) -> bool:
         return not any(isinstance(part, Load) or part in changing for part in subexpressions(size))
 
+    def in_one_loop(body: Sequence[Stmt]) -> Iterator[Stmt]:
+        """The statements, those of a loop over blocks as if its inner loop ran over the whole axis."""
+        for stmt in body:
+            length = length_of_blocks(stmt.size) if isinstance(stmt, Loop) else None
+            if not isinstance(stmt, Loop) or length is None or not known(length):
+                yield stmt
+                continue
+            for inner in stmt.body:
+                yield replace(inner, size=length) if isinstance(inner, Loop) else inner
+
     def total(body: Sequence[Stmt]) -> Expr:
+        body = tuple(in_one_loop(body))
         own = sum(cost(expr) for stmt in body for expr in expressions(stmt))
         own += STORE_COST * sum(isinstance(stmt, Store) for stmt in body)
         turns: dict[Expr, Expr] = {}
         for stmt in body:
             if isinstance(stmt, Loop):
-                size = stmt.size if known(stmt.size) else integer(GUESSED_TURNS)
+                guess = integer(BLOCK if is_turns_in_block(stmt.size) else GUESSED_TURNS)
+                size = stmt.size if known(stmt.size) else guess
                 turns[size] = plus(turns.get(size, ZERO), total(stmt.body))
         result: Expr = integer(round(own) if turns else max(round(own), 1))
         for size, work in turns.items():

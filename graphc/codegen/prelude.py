@@ -122,6 +122,14 @@ def softplus(x: Scalar) -> Scalar:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
+@_quiet
+def rounding(a: Scalar, b: Scalar) -> Scalar:
+    """What a + b rounds away: Knuth's two-sum."""
+    total = np.add(a, b)
+    of_b = total - a
+    return (a - (total - of_b)) + (b - of_b)
+
+
 def advance(pointer: NDArray[Any], count: int) -> NDArray[Any]:
     """The pointer to element `count`."""
     return pointer[count:]
@@ -164,6 +172,7 @@ def _build_prelude() -> dict[str, Function]:
         "acosh": np.arccosh,
         "atanh": np.arctanh,
         "accumulate": np.add,
+        "accumulate_in_order": np.add,
         "accumulate_product": np.multiply,
         "accumulate_minimum": np.minimum,
         "accumulate_maximum": np.maximum,
@@ -174,7 +183,7 @@ def _build_prelude() -> dict[str, Function]:
     table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
-    table |= {"chunk": chunk, "parallel": parallel}
+    table |= {"chunk": chunk, "parallel": parallel, "rounding": rounding}
     table |= {f"view_{dtype}": _view(dtype) for dtype in dtypes}
     return table
 

@@ -216,6 +216,32 @@ def remainder(left: Expr, right: Expr) -> Expr:
     return ZERO if a == 0 or b == 1 else Apply("_0 % _1", (left, right), INDEX)
 
 
+BLOCK = 256
+"""Elements of a row that are reduced at a time where the order of additions or the place of an extreme matters: long
+enough for vectors, and with 16 partial sums at most 16 additions one after the other."""
+_BLOCKS = f"(_0 + {BLOCK - 1}) // {BLOCK}"
+_TURNS_IN_BLOCK = f"minimum({BLOCK}, _0 - {BLOCK} * _1)"
+
+
+def blocks_of(length: Expr) -> Expr:
+    """The number of blocks of an axis, the last of which may be shorter."""
+    return Apply(_BLOCKS, (length,), INDEX)
+
+
+def turns_in_block(length: Expr, block: Expr) -> Expr:
+    """The number of elements in one block of an axis."""
+    return Apply(_TURNS_IN_BLOCK, (length, block), INDEX)
+
+
+def is_turns_in_block(size: Expr) -> bool:
+    return isinstance(size, Apply) and size.template == _TURNS_IN_BLOCK
+
+
+def length_of_blocks(count: Expr) -> Expr | None:
+    """The length of the axis of which `count` is the number of blocks; None of any other number."""
+    return count.args[0] if isinstance(count, Apply) and count.template == _BLOCKS else None
+
+
 def _rejoin(left: Expr, right: Expr) -> Expr | None:
     """(f // n) * n + f % n is f: what is left of a reshape or of collapsed loops over contiguous data."""
     match left, right:

@@ -107,6 +107,9 @@ class Fold:
     result: int = 0
     axes: tuple[int, ...] = ()
     """Positions of the reduced axes among the axes of the first operand: decides the order of the loops."""
+    search: str = ""
+    """Of a search for the first position of an extreme, whose accumulators are that position and that extreme: the step
+    of the extreme alone. A block of terms may then be searched as if it were one term, its extreme."""
 
 
 @record()

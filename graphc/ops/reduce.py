@@ -358,7 +358,9 @@ def _position_lower(node: Node, start: str, better: str) -> Lowering:
     dtype = node.args[0].dtype
     beats = f"(_2 {better} _1) | ((_2 != _2) & (_1 == _1))" if dtype in FLOATS else f"_2 {better} _1"
     steps = (f"select({beats}, _3, _0)", f"select({beats}, _2, _1)")
-    return Fold(reduced_sizes, _operands, "_0", ("0", start), steps, ("int64", dtype), axes=reduced_axes(node))
+    search = f"accumulate_{'maximum' if better == '>' else 'minimum'}(_0, _1)"
+    starts, dtypes = ("0", start), ("int64", dtype)
+    return Fold(reduced_sizes, _operands, "_0", starts, steps, dtypes, axes=reduced_axes(node), search=search)
 
 
 for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("argmin", np.argmin, highest, "<")):

@@ -1,0 +1,149 @@
+"""Sums and extremes of rows that are long, short and awkward: accuracy beside NumPy's, special values, positions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import graphc as gc
+import graphc.tensor as T
+from graphc.tensor import tensor
+
+MODES = ("compiled", "python", "interpreted")
+EDGES = (0, 1, 2, 3, 15, 16, 17, 255, 256, 257, 511, 512, 513, 1000)
+
+
+def vector(dtype: str) -> Any:
+    return tensor(dtype, (None,), "x")
+
+
+def matrix(dtype: str) -> Any:
+    return tensor(dtype, (None, None), "x")
+
+
+def error(value: float, terms: NDArray[np.float64]) -> float:
+    """In units of the last place of the sum of magnitudes."""
+    exact = math.fsum(terms.tolist())
+    return abs(float(value) - exact) / (np.spacing(np.abs(terms).sum()) or 1.0)
+
+
+@pytest.mark.parametrize("size", [100, 1000, 100_000, 3_000_000])
+def test_sums_are_at_least_as_accurate_as_numpys(size: int) -> None:
+    """By the mean over many vectors: positive, of both signs, of many magnitudes, and shifted far from 0."""
+    rng = np.random.default_rng(size)
+    x = vector("float64")
+    f = gc.function([x], T.sum(x))
+    draws: list[Callable[[], NDArray[np.float64]]] = [
+        lambda: rng.uniform(size=size),
+        lambda: rng.normal(size=size),
+        lambda: rng.normal(size=size) * 10.0 ** rng.integers(-12, 12, size),
+        lambda: rng.normal(size=size) + 1e8,
+    ]
+    for draw in draws:
+        vectors = [draw() for _ in range(max(2, min(60, 600_000 // size)))]
+        ours = np.mean([error(f(v), v) for v in vectors])
+        numpys = np.mean([error(np.sum(v), v) for v in vectors])
+        assert ours <= 1.25 * numpys + 0.05
+
+
+def test_what_additions_round_away_is_not_lost() -> None:
+    """Blocks of very different sums: 1e16 and many ones that a plain accumulator would not see."""
+    value = np.zeros(256 * 1000)
+    value[0] = 1e16
+    value[256::256] = 1.0
+    x = vector("float64")
+    for threads in (1, 2):
+        assert gc.function([x], T.sum(x), threads=threads)(value) == math.fsum(value)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("special", [[np.inf], [-np.inf], [np.inf, -np.inf], [np.nan], [np.nan, np.inf], [1.7e308] * 4])
+def test_sums_keep_infinities_and_nan(special: list[float], mode: str) -> None:
+    x = vector("float64")
+    f = gc.function([x], T.sum(x), mode=mode)
+    for place in (0, 100, 300, 700):
+        value = np.ones(800)
+        value[place : place + len(special)] = special
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(f(value), np.sum(value))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+def test_sums_of_every_length_over_every_axis(dtype: str, mode: str) -> None:
+    rng = np.random.default_rng(1)
+    x = matrix(dtype)
+    outputs = [x.sum(), x.sum(axis=0), x.sum(axis=1), x.mean(axis=1), T.sum(x * x, axis=1)]
+    f = gc.function([x], outputs, mode=mode)
+    for length in EDGES if mode == "compiled" else EDGES[::3]:
+        for shape in ((3, length), (length, 3)):
+            if 0 in shape:
+                continue
+            value = (rng.normal(size=shape) * 3).astype(dtype)
+            wide = value.astype("float64" if dtype.startswith("float") else "int64")
+            product = (value * value).astype("float64" if dtype.startswith("float") else "int64")
+            expected = [wide.sum(), wide.sum(0), wide.sum(1), wide.mean(1), product.sum(1)]
+            for result, right in zip(f(value), expected, strict=True):
+                np.testing.assert_allclose(result, right, rtol=2e-6 if dtype == "float32" else 1e-13, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8", "uint64", "bool"])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_first_extreme_of_every_length_is_found(name: str, dtype: str, mode: str) -> None:
+    rng = np.random.default_rng(2)
+    x = matrix(dtype)
+    function = getattr(T, name)
+    f = gc.function([x], [function(x), function(x, axis=0), function(x, axis=1), function(x.T, axis=1)], mode=mode)
+    for length in EDGES[1:] if mode == "compiled" else EDGES[1::4]:
+        value = rng.integers(0, 4, (3, length)).astype(dtype)  # ties everywhere
+        expected = [getattr(np, name)(value), *(getattr(np, name)(value, axis) for axis in (0, 1, 0))]
+        for result, right in zip(f(value), expected, strict=True):
+            np.testing.assert_array_equal(result, right)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_first_nan_wins_and_infinities_are_numbers(name: str, mode: str) -> None:
+    x = vector("float64")
+    f = gc.function([x], getattr(T, name)(x), mode=mode)
+    worst = -np.inf if name == "argmax" else np.inf
+    for length in (1, 5, 256, 257, 700):
+        for place in {0, length // 2, length - 1}:
+            for fill, special in ((0.0, np.nan), (worst, np.nan), (worst, worst), (worst, 0.0), (0.0, -worst)):
+                value = np.full(length, fill)
+                value[place] = special
+                value[-1] = special if np.isnan(special) else value[-1]
+                assert f(value) == getattr(np, name)(value)
+
+
+def test_a_computed_array_is_searched_in_one_pass() -> None:
+    value = np.random.default_rng(3).normal(size=(5, 900))
+    x = matrix("float64")
+    f = gc.function([x], [T.argmax(T.exp(-(x**2)), axis=1), T.argmin(x * 2 + 1)])
+    rows, whole = f(value)
+    np.testing.assert_array_equal(rows, np.argmax(np.exp(-(value**2)), axis=1))
+    assert whole == np.argmin(value)
+
+
+def test_sums_are_the_same_again_and_whatever_runs_beside_them() -> None:
+    value = np.random.default_rng(4).normal(size=2_000_000)
+    x = vector("float64")
+    f = gc.function([x], [T.sum(x), T.sum(x * x)], threads=2)
+    first = [float(part) for part in f(value)]
+    assert all([float(part) for part in f(value)] == first for _ in range(20))
+
+
+def test_sums_over_strided_and_broadcast_operands() -> None:
+    rng = np.random.default_rng(5)
+    value, row = rng.normal(size=(300, 400)), rng.normal(size=400)
+    x, r = matrix("float64"), tensor("float64", (None,), "r")
+    f = gc.function([x, r], [T.sum(x.T + 0.0), T.sum(x * r), T.sum(x.T * r[:300], axis=1), T.sum(x[::2, 1:])])
+    expected = [value.sum(), (value * row).sum(), (value.T * row[:300]).sum(1), value[::2, 1:].sum()]
+    for result, right in zip(f(value, row), expected, strict=True):
+        np.testing.assert_allclose(result, right, rtol=1e-11)
