@@ -44,7 +44,7 @@ BINARY: Sequence[Callable[[Node, Node], Node]] = (
     T.mul,
     T.maximum,
     T.minimum,
-    T.arctan2,
+    lambda a, b: T.arctan2(a, b + 0.125),  # a close rewrite may change the sign of a zero, which is half a turn here
     lambda a, b: a / (1.0 + T.sqr(b)),
     lambda a, b: T.where(a < b, a, b),
 )
