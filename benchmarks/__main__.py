@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 
 from benchmarks.libraries import PEERS
 from benchmarks.machine import describe_machine, read_versions
@@ -30,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--rounds", type=int, default=3, help="processes of each kind, the first with an empty cache (3)")
     made.add_argument("--seconds", type=float, default=0.3, help="to spend on calls in each process (0.3)")
     made.add_argument("--compiled-budget", type=float, default=0, help="seconds for all of torch.compile (0)")
+    made.add_argument("--minutes", type=float, default=math.inf, help="after so many, no further workload begins")
     made.add_argument("--again", action="store_true", help="measure what is in the file already once more")
     made.add_argument("--fresh", action="store_true", help="forget what is in the file")
     made.add_argument("--no-sizes", action="store_true", help="leave out the cost against size")
@@ -58,9 +61,9 @@ def measure(parsed: argparse.Namespace, results: Results) -> None:
     """Extend the results as the arguments say, keeping the file up to date."""
     peers = available(chosen("peer", parsed.peers.split(","), list(PEERS)), Path(parsed.python))
     names = chosen("workload", parsed.workloads, list(WORKLOADS)) or list(QUICK if parsed.quick else WORKLOADS)
-    plan = Plan(
-        parsed.python, 2 if parsed.quick else parsed.rounds, 0.1 if parsed.quick else parsed.seconds, parsed.again
-    )
+    rounds, seconds = (2, 0.1) if parsed.quick else (parsed.rounds, parsed.seconds)
+    end = monotonic() + 60 * min(parsed.minutes, 2.5 if parsed.quick else math.inf)
+    plan = Plan(parsed.python, rounds, seconds, parsed.again, end=end)
     results.machine, results.versions = describe_machine(), read_versions(peers, parsed.python)
 
     def keep(line: str) -> None:

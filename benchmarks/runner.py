@@ -7,6 +7,7 @@ has an empty persistent cache (`cold`), later ones the cache that it filled (`wa
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -42,7 +43,7 @@ class Results:
 @dataclass(frozen=True)
 class Plan:
     """python: the peers' interpreter. seconds: to spend on calls in a process. again: measure also what there is
-    already. limit: seconds that a process may take.
+    already. limit: seconds that a process may take. end: when, by the monotonic clock, no further workload begins.
     """
 
     python: str
@@ -50,6 +51,7 @@ class Plan:
     seconds: float = 0.3
     again: bool = False
     limit: float = 120.0
+    end: float = math.inf
 
 
 def command(peer: Peer, workload: str, plan: Plan, check: bool, size: Size | None) -> list[str]:
@@ -103,6 +105,9 @@ def run(
 ) -> None:
     """Add a run of every pair to `samples`; `say` is told after each workload."""
     for name in workloads:
+        if monotonic() > plan.end:
+            say(f"out of time before {name}")
+            return
         records = samples.setdefault(name, {})
         taking = [
             PEERS[peer]
@@ -139,10 +144,9 @@ def run_compiled(
     workloads: Sequence[str], plan: Plan, budget: float, samples: Samples, say: Callable[[str], None] = print
 ) -> None:
     """torch.compile on as many workloads as begin within `budget` seconds."""
-    end = monotonic() + budget
-    for name in sorted(workloads, key=lambda name: (name not in COMPILED_FIRST, list(WORKLOADS).index(name))):
-        if monotonic() < end:
-            run(["torch-compiled"], [name], replace(plan, rounds=2), samples, say)
+    limited = replace(plan, rounds=2, end=min(plan.end, monotonic() + budget))
+    order = sorted(workloads, key=lambda name: (name not in COMPILED_FIRST, list(WORKLOADS).index(name)))
+    run(["torch-compiled"], order, limited, samples, say)
 
 
 def run_sizes(

@@ -117,6 +117,13 @@ def test_only_what_is_missing_is_measured() -> None:
     assert is_wanted({"cold": [{}], "warm": [{}, {}]}, Plan("", rounds=3, again=True))
 
 
+def test_out_of_time_no_workload_begins() -> None:
+    samples: Samples = {}
+    said: list[str] = []
+    run(["graphc"], ["xor-step"], Plan("", end=0.0), samples, said.append)
+    assert (samples, said) == ({}, ["out of time before xor-step"])
+
+
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(SystemExit, match="there is no workload nonsense; there are overhead-scalar, "):
         command.chosen("workload", ["nonsense"], list(WORKLOADS))
