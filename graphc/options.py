@@ -91,10 +91,11 @@ class Options:
 
     floatX: dtype of Python floats and of the typeless constructors. mode: how functions run. compile: in a helper
     process or in this one. threads: how many a call may use, where `function` is not told; "auto" for what
-    OMP_NUM_THREADS says, else as many as this process has processors. fast_math: allow rewrites that are true of real numbers only, arithmetic in any order, and
+    OMP_NUM_THREADS says, else as many as this process has processors. fast_math: allow rewrites that are true of real
+    numbers only, arithmetic in any order, and
     elementary functions of 4 ulp that promise neither subnormal numbers nor the sign of zero, and give NaN for sin, cos
     and tan of huge angles; other NaN and infinities stay. excluding: names of rewrite rules that are off. outline: when
-    loops become functions of their own: where there are many or threads may share them, always, never (then no threads).
+    loops become functions of their own: where there are many or threads may share them, always, never: no threads.
     on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
     cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as
     PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that is not
