@@ -49,7 +49,8 @@ def draw_ratios(results: Results, path: Path) -> None:
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
     axes.set_xlabel("time of a call / graphc's (right of 1: graphc is ahead)")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(peers) or 1, frameon=False)
+    if peers:
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(peers), frameon=False)
     save(drawing, path)
 
 

@@ -16,7 +16,7 @@ from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, r
 from benchmarks.libraries import PEERS, load
 from benchmarks.plots import draw_ratios, draw_sizes
 from benchmarks.report import times, write_report
-from benchmarks.runner import Plan, Results, Samples, is_wanted, run, run_process
+from benchmarks.runner import Plan, Results, Samples, is_wanted, run, run_compiled, run_process
 from benchmarks.sampling import sample
 from benchmarks.suite import COMPILED_FIRST, QUICK, SIZED, SIZED_WORKLOAD, SMALL, WORKLOADS, builder, family
 from benchmarks.workload import Data, Program, answers, difference, reference
@@ -124,6 +124,12 @@ def test_out_of_time_no_workload_begins() -> None:
     assert (samples, said) == ({}, ["out of time before xor-step"])
 
 
+def test_what_torch_compiles_best_comes_first_within_its_budget() -> None:
+    said: list[str] = []
+    run_compiled(["dot-256", "xor-step", "black-scholes"], Plan("", end=0.0), 9.0, {}, said.append)
+    assert said == ["out of time before black-scholes"]
+
+
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(SystemExit, match="there is no workload nonsense; there are overhead-scalar, "):
         command.chosen("workload", ["nonsense"], list(WORKLOADS))
@@ -225,9 +231,10 @@ def test_ratios_below_one_stand_out() -> None:
     assert [times(value) for value in (None, 0.5, 1.234, 56.7)] == ["-", "**0.50**", "1.23", "57"]
 
 
-def test_plots_are_drawn(tmp_path: Path) -> None:
-    draw_ratios(RESULTS, tmp_path / "ratios.png")
-    draw_sizes(RESULTS, tmp_path / "sizes.png")
+@pytest.mark.parametrize("results", [RESULTS, Results()], ids=["some", "none"])
+def test_plots_are_drawn(results: Results, tmp_path: Path) -> None:
+    draw_ratios(results, tmp_path / "ratios.png")
+    draw_sizes(results, tmp_path / "sizes.png")
     assert all((tmp_path / name).read_bytes()[:4] == b"\x89PNG" for name in ("ratios.png", "sizes.png"))
 
 
