@@ -43,6 +43,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_part
 
 from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.emit import text_of
@@ -81,6 +82,8 @@ OUTLINE_ABOVE = 12
 """A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
 BLOCK_OPS = 120
 """A kernel with more operators than this outside loops calls blocks of about so many."""
+MOST_LAUNCHES = 64
+"""A kernel with more nests that threads may share runs them alone: LLVM takes long for so many branches and loops."""
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
 
@@ -160,6 +163,9 @@ def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
     parts = find_nests(body)
+    launches = [place for place, part in parts.items() if part.shares is not None]
+    if len(launches) > MOST_LAUNCHES:
+        parts |= {place: replace_part(parts[place], shares=None) for place in launches}
     if not always and loops <= OUTLINE_ABOVE:
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
