@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphc.codegen import blas
+from graphc.codegen import blas, products
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
 from graphc.codegen.products import blas_ir
 from graphc.codegen.target import emit_object
@@ -34,7 +34,11 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 
 @cache
 def code() -> bytes:
-    return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
+    """The products, sent to BLAS from a size on that tests can afford."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "small_gemm", lambda: 12**3)
+        patch.setattr(products, "SMALL_GEMV", 100)
+        return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
 
 
 @cache

@@ -89,6 +89,18 @@ def _numpy_routines() -> list[int]:
     return []
 
 
+@cache
+def openblas_kernels() -> tuple[str, int]:
+    """The core that NumPy's OpenBLAS takes this CPU for, and its threads; ("", 1) where NumPy has another BLAS."""
+    library = ctypes.CDLL(_multiarray_umath.__file__)
+    for spelling in ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}"):
+        name, threads = (spelling.format(question) for question in ("get_corename", "get_num_threads"))
+        if hasattr(library, name) and hasattr(library, threads):
+            ask = ctypes.CFUNCTYPE(ctypes.c_char_p)(ctypes.cast(library[name], ctypes.c_void_p).value or 0)
+            return (ask() or b"").decode(), int(library[threads]())
+    return "", 1
+
+
 def _scipy_routines() -> list[int]:
     """The routines of SciPy's own BLAS, by the capsules that Cython exports; [] where there is no SciPy.
 

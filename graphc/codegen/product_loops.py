@@ -14,16 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import Template
 
+from graphc.codegen.target import has_avx512
 from graphc.record import record
 
 PANEL_ROWS = 256
-PANEL_COLUMNS = 16
-"""The part of a matrix that is copied to the stack at a time."""
-WIDEST = {"f64": 8, "f32": 16, "i64": 8, "i32": 16}
-"""Columns of the tiles of four rows, whose sums fill half of AVX2's registers."""
-NARROW = {"f64": (4, 2, 1), "f32": (8, 4, 2, 1), "i64": (4, 1), "i32": (8, 2, 1)}
-"""Columns of the tiles of eight rows for what is left: one register for each row, and enough rows to keep both
-multipliers busy."""
+PANEL_COLUMNS = 32
+"""The part of a matrix that is copied to the stack at a time: whole tiles."""
+AVX2 = {"f64": 4, "f32": 8, "i64": 4, "i32": 8}
+AVX512 = {suffix: 2 * lanes for suffix, lanes in AVX2.items()}
+"""Numbers in a register."""
+WIDE_ROWS = {False: (4, 1), True: (8, 4, 1)}
+"""Rows of the tiles that are two registers wide: their sums fill half of the 16 registers that there are without
+AVX-512, and of the 32 with it."""
+NARROW_ROWS = (8, 4, 1)
+"""Rows of the tiles for what is left, of one register at most: enough to keep both multipliers busy."""
 
 
 @record()
@@ -64,33 +68,23 @@ ARITHMETIC = {
 
 def loops_ir(suffix: str) -> str:
     """The functions of one dtype, all internal, so that LLVM drops what nothing calls."""
-    own = ARITHMETIC[suffix]
+    own, large = ARITHMETIC[suffix], has_avx512()
+    lanes = (AVX512 if large else AVX2)[suffix]
+    wide, narrow = (2 * lanes,), tuple(1 << power for power in reversed(range(lanes.bit_length())))
     words = {
         "s": suffix,
         "t": own.element,
         "panel": PANEL_ROWS * PANEL_COLUMNS,
         "panel_rows": PANEL_ROWS,
         "panel_columns": PANEL_COLUMNS,
-        "widest": WIDEST[suffix],
+        "widest": 2 * lanes,
         **{name: getattr(own, name) for name in WORDS},
     }
-    wide, narrow = (WIDEST[suffix],), NARROW[suffix]
-    parts = [
-        _tile_ir(rows, width, suffix)
-        for rows, widths in ((4, wide), (1, wide), (8, narrow), (4, narrow), (1, narrow))
-        for width in widths
-    ]
-    parts += [
-        _strip_ir(name, rows, widths, suffix)
-        for name, rows, widths in (
-            ("wide", 4, wide),
-            ("wide", 1, wide),
-            ("narrow", 8, narrow),
-            ("narrow", 4, narrow),
-            ("narrow", 1, narrow),
-        )
-    ]
-    parts += [_columns_ir("wide", (4, 1), suffix), _columns_ir("narrow", (8, 4, 1), suffix)]
+    parts: list[str] = []
+    for name, blocks, widths in (("wide", WIDE_ROWS[large], wide), ("narrow", NARROW_ROWS, narrow)):
+        parts += [_tile_ir(rows, width, suffix) for rows in blocks for width in widths]
+        parts += [_strip_ir(name, rows, widths, suffix) for rows in blocks]
+        parts.append(_columns_ir(name, blocks, suffix))
     return "".join([*parts, Template(LOOPS).substitute(words)])
 
 

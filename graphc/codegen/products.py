@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from string import Template
 
-from graphc.codegen.blas import PROTOTYPES, ROUTINES
+from graphc.codegen.blas import PROTOTYPES, ROUTINES, openblas_kernels
 from graphc.codegen.product_loops import ARITHMETIC, loops_ir
+from graphc.codegen.target import has_avx512
 
 FUNCTIONS = ("gemm", "gemv", "batched_gemm")
 LETTERS = {"f64": "d", "f32": "s"}
 """What BLAS calls the dtypes it has."""
 SMALL_GEMM = 64**3
 """Multiplications up to which loops beat OpenBLAS, which packs its operands first; from there it starts its threads."""
+OUTDATED = ("Haswell", "Zen")
+"""Cores whose kernels have registers of 32 bytes: OpenBLAS takes a CPU for one of them that it does not know."""
+SMALL_OUTDATED = {True: 2**25, False: 2**20}
+"""SMALL_GEMM where the CPU has registers of 64 bytes and OpenBLAS does not use them: loops are twice as fast as one of
+its threads. By whether it has no more than two."""
 SMALL_ANY = 8**3
 """The same where neither the rows nor the columns of the result are contiguous."""
 SMALL_GEMV = 400_000
@@ -32,6 +38,12 @@ MIRRORED = 32
 """Side of the blocks that are mirrored at a time, so that what is read down columns stays in cache."""
 
 
+def small_gemm() -> int:
+    """SMALL_GEMM for this machine and the BLAS that is loaded."""
+    core, threads = openblas_kernels()
+    return SMALL_OUTDATED[threads <= 2] if has_avx512() and core in OUTDATED else SMALL_GEMM
+
+
 def products_ir(wanted: Mapping[str, Set[str]]) -> str:
     """The functions of each suffix, with those called by a name in its set visible from outside."""
     return DECLARATIONS + "".join(_functions_ir(suffix, names) for suffix, names in wanted.items())
@@ -43,7 +55,7 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
         **{f"linkage_{name}": "" if f"gc_{name}_{suffix}" in wanted else "internal " for name in FUNCTIONS},
         "t": ARITHMETIC[suffix].element,
         "s": suffix,
-        "small_gemm": float(SMALL_GEMM),
+        "small_gemm": float(small_gemm()),
         "small_any": float(SMALL_ANY),
         "small_gemv": float(SMALL_GEMV),
         "thin": THIN,

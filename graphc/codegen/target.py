@@ -55,6 +55,11 @@ def has_fma() -> bool:
     return bool(llvm.get_host_cpu_features().get("fma", False))
 
 
+def has_avx512() -> bool:
+    """Whether the host's CPU has 32 registers of 64 bytes."""
+    return bool(llvm.get_host_cpu_features().get("avx512vl", False))
+
+
 @cache
 def _initialize() -> None:
     llvm.initialize_native_target()
