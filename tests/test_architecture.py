@@ -26,10 +26,12 @@ ops.elementwise ops.shape ops.scalar ops.recur ops.reduce ops.index ops.linalg o
 autodiff interpret testing
 tensor.variables tensor.elementary tensor.shaping tensor.creation tensor.indexing tensor.joining tensor.reductions
 tensor.products tensor.nnet tensor
-rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.pipeline rewrite
+rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.pairs rewrite.scatter
+rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
-codegen.arena codegen.plan codegen.operand codegen.sharing codegen.schedule codegen.callback codegen.blas codegen.lower
+codegen.arena codegen.plan codegen.cost codegen.operand codegen.sharing codegen.schedule codegen.callback codegen.blas
+codegen.lower
 codegen.lower_call codegen.lower_recur codegen.lower_rows codegen.parallel codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.intrinsics

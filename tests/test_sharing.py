@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc import nnet
+from graphc.codegen import build
 from graphc.ir.node import Node
 
 Array = NDArray[Any]
@@ -144,6 +145,38 @@ def check(got: Any, want: Any, call: graphc.Function) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7 * scale, err_msg=f"{call.explain()}\n{call.source}")
 
 
+def test_threads_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small chunks for three threads: random programs over rows, and a softmax on many rows, equal to one thread's."""
+    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 20, 0], np.int64))
+    shared = 0
+    for seed in range(100, 112):
+        leaves, outputs, updates = random_program(seed)
+        modes = ("interpreted", "compiled")
+        calls = [graphc.function(leaves, outputs, mode, updates=updates, on_unused_input="ignore") for mode in modes]
+        shared += "rows: for each" in calls[1].explain() and "threads may share" in calls[1].explain()
+        rng = np.random.default_rng(seed)
+        values = [rng.normal(size=(37, 11)), rng.normal(size=11), rng.normal(size=37)]
+        for _ in range(5):
+            found = []
+            for call in calls:
+                updates[0][0].set_value(np.ones((37, 11)))
+                found.append([*call(*values), updates[0][0].get_value()])
+            for want, got in zip(*found, strict=True):
+                check(got, want, calls[1])
+    assert shared > 3
+    x = T.dmatrix("x")
+    value = np.random.default_rng(0).normal(size=(1000, 33))
+    outputs = [nnet.softmax(x), nnet.log_softmax(x) * x.max(axis=1, keepdims=True)]
+    want = graphc.function([x], outputs, "interpreted")(value)
+    call = graphc.function([x], outputs)
+    assert "mine" in call.source
+    first = call(value)
+    for _ in range(50):
+        for got, again, expected in zip(call(value), first, want, strict=True):
+            np.testing.assert_array_equal(got, again)
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 # Plans ----------------------------------------------------------------------------------------------------------------
 
 
@@ -175,11 +208,32 @@ def test_totals_over_the_same_rows_join_what_they_read() -> None:
     distance = T.sqr(x[:, None, :] - y[None, :, :]).sum(axis=2)
     kernel = T.exp(-0.5 * distance).sum()
     call, lines = plan_of([x, y], [kernel, graphc.grad(kernel, x)])
-    assert [line.split(":")[1] for line in lines if "temporary" in line] == [" y_0 x float64"]
+    sizes = [line.split(": ")[1] for line in lines if "temporary" in line]
+    assert set(sizes) == {"y_0 x float64", "(x_1 * y_0) x float64"}  # rows of pairs, and y in another order
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
     k = np.exp(-0.5 * ((a[:, None] - b[None]) ** 2).sum(2))
     matches_numpy(call, [a, b], [np.array(k.sum()), -(k[:, :, None] * (a[:, None] - b[None])).sum(1)])
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 3), (1, 6, 2), (0, 3, 3), (3, 0, 3), (3, 2, 0), (2, 1, 1), (7, 9, 5)])
+def test_reductions_over_all_pairs(shape: tuple[int, int, int]) -> None:
+    """Over features, and over the rows of either side; with gradients, and with an update of one side."""
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    apart = abs(x[:, None, :] - y[None, :, :])
+    nearest = T.sqr(apart).sum(axis=2)
+    weights = T.exp(-nearest)
+    cost = weights.sum()
+    outputs = [
+        *(apart.max(axis=2) if shape[2] else apart.sum(axis=2), weights, cost, *graphc.grad(cost, [x, y])),
+        *((weights[:, :, None] * apart).sum(axis=0), (apart > 0.5).any(axis=2), apart.prod(axis=1)),
+    ]
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(shape[0], shape[2])), rng.normal(size=(shape[1], shape[2]))]
+    want, *others = (graphc.function([x, y], outputs, mode)(*values) for mode in ("interpreted", "python", "compiled"))
+    for other in others:
+        for got, expected in zip(other, want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_total_by_rows_is_as_exact_as_a_sum_of_fractions() -> None:
@@ -233,11 +287,36 @@ def test_an_update_in_place_waits_for_all_rows_that_read_it() -> None:
             np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["python", "compiled"])
+def test_a_step_of_an_embedding_changes_the_rows_it_looked_up(mode: str) -> None:
+    rows, target = T.lvector("rows"), T.dmatrix("target")
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(6, 3))
+    table = graphc.shared(start, name="table")
+    cost = T.sqr(table[rows] - target).sum()
+    call = graphc.function([rows, target], cost, mode, updates=[(table, table - 0.1 * graphc.grad(cost, table))])
+    assert "table_0" not in "".join(line for line in call.explain().splitlines() if "temporary" in line)
+    wanted = rng.normal(size=(4, 3))
+    for indices in ([0, 2, 2, -1], [1, 1, 1, 1], [5, -6, 0, 3]):
+        table.set_value(start)
+        gradient = np.zeros_like(start)
+        np.add.at(gradient, indices, 2.0 * (start[indices] - wanted))
+        np.testing.assert_allclose(call(np.array(indices), wanted), np.square(start[indices] - wanted).sum())
+        np.testing.assert_allclose(table.get_value(), start - 0.1 * gradient, rtol=1e-12)
+    table.set_value(start)
+    with pytest.raises(graphc.GraphcError):
+        call(np.array([0, 1, 2, 6]), wanted)
+    np.testing.assert_array_equal(table.get_value(), start)
+
+
 def test_neighbours_that_are_not_joined_say_why() -> None:
     x = T.dmatrix("x")
     centred = x - x.mean(axis=0)
     _, lines = plan_of([x], [T.sqr(centred).sum(axis=0) + x.sum(), T.exp(x).sum(axis=0)])
-    assert any("apart from the nest before: it needs more of sum" in line for line in lines), lines
+    assert any(line.endswith("apart from nest 0: true_div comes between") for line in lines), lines
+    grown = T.exp(x)
+    _, lines = plan_of([x], [grown, grown[::-1] * 2.0])
+    assert any(line.endswith("it needs more of exp than the same turn of the loop makes") for line in lines), lines
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])

@@ -531,7 +531,7 @@ class Lowerer:
             case "total":
                 self.store_roots(nest, (), self.top)
             case "fold":
-                self.fold_rows(nest)
+                self.fold_rows(nest, self.top)
             case "writes":
                 self.writes(nest)
             case "check":
@@ -573,37 +573,44 @@ class Lowerer:
                 stores.append(Store(self.buffers[root], self.place(root, index), value))
         scope.body.extend(stores)
 
-    def fold_rows(self, nest: Nest) -> None:
-        """A reduction over other than the last axes: rows are added into the result, so memory is read in order."""
+    def fold_rows(self, nest: Nest, scope: Scope) -> None:
+        """A reduction over other than the last axes: rows are added into the result, so memory is read in order. The
+        loops around `scope` pick the part of the operand that is reduced."""
         (node,) = nest.roots
         fold = node.op.lower(node)
         assert isinstance(fold, Fold)
-        shape, dtype = node.type.shape, fold.dtypes[0]
+        dtype = fold.dtypes[0]
         buffer = self.accumulators.get(node, self.buffers[node])
-        self.fill(buffer, shape, lambda where: start_const(fold.start[0], dtype))
-        if fold.axes[-1] == len(nest.space) - 2:
-            self.add_blocks(nest, node, fold, buffer)
+        self.fill_part(buffer, nest, scope, lambda where: start_const(fold.start[0], dtype))
+        if scope.depth <= fold.axes[-1] == len(nest.space) - 2:
+            self.add_blocks(nest, scope, buffer)
         else:
-            scope = self.enter_all(self.top, nest.vars, self.extents(nest.space))
-            self.add_rows(node, fold, buffer, [nest.vars], scope)
-            self.leave(scope, self.top)
-        self.forget()
+            axes = [axis for axis in range(scope.depth, len(nest.index)) if isinstance(nest.index[axis], Var)]
+            extents = self.extents([nest.space[axis] for axis in axes])
+            inner = self.enter_all(scope, [nest.vars[axis] for axis in axes], extents)
+            self.add_rows(node, fold, buffer, [nest.index], inner)
+            self.leave(inner, scope)
+        self.forget_below(scope)
         if buffer != self.buffers[node]:
-            self.fill(self.buffers[node], shape, lambda where: cast(Load(buffer, where, dtype), node.dtype))
+            self.fill_part(self.buffers[node], nest, scope, lambda where: cast(Load(buffer, where, dtype), node.dtype))
 
-    def add_blocks(self, nest: Nest, node: Node, fold: Fold, buffer: str) -> None:
+    def add_blocks(self, nest: Nest, scope: Scope, buffer: str) -> None:
         """Rows added ROW_BLOCK at a time, the result loaded and stored once for all of them; then the rest."""
+        (node,) = nest.roots
+        fold = node.op.lower(node)
+        assert isinstance(fold, Fold)
         *outer, row, column = nest.vars
         *sizes, rows, columns = self.extents(nest.space)
         blocks = self.bind(quotient(rows, integer(ROW_BLOCK)), "blocks")
         done = self.bind(multiply(blocks, integer(ROW_BLOCK)), "done")
         for count, block in ((blocks, ROW_BLOCK), (self.bind(subtract(rows, done), "rest"), 1)):
-            scope = self.enter_all(self.top, (*outer, row, column), (*sizes, count, columns))
+            loops, extents = (*outer, row, column)[scope.depth :], (*sizes, count, columns)[scope.depth :]
+            inner = self.enter_all(scope, loops, extents)
             first = multiply(row, integer(block)) if block > 1 else add(row, done)
             indices = [(*outer, add(first, integer(step)), column) for step in range(block)]
-            self.add_rows(node, fold, buffer, indices, scope)
-            self.leave(scope, self.top)
-            self.forget()
+            self.add_rows(node, fold, buffer, indices, inner)
+            self.leave(inner, scope)
+            self.forget_below(scope)
 
     def add_rows(self, node: Node, fold: Fold, buffer: str, indices: Sequence[Index], scope: Scope) -> None:
         """Accumulate the elements at `indices` of the operand, which differ in reduced axes only."""
@@ -619,10 +626,22 @@ class Lowerer:
     def fill(self, buffer: str, shape: Sequence[Size], value: Callable[[Expr], Expr]) -> None:
         """One loop that stores a value at every position of a contiguous buffer."""
         var = loop_vars(1)[0]
-        count = self.count(self.extents(shape))
-        scope = self.enter(self.top, var, count)
+        scope = self.enter(self.top, var, self.count(self.extents(shape)))
         scope.body.append(Store(buffer, var, value(var)))
         self.leave(scope, self.top)
+
+    def fill_part(self, buffer: str, nest: Nest, scope: Scope, value: Callable[[Expr], Expr]) -> None:
+        """One loop that stores a value for every element of a reduction's result, of those that belong to the turn of
+        the loops around `scope`."""
+        (node,) = nest.roots
+        depth = self.depths.get(node, 0)
+        extents = self.extents(node.type.shape[scope.depth :])
+        before = self.position((*nest.index[depth : scope.depth], *(ZERO for _ in extents)), node.type.shape[depth:])
+        var = loop_vars(scope.depth + 1)[-1]
+        inner = self.enter(scope, var, self.count(extents))
+        where = add(before, var)
+        inner.body.append(Store(buffer, where, value(where)))
+        self.leave(inner, scope)
 
     def count(self, extents: Sequence[Expr]) -> Expr:
         """The number of elements."""

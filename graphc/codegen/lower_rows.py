@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from graphc.codegen.lower import Lowerer, Scope, add_to_total, cast, start_const, typed, whole_total
-from graphc.codegen.plan import Nest, Rows, first_reduced, nests_of
-from graphc.ir.loops import ZERO, Apply, Expr, Load, Note, Set, Stmt, Store, Var
+from graphc.codegen.plan import Nest, Rows, first_reduced, label, nests_of
+from graphc.ir.loops import ZERO, Expr, Load, Note, Set, Store, Var
 from graphc.ir.node import Fold, Index, Node, Size
 from graphc.record import record
 
@@ -29,6 +29,8 @@ class Total:
 
 def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks) -> None:
     """A loop that nests share, at the top of a kernel."""
+    names = "_".join(dict.fromkeys(label(root) for nest in nests_of(rows) for root in nest.roots))
+    lowerer.top.body.append(Note("row by row", names))
     _shared_loop(lowerer, rows, lowerer.top, remarks, {})
     lowerer.forget()
 
@@ -63,12 +65,10 @@ def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total])
         case "total":
             _add_to_total(lowerer, nest, scope, totals[nest.roots[0]])
         case "fold":
-            whole = first_reduced(nest.roots[0]) >= scope.depth
-            if whole:
-                _begin(lowerer, nest, scope, totals)
-            _add_row(lowerer, nest, scope)
-            if whole:
-                _finish(lowerer, nest, scope, totals)
+            if first_reduced(nest.roots[0]) >= scope.depth:
+                lowerer.fold_rows(nest, scope)
+            else:
+                _add_row(lowerer, nest, scope)
         case _:
             raise AssertionError(f"a nest of kind {nest.kind} shares no loop")
     lowerer.current = frozenset()
@@ -98,7 +98,7 @@ def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]
             scope.body.append(Set(lost, start_const("0", dtype)))
         return
     buffer = lowerer.accumulators.get(node, lowerer.buffers[node])
-    _for_each(lowerer, node, nest.index[: scope.depth], scope, lambda where: Store(buffer, where, start))
+    lowerer.fill_part(buffer, nest, scope, lambda where: start)
 
 
 def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
@@ -116,26 +116,8 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total
         return
     buffer = lowerer.accumulators.get(node)
     if buffer is not None:
-        dtype, target = _fold(node).dtypes[0], lowerer.buffers[node]
-        _for_each(
-            lowerer,
-            node,
-            nest.index[: scope.depth],
-            scope,
-            lambda where: Store(target, where, cast(Load(buffer, where, dtype), node.dtype)),
-        )
-
-
-def _for_each(lowerer: Lowerer, node: Node, outer: Index, scope: Scope, store: Callable[[Expr], Stmt]) -> None:
-    """A statement for every element of the part of a result that belongs to the turn of the loops around `scope`."""
-    extents = lowerer.extents(node.type.shape[len(outer) :])
-    var = Var(lowerer.names.fresh("n"), "int64")
-    inner = lowerer.enter(scope, var, lowerer.count(extents))
-    depth = lowerer.depths.get(node, 0)
-    first = lowerer.position((*outer[depth:], *(ZERO for _ in extents)), node.type.shape[depth:])
-    where = Apply("_0 + _1", (first, var), "int64") if outer[depth:] else var
-    inner.body.append(store(where))
-    lowerer.leave(inner, scope)
+        wide = _fold(node).dtypes[0]
+        lowerer.fill_part(lowerer.buffers[node], nest, scope, lambda where: cast(Load(buffer, where, wide), node.dtype))
 
 
 def _add_row(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:

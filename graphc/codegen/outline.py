@@ -24,8 +24,9 @@ A part is a nest (an outermost loop) or a block (a run of scalars). The function
 
 All else that stands between the nests (few scalars, sizes, external functions) stays in the kernel.
 
-A nest that threads may share (parallel.py) is a function in every kernel, launched in chunks. It leaves its scalars at
-the number of its chunk, `begin // size`, and the kernel combines them in order:
+A nest that threads may share (parallel.py) is a function in every kernel, launched in chunks. A buffer that holds one
+row at a time is as many rows long as there may be chunks, and each uses its own. The nest leaves its scalars at the
+number of its chunk, `begin // size`, and the kernel combines them in order:
 
     parallel(nest_scale, n, chunk(n, 4), x, y)
     sum = 0.0
@@ -73,6 +74,7 @@ from graphc.ir.loops import (
     add,
     children,
     integer,
+    multiply,
     quotient,
     rebuild,
 )
@@ -102,6 +104,8 @@ class Outlined:
     functions: tuple[Function, ...]
     scalars: Mapping[str, tuple[str, int]]
     launches: tuple[str, ...] = ()
+    private: frozenset[str] = frozenset()
+    """Buffers of one row of which every chunk has its own: they are so many times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +133,17 @@ class Interface:
     key: tuple[object, ...]
 
 
-def outline(body: Sequence[Stmt], names: Names, buffers: Mapping[str, str], policy: str = "auto") -> Outlined:
+def outline(
+    body: Sequence[Stmt],
+    names: Names,
+    buffers: Mapping[str, str],
+    policy: str = "auto",
+    rows: Mapping[str, Expr] = {},
+) -> Outlined:
     """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
-    threads may share them. `buffers`: the dtype of each buffer."""
-    parts = {} if policy == "never" else find_parts(body, always=policy == "always")
+    threads may share them. `buffers`: the dtype of each buffer; `rows`: the lengths of those that hold one
+    row at a time."""
+    parts = {} if policy == "never" else find_parts(body, policy == "always", rows)
     interfaces = {place: interface(part, buffers) for place, part in parts.items()}
     equal: dict[tuple[object, ...], list[int]] = {}
     for place, used in interfaces.items():
@@ -151,18 +162,19 @@ def outline(body: Sequence[Stmt], names: Names, buffers: Mapping[str, str], poli
             kept.extend(calls[place])
         elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
             kept.append(stmt)
-    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches))
+    private = frozenset(buffer for part in parts.values() if part.shares for buffer in part.shares.rows)
+    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private)
 
 
 # Finding parts ------------------------------------------------------------------------------------------------------
 
 
-def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
+def find_parts(body: Sequence[Stmt], always: bool, rows: Mapping[str, Expr]) -> dict[int, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
     where they are large."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
-    parts = find_nests(body)
+    parts = find_nests(body, rows)
     launches = [place for place, part in parts.items() if part.shares is not None]
     if len(launches) > MOST_LAUNCHES:
         parts |= {place: replace_part(parts[place], shares=None) for place in launches}
@@ -173,7 +185,7 @@ def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
     return parts
 
 
-def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
+def find_nests(body: Sequence[Stmt], rows: Mapping[str, Expr]) -> dict[int, Part]:
     """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
     starts = accumulators(body)
     outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
@@ -187,7 +199,7 @@ def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
             loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
             first = tuple(starts[var] for var in carried)
             code = codes.pop() if codes else None
-            shares = shares_of(stmt, carried)
+            shares = shares_of(stmt, carried, rows)
             columns = None if carried or shares is not None else columns_of(stmt)
             if columns is None:
                 parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, code, shares)
@@ -359,7 +371,8 @@ class Caller:
 
     def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
         """The function of parts that are equal but for the literals at the positions of `lifted`."""
-        chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and part.results else []
+        rows = part.shares.rows if part.shares else {}
+        chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and (part.results or rows) else []
         values = {place: self.names.fresh("value") for place in dict.fromkeys(lifted.values())}
         given = {place: Var(values[first], used.literals[place].dtype) for place, first in lifted.items()}
         outs = [(var, self.names.fresh(f"{var.name}_at")) for var in part.results]
@@ -371,7 +384,16 @@ class Caller:
             *(Param(at, f"{var.dtype}*") for var, at in outs),
         )
         place = quotient(BEGIN, chunk[0]) if chunk else ZERO
-        body = (*with_literals(part.body, given), *(Store(at, place, var) for var, at in outs))
+        body: tuple[Stmt, ...] = (
+            *with_literals(part.body, given),
+            *(Store(at, place, var) for var, at in outs),
+        )
+        if rows:
+            begins = {length: Var(self.names.fresh("mine"), INDEX) for length in dict.fromkeys(rows.values())}
+            body = (
+                *(Let(begin, multiply(place, length)) for length, begin in begins.items()),
+                *moved_rows(body, {buffer: begins[length] for buffer, length in rows.items()}),
+            )
         kind = "scalars" if part.extent is None else "nest"
         function = Function(self.names.fresh(f"{kind}_{part.note.subject}"), params, body, part.note.text)
         self.functions.append(function)
@@ -406,7 +428,7 @@ class Caller:
         size: Expr = Apply("chunk(_0, _1)", (count, shares.work), INDEX)
         if shares.least > 1:
             size = Apply("maximum(_0, _1)", (size, integer(shares.least)), INDEX)
-        if not part.results:
+        if not (part.results or shares.rows):
             yield Launch(function.name, count, size, given)
             return
         chunk, turn = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
@@ -420,7 +442,8 @@ class Caller:
         errors = [(shares.lost[var], Apply(ROUNDING, (var, p), p.dtype)) for var, p in terms if var in shares.lost]
         steps = shares.steps
         combined = tuple(Set(var, Apply(steps[var], (var, term), var.dtype)) for var, term in (*errors, *terms))
-        yield Loop(turn, Apply("(_0 + _1 - 1) // _1", (count, chunk), INDEX), combined)
+        if combined:
+            yield Loop(turn, Apply("(_0 + _1 - 1) // _1", (count, chunk), INDEX), combined)
 
     def partial_places(self, dtypes: Sequence[str]) -> list[tuple[str, int, str]]:
         """For each scalar of a launch a row with an element for every chunk. The rows serve all launches in turn."""
@@ -452,6 +475,24 @@ class Caller:
         _, count = self.scalars.get(buffer, (dtype, 0))
         self.scalars[buffer] = (dtype, count + 1)
         return buffer, count, dtype
+
+
+def moved_rows(body: Iterable[Stmt], first: Mapping[str, Var]) -> Iterator[Stmt]:
+    """Statements in which the rows of these buffers begin at another element."""
+
+    def change(expr: Expr) -> Expr | None:
+        if isinstance(expr, Load) and expr.buffer in first:
+            return Load(expr.buffer, add(first[expr.buffer], expr.index), expr.dtype)
+        return None
+
+    def changed(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Loop):
+            return replace(stmt, body=tuple(map(changed, stmt.body)))
+        if isinstance(stmt, Store) and stmt.buffer in first:
+            stmt = Store(stmt.buffer, add(first[stmt.buffer], stmt.index), stmt.value)
+        return map_expressions(stmt, lambda expr: rebuild(expr, change))
+
+    return map(changed, body)
 
 
 def with_literals(body: Iterable[Stmt], given: Mapping[int, Var]) -> Iterator[Stmt]:

@@ -16,7 +16,7 @@ All positions in one buffer must be built alike. A scalar may be carried by accu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphc.codegen.chunks import CHUNK_WORK
@@ -68,28 +68,33 @@ Region = tuple[tuple[str, Expr], ...]
 @dataclass(frozen=True, slots=True)
 class Shares:
     """`work` of a turn, in units of an addition; for each carried scalar the step that combines two parts' values, and
-    for a sum carried in two floats the other one."""
+    for a sum carried in two floats the other one; the buffers that hold a row of every turn in turn, with its length:
+    threads need one each."""
 
     work: Expr
     steps: Mapping[Var, str]
     lost: Mapping[Var, Var]
+    rows: Mapping[str, Expr]
     least: int = 1
     """Turns of a chunk at least."""
 
 
-def shares_of(loop: Loop, carried: Sequence[Var]) -> Shares | None:
+def shares_of(loop: Loop, carried: Sequence[Var], rows: Mapping[str, Expr] = {}) -> Shares | None:
     """How an outermost loop can be shared out; None where it cannot, or is too short to be worth it by its static
-    size."""
+    size. `rows`: buffers that a turn fills before it reads them, and nothing reads after it, with
+    their lengths."""
     if any(isinstance(stmt, Check | Invoke | Launch) for stmt in statements(loop.body)):
         return None
     steps = {var: accumulation(var, loop) for var in carried}
-    if None in steps.values() or not independent(loop):
+    private = rows_of(loop, rows)
+    if None in steps.values() or not independent(loop, private):
         return None
     work = work_of(loop)
     total = int_value(multiply(loop.size, work))
     if only_fills(loop) or (total is not None and total < 2 * CHUNK_WORK):
         return None
-    return Shares(work, {var: step for var, step in steps.items() if step is not None}, lost_of(loop, carried))
+    combining = {var: step for var, step in steps.items() if step is not None}
+    return Shares(work, combining, lost_of(loop, carried), private)
 
 
 def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
@@ -218,9 +223,20 @@ class Scope:
         return None if found is None else (*found, (operator, constant))
 
 
-def independent(loop: Loop) -> bool:
-    """Whether every turn keeps to regions of its own in all buffers that the loop writes."""
+def rows_of(loop: Loop, rows: Mapping[str, Expr]) -> dict[str, Expr]:
+    """Those of the buffers of one row that a loop writes, with their lengths, where it names these."""
     stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)}
+    named = {part for stmt in statements(loop.body) for expr in expressions(stmt) for part in subexpressions(expr)}
+    return {
+        buffer: length
+        for buffer, length in rows.items()
+        if buffer in stored and (isinstance(length, Const) or length in named)
+    }
+
+
+def independent(loop: Loop, private: Collection[str] = ()) -> bool:
+    """Whether every turn keeps to regions of its own in all buffers that the loop writes and that are not `private`."""
+    stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)} - set(private)
     changing = frozenset(stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop))
     found: dict[str, set[Region | None]] = {buffer: set() for buffer in stored}
     for buffer, position, scope in accesses(loop.body, Scope(loop.var, {}, {}, changing)):

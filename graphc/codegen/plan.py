@@ -109,6 +109,7 @@ class Draft:
     vars: tuple[Var, ...]
     roots: list[Node] = field(default_factory=list)
     ops: int = 0
+    cost: float = 0.0
     taken_over: bool = False
 
     @property
@@ -148,8 +149,8 @@ class Plan:
     depths: Mapping[Node, int]
     """For a value that is made and read in the same turns of its first loops: how many these are. Its buffer holds the
     rest, one row."""
-    apart: Mapping[int, str]
-    """For a nest: why it shares no loop with the one before it, over the same sizes."""
+    apart: Mapping[int, tuple[int, str]]
+    """For a nest: another before it over the same sizes, and why they share no loop."""
     accumulators: Mapping[Node, str]
     """The temporary in which a reduction is carried whose result has a narrower dtype, and a row of a recurrence over
     other than the last axis."""
@@ -291,7 +292,8 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             return
         yield f"{pad}nest {numbers[part.number]}: {part.kind} over [{', '.join(map(size, part.space))}]"
         if part.number in plan.apart:
-            yield f"{pad}  apart from the nest before: {plan.apart[part.number]}"
+            other, why = plan.apart[part.number]
+            yield f"{pad}  apart from nest {numbers[other]}: {why}"
         if part.kind == "check":
             bound = plan.bounds[part.number]
             limit = f"must lie within {size(bound.size)}: the indices of {label(bound.gather)}"

@@ -14,6 +14,7 @@ from functools import partial
 from graphc.codegen.arena import Layout, Slot
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
+from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.emit import emit_function
 from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
@@ -29,10 +30,12 @@ from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
 from graphc.codegen.simplify import all_expressions, simplify, statements
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
+from graphc.ir import sizes
 from graphc.ir.loops import (
     INDEX,
     Apply,
     Check,
+    Expr,
     Function,
     Invoke,
     Let,
@@ -92,9 +95,11 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     dtypes = {array.name: array.dtype for array in (*inputs, *shared, *results.outputs)}
     dtypes |= {slot.name: slot.dtype for slot in plan.arena.slots}
     dtypes |= {name: dtype for name, (_, dtype) in plan.arena.views.items()}
-    kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining)
+    rows = row_buffers(plan)
+    kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining, row_lengths(plan, size_names))
     scalars = (Slot(name, dtype, ((dtype, (count,)),)) for name, (dtype, count) in kernel_part.scalars.items())
-    slots = (*plan.arena.slots, *scalars)
+    chunks = {name: sizing.of(sizes.minimum(rows[name], MOST_CHUNKS)) for name in sorted(kernel_part.private)}
+    slots = (*(in_chunks(slot, chunks.get(slot.name, 1)) for slot in plan.arena.slots), *scalars)
     bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), (*view_slots(plan.arena), *kernel_part.body)
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
@@ -119,6 +124,45 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         calls=tuple(lowerer.callbacks.values()),
         parallel=bool(kernel_part.launches),
     )
+
+
+def row_buffers(plan: Plan) -> dict[str, Size]:
+    """The temporaries that hold one row at a time, each with the number of rows."""
+    slots = {slot.name for slot in plan.arena.slots}
+    buffers: dict[str, Size] = {}
+    for node, depth in plan.depths.items():
+        for name in (plan.places[node].buffer, plan.accumulators.get(node)):
+            if depth and name is not None and name in slots:
+                buffers[name] = plan.sizing.shape(node)[0]
+    return buffers
+
+
+def row_lengths(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Expr]:
+    """The lengths of the temporaries that hold a row along one axis, where these are arguments of the kernel."""
+    rows, lengths = row_buffers(plan), {}
+    for node, depth in plan.depths.items():
+        sides = [size for size in plan.sizing.shape(node)[depth:] if size != 1]
+        if not depth or len(sides) != 1:
+            continue
+        length = row_length(sides[0], size_names)
+        for buffer in (plan.places[node].buffer, plan.accumulators.get(node)):
+            if buffer in rows and length is not None:
+                lengths[buffer] = length
+    return lengths
+
+
+def row_length(size: Size, size_names: Mapping[Node, str]) -> Expr | None:
+    """A size as a number or an argument of the kernel."""
+    if isinstance(size, int):
+        return integer(size)
+    return Var(size_names[size], INDEX) if size in size_names else None
+
+
+def in_chunks(slot: Slot, chunks: Size) -> Slot:
+    """A slot for as many rows as there may be chunks."""
+    if chunks == 1:
+        return slot
+    return Slot(slot.name, slot.dtype, tuple((dtype, (chunks, *shape)) for dtype, shape in slot.rooms))
 
 
 @dataclass(frozen=True, slots=True)

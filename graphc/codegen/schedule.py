@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from graphc.codegen.arena import Kept, lay_out
+from graphc.codegen.cost import DEAR, MANY, ROW, WHOLE, keeping_pays
 from graphc.codegen.operand import strided
 from graphc.codegen.plan import (
     COPY,
@@ -47,7 +49,7 @@ from graphc.codegen.plan import (
     split_axes,
     variables_of,
 )
-from graphc.codegen.sharing import Access, reads_of, share
+from graphc.codegen.sharing import ALONE, Access, reads_of, share
 from graphc.codegen.sizing import Sizing
 from graphc.errors import CycleError
 from graphc.ir.loops import INDEX, Apply, Expr, integer, subexpressions
@@ -66,11 +68,9 @@ from graphc.ir.node import (
     Writes,
     constant_value,
 )
-from graphc.ir.walk import as_size_node, toposort
+from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.ops.linalg import as_product
 
-RECOMPUTE_COST = 8.0
-"""A value dearer than this (an addition is 1, a load about 2) is kept rather than computed twice."""
 NEST_OPS = 160
 """A nest with more ops than this is split: compile time grows faster than the gain of fusing."""
 INDEX_OPS = 60
@@ -80,6 +80,19 @@ INDEX_OPS = 60
 def is_associative(fold: Fold) -> bool:
     """Whether parts of a reduction may be reduced by themselves, and their results then with the same step."""
     return len(fold.start) == 1 and "_2" not in fold.step[0]
+
+
+def needs(node: Node, leaf: Node) -> bool:
+    """Whether the value of a node that is computed depends on a leaf."""
+    return node is not leaf and leaf in reachable([node], lambda each: each.args)
+
+
+def is_transposed(node: Node) -> bool:
+    """Whether a dimshuffle has another axis last than its argument, so that its rows do not lie in memory."""
+    if node.op.name != "dimshuffle":
+        return False
+    kept = [axis for axis in node.attrs["order"] if axis != "x"]
+    return len(kept) > 1 and node.attrs["order"][-1] != "x" and kept[-1] != max(kept)
 
 
 def is_long(index: Index) -> bool:
@@ -109,6 +122,7 @@ class Scheduler:
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
         self.stored_uses: dict[Node, Sequence[Use]] = {}
+        self.before_change: set[Node] = set()
         self.needed: set[Node] = {
             node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY
         }
@@ -145,6 +159,8 @@ class Scheduler:
         lowering = lowering_of(node)
         if node in self.needed:
             return "an operand of an external function"
+        if node in self.before_change:
+            return "computed before the buffer that it reads is changed"
         match lowering:
             case Writes():
                 return "built by several writes"
@@ -155,16 +171,18 @@ class Scheduler:
             case Fold():
                 return self.reason_to_store_fold(node, lowering, uses)
         if node.ndim and node.op.name in ("dimshuffle", "broadcast_to"):
-            return None  # what is worth keeping is its argument
+            crossed = is_transposed(node) and any(self.is_row_again(use) for use in uses)
+            return "read many times across its rows: a copy in order" if crossed else None  # else its argument is kept
         several = len({use.nest for use in uses}) > 1
         if not node.ndim:
             large = "its nest is large enough" if self.is_large(uses) else None
             return large or ("a scalar used in several nests" if several else None)
         if any(is_long(use.index) for use in uses):
             return "its index is long enough"
-        repeated = several or any(not self.once(use) for use in uses)
-        if repeated and self.cost(node) > RECOMPUTE_COST:
-            return "used in several nests" if several else "used inside loops it does not depend on"
+        if self.keeping_pays(node, uses):
+            repeated = any(not self.once(use) for use in uses)
+            within = "used inside loops it does not depend on" if repeated else "used in several loops of its nest"
+            return "used in several nests" if several else within
         return "its nest is large enough" if self.is_large(uses) else None
 
     def reason_to_store_fold(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
@@ -180,24 +198,36 @@ class Scheduler:
         """Whether a nest that uses a value has as many ops as one nest should have."""
         return any(self.drafts[use.nest].ops >= NEST_OPS for use in uses)
 
-    def cost(self, node: Node) -> float:
-        """What one element costs where it is computed anew: its own op and those below it, up to what is stored."""
-        total, pending, seen = 0.0, [node], set()
-        while pending and total <= RECOMPUTE_COST:
-            current = pending.pop()
-            if current in seen or not current.ndim:
-                continue
-            seen.add(current)
-            total += 2.0 if current.op in LEAVES else current.op.cost
-            if not isinstance(lowering_of(current), Call | Writes):
-                pending.extend(current.args)
-        return total
+    def keeping_pays(self, node: Node, uses: Sequence[Use]) -> bool:
+        """Whether a value is cheaper kept than computed for each of several uses."""
+        times = len({(use.nest, use.index) for use in uses})
+        if any(not self.once(use) for use in uses):
+            times = max(times, MANY)
+        memory = ROW if all(map(partial(self.is_in_row, node), uses)) else WHOLE
+        return times > 1 and keeping_pays(node, times, memory, self.is_kept)
+
+    def is_kept(self, node: Node) -> bool:
+        """Whether a value that is yet to be decided on will be stored: in any case, or because it is dear and wanted
+        elsewhere too."""
+        return node in self.targets or node in self.needed or (node in self.uses and node.op.cost > DEAR)
+
+    def is_in_row(self, node: Node, use: Use) -> bool:
+        """Whether a use is in the row of the outermost loop that makes the element, and that loop has loops inside."""
+        draft = self.drafts[use.nest]
+        if draft.kind in ALONE or draft.space[:1] != self.sizing.shape(node)[:1]:
+            return False
+        inside = len(draft.space) > 1 or len(use.path) > 1
+        return inside and use.index[0] == draft.vars[0]
 
     def once(self, use: Use) -> bool:
         """Whether the element is wanted once for each index, and not again in loops it does not depend on."""
         wanted = variables_of(use.index)
         inside = [position for position, var in enumerate(use.path) if var in wanted]
         return not inside or all(var in wanted for var in use.path[: inside[-1] + 1])
+
+    def is_row_again(self, use: Use) -> bool:
+        """Whether an innermost loop goes along the last axis, in an outer loop that the element does not depend on."""
+        return bool(use.path) and use.index[-1] == use.path[-1] and not self.once(use)
 
     def is_prefix(self, use: Use) -> bool:
         """Whether the index is just the outermost loops, in their order: then a reduction over it runs once."""
@@ -344,6 +374,7 @@ class Scheduler:
         """Note what one element of `node` needs of its arguments."""
         draft = self.drafts[use.nest]
         draft.ops += 1
+        draft.cost += node.op.cost
         lowering = lowering_of(node)
         match lowering:
             case Scalar():
@@ -387,6 +418,7 @@ class Scheduler:
         for region in lowering.regions(node):
             if region.copies and self.takes_over(node):
                 draft.taken_over = True
+                self.before_change.update(arg for arg in node.args[1:] if needs(arg, node.args[0]))
                 continue
             path = loop_vars(len(region.sizes))
             use = Use(draft.number, path, path)
@@ -554,6 +586,7 @@ def _finish(
     places = dict(scheduler.places)
     kept: list[Kept] = []
     keepers: list[tuple[Node, bool]] = []
+    throughout = 0, len(nests)  # rows: each thread has its own, so that their slots are theirs alone
     for nest in nests:
         now = position[nest.number]
         for node in nest.roots:
@@ -561,11 +594,11 @@ def _finish(
             shape = sizing.shape(node)[depth:]
             if place.buffer is None and not is_local(nest, node, depth, access.needed):
                 last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
-                kept.append(Kept(node.dtype, shape, now, last))
+                kept.append(Kept(node.dtype, shape, *(throughout if depth else (now, last))))
                 keepers.append((node, False))
             lowering = lowering_of(node)
             if nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
-                kept.append(Kept(lowering.dtypes[0], shape, now, now))
+                kept.append(Kept(lowering.dtypes[0], shape, *(throughout if depth else (now, now))))
                 keepers.append((node, True))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 kept.append(Kept(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from graphc.codegen.plan import Draft, Kind, Nest, Part, Rows, Use, first_reduced, label, nests_of, variables_of
 from graphc.ir.node import Index, Node
@@ -26,8 +25,15 @@ BODY_OPS = 160
 """Ops of an innermost loop that several nests share: compile time grows faster than the gain."""
 SHARED_OPS = 480
 """Ops of all nests that share a loop."""
-SHARING: frozenset[Kind] = frozenset({"loops", "fold", "total"})
-"""Kinds of nests that may share a loop with others."""
+VECTOR_COST = 10.0
+"""Ops (an addition being 1) worth a pass of their own over memory, in which they vectorise."""
+ALONE: Mapping[Kind, str] = {
+    "call": "an external function is called for all at once",
+    "check": "all indices are checked before one is used",
+    "writes": "it is built by several writes",
+    "recur": "each of its elements needs the one before",
+}
+"""Kinds of nests that share no loop with others, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,8 @@ class Sharing:
 
     parts: tuple[Part, ...]
     depths: Mapping[Node, int]
-    apart: Mapping[int, str]
-    """For a nest: why it was not joined with the one before it."""
+    apart: Mapping[int, tuple[int, str]]
+    """For a nest: another before it over the same sizes, and why they share no loop."""
 
 
 @dataclass(slots=True)
@@ -61,6 +67,10 @@ class _Group:
     ops: int
     by_rows: bool
     reads: set[Node] = field(default_factory=set)
+
+    @property
+    def sharing(self) -> bool:
+        return all(draft.kind not in ALONE for draft in self.members)
 
 
 def share(order: Sequence[Draft], access: Access) -> Sharing:
@@ -87,7 +97,7 @@ def _note_loops(part: Part, around: tuple[Rows, ...], homes: dict[int, tuple[Row
 
 def _depth(root: Node, draft: Draft, homes: Mapping[int, tuple[Rows, ...]], access: Access) -> int:
     """In how many loops the value `root` of a nest is made and read in the same turn."""
-    if root in access.needed or draft.kind not in SHARING or not root.ndim:
+    if root in access.needed or draft.kind in ALONE or not root.ndim:
         return 0
     around = homes[draft.number]
     depth = root.ndim if draft.kind == "loops" else len(around)
@@ -141,9 +151,13 @@ def _merge_back(groups: list[_Group], depth: int, access: Access, place: Mapping
         if any(_follows(then, group, access.after) for group in later):
             continue
         members = sorted((*first.members, *then.members), key=lambda draft: place[draft.number])
-        merged = _Group(members, first.ops + then.ops, first.by_rows or then.by_rows, first.reads | then.reads)
+        merged = _merged(first, then, members)
         groups[there : here + 1] = [*earlier, merged, *later]
         here = there + len(earlier)
+
+
+def _merged(first: _Group, then: _Group, members: list[Draft]) -> _Group:
+    return _Group(members, first.ops + then.ops, first.by_rows or then.by_rows, first.reads | then.reads)
 
 
 def _between(
@@ -164,26 +178,30 @@ def _follows(then: _Group, first: _Group, after: Mapping[int, set[int]]) -> bool
 
 def _may_merge(first: _Group, then: _Group, depth: int, access: Access) -> bool:
     """Whether two groups may share loop `depth`, and gain by it."""
-    if not _worth(first, then, depth):
+    if hindrance(first, then, depth, access):
         return False
     return not any(objection(a, b, depth + 1, access) for a in first.members for b in then.members)
 
 
-def _worth(first: _Group, then: _Group, depth: int) -> bool:
-    """Whether groups that share a loop go over memory less often, and are not too large to compile together.
+def hindrance(first: _Group, then: _Group, depth: int, access: Access) -> str | None:
+    """Why groups that may share a loop had better not: they do not go over memory less often, or are too large to
+    compile together. None where they had better.
 
     Loops over all elements are left as they are, so that short rows do not cut them up; reductions to scalars among
     them are only brought together, and become one loop when they are written.
     """
-    totals = all(draft.kind == "total" for draft in (*first.members, *then.members))
+    members = (*first.members, *then.members)
+    totals = all(draft.kind == "total" for draft in members)
     if not (depth or first.by_rows or then.by_rows or totals):
-        return False
-    ops = first.ops + then.ops
-    innermost = all(len(draft.space) == depth + 1 for draft in (*first.members, *then.members))
-    if ops > (BODY_OPS if innermost and depth else SHARED_OPS):
-        return False
+        return "each is one loop over all elements"
     made = {root for draft in first.members for root in draft.roots}
-    return any(node.ndim for node in then.reads & (first.reads | made))
+    if not any(node.ndim for node in then.reads & (first.reads | made)):
+        return "they read nothing in common"
+    if any(is_vector_work(draft, depth, access) for draft in members):
+        return "one of them does work that vectorises"
+    innermost = depth and all(len(draft.space) == depth + 1 for draft in members)
+    limit = BODY_OPS if innermost else SHARED_OPS
+    return f"together they have more than {limit} ops" if first.ops + then.ops > limit else None
 
 
 def goes_by_rows(draft: Draft, reads: Iterable[tuple[Node, Index]]) -> bool:
@@ -194,13 +212,21 @@ def goes_by_rows(draft: Draft, reads: Iterable[tuple[Node, Index]]) -> bool:
     return inner or (len(draft.space) > 1 and any(node.ndim and index != draft.index for node, index in reads))
 
 
+def is_vector_work(draft: Draft, depth: int, access: Access) -> bool:
+    """Whether a nest does enough in a turn of loop `depth` that it had better keep the loop to itself: where no loop is
+    left inside the shared one, its work is done for one element at a time instead of for a vector."""
+    elementwise = len(draft.space) == depth + 1 and not goes_by_rows(draft, access.reads[draft.number])
+    return not depth and elementwise and draft.cost > VECTOR_COST
+
+
 # What forbids -------------------------------------------------------------------------------------------------------
 
 
 def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | None:
     """Why two nests, of which `then` comes later, may not share their first `depth` loops; None where they may."""
-    if first.kind not in SHARING or then.kind not in SHARING:
-        return "only loops over elements are joined"
+    for draft in (first, then):
+        if draft.kind in ALONE:
+            return ALONE[draft.kind]
     if min(deepest(first), deepest(then)) < depth or first.space[:depth] != then.space[:depth]:
         return "they go over different sizes"
     if first.space[depth - 1] == 1:
@@ -209,6 +235,10 @@ def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | No
     for node, index in access.reads[then.number]:
         if node in first.roots and (index[:depth] != turn or depth > complete_within(first, node)):
             return f"it needs more of {label(node)} than the same turn of the loop makes"
+    if depth > 1 and any(
+        draft.kind == "fold" and first_reduced(draft.roots[0]) == depth - 1 for draft in (first, then)
+    ):
+        return "a reduction takes several turns of the loop at a time"
     updated = {access.overwrites[root]: root for root in then.roots if root in access.overwrites}
     for node, index in access.reads[first.number]:
         if node in updated and (index[:depth] != turn or then.kind != "loops"):
@@ -226,39 +256,40 @@ def complete_within(draft: Draft, root: Node) -> int:
     return len(draft.space) if draft.kind == "loops" else first_reduced(root)
 
 
-def _reasons_apart(parts: Sequence[Part], order: Sequence[Draft], access: Access) -> Iterable[tuple[int, str]]:
-    """Why neighbours at the top that begin with a loop of the same size were not joined."""
+def _reasons_apart(
+    parts: Sequence[Part], order: Sequence[Draft], access: Access
+) -> Iterable[tuple[int, tuple[int, str]]]:
+    """Why parts at the top share no loop with the last one before that begins with a loop of the same size."""
     drafts = {draft.number: draft for draft in order}
-    for before, part in pairwise(parts):
-        first, then = drafts[nests_of(before)[-1].number], drafts[nests_of(part)[0].number]
-        if not (first.space and then.space and first.space[0] == then.space[0]):
-            continue
-        reason = next(
-            (
-                found
-                for a in nests_of(before)
-                for b in nests_of(part)
-                if (found := objection(drafts[a.number], drafts[b.number], 1, access))
-            ),
-            None,
-        )
-        yield then.number, reason or _no_gain(before, part, access, drafts)
+    groups = [_joined([_group(drafts[nest.number], 0, access) for nest in nests_of(part)]) for part in parts]
+    for position, then in enumerate(groups):
+        size = then.members[0].space[:1]
+        for back in range(position - 1, max(-1, position - 1 - NESTS_BACK), -1):
+            first = groups[back]
+            if size and first.members[0].space[:1] == size and (first.sharing or then.sharing):
+                between = groups[back + 1 : position]
+                yield then.members[0].number, (first.members[0].number, _reason_apart(first, then, between, access))
+                break
 
 
-def _no_gain(before: Part, part: Part, access: Access, drafts: Mapping[int, Draft]) -> str:
-    """Why parts that might share a loop do not."""
-    one, other = (_grouped([drafts[nest.number] for nest in nests_of(p)], access) for p in (before, part))
-    if one.ops + other.ops > SHARED_OPS:
-        return f"together they have more than {SHARED_OPS} ops"
-    made = {root for draft in one.members for root in draft.roots}
-    if not any(node.ndim for node in other.reads & (one.reads | made)):
-        return "they read nothing in common"
-    return "each is one loop over all elements"
+def _joined(groups: Sequence[_Group]) -> _Group:
+    first, *rest = groups
+    for group in rest:
+        first = _merged(first, group, [*first.members, *group.members])
+    return first
 
 
-def _grouped(drafts: Sequence[Draft], access: Access) -> _Group:
-    groups = [_group(draft, 0, access) for draft in drafts]
-    return _Group(list(drafts), sum(g.ops for g in groups), True, {node for g in groups for node in g.reads})
+def _reason_apart(first: _Group, then: _Group, between: Sequence[_Group], access: Access) -> str:
+    """Why two groups share no loop."""
+    for a in first.members:
+        for b in then.members:
+            if reason := objection(a, b, 1, access):
+                return reason
+    later, _ = _between(between, first, access.after)
+    for group in later:
+        if _follows(then, group, access.after):
+            return f"{' and '.join(label(root) for root in group.members[0].roots)} comes between"
+    return hindrance(first, then, 0, access) or "others stand closer"
 
 
 def reads_of(uses: Mapping[Node, Sequence[Use]], numbers: Iterable[int]) -> dict[int, list[tuple[Node, Index]]]:

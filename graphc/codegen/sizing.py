@@ -56,12 +56,14 @@ def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
     same: dict[Node, Node] = {}
     memo: dict[Node, Node] = {}
     checks: list[Guard] = []
+    made_already: set[tuple[Node, str, Node]] = set()
     guards = [guard for node in written for guard in node.op.guards(node)]
     guards += [guard for node in made for guard in node.op.guards(node) if guard.relation == "=="]
     for guard in guards:
         left, right = (rebuilt(memo, as_size_node(side)) for side in (guard.left, guard.right))
-        if _holds(left, guard.relation, right):
+        if _holds(left, guard.relation, right) or (left, guard.relation, right) in made_already:
             continue
+        made_already.add((left, guard.relation, right))
         checks.append(guard)
         if guard.relation == "==":
             keep, drop = sorted((left, right), key=_rank)

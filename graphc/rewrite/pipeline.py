@@ -13,6 +13,8 @@ from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_rules
 from graphc.rewrite.linear import LINEAR
+from graphc.rewrite.pairs import PAIRS
+from graphc.rewrite.scatter import SCATTERS
 from graphc.rewrite.stable import STABLE
 from graphc.rewrite.views import REDUCTIONS, VIEWS
 
@@ -30,7 +32,8 @@ PIPELINE = (
     Pass("fold", FOLD + VIEWS),
     Pass("stability", STABLE),  # before algebra, while expressions are as they were written
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
-    Pass("linear", FOLD + LAWS + LINEAR),
+    Pass("linear", FOLD + LAWS + LINEAR + SCATTERS),
+    Pass("pairs", PAIRS + VIEWS),  # last: it only changes the order of loops
 )
 
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}

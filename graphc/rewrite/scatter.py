@@ -1,0 +1,84 @@
+"""Scatters into zeros that are added to something: scattered into that, without an array of zeros.
+
+In: nothing. Out: `SCATTERS`, the rules. The gradient of `table[rows]` is an array of the table's sizes, zero but for
+the rows that were looked up. A step of gradient descent adds a multiple of it to the table: only those rows change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphc.dtypes import is_float
+from graphc.ir.node import Argument, Node, Sample, constant_value, literal
+from graphc.ops.index import inc_gather
+from graphc.ops.scalar import elementwise
+from graphc.ops.shape import broadcast_to, expand, zeros
+from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+
+
+def _into_sum(node: Node, uses: Uses) -> Node | None:
+    """a + c * inc_gather(zeros, y) as inc_gather(a, c * y), for a known factor c; likewise a - …"""
+    sign = -1.0 if node.op.name == "sub" else 1.0
+    left, right = node.args
+    for base, added in ((left, right), (right, left))[: 2 if sign > 0 else 1]:
+        factor = sign
+        while uses(added) == 1 and (scaled := _scaled(added)) is not None:
+            factor, added = factor * scaled[0], scaled[1]
+        if uses(added) == 1 and _scatters_into_zeros(added) and np.isfinite(factor):
+            _, value, *indices = added.args
+            return inc_gather(base, _times(value, factor), indices, added.attrs["axis"])
+    return None
+
+
+def _scaled(node: Node) -> tuple[float, Node] | None:
+    """A product with a constant number, taken apart."""
+    if node.op.name == "neg":
+        return -1.0, node.args[0]
+    if node.op.name == "mul":
+        for factor, other in (node.args, node.args[::-1]):
+            value = _number(factor)
+            if value is not None:
+                return value, other
+    return None
+
+
+def _number(node: Node) -> float | None:
+    """The number of which all elements of a node are known to be."""
+    while node.op.name in ("broadcast_to", "dimshuffle"):
+        node = node.args[0]
+    value = constant_value(node)
+    return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
+
+
+def _scatters_into_zeros(node: Node) -> bool:
+    return node.op.name == "inc_gather" and is_float(node.dtype) and _number(node.args[0]) == 0.0
+
+
+def _times(value: Node, factor: float) -> Node:
+    if factor in (1.0, -1.0):
+        return value if factor > 0 else elementwise("neg", value)
+    number = expand(literal(factor, value.dtype), range(value.ndim))
+    return elementwise("mul", broadcast_to(number, value.type.shape), value)
+
+
+def _step(op: str, factor: float) -> Sample:
+    """A table, and rows added to it at indices that repeat."""
+
+    def build(table: Node, rows: Node, indices: Node) -> Node:
+        scattered = inc_gather(zeros(table.dtype, table.type.shape), rows, (indices,), 0)
+        return elementwise(op, table, _times(scattered, factor))
+
+    table, rows = Argument((4, 3), "float", 0.5, 2.0), Argument((5, 3), "float", 0.1, 0.2)
+    return Sample(f"{op} of {factor} times", build, (table, rows, Argument((5,), "index", 0, 3)))
+
+
+SCATTERS: tuple[AnyRule, ...] = (
+    Transformation(
+        "scatter_into_sum",
+        ("add", "sub"),
+        _into_sum,
+        CLOSE,
+        (_step("add", 1.0), _step("sub", 1.0), _step("sub", 0.25), _step("add", -0.5)),
+        operands=("inc_gather", "mul", "neg"),
+    ),
+)
