@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen import cache
-from graphc.codegen.blas import blas_symbols
+from graphc.codegen.blas import blas_symbols, openblas_kernels
 from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import Library, Signature, load
@@ -103,8 +103,9 @@ _kept: dict[str, bytes] = {}
 
 
 def product_objects(names: Sequence[str]) -> list[bytes]:
-    """The objects of the matrix products that a kernel calls."""
-    return [kept_object(name, partial(produced_product, name)) for name in names]
+    """The objects of the matrix products that a kernel calls: up to which size loops win depends on BLAS."""
+    settings = {"blas": "{} with {} threads".format(*openblas_kernels())} if names else {}
+    return [kept_object(name, partial(produced_product, name), settings) for name in names]
 
 
 def produced_product(name: str) -> bytes:
@@ -117,10 +118,10 @@ def entry_object() -> bytes:
     return kept_object("entry points", lambda: cold().compile_objects())
 
 
-def kept_object(name: str, compile_it: Callable[[], bytes]) -> bytes:
-    """An object that is compiled once for each machine."""
+def kept_object(name: str, compile_it: Callable[[], bytes], settings: Mapping[str, str] = {}) -> bytes:
+    """An object that is compiled once for each machine and these settings."""
     if name not in _kept:
-        key = cache.Key(name, {}, f"{target_fingerprint()}; {cache.package_fingerprint()}")
+        key = cache.Key(name, dict(settings), f"{target_fingerprint()}; {cache.package_fingerprint()}")
         with options.change(cache_require=False):
             found = cache.load(key)
         _kept[name] = compile_it() if found is None else found.object
