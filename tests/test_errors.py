@@ -555,7 +555,7 @@ HUGE = """
         (T.zeros((n,)), 2**61), (T.zeros((n,)), 2**44), (T.zeros((n, n)), 2**40), (T.ones((n, n)) + 1, 2**32),
         (T.zeros((n, n)), 2**62), (T.arange(n), 2**62), (T.arange(n), 2**45), (T.eye(n), 2**31),
         (T.zeros((n, n, n, n)), 2**16), (T.zeros((n, 0, n)), 2**62),
-        (T.dot(T.ones((n, n)), T.ones((n, n))).sum(), 2**24),
+        (T.dot(T.outer(T.arange(n), T.arange(n)), T.eye(n)).sum(), 2**24),
         (T.tile(w, n), 2**50),
     ]
     for mode in sys.argv[1:]:
