@@ -25,6 +25,7 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import optim
 from graphc.callables import MODES
+from graphc.codegen.vectorcall import HAVE_VECTORCALL
 from graphc.errors import ArgumentError, CycleError, GraphTypeError
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph, consumers, nodes_of, toposort
@@ -586,7 +587,7 @@ def test_d15_forward_and_backward_are_native_code() -> None:
     cost = T.sqr(T.tanh(T.dot(x, w))).sum()
     step = graphc.function([x], cost, updates=optim.sgd(cost, w), mode="compiled")
     assert step.mode == "compiled" and len(step.kernel.results) == 2
-    assert type(type(step).__call__).__name__ == "builtin_function_or_method"
+    assert type(step).__flags__ & HAVE_VECTORCALL and type(type(step).__call__).__name__ == "wrapper_descriptor"
     step(np.ones((2, 3)))
     assert "ret" in step.assembly  # type: ignore[attr-defined]
 
