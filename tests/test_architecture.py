@@ -30,8 +30,8 @@ rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewri
 rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
-codegen.arena codegen.plan codegen.cost codegen.operand codegen.sharing codegen.schedule codegen.callback codegen.blas
-codegen.lower
+codegen.arena codegen.plan codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.schedule codegen.callback
+codegen.blas codegen.lower
 codegen.lower_call codegen.lower_recur codegen.lower_rows codegen.parallel codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.intrinsics

@@ -21,12 +21,14 @@ import numpy as np
 
 from graphc.codegen.plan import Nest, Plan, gathered, loop_vars, split_axes
 from graphc.codegen.sizing import Sizing
+from graphc.codegen.tiles import loop_across
 from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.loops import (
     BLOCK,
     INDEX,
     ONE,
+    TILE,
     ZERO,
     Apply,
     Check,
@@ -122,6 +124,8 @@ class Scope:
     size: Expr = ZERO
     body: list[Stmt] = field(default_factory=list)
     depth: int = 0
+    place: Var | None = None
+    """In a loop over one tile of an axis, the index into the axis."""
 
 
 class Mark:
@@ -365,7 +369,7 @@ class Lowerer:
 
     def is_loop_var(self, expr: Expr) -> bool:
         scope = self.homes.get(expr) if isinstance(expr, Var) else None
-        return scope is not None and scope.var is expr
+        return scope is not None and (scope.var is expr or scope.place is expr)
 
     def element_here(self, node: Node, index: Index) -> Expr:
         """The element of an index array, named no further out than its own index is known. Its bounds are checked
@@ -545,11 +549,37 @@ class Lowerer:
         inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], Var)]
         if len(inner) > 1 and self.flat(nest, scope):
             return
-        innermost = self.enter_all(
-            scope, [nest.vars[axis] for axis in inner], self.extents([nest.space[a] for a in inner])
-        )
+        loops, extents = [nest.vars[axis] for axis in inner], self.extents([nest.space[a] for a in inner])
+        before = Mark(self, scope)
+        innermost = self.enter_all(scope, loops, extents)
         self.store_roots(nest, index, innermost)
         self.leave(innermost, scope)
+        across = loop_across(tuple(before.written()))
+        if across in loops:
+            before.restore()
+            innermost = self.enter_tiles(scope, loops, extents, across)
+            self.store_roots(nest, index, innermost)
+            self.leave(innermost, scope)
+
+    def enter_tiles(self, scope: Scope, loops: Sequence[Var], extents: Sequence[Expr], across: Var) -> Scope:
+        """Loops of which those over `across` and over the last axis go by tiles, the loops over one tile innermost.
+
+        The others stand outside them, so that the rest of a line of memory, which the next tile needs, is soon read.
+        """
+        cut: list[tuple[Var, Var, Expr]] = []
+        for var, extent in zip(loops, extents, strict=True):
+            if var in (across, loops[-1]):
+                cut.append((var, Var(self.names.fresh(f"{var.name}_tile"), INDEX), extent))
+            else:
+                scope = self.enter(scope, var, extent)
+        for _, tile, extent in cut:
+            scope = self.enter(scope, tile, blocks_of(extent, TILE))
+        for var, tile, extent in cut:
+            turn = Var(self.names.fresh(f"{var.name}_in"), INDEX)
+            scope = self.enter(scope, turn, turns_in_block(extent, tile, TILE))
+            scope.place, self.homes[var] = var, scope
+            scope.body.append(Let(var, add(multiply(tile, integer(TILE)), turn)))
+        return scope
 
     def flat(self, nest: Nest, scope: Scope) -> bool:
         """One loop over all elements, where every operand is read in the order in which it lies in memory."""

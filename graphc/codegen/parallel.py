@@ -9,6 +9,7 @@ i's own. A position has such a region where it is built around i as positions of
     i                   the element i
     P * n + q           P has a region of i's own, and q lies within 0 .. n
     P + c, P * n        c and n the same in every turn
+    q * n + i           the loop has n turns
 
 All positions in one buffer must be built alike. A scalar may be carried by accumulation only.
 """
@@ -23,7 +24,6 @@ from graphc.codegen.chunks import CHUNK_WORK
 from graphc.codegen.simplify import expressions, statements
 from graphc.dtypes import DTYPES
 from graphc.ir.loops import (
-    BLOCK,
     INDEX,
     ZERO,
     Apply,
@@ -43,8 +43,8 @@ from graphc.ir.loops import (
     children,
     int_value,
     integer,
-    is_turns_in_block,
     length_of_blocks,
+    most_turns_in_block,
     multiply,
     subexpressions,
 )
@@ -181,11 +181,27 @@ class Scope:
         """Whether an expression is known to lie within 0 .. size."""
         expr, size = self.resolve(expr), self.resolve(size)
         if isinstance(expr, Var):
-            return expr in self.sizes and self.resolve(self.sizes[expr]) == size
+            return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
+        if isinstance(expr, Apply) and expr.template == "_0 + _1":
+            return self.is_in_block(expr.args[0], expr.args[1], size)
         low, high = int_value(expr), int_value(size)
         if low is not None:
             return high is not None and 0 <= low < high
         return isinstance(expr, Apply) and expr.template == "_0 % _1" and self.resolve(expr.args[1]) == size
+
+    def is_at_most(self, turns: Expr, size: Expr) -> bool:
+        """Whether a loop's number of turns is known to be no more than a size."""
+        turns, most = self.resolve(turns), most_turns_in_block(turns)
+        return turns == size or (most is not None and integer(most) == size)
+
+    def is_in_block(self, begin: Expr, turn: Expr, size: Expr) -> bool:
+        """Whether begin + turn is a place in a block of an axis of that size: number * block + turn."""
+        begin, turns = self.resolve(begin), self.sizes.get(turn) if isinstance(turn, Var) else None
+        most = most_turns_in_block(turns) if turns is not None else None
+        if most is None or not isinstance(turns, Apply):
+            return False
+        length, number = turns.args
+        return self.resolve(length) == size and begin == multiply(number, integer(most))
 
     def region(self, position: Expr) -> Region | None:
         """How a position is built around the loop's variable; None where another turn may reach it too."""
@@ -202,6 +218,8 @@ class Scope:
             row = self.resolve(base)
             if isinstance(row, Apply) and row.template == "_0 * _1":
                 for outer, size in (row.args, row.args[::-1]):
+                    if rest == self.loop and self.is_within(rest, size):
+                        return (("%", self.resolve(size)),)
                     if self.is_within(rest, size) and (found := self.grow(outer, size, "*")) is not None:
                         return found
             if self.is_constant(rest) and (found := self.grow(base, rest, "+")) is not None:
@@ -239,7 +257,7 @@ def independent(loop: Loop, private: Collection[str] = ()) -> bool:
     stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)} - set(private)
     changing = frozenset(stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop))
     found: dict[str, set[Region | None]] = {buffer: set() for buffer in stored}
-    for buffer, position, scope in accesses(loop.body, Scope(loop.var, {}, {}, changing)):
+    for buffer, position, scope in accesses(loop.body, Scope(loop.var, {}, {loop.var: loop.size}, changing)):
         if buffer in found:
             found[buffer].add(scope.region(position))
     return all(len(regions) == 1 and None not in regions for regions in found.values())
@@ -302,7 +320,7 @@ def work_of(loop: Loop) -> Expr:
         turns: dict[Expr, Expr] = {}
         for stmt in body:
             if isinstance(stmt, Loop):
-                guess = integer(BLOCK if is_turns_in_block(stmt.size) else GUESSED_TURNS)
+                guess = integer(most_turns_in_block(stmt.size) or GUESSED_TURNS)
                 size = stmt.size if known(stmt.size) else guess
                 turns[size] = plus(turns.get(size, ZERO), total(stmt.body))
         result: Expr = integer(round(own) if turns else max(round(own), 1))

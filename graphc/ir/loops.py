@@ -219,27 +219,40 @@ def remainder(left: Expr, right: Expr) -> Expr:
 BLOCK = 256
 """Elements of a row that are reduced at a time where the order of additions or the place of an extreme matters: long
 enough for vectors, and with 16 partial sums at most 16 additions one after the other."""
-_BLOCKS = f"(_0 + {BLOCK - 1}) // {BLOCK}"
-_TURNS_IN_BLOCK = f"minimum({BLOCK}, _0 - {BLOCK} * _1)"
+TILE = 8
+"""Turns of either loop of a tile, in which operands are read in different orders: a line of memory holds eight float64,
+and the lines of eight rows fit even where they compete for the same places of a cache."""
 
 
-def blocks_of(length: Expr) -> Expr:
+def _blocks(block: int) -> str:
+    return f"(_0 + {block - 1}) // {block}"
+
+
+def _turns(block: int) -> str:
+    return f"minimum({block}, _0 - {block} * _1)"
+
+
+_MOST_TURNS = {_turns(block): block for block in (BLOCK, TILE)}
+
+
+def blocks_of(length: Expr, block: int = BLOCK) -> Expr:
     """The number of blocks of an axis, the last of which may be shorter."""
-    return Apply(_BLOCKS, (length,), INDEX)
+    return Apply(_blocks(block), (length,), INDEX)
 
 
-def turns_in_block(length: Expr, block: Expr) -> Expr:
+def turns_in_block(length: Expr, number: Expr, block: int = BLOCK) -> Expr:
     """The number of elements in one block of an axis."""
-    return Apply(_TURNS_IN_BLOCK, (length, block), INDEX)
+    return Apply(_turns(block), (length, number), INDEX)
 
 
-def is_turns_in_block(size: Expr) -> bool:
-    return isinstance(size, Apply) and size.template == _TURNS_IN_BLOCK
+def most_turns_in_block(size: Expr) -> int | None:
+    """The number of elements in a whole block where `size` is that of one block; None of any other number."""
+    return _MOST_TURNS.get(size.template) if isinstance(size, Apply) else None
 
 
 def length_of_blocks(count: Expr) -> Expr | None:
-    """The length of the axis of which `count` is the number of blocks; None of any other number."""
-    return count.args[0] if isinstance(count, Apply) and count.template == _BLOCKS else None
+    """The length of the axis of which `count` is the number of blocks of BLOCK elements; None of any other number."""
+    return count.args[0] if isinstance(count, Apply) and count.template == _blocks(BLOCK) else None
 
 
 def _rejoin(left: Expr, right: Expr) -> Expr | None:

@@ -1,0 +1,204 @@
+"""Nests that read operands in different orders: which are cut into tiles, and that tiles change no result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen import build
+from graphc.codegen.parallel import shares_of
+from graphc.codegen.tiles import loop_across, stride
+from graphc.ir.loops import INDEX, TILE, Apply, Expr, Let, Load, Loop, Set, Stmt, Store, Var, add, integer, multiply
+from graphc.ir.node import Node
+
+Array = NDArray[Any]
+TURN, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
+ROW = Var("row", INDEX)
+SIDES = (0, 1, TILE - 1, TILE, TILE + 1, 15, 16, 17, 33, 100)
+MODES = ("compiled", "python")
+
+
+def values(shape: Sequence[int], dtype: str = "float64") -> Array:
+    """Different numbers, so that no two elements may be confused."""
+    if dtype == "bool":
+        return np.equal(values(shape) % 3, 0)
+    numbers: Array = np.arange(int(np.prod(shape))) % 101 - (0 if dtype.startswith("u") else 50)
+    return numbers.astype(dtype).reshape(shape)
+
+
+def check(result: Callable[..., Node], args: Sequence[Array], wanted: Array, modes: Sequence[str] = MODES) -> None:
+    inputs = [T.tensor(a.dtype.name, (None,) * a.ndim) for a in args]
+    output = result(*inputs)
+    for mode in (*modes, "interpreted"):
+        got = graphc.function(inputs, output, mode=mode)(*args)
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted, err_msg=mode)
+
+
+def tiled(inputs: Sequence[Node], output: Node) -> bool:
+    return "_tile in range" in graphc.function(inputs, output).source
+
+
+# Which loops ---------------------------------------------------------------------------------------------------------
+
+
+def load(buffer: str, index: Expr) -> Load:
+    return Load(buffer, index, "float64")
+
+
+def nest(inner: Sequence[Stmt], rows: Expr = N, columns: Expr = M) -> tuple[Stmt, ...]:
+    named = Let(ROW, multiply(TURN, M))
+    return (Loop(TURN, rows, (named, Loop(J, columns, tuple(inner)))),)
+
+
+HERE, ACROSS = add(ROW, J), add(multiply(J, N), TURN)
+
+
+@pytest.mark.parametrize(
+    ("position", "along_i", "along_j"),
+    [
+        (HERE, None, 1),
+        (ACROSS, 1, None),
+        (add(TURN, J), 1, 1),
+        (add(TURN, TURN), None, 0),
+        (multiply(ROW, K), None, 0),
+        (Load("x", J, INDEX), 0, None),
+        (Apply("_0 // _1", (add(TURN, K), N), INDEX), None, 0),
+        (integer(3), 0, 0),
+    ],
+)
+def test_strides_of_positions(position: Expr, along_i: int | None, along_j: int | None) -> None:
+    names = {ROW: multiply(TURN, M)}
+    assert (stride(position, TURN, names), stride(position, J, names)) == (along_i, along_j)
+
+
+def test_loops_read_across_are_found() -> None:
+    assert loop_across(nest([Store("out", HERE, load("x", ACROSS))])) == TURN
+    assert loop_across(nest([Store("out", HERE, load("x", HERE))])) is None
+    assert loop_across(nest([Store("out", HERE, load("x", J))])) is None
+    assert loop_across(nest([Store("out", HERE, load("x", multiply(J, N)))])) is None
+
+
+def test_short_loops_and_loops_that_accumulate_are_left_alone() -> None:
+    store = Store("out", HERE, load("x", ACROSS))
+    total = Var("total", "float64")
+    assert loop_across(nest([store], rows=integer(TILE))) is None
+    assert loop_across(nest([store], columns=integer(3))) is None
+    assert loop_across(nest([store, Set(total, load("x", ACROSS))])) is None
+    assert loop_across((*nest([store]), *nest([store]))) is None
+
+
+def test_only_nests_of_mixed_orders_go_by_tiles() -> None:
+    x, y = T.matrix("x"), T.matrix("y")
+    v = T.vector("v")
+    assert tiled([x], x + x.T) and tiled([x, y], x.T * y) and tiled([x], x.T.copy())
+    assert not tiled([x, y], x + y) and not tiled([x, v], x + v) and not tiled([x, y], (x.T + y.T).sum())
+
+
+# Results -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", SIDES)
+@pytest.mark.parametrize("columns", SIDES)
+def test_transposes_of_every_remainder(rows: int, columns: int) -> None:
+    x, y = values((rows, columns)), values((columns, rows))
+    modes = MODES if rows * columns < 1200 else MODES[:1]
+    check(lambda a: a.T.copy(), [x], x.T, modes)
+    check(lambda a, b: a.T + 2 * b, [x, y], x.T + 2 * y, modes)
+
+
+@pytest.mark.parametrize("size", SIDES)
+def test_a_matrix_and_its_transpose(size: int) -> None:
+    x = values((size, size))
+    check(lambda a: a + a.T, [x], x + x.T, MODES if size < 40 else MODES[:1])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float32", "float64"])
+def test_dtypes(dtype: str) -> None:
+    x, y = values((19, 26), dtype), values((26, 19), dtype)
+    check(lambda a: a.T.copy(), [x], x.T)
+    check(lambda a, b: T.maximum(a.T, b), [x, y], np.maximum(x.T, y))
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("shape", [(9, 10, 17), (1, 16, 9), (33, 2, 8), (4, 0, 9)])
+def test_axes_of_rank_3(order: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    x = values(shape, "float32")
+    y = values(np.transpose(x, order).shape, "float32")
+    check(lambda a, b: a.dimshuffle(*order) + b, [x, y], np.transpose(x, order) + y)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_axes_of_rank_4(order: tuple[int, ...]) -> None:
+    x = values((3, 9, 2, 11))
+    check(lambda a: a.dimshuffle(*order) * 2, [x], np.transpose(x, order) * 2)
+
+
+def test_static_and_broadcast_axes() -> None:
+    x = T.tensor("float64", shape=(17, 12))
+    value, column = values((17, 12)), values((12, 1))
+    f = graphc.function([x], x.T + 1)
+    np.testing.assert_array_equal(f(value), value.T + 1)
+    c = T.tensor("float64", shape=(12, 1))
+    g = graphc.function([x, c], T.exp(c) + x.T)
+    np.testing.assert_allclose(g(value, column), np.exp(column) + value.T, rtol=1e-14)
+
+
+def test_indices_in_a_tile_are_numbers_of_their_dtype() -> None:
+    """Under CPython a loop's variable is Python's integer, which never wraps."""
+    x = values((20, 20), "int64")
+    rows = np.arange(20)[:, None]
+
+    def result(a: Any) -> Any:
+        return a.T + T.arange(20).dimshuffle(0, "x") * np.int64(2**62) * 4
+
+    check(result, [x], x.T + rows * np.int64(2**62) * np.int64(4))
+
+
+def test_updates_in_place_and_gradients() -> None:
+    start, step = values((18, 18)), values((18, 18))[::-1].copy()
+    s, y = graphc.shared(start.copy()), T.matrix("y")
+    graphc.function([y], [], updates=[(s, s + y.T)])(step)
+    np.testing.assert_array_equal(s.get_value(), start + step.T)
+    graphc.function([], [], updates=[(s, s.T + s)])()
+    np.testing.assert_array_equal(s.get_value(), (start + step.T) + (start + step.T).T)
+    x = T.matrix("x")
+    f = graphc.function([x], graphc.grad((x * x.T).sum(), x))
+    np.testing.assert_array_equal(f(start), 2 * start.T)
+
+
+# Threads -------------------------------------------------------------------------------------------------------------
+
+
+def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
+    """Settings with which every loop of two turns is shared by three threads."""
+    return np.array([3, 2, 1, 0], np.int64)
+
+
+@pytest.mark.parametrize("order", [(1, 0), (2, 1, 0), (2, 0, 1), (0, 2, 1), (0, 3, 1, 2), (3, 1, 2, 0)])
+def test_threads_share_tiles(order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "settings_of", forced)
+    x = T.tensor("float64", (None,) * len(order))
+    f = graphc.function([x], x.dimshuffle(*order) * 3)
+    assert "parallel(" in f.source and "_tile in range" in f.source
+    for side in (1, 9, 17):
+        value = values(range(side, side + len(order)))
+        np.testing.assert_array_equal(f(value), np.transpose(value, order) * 3)
+
+
+def test_a_loop_over_a_middle_axis_keeps_to_itself() -> None:
+    """Turns write at (k n + i) m + j: for each i others, if i has no more than n turns."""
+
+    def over(turns: Expr) -> Loop:
+        where = add(multiply(add(multiply(K, N), TURN), M), J)
+        return Loop(TURN, turns, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store("out", where, load("x", J)),)),)),))
+
+    assert shares_of(over(N), []) is not None
+    assert shares_of(over(Var("q", INDEX)), []) is None
