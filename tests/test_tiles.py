@@ -28,7 +28,8 @@ MODES = ("compiled", "python")
 def values(shape: Sequence[int], dtype: str = "float64") -> Array:
     """Different numbers, so that no two elements may be confused."""
     if dtype == "bool":
-        return np.equal(values(shape) % 3, 0)
+        thirds: Array = values(shape) % 3 == 0
+        return thirds
     numbers: Array = np.arange(int(np.prod(shape))) % 101 - (0 if dtype.startswith("u") else 50)
     return numbers.astype(dtype).reshape(shape)
 
