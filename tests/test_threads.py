@@ -129,6 +129,25 @@ def test_columns_are_shared_where_rows_are_not() -> None:
     assert columns_of(loop(Loop(J, M, (summed,)), Store("a", TURN, VALUE))) is None
 
 
+@pytest.mark.usefixtures("everything_parallel")
+@pytest.mark.parametrize("rows", [0, 1, 40])
+def test_columns_of_scattered_rows_are_shared(rows: int) -> None:
+    """Several rows go to one place, indices count from the end too, and the last of those that are set stays."""
+    table, y, where = T.matrix("table"), T.matrix("y"), T.vector("where", dtype="int64")
+    added = graphc.function([table, where, y], T.inc_subtensor(table[where], y))
+    stored = graphc.function([table, where, y], T.set_subtensor(table[where], y))
+    assert added.source.count("parallel(") == stored.source.count("parallel(") == 2
+    rng = np.random.default_rng(8)
+    start, values, places = rng.random((7, 700)), rng.random((rows, 700)), rng.integers(-7, 7, rows)
+    wanted = start.copy()
+    np.add.at(wanted, places, values)
+    np.testing.assert_array_equal(added(start, places, values), wanted)
+    last = start.copy()
+    for place, value in zip(places, values, strict=True):
+        last[place] = value
+    np.testing.assert_array_equal(stored(start, places, values), last)
+
+
 def test_sums_over_the_first_axis_are_right_and_the_same_for_any_number_of_threads() -> None:
     rng = np.random.default_rng(4)
     x = T.dmatrix("x")
