@@ -10,23 +10,31 @@ BLAS = (
     "graphc calls the OpenBLAS that NumPy has loaded, which where it does not know the processor takes its kernels for "
     "AVX2; XLA's products use AVX-512, at up to twice the speed"
 )
+ONE_THREAD = "products of this size run in graphc's own loops, which keep to one thread; XLA shares them out"
+SAME_CALL = "the same call of the same OpenBLAS: what is measured is noise"
 
 REASONS: dict[str | tuple[str, str], str] = {
-    ("dot-256", "jax"): BLAS,
+    ("dot-256", "jax"): ONE_THREAD,
     ("dot-1024", "jax"): BLAS,
-    ("mlp-step", "jax"): BLAS,
-    ("attention-gradient", "jax"): BLAS,
-    ("fifty-batch-sizes", "jax"): BLAS,
-    "matrix-vector": "a loop that reads the matrix once: memory limits it, and more rows a turn would read it faster",
-    "pairwise-kernel": "the loop over three dimensions is the innermost and does not vectorise; the kernel matrix is "
-    "stored, because its sum and the gradient are nests of their own",
-    "layer-norm-gradient": "more loops over a row than by hand, sums of float32 are carried in float64, and elements "
-    "are divided by the deviation instead of multiplied by its inverse, which is not exact",
+    "dot-1024": SAME_CALL,
+    ("mlp-step", "jax"): ONE_THREAD,
+    ("attention-gradient", "jax"): ONE_THREAD,
+    ("fifty-batch-sizes", "jax"): ONE_THREAD,
+    "matrix-vector": SAME_CALL,
+    "memory-chain": "both read and write the same bytes on two threads; why by hand is faster was not found",
+    "pairwise-kernel": "the loop over three dimensions is a loop of its length at run time, outside that over the "
+    "points, and keeps a row of distances; by hand it is unrolled, and everything stays in registers",
+    "layer-norm-gradient": "rows that add to the gradients of scale and shift run on one thread; more loops over a row "
+    "than by hand, sums of float32 are carried in float64, and elements are divided by the deviation instead of "
+    "multiplied by its inverse, which is not exact",
     "deep-chain-gradient": "the sum stands between the way forward and the way back, so that what the gradient needs "
     "is stored; by hand the slopes are multiplied on the way forward",
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "
     "the distribution function",
-    "moments-axis0": "by hand a turn takes four rows into both sums at once",
+    "moments-axis0": "the matrix is read twice, for the mean and for the squares of deviations from it; by hand one "
+    "pass takes both sums, shifted by the first row, which is not accurate for every matrix",
+    "moments-axis1": "sums of float64 go by blocks and carry what they round off, to be as accurate as NumPy's; by "
+    "hand they are plain",
 }
 
 LEFT_OUT = {
