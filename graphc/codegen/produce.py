@@ -26,7 +26,8 @@ from graphc.rewrite import rewrite
 
 ENTRY_EFFORT = 2
 """LLVM's level for the entry point: it is short and runs at every call."""
-POOL_EFFORT = 2
+APART_EFFORT = POOL_EFFORT = 1
+"""What is compiled once for a machine, but waited for at the first start: no loop in it gains from more."""
 
 
 def start_compiler() -> None:
@@ -115,7 +116,7 @@ def compile_product(name: str) -> bytes:
 
 def compile_objects() -> bytes:
     """The object of what entry points call."""
-    return emit_object([apart_ir()], ENTRY_EFFORT)
+    return emit_object([apart_ir()], APART_EFFORT)
 
 
 def compile_pool() -> bytes:
