@@ -17,7 +17,7 @@ from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.objects import apart_ir
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
-from graphc.codegen.products import blas_ir
+from graphc.codegen.products import blas_ir, effort_of, with_vectors
 from graphc.codegen.program import Program, generate
 from graphc.codegen.target import emit_object
 from graphc.ir.walk import Graph
@@ -105,13 +105,13 @@ def compile_parts(program: Program, meanwhile: Callable[[], object]) -> list[byt
 
 
 def products_of(program: Program) -> list[str]:
-    """The matrix products that a program calls."""
-    return sorted(name for name in program.externals if name in PROTOTYPES)
+    """The objects of the matrix products that a program calls."""
+    return with_vectors(name for name in program.externals if name in PROTOTYPES)
 
 
 def compile_product(name: str) -> bytes:
     """The object of one of the matrix products."""
-    return emit_object([blas_ir([name])])
+    return emit_object([blas_ir([name])], effort_of(name))
 
 
 def compile_objects() -> bytes:

@@ -50,7 +50,8 @@ def products_ir(wanted: Mapping[str, Set[str]]) -> str:
 
 
 def _functions_ir(suffix: str, wanted: Set[str]) -> str:
-    """The functions of one dtype; those not wanted are internal, so that LLVM drops what nothing calls."""
+    """The functions of one dtype; those not wanted are internal, so that LLVM drops what nothing calls. Products of
+    floats with a vector are declared where they are not wanted: `with_vectors` names the objects that go together."""
     words = {
         **{f"linkage_{name}": "" if f"gc_{name}_{suffix}" in wanted else "internal " for name in FUNCTIONS},
         "t": ARITHMETIC[suffix].element,
@@ -68,7 +69,8 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     if letter is None:
         return loops_ir(suffix) + Template(INTEGER_PRODUCTS + BATCHES).substitute(words)
     words |= {name: ROUTINES.index(letter + name) for name in ("gemm", "gemv", "syrk")}
-    return loops_ir(suffix) + Template(SHIMS + BATCHES).substitute(words)
+    vector = VECTOR_SHIM if f"gc_gemv_{suffix}" in wanted else VECTOR_ELSEWHERE
+    return loops_ir(suffix) + Template(SHIMS + vector + BATCHES).substitute(words)
 
 
 DECLARATIONS = f"""
@@ -334,8 +336,10 @@ loops:
 done:
   ret i64 0
 }
+"""
 
-define ${linkage_gemv}i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
+VECTOR_SHIM = """
+define i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
     ptr noalias %x, i64 %x_step, $t %beta,
                        ptr noalias %y, i64 %y_step) noinline optsize {
 start:
@@ -406,6 +410,11 @@ done:
   ret i64 0
 }
 """
+
+VECTOR_ELSEWHERE = """
+declare i64 @gc_gemv_$s(i64, i64, $t, ptr noalias, i64, i64, ptr noalias, i64, $t, ptr noalias, i64)
+"""
+"""Where only other products are wanted: they call the product with a vector in the object that has it."""
 
 INTEGER_PRODUCTS = """
 define ${linkage_gemm}i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
@@ -490,6 +499,18 @@ done:
   ret i64 0
 }
 """
+
+
+def with_vectors(names: Iterable[str]) -> list[str]:
+    """Names of products with those that they call in objects of their own."""
+    wanted = set(names)
+    return sorted(wanted | {f"gc_gemv_{suffix}" for name in wanted if (suffix := name.rpartition("_")[2]) in LETTERS})
+
+
+def effort_of(name: str) -> int:
+    """LLVM's level for a product's object. The tiles of matrices are vectors as they are written; products with a
+    vector, and of integers, are loops that LLVM has to vectorise."""
+    return 3 if "gemv" in name or name.rpartition("_")[2] not in LETTERS else 1
 
 
 def blas_ir(names: Iterable[str]) -> str:
