@@ -17,7 +17,18 @@ from typing import Any, Literal
 from graphc.codegen.build import build_native, build_python, cold
 from graphc.codegen.callback import CALLBACK, address, native_callback
 from graphc.codegen.kernel import Built, Kernel
-from graphc.codegen.launch import ABSENT, OUT, Keywords, Need, bind, launch_python, measure, measure_python, overlapping
+from graphc.codegen.launch import (
+    ABSENT,
+    OUT,
+    Keywords,
+    Need,
+    bind,
+    launch_python,
+    measure,
+    measure_python,
+    overlapping,
+    result_shapes,
+)
 from graphc.codegen.vectorcall import Direct, attach, vectorcall_type
 from graphc.convention import (
     REQUIRED,
@@ -368,7 +379,7 @@ class Compiled(Lowered, Direct):
         """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
         need = self.measure(arrays)
         if need is not None:
-            check_shapes(given, need.shapes[: len(given)], self.kernel.outputs)
+            check_shapes(given, result_shapes(self.built.signature, need, arrays), self.kernel.outputs)
         results = self.entry(*arrays)
         single = self.kernel.returns == "one"
         written = write_results(given, [results] if single else results)

@@ -30,7 +30,10 @@ REQUIRED = _Required()
 class In:
     """An input with more to say: a default `value`, a `name` for keyword calls, whether a lossy cast is allowed.
 
-    `strict` refuses any conversion. `borrow` and `mutable` are accepted for Theano's sake: graphc writes no input.
+    `strict` refuses any conversion. mutable: a call may write the array it is given, and return it as a result of the
+    same dtype and sizes; what it holds afterwards is not specified. An array that is read-only, not contiguous, of
+    another dtype, or overlaps another argument is copied first; a default is never written. `borrow` is accepted for
+    Theano's sake and changes nothing.
     """
 
     variable: Node
@@ -40,6 +43,11 @@ class In:
     strict: bool = False
     borrow: bool = False
     mutable: bool = False
+
+    @property
+    def may_be_written(self) -> bool:
+        """Whether a call may write the array: a default must be the same at the next."""
+        return self.mutable and self.value is REQUIRED and self.variable.ndim > 0
 
 
 @record(eq=False)

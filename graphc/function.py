@@ -89,7 +89,8 @@ def function(
     if threads is not None:
         threads = check_threads("threads", threads)
     shared = shared_of(values, pairs)
-    kernel = Kernel(name or "function", graph_inputs, shared, tuple(values), tuple(pairs), returns, threads)
+    mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
+    kernel = Kernel(name or "function", graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
     chosen = MODES.get(mode or options.mode)
     if chosen is None:
         raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")

@@ -180,10 +180,11 @@ def test_a_function_in_a_cycle_is_collected() -> None:
 
 
 def test_calls_leak_nothing() -> None:
-    x, s = T.dmatrix("x"), T.fscalar("s")
+    x, y, s = T.dmatrix("x"), T.dmatrix("y"), T.fscalar("s")
     w = graphc.shared(np.zeros((20, 20)), "w")
     f = graphc.function([x, graphc.In(s, value=1.0)], [x * s, (T.dot(x, x) + w).sum(axis=0)], updates=[(w, w + x)])
-    a, out = np.ones((20, 20)), (np.empty((20, 20)), np.empty(20))
+    taking = graphc.function([graphc.In(x, mutable=True), y], [x * 0.5 + y, x.sum()])
+    a, own, out = np.ones((20, 20)), np.ones((20, 20)), (np.empty((20, 20)), np.empty(20))
     spread = np.ones((20, 40))[:, ::2]
     calls: list[Callable[[], Any]] = [
         lambda: f(a),
@@ -192,6 +193,10 @@ def test_calls_leak_nothing() -> None:
         lambda: f(a, out=out),
         lambda: f(spread, 1.5, out=(out[0].T, None)),
         lambda: f(a.tolist(), np.array(2, "float32")),
+        lambda: taking(own, a),
+        lambda: taking(own, a, out=(own, None)),
+        lambda: taking(own, own),
+        lambda: taking(spread, a),
     ]
 
     def run() -> None:
@@ -200,7 +205,7 @@ def test_calls_leak_nothing() -> None:
 
     run()
     gc.collect()
-    watched = [a, spread, *out, np.dtype("float64"), f]
+    watched = [a, own, spread, *out, np.dtype("float64"), f]
     before = [sys.getrefcount(item) for item in watched], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run()
     run()

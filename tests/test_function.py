@@ -289,7 +289,7 @@ def test_strict_inputs(function: Make) -> None:
 def test_arguments_for_theano_alone(function: Make) -> None:
     x = T.dvector("x")
     call = function(
-        [graphc.In(x, borrow=True, mutable=True)], graphc.Out(x * 2, borrow=True), accept_inplace=True,
+        [graphc.In(x, borrow=True)], graphc.Out(x * 2, borrow=True), accept_inplace=True,
         rebuild_strict=False, trust_input=True,
     )  # fmt: skip
     value = np.ones(2)

@@ -1,8 +1,10 @@
-"""What a call needs is told before it; inputs are never written; updates are made in their variables' own memory."""
+"""What a call needs is told before it; only mutable inputs are written; updates are made in their variables' memory."""
 
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, ShapeError
-from graphc.ir.node import OPS, Op, Sample
+from graphc.ir.node import OPS, Node, Op, Sample
 
 MODES = ("compiled", "python")
 
@@ -87,21 +89,112 @@ def test_sizes_that_follow_from_values(mode: str) -> None:
 
 
 @pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
-def test_no_input_is_written(op: Op, sample: Sample) -> None:
+def test_no_input_is_written_unless_it_is_mutable(op: Op, sample: Sample) -> None:
     assert op in OPS.values()
     rng = np.random.default_rng(5)
     values = [draw(argument, rng) for argument in sample.args]
     inputs = inputs_for(sample, values)
-    given = [graphc.In(x, borrow=True, mutable=True) for x in inputs]
     output = sample.build(*inputs)
     before = [value.copy() for value in values]
-    for f in (
-        graphc.function(inputs, [output, output], on_unused_input="ignore"),
-        graphc.function(given, output, on_unused_input="ignore"),
-    ):
-        f(*values)
-        for value, old in zip(values, before, strict=True):
-            np.testing.assert_array_equal(value, old)
+    given = [graphc.In(x, borrow=True) for x in inputs]
+    want, _ = graphc.function(given, [output, output], on_unused_input="ignore")(*values)
+    for value, old in zip(values, before, strict=True):
+        np.testing.assert_array_equal(value, old)
+    mutable = [graphc.In(x, mutable=True) for x in inputs]
+    found = graphc.function(mutable, output, on_unused_input="ignore")(*values)
+    np.testing.assert_array_equal(found, want)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A result of the mutable matrix x and the vector y, and whether it can be made in the array of x."""
+
+    name: str
+    build: Callable[[Node, Node], Node]
+    in_place: bool
+
+
+WRITTEN = (
+    Written("elementwise", lambda x, y: T.exp(x) + y, True),
+    Written("of another dtype", lambda x, y: T.cast(x, "float32"), False),
+    Written("of other sizes", lambda x, y: x[1:] * 2, False),
+    Written("in reversed order", lambda x, y: x[::-1] + 0.5, False),
+    Written("transposed", lambda x, y: x.T @ (x * y), False),
+    Written("after a reduction of it", lambda x, y: x - x.mean(axis=0), True),
+    Written("by rows", lambda x, y: T.nnet.softmax(x), True),
+    Written("of a part of it set", lambda x, y: T.set_subtensor(x[:, 0], 1.0), True),
+    Written("of the other input", lambda x, y: y + T.zeros_like(x), True),
+    Written("where indices may fail", lambda x, y: x * y[T.cast(T.sqr(x) * 0, "int64")], True),
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.name)
+def test_results_are_made_in_mutable_inputs(case: Written, mode: str) -> None:
+    x, y = T.dmatrix("x"), T.dvector("y")
+    output = case.build(x, y)
+    f: Any = graphc.function([graphc.In(x, mutable=True), y], output, mode, on_unused_input="ignore")
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(3, 4)), rng.normal(size=4)
+    want = graphc.function([x, y], output, "interpreted", on_unused_input="ignore")(a, b)
+    assert ("in the array of an input" in f.plan) == case.in_place
+    given = a.copy()
+    found = f(given, b)
+    np.testing.assert_allclose(found, want, rtol=1e-12)
+    assert (found is given) == case.in_place
+    assert f.memory((3, 4), (4,)).outputs == (0 if case.in_place else found.nbytes)
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    for array in (frozen, np.asfortranarray(a), np.repeat(a, 2, axis=1)[:, ::2], a.tolist(), a.astype(">f8")):
+        np.testing.assert_allclose(f(array, b), want, rtol=1e-12)
+    np.testing.assert_array_equal(frozen, a)
+    wide = np.concatenate([b, a.ravel()])
+    overlapping = wide[4:].reshape(3, 4)
+    np.testing.assert_allclose(f(overlapping, wide[2:6]), f(a.copy(), np.array([*b[2:], *a[0, :2]])), rtol=1e-12)
+    into, given = np.empty_like(want), a.copy()
+    assert f(given, b, out=into) is into
+    np.testing.assert_allclose(into, want, rtol=1e-12)
+    assert f(np.empty((0, 4)), b, out=None).shape[1:] == want.shape[1:] or case.name == "transposed"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_default_is_never_written(mode: str) -> None:
+    x = T.dvector("x")
+    default = np.ones(3)
+    f = graphc.function([graphc.In(x, value=default, mutable=True)], x * 2, mode)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(default, np.ones(3))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_result_takes_the_input_it_is_made_from(mode: str) -> None:
+    """Parameters and their gradient step: each new value lies in the array of the old one."""
+    params = [T.dmatrix(f"w{n}") for n in range(5)]
+    x = T.dmatrix("x")
+    cost = sum((T.sqr(T.tanh(x @ w)).sum() for w in params), start=T.sqr(x).sum())
+    steps = [w - 0.1 * g for w, g in zip(params, graphc.grad(cost, params), strict=True)]
+    given = [graphc.In(w, mutable=True) for w in params]
+    f = graphc.function([x, *given], [cost, *reversed(steps)], mode)
+    rng = np.random.default_rng(3)
+    values = [rng.normal(size=(4, 4)) for _ in range(6)]
+    want = graphc.function([x, *params], [cost, *reversed(steps)], "interpreted")(*values)
+    arrays = [value.copy() for value in values]
+    found = f(*arrays)
+    for got, expected in zip(found, want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    assert all(got is own for got, own in zip(found[:0:-1], arrays[1:], strict=True))
+    np.testing.assert_array_equal(arrays[0], values[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_that_fails_leaves_mutable_inputs(mode: str) -> None:
+    x, i = T.dvector("x"), T.lvector("i")
+    f = graphc.function([graphc.In(x, mutable=True), i], [x * 2, x[i]], mode)
+    value = np.arange(3.0)
+    with pytest.raises(graphc.GraphcError, match="x"):
+        f(value, np.array([0, 3]))
+    np.testing.assert_array_equal(value, np.arange(3.0))
 
 
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])

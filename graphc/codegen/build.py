@@ -51,6 +51,7 @@ def key_of(kernel: Kernel) -> cache.Key:
         "returns": kernel.returns,
         "outputs": str(len(kernel.outputs)),
         "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
+        "mutable": ",".join(map(str, kernel.mutable)),
         "fast_math": str(options.fast_math),
         "excluding": ",".join(options.excluding),
         "outline": options.outline,

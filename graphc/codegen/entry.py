@@ -335,10 +335,10 @@ def _extents(signature: Signature) -> Lines:
 def _given(signature: Signature) -> Lines:
     """Arrays given as `out`, one or a tuple of arrays and None: each becomes %given<number> where it can hold its
     output and shares no memory with an operand, or another of them."""
-    returned = _returned(signature)
+    results = signature.results
     yield "%out = load ptr, ptr %out.at"
     yield "%no.out = icmp eq ptr %out, null"
-    if not returned:
+    if not results:
         yield "br i1 %no.out, label %next, label %refuse"
         return
     yield "br i1 %no.out, label %next, label %given.start"
@@ -352,10 +352,10 @@ def _given(signature: Signature) -> Lines:
         yield f"store ptr %given.end{number}, ptr %given.to{number}"
     yield f"store i64 {len(_operands(signature))}, ptr %given.ranges"
     if signature.returns == "list":
-        yield from _given_tuple(len(returned))
-    for place, number in enumerate(returned):
-        following = f"given.check{place + 1}" if place + 1 < len(returned) else "next"
-        yield from _given_array(signature, place, number, following)
+        yield from _given_tuple(len(results))
+    for place in range(len(results)):
+        following = f"given.check{place + 1}" if place + 1 < len(results) else "next"
+        yield from _given_array(signature, place, following)
 
 
 def _given_tuple(count: int) -> Lines:
@@ -373,8 +373,10 @@ def _given_tuple(count: int) -> Lines:
     yield "br i1 %out.counted, label %given.check0, label %refuse"
 
 
-def _given_array(signature: Signature, place: int, number: int, following: str) -> Lines:
-    output, name = signature.outputs[number], f"given{number}"
+def _given_array(signature: Signature, place: int, following: str) -> Lines:
+    """What is given for one result; for one that is made in an input, that input's array."""
+    role, number = signature.results[place]
+    name = f"given{number}" if role == "output" else f"given.x{number}"
     listed = signature.returns == "list"
     if listed:
         yield f"given.check{place}:"
@@ -384,6 +386,11 @@ def _given_array(signature: Signature, place: int, number: int, following: str) 
         yield f"br i1 %{name}.none, label %{following}, label %{name}.fit"
         yield f"{name}.fit:"
     array = f"%{name}" if listed else "%out"
+    if role == "input":
+        yield f"%{name}.own = icmp eq ptr {array}, %x{number}"
+        yield f"br i1 %{name}.own, label %{following}, label %refuse"
+        return
+    output = signature.outputs[number]
     yield from field(f"{name}.descriptor", f"{output.dtype} descriptor")
     kind = f"ptr %ndarray, ptr %{name}.descriptor, i32 {len(output.shape)}, i32 {CONTIGUOUS | ALIGNED | WRITEABLE}"
     dims = f"ptr %y{number}.dims, i64 {itemsize(output.dtype)}"
@@ -408,7 +415,7 @@ def _claim(signature: Signature) -> Lines:
         yield "br label %next"
         return
     yield from field("new.list", "PyList_New")
-    yield f"%list = call ptr %new.list(i64 {sum(output.replaces is None for output in signature.outputs)})"
+    yield f"%list = call ptr %new.list(i64 {len(signature.results)})"
     yield "store ptr %list, ptr %result.at"
     yield "%no.list = icmp eq ptr %list, null"
     yield "br i1 %no.list, label %leave, label %next"
@@ -511,20 +518,22 @@ def _deliver(signature: Signature) -> Lines:
         yield from field("none", "none")
         yield "call void @retain(ptr %none)"
         yield "store ptr %none, ptr %result.at"
-    returned = 0
     for number, output in enumerate(signature.outputs):
         if output.replaces is not None:
             yield from _cell(f"y{number}.cell", output.replaces)
             yield f"%y{number}.old = call ptr @install(ptr %y{number}.cell, ptr %y{number})"
             yield f"store ptr %y{number}.old, ptr %output{number}.at"
-            continue
+    for place, (role, result) in enumerate(signature.results):
+        array = f"%x{result}" if role == "input" else f"%y{result}"
+        if role == "input":
+            yield f"call void @retain(ptr {array})"
         if signature.returns == "list":
-            yield f"%item{number}.at = getelementptr ptr, ptr %items, i64 {returned}"
-            yield f"store ptr %y{number}, ptr %item{number}.at"
-            returned += 1
+            yield f"%item{place}.at = getelementptr ptr, ptr %items, i64 {place}"
+            yield f"store ptr {array}, ptr %item{place}.at"
         else:
-            yield f"store ptr %y{number}, ptr %result.at"
-        yield f"store ptr null, ptr %output{number}.at"
+            yield f"store ptr {array}, ptr %result.at"
+        if role == "output":
+            yield f"store ptr null, ptr %output{result}.at"
     yield "br label %next"
 
 

@@ -20,7 +20,8 @@ from graphc.record import record
 class Kernel:
     """A function's graph: leaves in the order of the kernel's parameters, results, and updates of shared variables.
 
-    threads: how many its calls may use, None for `options.threads`; the code does not depend on it.
+    threads: how many its calls may use, None for `options.threads`; the code does not depend on it. mutable: the
+    inputs, by number, whose arrays a call may write.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Kernel:
     updates: tuple[tuple[Node, Node], ...]
     returns: str
     threads: int | str | None = None
+    mutable: tuple[int, ...] = ()
 
     @property
     def results(self) -> tuple[Node, ...]:

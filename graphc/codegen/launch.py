@@ -100,8 +100,8 @@ class Array:
     """An array that crosses the entry point: C-contiguous, of `dtype`, each size a number or None where it is known
     at the call only.
 
-    written: a shared variable's buffer that the kernel writes in place. replaces (outputs only): the array becomes
-    the new value of the shared variable of that number instead of being returned.
+    written: a buffer of a shared variable or an input that the kernel writes in place. replaces (outputs only): the
+    array becomes the new value of the shared variable of that number instead of being returned.
     """
 
     name: str
@@ -140,9 +140,11 @@ class Signature:
     returns: Literal["one", "list", "none"]
     reads: tuple[int, ...] = ()
     """The operands whose elements `sizes` reads: sizes follow from their values."""
+    taken: tuple[tuple[int, int], ...] = ()
+    """Results that are made in the array of a written input: (position among the results, number of the input)."""
 
     def __post_init__(self) -> None:
-        returned = sum(output.replaces is None for output in self.outputs)
+        returned = len(self.taken) + sum(output.replaces is None for output in self.outputs)
         if returned != {"one": 1, "none": 0}.get(self.returns, returned):
             raise GraphcError(f"{self.name}: {returned} outputs are returned as {self.returns!r}")
         known = self.inputs + self.shared
@@ -150,12 +152,22 @@ class Signature:
             raise GraphcError(f"{self.name}: sizes {self.sizes} of arrays that are not there")
         if any(array.written and not array.shape for array in self.inputs):
             raise GraphcError(f"{self.name}: a scalar input may be a Python number, which cannot be written")
+        if not all(place < returned and self.inputs[number].written for place, number in self.taken):
+            raise GraphcError(f"{self.name}: results {self.taken} in inputs that are not written")
         replaced = [output.replaces for output in self.outputs if output.replaces is not None]
         if len(set(replaced)) < len(replaced) or not all(0 <= k < len(self.shared) for k in replaced):
             raise GraphcError(f"{self.name}: shared variables {replaced} cannot be replaced")
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
+
+    @property
+    def results(self) -> tuple[tuple[Literal["input", "output"], int], ...]:
+        """Which array each result is, in order: of the output or the written input of that number."""
+        taken = dict(self.taken)
+        fresh = (number for number, output in enumerate(self.outputs) if output.replaces is None)
+        count = len(taken) + sum(output.replaces is None for output in self.outputs)
+        return tuple(("input", taken[place]) if place in taken else ("output", next(fresh)) for place in range(count))
 
     @property
     def extents(self) -> int:
@@ -180,6 +192,7 @@ class Signature:
             sizes=tuple((index, axis) for index, axis in fields["sizes"]),
             returns=fields["returns"],
             reads=tuple(fields["reads"]),
+            taken=tuple((place, number) for place, number in fields["taken"]),
             **arrays,
         )
 
@@ -485,7 +498,7 @@ def launch_python(
         return fail(-1, *arrays)
     shapes = need.shapes
     if told is not None:
-        told([shape for shape, output in zip(shapes, signature.outputs, strict=True) if output.replaces is None])
+        told(result_shapes(signature, need, arrays))
     outputs = [np.empty(shape, output.dtype) for shape, output in zip(shapes, signature.outputs, strict=True)]
     temps = [
         np.empty(length, np.uint8).view(temp.dtype) for length, temp in zip(need.temps, signature.temps, strict=True)
@@ -494,7 +507,7 @@ def launch_python(
         code = kernel(*pointers, *map(_pointer, outputs), *temps, *dims)
     if code:
         return fail(int(code), *arrays)
-    return _deliver(signature, outputs, cells)
+    return _deliver(signature, arrays, outputs, cells)
 
 
 @record()
@@ -533,14 +546,18 @@ def _pointer(array: AnyArray) -> AnyArray:
     return array.reshape(-1, copy=False)
 
 
-def _deliver(signature: Signature, outputs: Sequence[AnyArray], cells: Sequence[Cell]) -> list[AnyArray]:
-    returned = []
+def result_shapes(signature: Signature, need: Need, arrays: Sequence[AnyArray]) -> list[tuple[int, ...]]:
+    """The shapes of the arrays that a call returns."""
+    return [arrays[number].shape if role == "input" else need.shapes[number] for role, number in signature.results]
+
+
+def _deliver(
+    signature: Signature, arrays: Sequence[AnyArray], outputs: Sequence[AnyArray], cells: Sequence[Cell]
+) -> list[AnyArray]:
     for output, array in zip(signature.outputs, outputs, strict=True):
-        if output.replaces is None:
-            returned.append(array)
-        else:
+        if output.replaces is not None:
             cells[output.replaces][0] = array
-    return returned
+    return [(arrays if role == "input" else outputs)[number] for role, number in signature.results]
 
 
 def measure(library: Library, signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> Need | None:

@@ -155,7 +155,9 @@ class Plan:
     """The temporary in which a reduction is carried whose result has a narrower dtype, and a row of a recurrence over
     other than the last axis."""
     in_place: Mapping[str, str]
-    """Updates: shared buffer -> how it is updated."""
+    """Buffers of shared variables and inputs that are written -> how."""
+    staged: frozenset[str]
+    """Those of them whose new value is computed elsewhere first, and copied at the end."""
     sizing: Sizing
     lines: tuple[str, ...]
     """The plan as a person reads it."""

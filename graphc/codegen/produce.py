@@ -22,6 +22,7 @@ from graphc.codegen.program import Program, generate
 from graphc.codegen.target import emit_object
 from graphc.ir.walk import Graph
 from graphc.options import options
+from graphc.record import replace
 from graphc.rewrite import rewrite
 
 ENTRY_EFFORT = 2
@@ -44,7 +45,7 @@ def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
     count = len(kernel.outputs)
     news = graph.outputs[count:]
     updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
-    return Kernel(kernel.name, kernel.inputs, kernel.shared, graph.outputs[:count], updates, kernel.returns)
+    return replace(kernel, outputs=graph.outputs[:count], updates=updates)
 
 
 def generate_program(kernel: Kernel, report: Report) -> Program:

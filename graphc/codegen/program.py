@@ -7,7 +7,7 @@ plan, constants. Deterministic: equal graphs give equal programs.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from graphc.codegen.lower_call import lower_call
 from graphc.codegen.lower_recur import lower_recur
 from graphc.codegen.lower_rows import lower_rows
 from graphc.codegen.outline import outline
-from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars
+from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.prelude import CONSTANTS, PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
@@ -48,8 +48,8 @@ from graphc.ir.loops import (
     Var,
     integer,
 )
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
-from graphc.ir.walk import as_size_node
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size
+from graphc.ir.walk import as_size_node, reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,9 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         if isinstance(size, Node)
     ]
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
-    results = place_results(kernel, sizing, buffers, names)
-    plan = schedule(results.targets, results.owned, sizing, size_names, names.fresh)
+    results, plan = plan_results(kernel, sizing, buffers, size_names, names)
     sizes_lowerer = Lowerer(buffers, size_names, sizing, Names(names.taken))
-    inputs = tuple(parameter(buffers[n], n) for n in kernel.inputs)
+    inputs = tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in kernel.inputs)
     shared = tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
@@ -112,6 +111,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
+        taken=tuple(sorted(results.taken.items())),
     )
     functions = (*kernel_part.functions, *assemble(signature, bodies, [dim.name for dim in passed]))
     return Program(
@@ -193,16 +193,78 @@ def stored_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Where results go. `owned`: shared buffers written in place; `shapes`: sizes of the fresh arrays, in order."""
+    """Where results go. `owned`: buffers of shared variables and inputs that are written in place; `shapes`: sizes of
+    the fresh arrays, in order; `taken`: the outputs, by number, that are made in the array of an input, and of which.
+    """
 
     targets: dict[Node, str]
     owned: dict[str, Node]
     outputs: tuple[Parameter, ...]
     shapes: tuple[tuple[Size, ...], ...]
+    taken: dict[int, int]
 
 
-def place_results(kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], names: Names) -> Results:
-    """A buffer for every result. A value that goes to two places, and a leaf, is copied there."""
+MOST_PLANS = 4
+"""How many plans are made to find which results can be made in the arrays of mutable inputs."""
+
+
+def plan_results(
+    kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], size_names: Mapping[Node, str], names: Names
+) -> tuple[Results, Plan]:
+    """A buffer for every result, and the plan that computes them.
+
+    A result takes the array of a mutable input where every read of that comes before, or is of the element at hand;
+    where a plan finds that it cannot, the next is made without.
+    """
+    refused: set[tuple[int, int]] = set()
+    mark = len(names.given)
+    for attempt in range(MOST_PLANS):
+        taken = takers(kernel, sizing, refused) if attempt < MOST_PLANS - 1 else {}
+        results = place_results(kernel, sizing, buffers, names, taken)
+        plan = schedule(results.targets, results.owned, sizing, size_names, names.fresh)
+        wrong = {(place, number) for place, number in taken.items() if buffers[kernel.inputs[number]] in plan.staged}
+        if not wrong:
+            break
+        refused |= wrong
+        names.take_back(mark)
+    return results, plan
+
+
+def takers(kernel: Kernel, sizing: Sizing, refused: Container[tuple[int, int]]) -> dict[int, int]:
+    """For outputs, by number, the mutable input whose array each may take: one that it is computed from element by
+    element if there is one, else any of its dtype and sizes."""
+    alike: dict[tuple[str, tuple[Size, ...]], list[int]] = {}
+    for number in kernel.mutable:
+        leaf = kernel.inputs[number]
+        alike.setdefault((leaf.dtype, sizing.shape(leaf)), []).append(number)
+    taken: dict[int, int] = {}
+    made: set[Node] = set()
+    for place, output in enumerate(kernel.outputs):
+        if output.op in LEAVES or output in made or not output.ndim:
+            continue
+        made.add(output)
+        free = [
+            number
+            for number in alike.get((output.dtype, sizing.shape(output)), ())
+            if number not in taken.values() and (place, number) not in refused
+        ]
+        if free:
+            near = leaves_of_element(output) if len(free) > 1 else ()
+            taken[place] = next((number for number in free if kernel.inputs[number] in near), free[0])
+    return taken
+
+
+def leaves_of_element(node: Node) -> set[Node]:
+    """The leaves of which an element of `node` needs the element at the same index, as far as scalar ops tell."""
+    found = reachable([node], lambda each: each.args if isinstance(lowering_of(each), Scalar) else ())
+    return {each for each in found if each.op in LEAVES}
+
+
+def place_results(
+    kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], names: Names, taken: Mapping[int, int]
+) -> Results:
+    """A buffer for every result, of an input for those that are `taken`. A value that goes to two places, and a leaf,
+    is copied there."""
     targets: dict[Node, str] = {}
     owned: dict[str, Node] = {}
     outputs: list[Parameter] = []
@@ -215,6 +277,11 @@ def place_results(kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], n
         targets[node if first else Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
 
     for number, node in enumerate(kernel.outputs):
+        if number in taken:
+            leaf = kernel.inputs[taken[number]]
+            owned[buffers[leaf]] = leaf
+            goal(node, buffers[leaf])
+            continue
         buffer = names.fresh(node.name if node.name and node not in buffers else f"out{number}" if number else "out")
         outputs.append(parameter(buffer, node))
         shapes.append(sizing.shape(node))
@@ -230,7 +297,7 @@ def place_results(kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], n
         outputs.append(parameter(buffer, new, replaces=kernel.shared.index(leaf)))
         shapes.append(sizing.shape(new))
         goal(new, buffer)
-    return Results(targets, owned, tuple(outputs), tuple(shapes))
+    return Results(targets, owned, tuple(outputs), tuple(shapes), dict(taken))
 
 
 def beneath_reshapes(node: Node) -> Node:

@@ -54,6 +54,7 @@ from graphc.codegen.sizing import Sizing
 from graphc.errors import CycleError
 from graphc.ir.loops import INDEX, Apply, Expr, integer, subexpressions
 from graphc.ir.node import (
+    INPUT,
     LEAVES,
     SIZE,
     Call,
@@ -543,9 +544,9 @@ def schedule(
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
-    `owned`: those of the buffers that belong to shared variables, with the variable's leaf. `size_names`: what a size
-    is called in the source. `fresh` gives names to temporaries. An update that cannot be made in place is computed into
-    a temporary and copied at the very end.
+    `owned`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
+    `size_names`: what a size is called in the source. `fresh` gives names to temporaries. An update that cannot be made
+    in place is computed into a temporary and copied at the very end.
     """
     staged: frozenset[str] = frozenset()
     while True:
@@ -610,7 +611,7 @@ def _finish(
             accumulators[node] = buffer
         else:
             places[node] = Place(buffer, places[node].reason)
-    in_place = {b: "copied at the end" if b in scheduler.staged else "in place" for b in scheduler.owned}
+    in_place = {b: how_written(leaf, b in scheduler.staged) for b, leaf in scheduler.owned.items()}
     plan = Plan(
         sharing.parts,
         places,
@@ -620,10 +621,18 @@ def _finish(
         sharing.apart,
         accumulators,
         in_place,
+        scheduler.staged,
         sizing,
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names)))
+
+
+def how_written(leaf: Node, staged: bool) -> str:
+    """How a buffer that is there before the call gets its new value, for the reader of a plan."""
+    if staged:
+        return "copied at the end"
+    return "in the array of an input, which is mutable" if leaf.op is INPUT else "in place"
 
 
 def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:
