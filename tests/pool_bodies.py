@@ -14,13 +14,13 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
 from graphc.codegen.chunks import PARALLEL
-from graphc.codegen.launch import linker
-from graphc.codegen.pool import load_pool
+from graphc.codegen.image import load
+from graphc.codegen.link import link
+from graphc.codegen.pool import POOL_EXPORTS, load_pool
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.target import emit_object
 
@@ -62,12 +62,8 @@ define void @nest(ptr %data, i64 %begin, i64 %end) {
 )
 NAMES = ("count", "doze", "nest", "name")
 
-pool = load_pool(emit_object([pool_ir()], 1))
-_builder = llvm.JITLibraryBuilder().add_object_img(emit_object([BODIES])).add_current_process()
-_builder.import_symbol(PARALLEL, pool.parallel)
-for _name in NAMES:
-    _builder.export_symbol(_name)
-_tracker = _builder.link(linker(), "bodies of the tests")
+pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+_loaded = load(link([emit_object([BODIES])], NAMES), {PARALLEL: pool.parallel}, NAMES)
 _launch: Callable[..., None] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)(
     pool.parallel
 )
@@ -78,4 +74,4 @@ def launch(
 ) -> None:
     """One launch, with the GIL released."""
     settings = np.array([threads, least, 1, patience], np.int64)
-    _launch(_tracker[body], data.ctypes.data, count, size, settings.ctypes.data)
+    _launch(_loaded.addresses[body], data.ctypes.data, count, size, settings.ctypes.data)

@@ -34,7 +34,7 @@ codegen.arena codegen.plan codegen.tiles codegen.cost codegen.operand codegen.sh
 codegen.blas codegen.lower
 codegen.lower_call codegen.lower_recur codegen.lower_rows codegen.parallel codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
-codegen.target codegen.intrinsics
+codegen.target codegen.host codegen.image codegen.jit codegen.link codegen.intrinsics
 codegen.primitives codegen.numba_lowering codegen.worker codegen.compile codegen.product_loops codegen.products
 codegen.launch codegen.vectorcall
 codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program
@@ -54,6 +54,8 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 LATE = {
     ("codegen.build", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
+    ("codegen.image", "graphc.codegen.jit"),
+    ("codegen.host", "graphc.codegen.target"),
     ("codegen.blas", "scipy.linalg.cython_blas"),
 }
 """What is imported only when it is needed, by `import_module`: (module, what it imports)."""

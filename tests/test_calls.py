@@ -173,7 +173,7 @@ def test_a_compiled_function_is_an_object_like_any() -> None:
 def test_a_function_in_a_cycle_is_collected() -> None:
     f: Any = power("compiled")
     f.me = f
-    gone = weakref.ref(f), weakref.ref(f.library.tracker)
+    gone = weakref.ref(f), weakref.ref(f.library.owner[0])
     del f
     gc.collect()
     assert [reference() for reference in gone] == [None, None]

@@ -26,7 +26,9 @@ import numpy as np
 import pytest
 
 from graphc.codegen import compile as compiler
+from graphc.codegen import host
 from graphc.codegen.compile import CompileServer, Prototype, Request, compile_source
+from graphc.codegen.host import target_fingerprint
 from graphc.codegen.intrinsics import (
     DTYPES,
     FLOATS,
@@ -37,7 +39,7 @@ from graphc.codegen.intrinsics import (
     InferenceError,
 )
 from graphc.codegen.prelude import PRELUDE, bind_source
-from graphc.codegen.target import target_fingerprint
+from graphc.codegen.target import has_fma
 from graphc.errors import CompileError
 from graphc.options import options
 
@@ -520,7 +522,7 @@ def kernel(x, out, n):
     x, out = np.array([np.nan, 2.0, np.inf]), np.zeros(3)
     load(source, prototype, fast_math=True).call("kernel", x, out, 3)
     np.testing.assert_array_equal(out, [5.0, 4.5, np.inf])
-    if "+fma" in target_fingerprint():
+    if has_fma():
         assert "vfmadd" in compiler.compile_assembly(source, [prototype], fast_math=True)
         assert "vfmadd" not in compiler.compile_assembly(source, [prototype])
 
@@ -839,12 +841,35 @@ def test_installed_version_is_in_the_declared_range(package: str) -> None:
     assert lowest <= installed < limit
 
 
-def test_fingerprint_names_versions_and_cpu_without_numba() -> None:
+def test_fingerprint_names_versions_and_cpu_without_the_compiler() -> None:
     text = target_fingerprint()
-    for part in (f"llvmlite {version('llvmlite')}", f"numba {version('numba')}", llvm.get_host_cpu_name()):
+    name, features = host.processor()
+    for part in (f"llvmlite {version('llvmlite')}", f"numba {version('numba')}", name, features):
         assert part in text
     done = run_python(
-        "import sys; from graphc.codegen.target import target_fingerprint\n"
-        "print(target_fingerprint()); assert 'numba' not in sys.modules"
+        "import sys; from graphc.codegen.host import target_fingerprint\n"
+        "print(target_fingerprint()); assert not {'numba', 'llvmlite'} & set(sys.modules)"
     )
     assert done.stdout.strip() == text, done.stderr
+
+
+def test_a_system_that_does_not_tell_its_processor_asks_the_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for said in (None, b"", b"processor : 0\nBogoMIPS : 1\n\n", b"\xff\xfe"):
+        place = tmp_path / "cpuinfo"
+        if said is not None:
+            place.write_bytes(said)
+        monkeypatch.setattr(host, "PROCESSOR", str(place))
+        assert host.processor() == (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+def test_a_processor_is_known_by_its_kind_and_not_by_its_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    arm = "processor\t: 0\nBogoMIPS\t: {}\nFeatures\t: fp asimd sve\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n\n"
+    place = tmp_path / "cpuinfo"
+    monkeypatch.setattr(host, "PROCESSOR", str(place))
+    found = []
+    for clock in (100, 200):
+        place.write_text(arm.format(clock) * 300)
+        found.append(host.processor())
+    assert found == [("0x41 0xd40", "fp,asimd,sve")] * 2

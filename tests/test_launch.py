@@ -26,8 +26,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphc.codegen.entry import entry_ir
+from graphc.codegen.image import join
 from graphc.codegen.launch import (
     ABSENT,
+    EXPORTS,
     POSITIONAL,
     RECORD,
     Array,
@@ -42,12 +44,13 @@ from graphc.codegen.launch import (
     overlapping,
     verify_layout,
 )
+from graphc.codegen.link import link
 from graphc.codegen.target import emit_object
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.errors import GraphcError, GraphTypeError
 from graphc.values import as_array
 
-EXPORTED = frozenset({"entry", "vectorcall", "sizes", "kernel", "layout"})
+EXPORTED = frozenset(EXPORTS)
 
 
 def vector(name: str, dtype: str = "float64", **options: Any) -> Array:
@@ -189,7 +192,7 @@ def command(code: int = 0, rows: int = 2, temp: int = 1 << 20, fault: int = 0) -
 
 @cache
 def compiled(signature: Signature, ir: str) -> Library:
-    return load(emit_object([ir, entry_ir(signature)], 2, EXPORTED), {})
+    return load(link([emit_object([ir, entry_ir(signature)], 2, EXPORTED)], EXPORTS), {})
 
 
 def refused(*args: Any, **kwargs: Any) -> Any:
@@ -330,7 +333,8 @@ def test_kernel_receives_what_the_signature_says(data: st.DataObject) -> None:
         returns="list",
     )
     dims = [size for _, shape in outputs for size in shape] + [extent for _, extent in temps]
-    library = load(emit_object([witness_ir(signature, dims), entry_ir(signature)], 1, EXPORTED), {})
+    code = link([emit_object([witness_ir(signature, dims), entry_ir(signature)], 1, EXPORTED)], EXPORTS)
+    library = load(code, {})
     assert Signature.from_json(signature.to_json()) == signature
     given_arrays = [np.zeros(shape, array.dtype) for array, shape in inputs]
     cells: list[list[Any]] = [[np.zeros(shape, array.dtype)] for array, shape in shared]
@@ -889,9 +893,14 @@ def test_collection_of_cycles() -> None:
     assert [reference() for reference in gone] == [None, None, None]
 
 
-def test_library_is_unloaded_with_its_last_function() -> None:
-    library = load(emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED), {})
-    tracker = weakref.ref(library.tracker)
+LINKS: dict[str, Callable[[list[bytes]], bytes]] = {"image": lambda objects: link(objects, EXPORTS), "objects": join}
+"""What `load` takes: an image, or, where that cannot be made, the objects for LLVM."""
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_library_is_unloaded_with_its_last_function(how: str) -> None:
+    library = load(LINKS[how]([emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)]), {})
+    tracker = weakref.ref(library.owner[0])
     cells = [[np.zeros(2)], [np.zeros(2)]]
     first = bind(library, PROBE, cells, refused, failed)
     second = bind(library, PROBE, cells, refused, failed)
@@ -905,27 +914,31 @@ def test_library_is_unloaded_with_its_last_function() -> None:
     assert tracker() is None
 
 
-def test_many_libraries() -> None:
-    code = emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)
+@pytest.mark.parametrize("how", LINKS)
+def test_many_libraries(how: str) -> None:
+    code = LINKS[how]([emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)])
     for _ in range(200):
         function = bind(load(code, {}), PROBE, [[np.zeros(2)], [np.zeros(2)]], refused, failed)
         assert isinstance(function(command(), np.ones(2)), np.ndarray)
 
 
-def test_load_errors() -> None:
-    with pytest.raises(GraphcError, match="cannot be loaded"):
-        load(b"no object at all", {})
-    code = emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)
-    with pytest.raises(GraphcError, match="cannot be loaded"):
-        load(code[: len(code) // 2], {})
+@pytest.mark.parametrize("how", LINKS)
+def test_load_errors(how: str) -> None:
+    def made(ir: str, entry: str) -> bytes:
+        return LINKS[how]([emit_object([ir, entry], 1, EXPORTED)])
+
+    code = made(PROBE_IR, entry_ir(PROBE))
+    for wrong in (b"no object at all", code[: len(code) // 2], LINKS[how]([])):
+        with pytest.raises(GraphcError, match="cannot be loaded"):
+            load(wrong, {})
     wanting = (
         PROBE_IR.replace("ret i64 99", "call void @graphc_missing()\n ret i64 99") + "\ndeclare void @graphc_missing()"
     )
     with pytest.raises(GraphcError, match="cannot be loaded"):
-        load(emit_object([wanting, entry_ir(PROBE)], 1, EXPORTED), {})
+        load(made(wanting, entry_ir(PROBE)), {})
     other = entry_ir(PROBE).replace(str(layout_tag()), str(layout_tag() + 1))
     with pytest.raises(GraphcError, match="another Python"):
-        load(emit_object([PROBE_IR, other], 1, EXPORTED), {})
+        load(made(PROBE_IR, other), {})
 
 
 def test_bind_wants_its_cells() -> None:
@@ -980,10 +993,10 @@ def python(program: str, object_path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=LINKS)
+def stored(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     path = tmp_path_factory.mktemp("object") / "probe.o"
-    path.write_bytes(emit_object([PROBE_IR, entry_ir(PROBE)], 2, EXPORTED))
+    path.write_bytes(LINKS[request.param]([emit_object([PROBE_IR, entry_ir(PROBE)], 2, EXPORTED)]))
     Path(f"{path}.json").write_text(PROBE.to_json())
     return path
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -20,10 +19,11 @@ import numpy as np
 from graphc.codegen import cache
 from graphc.codegen.blas import blas_symbols, openblas_kernels
 from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS
+from graphc.codegen.host import target_fingerprint
+from graphc.codegen.image import load as load_code
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import Library, Signature, load
 from graphc.codegen.pool import Pool, available_processors, load_pool, measure_crossover, settings_of
-from graphc.codegen.target import target_fingerprint
 from graphc.errors import GraphcError
 from graphc.ir.node import SHARED, SIZE, Node, size_owner
 from graphc.ir.text import graph_key_text
@@ -83,35 +83,40 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     if found is not None:
         built = restore(kernel, found, report)
         if built is not None:
-            parts = split(found.object, found.metadata["parts"])
-            return built, loader(kernel, parts, found.metadata["products"], found.metadata["parallel"], report)
+            return built, loader(kernel, found.object, found.metadata["products"], found.metadata["parallel"], report)
     produce = cold()
     produce.start_compiler()
     program = produce.generate_program(kernel, report)
     products = produce.products_of(program)
     with report.phase("compile"):
         Counter.compilations += 1
-        parts = produce.compile_parts(program, lambda: prepare(products, program.parallel))
-        parts.append(entry_object())
+        code: bytes = produce.compile_program(program, lambda: prepare(products, program.parallel))
     with report.phase("store"):
-        metadata = metadata_of(kernel, program, products, report) | {"parts": [len(part) for part in parts]}
-        cache.store(cache.Entry(key, program.plan, program.source, metadata, b"".join(parts)))
+        metadata = metadata_of(kernel, program, products, report)
+        cache.store(cache.Entry(key, program.plan, program.source, metadata, code))
     built = Built(program.signature, program.source, program.constants, program.calls, report)
-    return built, loader(kernel, parts, products, program.parallel, report)
+    return built, loader(kernel, code, products, program.parallel, report)
 
 
 _kept: dict[str, bytes] = {}
+"""What is compiled once for a machine, as far as this process needed it."""
+_products: dict[str, tuple[int, Any]] = {}
+"""The address of each matrix product that is loaded, and the owner of its code: shared by all functions."""
 
 
-def product_objects(names: Sequence[str]) -> list[bytes]:
-    """The objects of the matrix products that a kernel calls: up to which size loops win depends on BLAS."""
-    settings = {"blas": "{} with {} threads".format(*openblas_kernels())} if names else {}
-    return [kept_object(name, partial(produced_product, name), settings) for name in names]
+def product_addresses(names: Sequence[str]) -> dict[str, int]:
+    """The addresses of the matrix products that a kernel calls, loaded where they are not yet."""
+    for name in names:
+        if name not in _products:
+            loaded = load_code(product_code(name), blas_symbols(), (name,))
+            _products.update((each, (address, loaded.owner)) for each, address in loaded.addresses.items())
+    return {name: _products[name][0] for name in names}
 
 
-def produced_product(name: str) -> bytes:
-    code: bytes = cold().compile_product(name)
-    return code
+def product_code(name: str) -> bytes:
+    """The code of a matrix product: up to which size its loops win depends on BLAS."""
+    settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
+    return kept_object(name, lambda: cold().compile_product(name), settings)
 
 
 def entry_object() -> bytes:
@@ -148,38 +153,29 @@ def ready_pool() -> tuple[Pool, int]:
     return pool, crossover
 
 
-def prepare(products: Sequence[str], parallel: bool) -> None:
-    """Make what a kernel will call, while it is compiled."""
-    entry_object()
-    product_objects(products)
+def prepare(products: Sequence[str], parallel: bool) -> bytes:
+    """Make what a kernel will call, while it is compiled; the object of what all entry points call."""
+    shared = entry_object()
+    product_addresses(products)
     if parallel:
         ready_pool()
+    return shared
 
 
 def loader(
-    kernel: Kernel, parts: Sequence[bytes], products: Sequence[str], parallel: bool, report: Report
+    kernel: Kernel, code: bytes, products: Sequence[str], parallel: bool, report: Report
 ) -> Callable[[Mapping[str, int]], Library]:
-    def load_parts(symbols: Mapping[str, int]) -> Library:
+    def load_kernel(symbols: Mapping[str, int]) -> Library:
         with report.phase("load"):
-            addresses = {**symbols, **(blas_symbols() if products else {})}
+            addresses = {**symbols, **product_addresses(products)}
             settings = None
             if parallel:
                 pool, crossover = ready_pool()
                 settings = settings_of(kernel.threads, crossover)
                 addresses |= {PARALLEL: pool.parallel, CHUNK: pool.chunk, SETTINGS: settings.ctypes.data}
-            library = load(parts[0], addresses, [*parts[1:], *product_objects(products)])
-            return replace(library, settings=settings)
+            return load(code, addresses, settings)
 
-    return load_parts
-
-
-def split(code: bytes, lengths: Sequence[int]) -> list[bytes]:
-    """The objects that an entry of the cache holds one after the other."""
-    parts = []
-    for length in lengths:
-        parts.append(code[:length])
-        code = code[length:]
-    return parts
+    return load_kernel
 
 
 def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: Report) -> dict[str, Any]:

@@ -23,17 +23,17 @@ import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
-from itertools import accumulate, chain, count, islice
+from functools import cache
+from itertools import accumulate, chain, islice
 from operator import mul
 from types import BuiltinFunctionType
 from typing import Any, Literal, NamedTuple
 
-import llvmlite.binding as llvm
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from graphc.codegen import image
 from graphc.dtypes import DTYPES, itemsize
 from graphc.errors import GraphcError
 from graphc.record import record
@@ -199,11 +199,9 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Library:
-    """A loaded object: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
-    code. `settings` is what its parallel loops read at each call (pool.py), None where it has none.
-
-    `owner` is an array of one object because the garbage collector does not look into arrays: it must not finalize the
-    tracker, which unmaps the code, before other finalizers that may still call it.
+    """A loaded program: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
+    code (`owner`, as in image.py). `settings` is what its parallel loops read at each call (pool.py), None where it has
+    none.
     """
 
     entry: int
@@ -212,11 +210,6 @@ class Library:
     kernel: int
     owner: AnyArray
     settings: AnyArray | None = None
-
-    @property
-    def tracker(self) -> llvm.ResourceTracker:
-        """What unmaps the code when it goes."""
-        return self.owner[0]
 
 
 ABSENT = object()
@@ -276,47 +269,24 @@ def layout_tag() -> int:
     return zlib.crc32(repr((offsets, RECORD)).encode())
 
 
-_library_numbers = count()
+EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")
+"""What the code of a graph exports."""
 
 
-LIBRARIES_OF_A_LINKER = 64
-"""LLVM keeps 9 kB of tables for each library that is gone, until its linker goes too, with its last library."""
+def load(code: bytes, symbols: Mapping[str, int], settings: AnyArray | None = None) -> Library:
+    """Brings the code of a graph into this process.
 
+    symbols: the addresses of what it needs beside the C and mathematics libraries. settings: kept with it.
 
-@lru_cache(maxsize=1)
-def linker(generation: int = 0) -> llvm.LLJIT:
-    """What links objects into this process. The libraries of one that is replaced stay."""
-    llvm.initialize_native_target()
-    return llvm.create_lljit_compiler()
-
-
-def load(code: bytes, symbols: Mapping[str, int], support: Sequence[bytes] = ()) -> Library:
-    """Links an object into this process.
-
-    symbols: the addresses of what it needs beside the C and mathematics libraries. support: objects that many graphs
-    share, linked with it.
-
-    Raises GraphcError where the bytes are no object of this machine, a symbol is missing, or the entry point was
+    Raises GraphcError where the bytes are no code for this machine, a symbol is missing, or the entry point was
     compiled for another layout of Python's objects.
     """
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for other in support:
-        builder.add_object_img(other)
-    for name, address in symbols.items():
-        builder.import_symbol(name, address)
-    builder.import_symbol("bad_call", ctypes.cast(ctypes.pythonapi["PyErr_BadInternalCall"], ctypes.c_void_p).value)
-    for name in ("entry", "vectorcall", "sizes", "kernel", "layout"):
-        builder.export_symbol(name)
-    try:
-        number = next(_library_numbers)
-        tracker = builder.link(linker(number // LIBRARIES_OF_A_LINKER), f"graphc{number}")
-    except RuntimeError as error:
-        raise GraphcError(f"the compiled object cannot be loaded: {error}") from error
-    if _word(tracker["layout"]) != layout_tag():
+    loaded = image.load(code, {"bad_call": image.process_symbol("PyErr_BadInternalCall"), **symbols}, EXPORTS)
+    addresses = loaded.addresses
+    if _word(addresses["layout"]) != layout_tag():
         raise GraphcError("the compiled object is for another Python or another version of graphc")
-    owner = np.empty(1, object)
-    owner[0] = tracker
-    return Library(tracker["entry"], tracker["vectorcall"], tracker["sizes"], tracker["kernel"], owner)
+    entry, vectorcall, sizes, kernel = (addresses[name] for name in EXPORTS[:4])
+    return Library(entry, vectorcall, sizes, kernel, loaded.owner, settings)
 
 
 def bind(

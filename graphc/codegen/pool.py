@@ -14,19 +14,19 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
 from graphc.codegen.chunks import CHUNK, CHUNK_WORK, MOST_CHUNKS, PARALLEL, PATIENCE
-from graphc.codegen.launch import linker
+from graphc.codegen.image import load
 from graphc.options import options
 
 DEFAULT_CROSSOVER = 4
 """Chunks from which on threads pay, where that cannot be measured."""
 PROBE = "gc_probe"
+POOL_EXPORTS = (PARALLEL, CHUNK, PROBE)
 
 Words = NDArray[np.int64]
 
@@ -84,12 +84,11 @@ def settings_of(threads: int | str | None, crossover: int) -> Words:
 
 
 class Pool(NamedTuple):
-    """The loaded pool: the addresses of its functions. `tracker` keeps the code there, in which workers sleep."""
+    """The loaded pool: the addresses of its functions, which are never unmapped."""
 
     parallel: int
     chunk: int
     probe: int
-    tracker: Any
 
 
 _pools: list[Pool] = []
@@ -97,13 +96,11 @@ _pools: list[Pool] = []
 
 
 def load_pool(code: bytes) -> Pool:
-    """Load the object of `pool_ir` at the first call; later ones give the same pool."""
+    """Load the code of `pool_ir` at the first call; later ones give the same pool."""
     if not _pools:
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-        for name in (PARALLEL, CHUNK, PROBE):
-            builder.export_symbol(name)
-        tracker = builder.link(linker(0), "graphc pool")
-        _pools.append(Pool(tracker[PARALLEL], tracker[CHUNK], tracker[PROBE], tracker))
+        loaded = load(code, {}, POOL_EXPORTS)
+        ctypes.pythonapi["Py_IncRef"](ctypes.py_object(loaded.owner))  # its workers outlive this module
+        _pools.append(Pool(*(loaded.addresses[name] for name in POOL_EXPORTS)))
     return _pools[0]
 
 

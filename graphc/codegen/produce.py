@@ -14,7 +14,10 @@ from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.compile import SERVER, compile_assembly, compile_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
+from graphc.codegen.launch import EXPORTS
+from graphc.codegen.link import link
 from graphc.codegen.objects import apart_ir
+from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
 from graphc.codegen.products import blas_ir, effort_of, with_vectors
@@ -79,9 +82,9 @@ def build_assembly(kernel: Kernel) -> str:
     )
 
 
-def compile_parts(program: Program, meanwhile: Callable[[], object]) -> list[bytes]:
-    """The objects of a program: its kernel, compiled by the compile process while this one compiles the entry point
-    and does what else there is to do."""
+def compile_program(program: Program, meanwhile: Callable[[], bytes]) -> bytes:
+    """The code of a program: its kernel, compiled by the compile process while this one compiles the entry point and
+    does what else there is to do, of which the result is the object that entry points call."""
     kernel: list[bytes] = []
     problems: list[BaseException] = []
 
@@ -98,21 +101,22 @@ def compile_parts(program: Program, meanwhile: Callable[[], object]) -> list[byt
     worker = threading.Thread(target=compile_kernel)
     worker.start()
     entry = emit_object([entry_ir(program.signature, whole=False)], ENTRY_EFFORT)
-    meanwhile()
+    shared = meanwhile()
     worker.join()
     if problems:
         raise problems[0]
-    return [kernel[0], entry]
+    return link([kernel[0], entry, shared], EXPORTS)
 
 
 def products_of(program: Program) -> list[str]:
-    """The objects of the matrix products that a program calls."""
-    return with_vectors(name for name in program.externals if name in PROTOTYPES)
+    """The matrix products that a program calls."""
+    return [name for name in program.externals if name in PROTOTYPES]
 
 
 def compile_product(name: str) -> bytes:
-    """The object of one of the matrix products."""
-    return emit_object([blas_ir([name])], effort_of(name))
+    """The code of one of the matrix products, with those that it calls."""
+    names = with_vectors([name])
+    return link([emit_object([blas_ir([part])], effort_of(part)) for part in names], names)
 
 
 def compile_objects() -> bytes:
@@ -121,5 +125,5 @@ def compile_objects() -> bytes:
 
 
 def compile_pool() -> bytes:
-    """The object of the pool of threads."""
-    return emit_object([pool_ir()], POOL_EFFORT)
+    """The code of the pool of threads."""
+    return link([emit_object([pool_ir()], POOL_EFFORT)], POOL_EXPORTS)

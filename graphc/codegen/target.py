@@ -1,52 +1,23 @@
 """The machine that kernels are compiled for: this one.
 
-In: LLVM IR as text. Out: a relocatable object for the host's CPU, and the fingerprint of all that decides its bytes
-beside the text.
+In: LLVM IR as text. Out: a relocatable object for the host's CPU. What decides its bytes beside the text is said by
+`host.py`.
 """
 
 from __future__ import annotations
 
-import platform
-import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
-import llvmlite
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
 
 from graphc.errors import CompileError
 
 
-@cache
-def target_fingerprint() -> str:
-    """Versions of llvmlite, numba and Python, the CPU's name and its features: an object fits where this string is
-    the same.
-
-    numba is not imported. One line, a few kB long at most.
-    """
-    features = llvm.get_host_cpu_features().flatten()
-    parts = (
-        f"llvmlite {llvmlite.__version__}",
-        f"numba {_numba_version()}",
-        f"python {platform.python_version()}",
-        llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        features,
-    )
-    return "; ".join(parts)
-
-
-def _numba_version() -> str:
-    """From its version file: importlib.metadata would cost a warm start 10 ms."""
-    spec = find_spec("numba")
-    if spec is None or spec.origin is None:
-        return "absent"
-    file = Path(spec.origin).with_name("_version.py")
-    found = re.search(r'"version": "([^"]+)"', file.read_text()) if file.exists() else None
-    return found[1] if found else "unknown"
+def processor() -> tuple[str, str]:
+    """The CPU's name and its features, as LLVM finds them."""
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 @cache

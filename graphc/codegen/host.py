@@ -1,0 +1,70 @@
+"""What decides the code that is made for this machine, without asking the compiler.
+
+In: the system. Out: a fingerprint: versions of the compiler's packages and of Python, the processor and its features.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+PROCESSOR = "/proc/cpuinfo"
+IDENTITY = (
+    *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
+)
+"""Lines of PROCESSOR that tell one kind from another, for x86 and for Arm; the rest are counters and clocks."""
+FEATURES = ("flags", "Features")
+FIRST_BYTES = 16384
+"""More than what PROCESSOR says of the first processor, and much less than it says of many."""
+
+
+@cache
+def target_fingerprint() -> str:
+    """Versions of llvmlite, numba and Python, the CPU's name and its features: an object fits where this string is
+    the same.
+
+    Neither package is imported. One line, a few kB long at most; the features are its last part, joined by commas.
+    """
+    parts = (
+        f"llvmlite {_version_of('llvmlite')}",
+        f"numba {_version_of('numba')}",
+        f"python {platform.python_version()}",
+        f"{sys.platform} {os.uname().machine if hasattr(os, 'uname') else platform.machine()}",
+        *processor(),
+    )
+    return "; ".join(parts)
+
+
+def processor() -> tuple[str, str]:
+    """The CPU's name and its features, as the system tells them; where it does not, the compiler is asked."""
+    try:
+        with open(PROCESSOR, "rb", buffering=0) as file:
+            first = file.read(FIRST_BYTES).partition(b"\n\n")[0].decode()
+    except (OSError, UnicodeDecodeError):
+        first = ""
+    said = dict(line.replace("\t", "").split(": ", 1) for line in first.splitlines() if ": " in line)
+    name = " ".join(said[word].strip() for word in IDENTITY if word in said and word not in FEATURES)
+    features = ",".join(said[word].strip().replace(" ", ",") for word in FEATURES if word in said)
+    if name and features:
+        return name.replace(";", ","), features
+    asked: tuple[str, str] = import_module("graphc.codegen.target").processor()
+    return asked
+
+
+def _version_of(package: str) -> str:
+    """From its version file: importlib.metadata would cost a warm start 10 ms."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return "absent"
+    try:
+        with open(os.path.join(os.path.dirname(spec.origin), "_version.py"), encoding="utf-8") as file:
+            found = re.search(r"""version(?:": "|_version = ')([^"']+)""", file.read())
+    except OSError:
+        return "unknown"
+    return found[1] if found else "unknown"
