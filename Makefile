@@ -9,7 +9,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test lint bench bench-targets bench-env lines help clean
+.PHONY: run test lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -23,9 +23,6 @@ lint: $(VENV)/lint.stamp ## check style and types
 
 bench: $(VENV)/bench.stamp ## measure graphc and its peers, write docs/benchmarks.md; ARGS="--quick" is short, --help tells more
 	$(BIN)/python -m benchmarks $(ARGS)
-
-bench-targets: $(VENV)/bench.stamp ## measure what the design promises of starts, calls and memory
-	$(BIN)/python benchmarks/bench_targets.py
 
 bench-env: ## install JAX, PyTensor and PyTorch beside, for `make bench` to compare with
 	$(PYTHON) -m venv benchmarks/.venv

@@ -29,14 +29,15 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--python", default="benchmarks/.venv/bin/python", help="the peers' Python (of make bench-env)")
     made.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results.json", help="file to extend")
     made.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the report and its plots")
-    made.add_argument("--rounds", type=int, default=3, help="processes of each kind, the first with an empty cache (3)")
+    made.add_argument("--colds", type=int, default=2, help="processes of each pair with an empty cache (2)")
+    made.add_argument("--warms", type=int, default=3, help="processes of each pair with what those left (3)")
     made.add_argument("--seconds", type=float, default=0.3, help="to spend on calls in each process (0.3)")
     made.add_argument("--compiled-budget", type=float, default=0, help="seconds for all of torch.compile (0)")
     made.add_argument("--minutes", type=float, default=math.inf, help="after so many, no further workload begins")
-    made.add_argument("--again", action="store_true", help="measure what is in the file already once more")
+    made.add_argument("--again", action="store_true", help="measure what is in the file already anew")
     made.add_argument("--fresh", action="store_true", help="forget what is in the file")
     made.add_argument("--no-sizes", action="store_true", help="leave out the cost against size")
-    made.add_argument("--quick", action="store_true", help="a few workloads, two rounds, within 3 minutes")
+    made.add_argument("--quick", action="store_true", help="a few workloads, a cold and a warm round, within 3 minutes")
     made.add_argument("--report", action="store_true", help="measure nothing, write the report")
     return made
 
@@ -61,9 +62,9 @@ def measure(parsed: argparse.Namespace, results: Results) -> None:
     """Extend the results as the arguments say, keeping the file up to date."""
     peers = available(chosen("peer", parsed.peers.split(","), list(PEERS)), Path(parsed.python))
     names = chosen("workload", parsed.workloads, list(WORKLOADS)) or list(QUICK if parsed.quick else WORKLOADS)
-    rounds, seconds = (2, 0.1) if parsed.quick else (parsed.rounds, parsed.seconds)
+    colds, warms, seconds = (1, 1, 0.1) if parsed.quick else (parsed.colds, parsed.warms, parsed.seconds)
     end = monotonic() + 60 * min(parsed.minutes, 2.5 if parsed.quick else math.inf)
-    plan = Plan(parsed.python, rounds, seconds, parsed.again, end=end)
+    plan = Plan(parsed.python, colds, warms, seconds, parsed.again, end=end)
     results.machine, results.versions = describe_machine(), read_versions(peers, parsed.python)
 
     def keep(line: str) -> None:

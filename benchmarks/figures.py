@@ -12,6 +12,8 @@ from statistics import geometric_mean, median
 from benchmarks.runner import Results
 from benchmarks.suite import SMALL, WORKLOADS
 
+WORKLOADS_OF_OUR_LOOPS = [name for name in WORKLOADS if WORKLOADS[name].flops is None]
+"""All but single products, where both modes may call the same library."""
 FRAMEWORKS = ("jax", "pytensor", "torch", "torch-compiled")
 
 
@@ -71,7 +73,8 @@ class Target:
 
 def targets(results: Results) -> list[Target]:
     """All targets with what was measured."""
-    return [*steady_targets(results), *limit_targets(results), *start_targets(results), *pass_targets(results)]
+    parts = (steady_targets, limit_targets, start_targets, own_targets, pass_targets)
+    return [target for part in parts for target in part(results)]
 
 
 def named(
@@ -148,6 +151,19 @@ def start_targets(results: Results) -> list[Target]:
         made.append(Target(text, least, goal, note=name))
     deep = ratio(results, "deep-chain-gradient", "jax", "process", "cold")
     made.append(Target("cold start of the deep chain, graphc / JAX", 1 / deep if deep else None, 3, True))
+    return made
+
+
+def own_targets(results: Results) -> list[Target]:
+    """Against NumPy's start and graphc's own interpreted mode."""
+    made = []
+    for rounds, goal in (("warm", 2.5), ("cold", 10.0)):
+        value = ratio(results, "xor-step", "numpy", "process", rounds)
+        text = f"{rounds} start of the XOR step / the same in NumPy alone"
+        made.append(Target(text, 1 / value if value else None, goal, True))
+    found = list(named(results, "interpreted", "steady", "warm", WORKLOADS_OF_OUR_LOOPS))
+    least, name = min(found, default=(None, ""))
+    made.append(Target("interpreted / compiled, least of all workloads but products", least, 1, note=name))
     return made
 
 

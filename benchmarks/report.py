@@ -20,10 +20,10 @@ peer takes twice as long as graphc, a figure below 1 that it is ahead. A dash: n
 program, and its workload in `benchmarks/` says why.
 
 Every peer runs in processes of its own, one for each workload and round; rounds of the peers take turns, and medians
-over rounds are compared. Round 0 has an empty persistent cache (cold), later rounds find what it left (warm); steady
-times and memory are those of the warm rounds. Each peer's first three answers and the state after them are compared
-with NumPy's in float64. JAX and PyTorch get arrays of their own, and a call counts as done when its result is there;
-only in the overhead workloads NumPy's arrays go in and come out. All peers may use all cores.
+over rounds are compared. The first rounds have an empty persistent cache (cold), later ones find what the last of those
+left (warm); steady times and memory are those of the warm rounds. Each peer's first three answers and the state after
+them are compared with NumPy's in float64. JAX and PyTorch get arrays of their own, and a call counts as done when its
+result is there; only in the overhead workloads NumPy's arrays go in and come out. All peers may use all cores.
 
 | peer | what it is |
 |---|---|

@@ -1,7 +1,8 @@
 """Runs peers against each other: one process for each peer, workload and round, the peers taking turns.
 
-In: names of peers and workloads, a `Plan`, the `Results` so far. Out: the same `Results`, extended. Round 0 of a run
-has an empty persistent cache (`cold`), later ones the cache that it filled (`warm`).
+In: names of peers and workloads, a `Plan`, the `Results` so far. Out: the same `Results`, extended. The first rounds of
+a run have an empty persistent cache (`cold`), later ones the cache that the last of those filled (`warm`). What is
+measured again replaces what was there: no median mixes two builds.
 """
 
 from __future__ import annotations
@@ -42,12 +43,14 @@ class Results:
 
 @dataclass(frozen=True)
 class Plan:
-    """python: the peers' interpreter. seconds: to spend on calls in a process. again: measure also what there is
-    already. limit: seconds that a process may take. end: when, by the monotonic clock, no further workload begins.
+    """python: the peers' interpreter. colds, warms: rounds with an empty cache and with a full one. seconds: to spend
+    on calls in a process. again: measure also what there is already. limit: seconds that a process may take. end: when,
+    by the monotonic clock, no further workload begins.
     """
 
     python: str
-    rounds: int = 3
+    colds: int = 1
+    warms: int = 2
     seconds: float = 0.3
     again: bool = False
     limit: float = 120.0
@@ -97,7 +100,7 @@ def has_builder(workload: Workload, peer: Peer) -> bool:
 
 def is_wanted(record: Mapping[str, Any] | None, plan: Plan) -> bool:
     """Whether a pair is to be measured: anew, or because rounds are missing."""
-    return plan.again or record is None or "failed" in record or len(record["warm"]) < plan.rounds - 1
+    return plan.again or record is None or "failed" in record or len(record["warm"]) < plan.warms
 
 
 def run(
@@ -115,36 +118,33 @@ def run(
             if has_builder(WORKLOADS[name], PEERS[peer]) and is_wanted(records.get(peer), plan)
         ]
         with tempfile.TemporaryDirectory(prefix="graphc-bench-") as folder:
-            for number in range(plan.rounds):
+            records.update({peer.name: {"cold": [], "warm": []} for peer in taking})
+            for number in range(plan.colds + plan.warms):
                 for peer in taking:
-                    take_turn(records, name, peer, plan, Path(folder), number)
+                    take_turn(records[peer.name], name, peer, plan, Path(folder), number)
         if taking:
             say(line(name, records))
 
 
-def take_turn(
-    records: dict[str, dict[str, Any]], name: str, peer: Peer, plan: Plan, folder: Path, number: int
-) -> None:
-    """One process. A pair that has failed takes no more turns in this run."""
-    if number == 0 and "failed" in records.get(peer.name, {}):
-        del records[peer.name]
-    record = records.setdefault(peer.name, {"cold": [], "warm": []})
+def take_turn(record: dict[str, Any], name: str, peer: Peer, plan: Plan, folder: Path, number: int) -> None:
+    """One process, whose sample goes into `record`. A pair that has failed takes no more turns in this run."""
     if "failed" in record:
         return
-    cache = folder / peer.name
+    cold = number < plan.colds
+    cache = folder / f"{peer.name}-{number if cold else plan.colds - 1}"
     cache.mkdir(exist_ok=True)
     found = run_process(peer, name, plan, str(cache), number == 0)
     if "failed" in found:
         record["failed"] = found["failed"]
     else:
-        record["warm" if number else "cold"].append(found)
+        record["cold" if cold else "warm"].append(found)
 
 
 def run_compiled(
     workloads: Sequence[str], plan: Plan, budget: float, samples: Samples, say: Callable[[str], None] = print
 ) -> None:
     """torch.compile on as many workloads as begin within `budget` seconds."""
-    limited = replace(plan, rounds=2, end=min(plan.end, monotonic() + budget))
+    limited = replace(plan, colds=1, warms=1, end=min(plan.end, monotonic() + budget))
     order = [name for name in COMPILED_FIRST if name in workloads]
     order += [name for name in workloads if name not in COMPILED_FIRST]
     run(["torch-compiled"], order, limited, samples, say)

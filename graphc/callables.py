@@ -14,6 +14,7 @@ from math import prod
 from time import perf_counter
 from typing import Any, Literal
 
+from graphc.codegen import recycling
 from graphc.codegen.build import build_native, build_python, cold
 from graphc.codegen.callback import CALLBACK, address, native_callback
 from graphc.codegen.kernel import Built, Kernel
@@ -185,7 +186,8 @@ class Function:
         raise GraphcError(f"{self.label}: the memory of a function in {self.mode} mode is not planned")
 
     def free(self) -> None:
-        """Give back the memory that is kept between calls for temporaries; the next call allocates it anew."""
+        """Give back the memory that is kept between calls: for this function's temporaries, and for large results of
+        all functions. The next call allocates it anew."""
 
     def explain(self) -> str:
         """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
@@ -390,6 +392,7 @@ class Compiled(Lowered, Direct):
 
     def free(self) -> None:
         self.entry.__self__.arena[0] = None
+        recycling.free()
 
     def failed(self, code: int, *args: Any) -> Any:
         """Check number `code` failed, or a size is absurd (-1): raise what explains it."""

@@ -34,14 +34,17 @@ def _switch(name: str, value: Any) -> bool:
     raise GraphcError(f"option {name}={value!r}: must be true or false")
 
 
-def _count(name: str, value: Any) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        number = 0
-    if number < 1:
-        raise GraphcError(f"option {name}={value!r}: must be a positive whole number")
-    return number
+def _count(least: int) -> Callable[[str, Any], int]:
+    def check(name: str, value: Any) -> int:
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            number = -1
+        if number < least:
+            raise GraphcError(f"option {name}={value!r}: must be a whole number, {least} or more")
+        return number
+
+    return check
 
 
 def check_threads(name: str, value: Any) -> int | str:
@@ -80,8 +83,9 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "cache": (_switch, True),
     "cache_dir": (_folder, Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "graphc"),
     "cache_shared": (_folders, ()),
-    "cache_megabytes": (_count, 512),
+    "cache_megabytes": (_count(1), 512),
     "cache_require": (_switch, False),
+    "results_megabytes": (_count(0), 256),
     "progress": (_switch, False),
 }
 
@@ -99,7 +103,8 @@ class Options:
     on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
     cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as
     PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that is not
-    in the cache is an error. progress: print the phases.
+    in the cache is an error. results_megabytes: memory of dropped results above 32 MiB that is kept for the next ones.
+    progress: print the phases.
     """
 
     floatX: str  # noqa: N815 - Theano's name
@@ -115,6 +120,7 @@ class Options:
     cache_shared: tuple[Path, ...]
     cache_megabytes: int
     cache_require: bool
+    results_megabytes: int
     progress: bool
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ codegen.lower_call codegen.lower_recur codegen.lower_rows codegen.parallel codeg
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.host codegen.image codegen.jit codegen.link codegen.intrinsics
 codegen.primitives codegen.numba_lowering codegen.worker codegen.compile codegen.product_loops codegen.products
-codegen.launch codegen.vectorcall
+codegen.recycling codegen.launch codegen.vectorcall
 codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program
 codegen.cache codegen.produce codegen.build
 

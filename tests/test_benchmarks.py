@@ -109,12 +109,38 @@ def test_a_sample_can_be_of_another_size() -> None:
 
 
 def test_only_what_is_missing_is_measured() -> None:
-    plan = Plan("", rounds=3)
+    plan = Plan("", warms=2)
     assert is_wanted(None, plan)
     assert is_wanted({"cold": [{}], "warm": [{}]}, plan)
     assert is_wanted({"cold": [], "warm": [], "failed": "why"}, plan)
     assert not is_wanted({"cold": [{}], "warm": [{}, {}]}, plan)
-    assert is_wanted({"cold": [{}], "warm": [{}, {}]}, Plan("", rounds=3, again=True))
+    assert is_wanted({"cold": [{}], "warm": [{}, {}]}, Plan("", warms=2, again=True))
+
+
+def test_what_is_measured_again_replaces_what_was_there(tmp_path: Path) -> None:
+    old = {"steady": 1e9, "process": 1e9}
+    samples: Samples = {"overhead-two": {"numpy": {"cold": [old], "warm": [old, old]}}}
+    plan = Plan("", colds=2, warms=1, seconds=0.001, again=True)
+    run(["numpy"], ["overhead-two"], plan, samples, lambda line: None)
+    record = samples["overhead-two"]["numpy"]
+    assert (len(record["cold"]), len(record["warm"])) == (2, 1)
+    assert all(one["steady"] < 1e9 for rounds in record.values() for one in rounds)
+
+
+def test_every_cold_round_has_an_empty_cache_and_warm_rounds_the_last_of_them(tmp_path: Path) -> None:
+    """The peer's Python is a script that notes what it finds in its cache and leaves a file there."""
+    notes, script = tmp_path / "notes", tmp_path / "python"
+    script.write_text(
+        f"""#!/bin/sh
+ls "$JAX_COMPILATION_CACHE_DIR" | wc -l >> {notes}
+touch "$JAX_COMPILATION_CACHE_DIR/$$"
+echo '{{"steady": 1.0}}'
+""",
+        encoding="utf-8",
+    )
+    script.chmod(0o755)
+    run(["jax"], ["xor-step"], Plan(str(script), colds=2, warms=3), {}, lambda line: None)
+    assert notes.read_text(encoding="utf-8").split() == ["0", "0", "1", "2", "3"]
 
 
 def test_out_of_time_no_workload_begins() -> None:

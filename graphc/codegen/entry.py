@@ -435,7 +435,8 @@ def _output(signature: Signature, number: int) -> Lines:
         yield f"{name}.make:"
     descriptor = 8 * RECORD.index(f"{output.dtype} descriptor")
     made = f"%{name}.new" if asked else f"%{name}"
-    yield f"{made} = call ptr @empty(ptr %record, i64 {descriptor}, i32 {len(output.shape)}, ptr %{name}.dims)"
+    array = f"ptr %record, i64 {descriptor}, i32 {len(output.shape)}, ptr %{name}.dims, i64 %{name}.bytes"
+    yield f"{made} = call ptr @fresh({array})"
     yield f"%{name}.missing = icmp eq ptr {made}, null"
     yield f"br i1 %{name}.missing, label %leave.empty, label %{name}.made"
     yield f"{name}.made:"

@@ -34,6 +34,7 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from graphc.codegen import image
+from graphc.codegen.recycling import block
 from graphc.dtypes import DTYPES, itemsize
 from graphc.errors import GraphcError
 from graphc.record import record
@@ -74,11 +75,11 @@ PYTHON_API = (
     "PyErr_Clear",
 )
 # Slots of NumPy's array API table; part of its stable ABI.
-ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94}
+ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
 
 RECORD = (
-    *("busy", "arena", "refuse", "fail", "exact", "out name"),
+    *("busy", "arena", "refuse", "fail", "exact", "out name", "block"),
     *("ndarray", "tuple", "float", "int", "true", "false", "none"),
     *PYTHON_API,
     *ARRAY_API,
@@ -336,6 +337,7 @@ def _process_record() -> tuple[int, ...]:
     table = _array_api()
     words = {
         **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "out name"), 0),
+        "block": id(block),
         "ndarray": id(np.ndarray),
         "tuple": id(tuple),
         "float": id(float),

@@ -17,6 +17,7 @@ from graphc.codegen.launch import (
     ARRAY_FLAGS,
     ARRAY_RANK,
     ARRAY_SHAPE,
+    CONTIGUOUS,
     LIST_ITEMS,
     LIST_SIZE,
     MOST,
@@ -25,7 +26,9 @@ from graphc.codegen.launch import (
     TUPLE_ITEMS,
     TUPLE_SIZE,
     VALUE,
+    WRITEABLE,
 )
+from graphc.codegen.recycling import LARGE
 from graphc.dtypes import DTYPES, FLOATS, can_cast_safely
 
 MOST_COPIED = 2**16
@@ -259,6 +262,55 @@ define internal ptr @empty(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %
   call void @retain(ptr %descriptor)
   %array = call ptr %new(ptr %ndarray, ptr %descriptor, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
   ret ptr %array
+}}
+
+; The array of a result of `bytes` bytes: `empty`, or over a block where it is large.
+define internal ptr @fresh(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %dims, i64 %bytes) noinline {{
+  %large = icmp ugt i64 %bytes, {LARGE}
+  br i1 %large, label %lay, label %plain
+plain:
+  %array = call ptr @empty(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %dims)
+  ret ptr %array
+lay:
+  %argument = alloca ptr
+  %make.number = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyLong_FromLongLong")})
+  %number = call ptr %make.number(i64 %bytes)
+  %numberless = icmp eq ptr %number, null
+  br i1 %numberless, label %give.up, label %ask
+ask:
+  store ptr %number, ptr %argument
+  %block.maker = call ptr @field(ptr %record, i64 {8 * RECORD.index("block")})
+  %call = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyObject_Vectorcall")})
+  %block = call ptr %call(ptr %block.maker, ptr %argument, i64 1, ptr null)
+  call void @release(ptr %number, ptr %record)
+  %blockless = icmp eq ptr %block, null
+  br i1 %blockless, label %give.up, label %cover
+cover:
+  %ndarray = call ptr @field(ptr %record, i64 {8 * RECORD.index("ndarray")})
+  %new = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyArray_NewFromDescr")})
+  %descriptor = call ptr @field(ptr %record, i64 %descriptor.offset)
+  call void @retain(ptr %descriptor)
+  %data.at = getelementptr i8, ptr %block, i64 {ARRAY_DATA}
+  %data = load ptr, ptr %data.at
+  %flags = add i32 {CONTIGUOUS | ALIGNED}, {WRITEABLE}
+  %over = call ptr %new(ptr %ndarray, ptr %descriptor, i32 %rank, ptr %dims, ptr null, ptr %data, i32 %flags, ptr null)
+  %overless = icmp eq ptr %over, null
+  br i1 %overless, label %drop, label %base
+drop:
+  call void @release(ptr %block, ptr %record)
+  br label %give.up
+base:
+  %set.base = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyArray_SetBaseObject")})
+  %status = call i32 %set.base(ptr %over, ptr %block)
+  %unset = icmp ne i32 %status, 0
+  br i1 %unset, label %undo, label %made
+undo:
+  call void @release(ptr %over, ptr %record)
+  br label %give.up
+made:
+  ret ptr %over
+give.up:
+  ret ptr null
 }}
 
 ; The arena's array with a reference for the caller, made anew where it is smaller than `bytes`; null with an
@@ -549,7 +601,7 @@ refuse:
 
 Lines = Iterator[str]
 
-APART = frozenset("overlap place grow arrange elements adopt discard suits".split())
+APART = frozenset("overlap place grow arrange elements adopt discard suits fresh".split())
 """The functions above that are long, or rarely called: compiled once for a machine, not with every entry point."""
 
 _DEFINITION = re.compile(r"^define internal (?P<head>.*? @(?P<name>\w+)\(.*?) \{\n.*?^\}\n", re.DOTALL | re.MULTILINE)
