@@ -16,14 +16,16 @@ T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True)
-def record(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
-    """A class decorator. eq=False: instances are compared and hashed by identity. Defaults must be immutable."""
+def record(*, eq: bool = True, deep: bool = False) -> Callable[[type[T]], type[T]]:
+    """A class decorator. eq=False: instances are compared and hashed by identity. deep: records that hold records of
+    their kind, as trees do, keep their hash. Defaults must be immutable."""
 
     def define(cls: type[T]) -> type[T]:
         fields = tuple(inspected(cls))
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
         body = {name: value for name, value in cls.__dict__.items() if name not in (*fields, "__dict__", "__weakref__")}
-        made: Any = type(cls.__name__, cls.__bases__, {**body, "__slots__": fields, "__match_args__": fields})
+        slots = (*fields, "kept_hash") if deep else fields
+        made: Any = type(cls.__name__, cls.__bases__, {**body, "__slots__": slots, "__match_args__": fields})
         if "__init__" not in body:
             made.__init__ = _initializer(made, fields, defaults)
         made.__setattr__ = made.__delattr__ = _refuse
@@ -31,7 +33,7 @@ def record(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
         if "__repr__" not in body:
             made.__repr__ = _representation(fields)
         if eq and "__eq__" not in body:
-            _compare_by_value(made, fields)
+            _compare_by_value(made, fields, deep)
         done: type[T] = made
         return done
 
@@ -85,7 +87,7 @@ def _representation(fields: tuple[str, ...]) -> Callable[[Any], str]:
     return __repr__
 
 
-def _compare_by_value(cls: Any, fields: tuple[str, ...]) -> None:
+def _compare_by_value(cls: Any, fields: tuple[str, ...], deep: bool) -> None:
     values: Callable[[Any], Any] = attrgetter(*fields) if fields else lambda self: ()
 
     def __eq__(self: Any, other: Any) -> Any:  # noqa: N807 - it becomes the method of that name
@@ -94,8 +96,19 @@ def _compare_by_value(cls: Any, fields: tuple[str, ...]) -> None:
     def __hash__(self: Any) -> int:  # noqa: N807 - it becomes the method of that name
         return hash((cls, values(self)))
 
+    def kept_hash(self: Any) -> int:
+        try:
+            found: int = self.kept_hash
+        except AttributeError:
+            found = __hash__(self)
+            keep(self, found)
+        return found
+
     cls.__eq__ = __eq__
     cls.__hash__ = __hash__
+    if deep:
+        keep = cls.kept_hash.__set__
+        cls.__hash__ = kept_hash
 
 
 def replace(item: T, **changes: Any) -> T:

@@ -11,6 +11,7 @@ whose values all are dead while it lives, one of its own length and dtype if the
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -20,6 +21,8 @@ from graphc.ir.node import Size
 
 NOMINAL = 128
 """What an unknown size is taken for when lengths are compared."""
+NEVER = 2**62
+"""A position after all nests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +33,6 @@ class Kept:
     shape: tuple[Size, ...]
     first: int
     last: int
-
-    def meets(self, other: Kept) -> bool:
-        """Whether there is a nest in which both are needed."""
-        return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +56,36 @@ class Layout:
 
 @dataclass(slots=True, eq=False)
 class _Draft:
-    """A slot while it is being filled."""
+    """A slot while it is being filled. `lives` are those of the values it holds, (first, last) in order."""
 
     held: list[Kept] = field(default_factory=list)
+    lives: list[tuple[int, int]] = field(default_factory=list)
+    kinds: set[tuple[str, tuple[Size, ...]]] = field(default_factory=set)
+    dtypes: set[str] = field(default_factory=set)
+    longest: int = 0
+
+    def hold(self, value: Kept, length: int) -> None:
+        """Put a value of this nominal length here."""
+        self.held.append(value)
+        insort(self.lives, (value.first, value.last))
+        self.kinds.add((value.dtype, value.shape))
+        self.dtypes.add(value.dtype)
+        self.longest = max(self.longest, length)
+
+    def is_free(self, value: Kept) -> bool:
+        """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells."""
+        before = bisect_right(self.lives, (value.last, NEVER)) - 1
+        return before < 0 or self.lives[before][1] < value.first
 
 
 def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
     """The layout of an arena. `fresh` gives names."""
     drafts: list[_Draft] = []
     homes: dict[int, _Draft] = {}
-    for number in sorted(range(len(kept)), key=lambda number: (-nominal_bytes(kept[number]), kept[number].first)):
-        homes[number] = _choose(drafts, kept[number])
-        homes[number].held.append(kept[number])
+    lengths = [*map(nominal_bytes, kept)]
+    for number in sorted(range(len(kept)), key=lambda number: (-lengths[number], kept[number].first)):
+        homes[number] = _choose(drafts, kept[number], lengths[number])
+        homes[number].hold(kept[number], lengths[number])
     slots: dict[_Draft, Slot] = {}
     views: dict[str, tuple[str, str]] = {}
     view_names: dict[tuple[str, str], str] = {}
@@ -95,15 +112,19 @@ def nominal_bytes(value: Kept) -> int:
     return itemsize(value.dtype) * prod(size if isinstance(size, int) else NOMINAL for size in value.shape)
 
 
-def _choose(drafts: list[_Draft], value: Kept) -> _Draft:
-    free = [draft for draft in drafts if not any(value.meets(held) for held in draft.held)]
+def _choose(drafts: list[_Draft], value: Kept, length: int) -> _Draft:
+    """The slot for a value, which is no longer than those that have a place already."""
+    free: list[_Draft] = []
+    for draft in drafts:
+        if draft.is_free(value):
+            if draft.longest == length and (value.dtype, value.shape) in draft.kinds:
+                return draft
+            free.append(draft)
     if not free:
         drafts.append(_Draft())
         return drafts[-1]
 
     def misfit(draft: _Draft) -> tuple[bool, bool, int]:
-        held = draft.held
-        same = any((value.dtype, value.shape) == (other.dtype, other.shape) for other in held)
-        return not same, value.dtype not in {other.dtype for other in held}, max(map(nominal_bytes, held))
+        return (value.dtype, value.shape) not in draft.kinds, value.dtype not in draft.dtypes, draft.longest
 
     return min(free, key=misfit)

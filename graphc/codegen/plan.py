@@ -68,6 +68,11 @@ class Place:
     reason: str
 
 
+def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:
+    """The index of the element at hand: the loops' variables, 0 where a loop has one turn."""
+    return tuple(ZERO if size == 1 else var for var, size in zip(variables, space, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Nest:
     """One loop nest, or one external call. `roots` are the values it stores, `space` the sizes of its loops."""
@@ -82,8 +87,7 @@ class Nest:
 
     @property
     def index(self) -> Index:
-        """The index of the element at hand: the loops' variables, 0 where a loop has one turn."""
-        return tuple(ZERO if size == 1 else var for var, size in zip(self.vars, self.space, strict=True))
+        return index_of(self.vars, self.space)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +115,13 @@ class Draft:
     ops: int = 0
     cost: float = 0.0
     taken_over: bool = False
+    index: Index = ()
+    path: tuple[Var, ...] = ()
+    """The loops of more than one turn."""
 
-    @property
-    def index(self) -> Index:
-        return self.nest().index
-
-    @property
-    def path(self) -> tuple[Var, ...]:
-        """The loops of more than one turn."""
-        return tuple(part for part in self.index if isinstance(part, Var))
+    def __post_init__(self) -> None:
+        self.index = index_of(self.vars, self.space)
+        self.path = tuple(part for part in self.index if isinstance(part, Var))
 
     def nest(self) -> Nest:
         """The nest as it is planned so far."""

@@ -322,6 +322,15 @@ class Scheduler:
                 pending.extend(self.after[current])
         return False
 
+    def all_after(self, starts: Sequence[int]) -> set[int]:
+        """The nests that must come after one of `starts`."""
+        pending, seen = [*starts], set[int]()
+        while pending:
+            fresh = self.after[pending.pop()] - seen
+            seen |= fresh
+            pending.extend(fresh)
+        return seen
+
     def join(self, node: Node, kind: Kind, uses: Sequence[Use]) -> Draft | None:
         """A planned nest over the same sizes that may compute `node` too."""
         if kind != "loops":
@@ -329,13 +338,16 @@ class Scheduler:
         space = self.sizing.shape(node)
         users = list(dict.fromkeys(use.nest for use in uses))
         others = [number for number in reversed(self.drafts) if number not in users]
+        later: set[int] | None = None
         for number in (*users, *others[:12]):
             draft = self.drafts[number]
             if draft.kind != "loops" or draft.space != space or draft.ops >= NEST_OPS or len(draft.roots) >= 8:
                 continue
             if any(use.nest == number and use.index != draft.index for use in uses):
                 continue
-            if any(user != number and self.reaches(user, number) for user in users):
+            if later is None:
+                later = self.all_after(users)
+            if number in later:
                 continue
             if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
                 continue

@@ -215,8 +215,9 @@ def goes_by_rows(draft: Draft, reads: Iterable[tuple[Node, Index]]) -> bool:
 def is_vector_work(draft: Draft, depth: int, access: Access) -> bool:
     """Whether a nest does enough in a turn of loop `depth` that it had better keep the loop to itself: where no loop is
     left inside the shared one, its work is done for one element at a time instead of for a vector."""
-    elementwise = len(draft.space) == depth + 1 and not goes_by_rows(draft, access.reads[draft.number])
-    return not depth and elementwise and draft.cost > VECTOR_COST
+    if depth or len(draft.space) != 1 or draft.cost <= VECTOR_COST:
+        return False
+    return not goes_by_rows(draft, access.reads[draft.number])
 
 
 # What forbids -------------------------------------------------------------------------------------------------------

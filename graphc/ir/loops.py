@@ -37,7 +37,7 @@ class Const:
     dtype: str
 
 
-@record()
+@record(deep=True)
 class Load:
     """The element of a flat buffer."""
 
@@ -46,7 +46,7 @@ class Load:
     dtype: str
 
 
-@record()
+@record(deep=True)
 class Apply:
     """A Python expression over the arguments."""
 
@@ -55,7 +55,7 @@ class Apply:
     dtype: str
 
 
-@record()
+@record(deep=True)
 class Pointer:
     """The address of element `index` of a buffer: an argument of `Invoke`."""
 
