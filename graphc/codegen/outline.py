@@ -36,7 +36,15 @@ number of its chunk, `begin // size`, and the kernel combines them in order:
         sum = accumulate(sum, partial_float64[part])
 
 Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
-to `end`.
+to `end`. Where the turns of a loop add into a buffer, each chunk adds into a copy (copies.py), which its function fills
+first; where there is one chunk, the function adds into the buffer itself, and none is left for the launch:
+
+    shared = select(n > size, n, 0)
+    nest_sum(shared, n, x, total, size, 0)
+    parallel(nest_sum, shared, size, x, copies_float64, size, minimum(shared, 1))
+    for part in range((shared + size - 1) // size):
+        for c in range(m):
+            total[c] = accumulate(total[c], copies_float64[part * m + c])
 """
 
 from __future__ import annotations
@@ -47,12 +55,14 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_part
 
 from graphc.codegen.chunks import MOST_CHUNKS
+from graphc.codegen.copies import Target, most_chunks, neutral, stride
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
 from graphc.codegen.parallel import ROUNDING, Shares, columns_of, describe_work, shares_of
 from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
+    ONE,
     ZERO,
     Apply,
     Check,
@@ -93,6 +103,8 @@ FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
 
 BEGIN, END = Var("begin", INDEX), Var("end", INDEX)
+COPIED = Var("copied", INDEX)
+"""1 where a nest adds into copies, 0 where it does into the buffers themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,16 @@ class Outlined:
     launches: tuple[str, ...] = ()
     private: frozenset[str] = frozenset()
     """Buffers of one row of which every chunk has its own: they are so many times as long."""
+    copies: Mapping[str, tuple[str, tuple[Copies, ...]]] = field(default_factory=dict)
+    """Buffers of the copies that chunks add into, each with its dtype and what it has to hold in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """`held`: the targets of which a buffer holds copies for every chunk of a loop; `targets`: all of the loop."""
+
+    held: tuple[Target, ...]
+    targets: tuple[Target, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +161,12 @@ def outline(
     buffers: Mapping[str, str],
     policy: str = "auto",
     rows: Mapping[str, Expr] = {},
+    targets: Mapping[str, Target] = {},
 ) -> Outlined:
     """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
     threads may share them. `buffers`: the dtype of each buffer; `rows`: the lengths of those that hold one
-    row at a time."""
-    parts = {} if policy == "never" else find_parts(body, policy == "always", rows)
+    row at a time; `targets`: those of which chunks may have copies."""
+    parts = {} if policy == "never" else find_parts(body, policy == "always", Nearby(rows, targets, buffers))
     interfaces = {place: interface(part, buffers) for place, part in parts.items()}
     equal: dict[tuple[object, ...], list[int]] = {}
     for place, used in interfaces.items():
@@ -163,18 +186,29 @@ def outline(
         elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
             kept.append(stmt)
     private = frozenset(buffer for part in parts.values() if part.shares for buffer in part.shares.rows)
-    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private)
+    copies = {name: (dtype, tuple(caller.copies[name])) for dtype, name in caller.copy_buffers.items()}
+    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
 
 
 # Finding parts ------------------------------------------------------------------------------------------------------
 
 
-def find_parts(body: Sequence[Stmt], always: bool, rows: Mapping[str, Expr]) -> dict[int, Part]:
+@dataclass(frozen=True, slots=True)
+class Nearby:
+    """What may be a thread's own: the lengths of buffers that hold one row at a time, the buffers that may be copied;
+    and the dtype of each buffer."""
+
+    rows: Mapping[str, Expr]
+    targets: Mapping[str, Target]
+    dtypes: Mapping[str, str]
+
+
+def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
     where they are large."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
-    parts = find_nests(body, rows)
+    parts = find_nests(body, own)
     launches = [place for place, part in parts.items() if part.shares is not None]
     if len(launches) > MOST_LAUNCHES:
         parts |= {place: replace_part(parts[place], shares=None) for place in launches}
@@ -185,7 +219,7 @@ def find_parts(body: Sequence[Stmt], always: bool, rows: Mapping[str, Expr]) -> 
     return parts
 
 
-def find_nests(body: Sequence[Stmt], rows: Mapping[str, Expr]) -> dict[int, Part]:
+def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
     """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
     starts = accumulators(body)
     outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
@@ -199,15 +233,25 @@ def find_nests(body: Sequence[Stmt], rows: Mapping[str, Expr]) -> dict[int, Part
             loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
             first = tuple(starts[var] for var in carried)
             code = codes.pop() if codes else None
-            shares = shares_of(stmt, carried, rows)
+            shares = shares_of(stmt, carried, own.rows)
             columns = None if carried or shares is not None else columns_of(stmt)
             if columns is None:
-                parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, code, shares)
+                shares = shares or shares_of(stmt, carried, own.rows, own.targets)
+                fills = filling(shares, own.dtypes) if shares is not None else ()
+                parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
             else:
                 inner, shares = columns
                 part = Loop(inner.var, END, inner.body, BEGIN)
                 parts[place] = Part((replace(stmt, body=(*stmt.body[:-1], part)),), (), note, inner.size, None, shares)
     return parts
+
+
+def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
+    """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
+    turn = Var("c", INDEX)
+    for buffer, (target, step) in shares.sums.items():
+        start = Store(buffer, turn, neutral(step, dtypes[buffer]))
+        yield Loop(turn, multiply(target.length, COPIED), (start,))
 
 
 def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
@@ -295,7 +339,7 @@ def interface(part: Part, buffers: Mapping[str, str]) -> Interface:
                 key.append(("literal", word.dtype))
             else:
                 key.append(word)
-    own = {BEGIN, END} | {stmt.var for stmt in statements(part.body) if isinstance(stmt, Let | Set | Loop)}
+    own = {BEGIN, END, COPIED} | {stmt.var for stmt in statements(part.body) if isinstance(stmt, Let | Set | Loop)}
     key.extend(numbers[var] for var in part.results)
     operands = tuple(operand for operand in numbers if operand not in own)
     return Interface(operands, tuple(literals), tuple(key))
@@ -368,11 +412,14 @@ class Caller:
     scalar_buffers: dict[str, str] = field(default_factory=dict)
     partial_buffers: dict[str, str] = field(default_factory=dict)
     launches: list[str] = field(default_factory=list)
+    copy_buffers: dict[str, str] = field(default_factory=dict)
+    copies: dict[str, list[Copies]] = field(default_factory=dict)
 
     def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
         """The function of parts that are equal but for the literals at the positions of `lifted`."""
         rows = part.shares.rows if part.shares else {}
-        chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and (part.results or rows) else []
+        sums = part.shares.sums if part.shares else {}
+        chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and (part.results or rows or sums) else []
         values = {place: self.names.fresh("value") for place in dict.fromkeys(lifted.values())}
         given = {place: Var(values[first], used.literals[place].dtype) for place, first in lifted.items()}
         outs = [(var, self.names.fresh(f"{var.name}_at")) for var in part.results]
@@ -380,7 +427,7 @@ class Caller:
             *(Param(bound.name, INDEX) for bound in (BEGIN, END) if part.extent is not None),
             *(self.param(operand) for operand in used.operands),
             *(Param(name, used.literals[place].dtype) for place, name in values.items()),
-            *(Param(size.name, INDEX) for size in chunk),
+            *(Param(size.name, INDEX) for size in (*chunk, *((COPIED,) if sums else ()))),
             *(Param(at, f"{var.dtype}*") for var, at in outs),
         )
         place = quotient(BEGIN, chunk[0]) if chunk else ZERO
@@ -388,11 +435,12 @@ class Caller:
             *with_literals(part.body, given),
             *(Store(at, place, var) for var, at in outs),
         )
-        if rows:
-            begins = {length: Var(self.names.fresh("mine"), INDEX) for length in dict.fromkeys(rows.values())}
+        lengths = dict(rows) | {buffer: stride(target.length) for buffer, (target, _) in sums.items()}
+        if lengths:
+            begins = {length: Var(self.names.fresh("mine"), INDEX) for length in dict.fromkeys(lengths.values())}
             body = (
                 *(Let(begin, multiply(place, length)) for length, begin in begins.items()),
-                *moved_rows(body, {buffer: begins[length] for buffer, length in rows.items()}),
+                *moved_rows(body, {buffer: begins[length] for buffer, length in lengths.items()}),
             )
         kind = "scalars" if part.extent is None else "nest"
         function = Function(self.names.fresh(f"{kind}_{part.note.subject}"), params, body, part.note.text)
@@ -406,7 +454,7 @@ class Caller:
             *(used.literals[place] for place in dict.fromkeys(lifted.values())),
         )
         if part.shares is not None and part.extent is not None:
-            yield from self.launch(function, part, part.shares, part.extent, given)
+            yield from self.launch(function, part, used, given)
             return
         places = [self.place(var.dtype) for var in part.results]
         outs = (Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
@@ -419,23 +467,26 @@ class Caller:
         for var, (buffer, place, dtype) in zip(part.results, places, strict=True):
             yield Let(var, Load(buffer, integer(place), dtype))
 
-    def launch(
-        self, function: Function, part: Part, shares: Shares, count: Expr, given: tuple[Expr, ...]
-    ) -> Iterator[Stmt]:
+    def launch(self, function: Function, part: Part, used: Interface, given: tuple[Expr, ...]) -> Iterator[Stmt]:
         """The statements that stand for a nest that threads may share: a launch, and its scalars combined from what the
         chunks left."""
+        shares, count = part.shares, part.extent
+        assert shares is not None and count is not None
         self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}")
         size: Expr = Apply("chunk(_0, _1)", (count, shares.work), INDEX)
         if shares.least > 1:
             size = Apply("maximum(_0, _1)", (size, integer(shares.least)), INDEX)
-        if not (part.results or shares.rows):
+        if not (part.results or shares.rows or shares.sums):
             yield Launch(function.name, count, size, given)
             return
         chunk, turn = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
-        yield Let(chunk, size)
         places = self.partial_places([var.dtype for var in part.results])
-        outs = (Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
-        yield Launch(function.name, count, chunk, (*given, chunk, *outs))
+        outs = tuple(Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
+        if shares.sums:
+            yield from self.launch_on_copies(function, shares, count, size, chunk, used, given, outs)
+        else:
+            yield Let(chunk, size)
+            yield Launch(function.name, count, chunk, (*given, chunk, *outs))
         yield from (stmt for stmt in part.body if isinstance(stmt, Set))
         partials = [Load(buffer, add(turn, integer(place)), dtype) for buffer, place, dtype in places]
         terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
@@ -443,7 +494,44 @@ class Caller:
         steps = shares.steps
         combined = tuple(Set(var, Apply(steps[var], (var, term), var.dtype)) for var, term in (*errors, *terms))
         if combined:
-            yield Loop(turn, Apply("(_0 + _1 - 1) // _1", (count, chunk), INDEX), combined)
+            yield Loop(turn, chunks_of(count, chunk), combined)
+
+    def launch_on_copies(
+        self,
+        function: Function,
+        shares: Shares,
+        count: Expr,
+        size: Expr,
+        chunk: Var,
+        used: Interface,
+        given: tuple[Expr, ...],
+        outs: tuple[Expr, ...],
+    ) -> Iterator[Stmt]:
+        """A nest whose chunks add into copies, which are then combined in order; one chunk needs none."""
+        targets = tuple(target for target, _ in shares.sums.values())
+        most, shared, turn = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
+        yield Let(most, most_chunks(count, targets))
+        yield Let(chunk, Apply("maximum(_0, _1)", (size, chunks_of(count, most)), INDEX))
+        yield Let(shared, Apply("select(_0 > _1, _0, 0)", (count, chunk), INDEX))
+        yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
+        begins: dict[str, Pointer] = {}
+        for dtype in dict.fromkeys(self.buffers[buffer] for buffer in shares.sums):
+            name = self.copy_buffers.setdefault(dtype, self.names.fresh(f"copies_{dtype}"))
+            first: Expr = ZERO
+            held = [buffer for buffer in shares.sums if self.buffers[buffer] == dtype]
+            for buffer in held:
+                begins[buffer] = Pointer(name, first, dtype)
+                first = add(first, multiply(most, stride(shares.sums[buffer][0].length)))
+            self.copies.setdefault(name, []).append(Copies(tuple(shares.sums[b][0] for b in held), targets))
+        replaced = dict(zip(used.operands, given, strict=False)) | begins
+        copied = Apply("minimum(_0, _1)", (shared, ONE), INDEX)
+        operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
+        yield Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
+        for buffer, (target, step) in shares.sums.items():
+            begin, place = begins[buffer], Var("c", INDEX)
+            copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(target.length))), place), begin.dtype)
+            combined = Apply(step, (Load(buffer, place, begin.dtype), copy), begin.dtype)
+            yield Loop(turn, chunks_of(shared, chunk), (Loop(place, target.length, (Store(buffer, place, combined),)),))
 
     def partial_places(self, dtypes: Sequence[str]) -> list[tuple[str, int, str]]:
         """For each scalar of a launch a row with an element for every chunk. The rows serve all launches in turn."""
@@ -475,6 +563,11 @@ class Caller:
         _, count = self.scalars.get(buffer, (dtype, 0))
         self.scalars[buffer] = (dtype, count + 1)
         return buffer, count, dtype
+
+
+def chunks_of(count: Expr, size: Expr) -> Expr:
+    """How many chunks of a size a loop has."""
+    return Apply("(_0 + _1 - 1) // _1", (count, size), INDEX)
 
 
 def moved_rows(body: Iterable[Stmt], first: Mapping[str, Var]) -> Iterator[Stmt]:

@@ -11,16 +11,18 @@ i's own. A position has such a region where it is built around i as positions of
     P + c, P * n        c and n the same in every turn
     q * n + i           the loop has n turns
 
-All positions in one buffer must be built alike. A scalar may be carried by accumulation only.
+All positions in one buffer must be built alike. A scalar may be carried by accumulation only. A buffer that turns share
+is one that they only add into, of which each chunk of the loop then has a copy (copies.py).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from graphc.codegen.chunks import CHUNK_WORK
+from graphc.codegen.copies import Target, added_into
 from graphc.codegen.simplify import expressions, statements
 from graphc.dtypes import DTYPES
 from graphc.ir.loops import (
@@ -77,24 +79,30 @@ class Shares:
     rows: Mapping[str, Expr]
     least: int = 1
     """Turns of a chunk at least."""
+    sums: Mapping[str, tuple[Target, str]] = field(default_factory=dict)
+    """Buffers that turns add into, each with the step: a chunk has copies of its own."""
 
 
-def shares_of(loop: Loop, carried: Sequence[Var], rows: Mapping[str, Expr] = {}) -> Shares | None:
+def shares_of(
+    loop: Loop, carried: Sequence[Var], rows: Mapping[str, Expr] = {}, targets: Mapping[str, Target] = {}
+) -> Shares | None:
     """How an outermost loop can be shared out; None where it cannot, or is too short to be worth it by its static
     size. `rows`: buffers that a turn fills before it reads them, and nothing reads after it, with
-    their lengths."""
+    their lengths; `targets`: buffers of which a chunk may have a copy."""
     if any(isinstance(stmt, Check | Invoke | Launch) for stmt in statements(loop.body)):
         return None
     steps = {var: accumulation(var, loop) for var in carried}
     private = rows_of(loop, rows)
-    if None in steps.values() or not independent(loop, private):
+    sums = added_into(loop, targets.keys() - private.keys())
+    if None in steps.values() or not independent(loop, private.keys() | sums.keys()):
         return None
     work = work_of(loop)
     total = int_value(multiply(loop.size, work))
     if only_fills(loop) or (total is not None and total < 2 * CHUNK_WORK):
         return None
     combining = {var: step for var, step in steps.items() if step is not None}
-    return Shares(work, combining, lost_of(loop, carried), private)
+    copied = {buffer: (targets[buffer], step) for buffer, step in sums.items()}
+    return Shares(work, combining, lost_of(loop, carried), private, sums=copied)
 
 
 def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
@@ -358,6 +366,7 @@ def cost(expr: Expr) -> float:
 def describe_work(count: Expr, shares: Shares, text_of: Callable[[Expr], str]) -> str:
     """From how many turns on there are chunks to share out, for the reader of a plan."""
     work = int_value(shares.work)
+    copied = f"; each chunk adds into its own {', '.join(shares.sums)}" if shares.sums else ""
     if work is None:
-        return f"{text_of(count)} turns of work {text_of(shares.work)}"
-    return f"{text_of(count)} turns of work {work}, in chunks from {-(-2 * CHUNK_WORK // work)} turns on"
+        return f"{text_of(count)} turns of work {text_of(shares.work)}{copied}"
+    return f"{text_of(count)} turns of work {work}, in chunks from {-(-2 * CHUNK_WORK // work)} turns on{copied}"

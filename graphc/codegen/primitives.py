@@ -338,7 +338,8 @@ class Chunk(Primitive):
 
 
 class Parallel(Primitive):
-    """`parallel(function, count, size, *args)`: one call where there is one chunk, else a launch of the pool."""
+    """`parallel(function, count, size, *args)`: one call where there is one chunk, a launch of the pool where there are
+    several, nothing where there is no turn."""
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if len(args) < 3 or not isinstance(args[0], NativeCall):
@@ -351,7 +352,7 @@ class Parallel(Primitive):
         _, count, size, *operands = args
         whole = builder.icmp_signed("<=", count, size)
         with builder.if_else(whole, likely=True) as (one_chunk, several):
-            with one_chunk:
+            with one_chunk, builder.if_then(builder.icmp_signed(">", count, llvm.Constant(count.type, 0))):
                 called.emit(builder, called.native, [llvm.Constant(count.type, 0), count, *operands])
             with several:
                 builder.call(define_launch(builder.module, called), [count, size, *operands])

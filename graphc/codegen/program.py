@@ -15,6 +15,7 @@ from graphc.codegen.arena import Layout, Slot
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
 from graphc.codegen.chunks import MOST_CHUNKS
+from graphc.codegen.copies import Target, most_copies, stride_size
 from graphc.codegen.emit import emit_function
 from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
@@ -23,8 +24,8 @@ from graphc.codegen.lower import Lowerer, Names
 from graphc.codegen.lower_call import lower_call
 from graphc.codegen.lower_recur import lower_recur
 from graphc.codegen.lower_rows import lower_rows
-from graphc.codegen.outline import outline
-from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars, lowering_of
+from graphc.codegen.outline import Copies, outline
+from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, first_reduced, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.prelude import CONSTANTS, PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
@@ -33,6 +34,7 @@ from graphc.codegen.sizing import Sizing, all_nodes, size_up
 from graphc.ir import sizes
 from graphc.ir.loops import (
     INDEX,
+    ONE,
     Apply,
     Check,
     Expr,
@@ -47,8 +49,9 @@ from graphc.ir.loops import (
     Store,
     Var,
     integer,
+    multiply,
 )
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size, Writes
 from graphc.ir.walk import as_size_node, reachable
 
 
@@ -95,10 +98,12 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     dtypes |= {slot.name: slot.dtype for slot in plan.arena.slots}
     dtypes |= {name: dtype for name, (_, dtype) in plan.arena.views.items()}
     rows = row_buffers(plan)
-    kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining, row_lengths(plan, size_names))
+    own = row_lengths(plan, size_names), copy_targets(plan, size_names)
+    kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining, *own)
     scalars = (Slot(name, dtype, ((dtype, (count,)),)) for name, (dtype, count) in kernel_part.scalars.items())
     chunks = {name: sizing.of(sizes.minimum(rows[name], MOST_CHUNKS)) for name in sorted(kernel_part.private)}
-    slots = (*(in_chunks(slot, chunks.get(slot.name, 1)) for slot in plan.arena.slots), *scalars)
+    copies = (copies_slot(name, *held, sizing) for name, held in kernel_part.copies.items())
+    slots = (*(in_chunks(slot, chunks.get(slot.name, 1)) for slot in plan.arena.slots), *scalars, *copies)
     bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), (*view_slots(plan.arena), *kernel_part.body)
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
@@ -144,18 +149,64 @@ def row_lengths(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Expr]:
         sides = [size for size in plan.sizing.shape(node)[depth:] if size != 1]
         if not depth or len(sides) != 1:
             continue
-        length = row_length(sides[0], size_names)
+        length = row_length(sides, size_names)
         for buffer in (plan.places[node].buffer, plan.accumulators.get(node)):
             if buffer in rows and length is not None:
                 lengths[buffer] = length
     return lengths
 
 
-def row_length(size: Size, size_names: Mapping[Node, str]) -> Expr | None:
-    """A size as a number or an argument of the kernel."""
-    if isinstance(size, int):
-        return integer(size)
-    return Var(size_names[size], INDEX) if size in size_names else None
+def row_length(shape: Sequence[Size], size_names: Mapping[Node, str]) -> Expr | None:
+    """A number of elements as a product of numbers and arguments of the kernel."""
+    length: Expr = ONE
+    for size in shape:
+        if not isinstance(size, int) and size not in size_names:
+            return None
+        length = multiply(length, integer(size) if isinstance(size, int) else Var(size_names[size], INDEX))
+    return length
+
+
+def copy_targets(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Target]:
+    """The buffers that loops over rows add into."""
+    targets: dict[str, Target] = {}
+    for nest in plan.nests:
+        if nest.kind not in ("fold", "writes"):
+            continue
+        (node,) = nest.roots
+        buffer = plan.accumulators.get(node, plan.places[node].buffer)
+        shape = plan.sizing.shape(node)
+        if nest.kind == "fold":
+            outer, kept = nest.space[:1] if first_reduced(node) == 0 else (), shape
+        else:
+            outer, kept = added_rows(node, plan)
+        places = shape[: len(shape) - len(kept)]
+        length, turns = row_length(shape, size_names), row_length(places, size_names)
+        if buffer is None or not outer or outer[0] in places or length is None or turns is None:
+            continue
+        targets[buffer] = Target(outer[0], sizes.product(shape), sizes.product(places), length, turns)
+    return targets
+
+
+def added_rows(node: Node, plan: Plan) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
+    """Of a result that rows are added to: how many, and the sizes of one; nothing of any other result."""
+    lowering, shape = node.op.lower(node), plan.sizing.shape(node)
+    assert isinstance(lowering, Writes)
+    for region in lowering.regions(node):
+        outer, *kept = map(plan.sizing.of, region.sizes or (1,))
+        if region.accumulate and tuple(kept) == shape[len(shape) - len(kept) :]:
+            return (outer,), tuple(kept)
+    return (), ()
+
+
+def copies_slot(name: str, dtype: str, held: Sequence[Copies], sizing: Sizing) -> Slot:
+    """The temporary that holds the copies of one dtype, of all loops in turn."""
+    rooms = []
+    for each in held:
+        length: Size = 0
+        for target in each.held:
+            length = sizes.add(length, stride_size(target.size))
+        rooms.append((dtype, (sizing.of(most_copies(each.targets)), sizing.of(length))))
+    return Slot(name, dtype, tuple(dict.fromkeys(rooms)))
 
 
 def in_chunks(slot: Slot, chunks: Size) -> Slot:
@@ -179,7 +230,8 @@ class Dim:
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
     """Identifiers that mean something in generated source, or are given without asking: loop variables."""
     calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
-    own = {"range", "S", "kernel", "sizes", "begin", "end", *(f"{CALLBACK}{number}" for number in range(calls))}
+    own = {"range", "S", "kernel", "sizes", "begin", "end", "copied", "c"}
+    own |= {f"{CALLBACK}{number}" for number in range(calls)}
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 

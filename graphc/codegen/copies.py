@@ -1,0 +1,133 @@
+"""Private copies of what a loop adds into, so that threads may share it.
+
+In: a loop, and for each buffer that may be copied its length. Out: the buffers that the loop does nothing to but add
+elements (or keep the larger ones, and so on), each with the step; how many chunks of the loop get a copy of their own.
+
+A sum over the first axis, inside a loop over rows, adds a whole row in every turn; rows scattered into a table add to a
+few elements. Each chunk of the loop starts its copy with what adding leaves as it is, and the copies are combined in
+the order of the chunks. How many chunks there are is told by sizes alone, so that a result is the same to the bit for
+any number of threads. A loop of one chunk needs no copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from graphc.codegen.simplify import expressions, statements
+from graphc.dtypes import is_float
+from graphc.ir import sizes
+from graphc.ir.loops import (
+    INDEX,
+    ONE,
+    Apply,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Store,
+    add,
+    integer,
+    multiply,
+    quotient,
+    subexpressions,
+)
+from graphc.ir.node import Size
+from graphc.ops.reduce import highest, lowest
+
+STEPS = re.compile(r"(accumulate(_product|_minimum|_maximum)?\(_0, _1\)|logical_(or|and)\(_0, _1\)|_0 [+|&] _1)$")
+"""Steps whose results for parts of a loop combine as its elements do, in whatever order."""
+MOST_COPIES = 32
+"""Chunks of a loop that adds into copies at most: so many threads may share it."""
+SHARE = 8
+"""A chunk adds at least so many times as many elements as its copy has: filling and combining copies takes a small part
+of the time, and they of the memory that the loop reads."""
+PADDING = 16
+"""Copies begin a multiple of so many elements after each other: threads seldom write to one line of memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A buffer that a loop over `rows` adds into: its `size`, and the `cycle` of turns that add as many elements.
+    `length` and `turns` are the latter two in the kernel's terms."""
+
+    rows: Size
+    size: Size
+    cycle: Size
+    length: Expr
+    turns: Expr
+
+
+def added_into(loop: Loop, targets: Collection[str]) -> dict[str, str]:
+    """Those of `targets` that a loop only adds into, each with the step."""
+    steps: dict[str, str | None] = {}
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Store) and stmt.buffer in targets:
+            step = step_of(stmt)
+            steps[stmt.buffer] = step if steps.get(stmt.buffer, step) == step else None
+    reads, stores = dict.fromkeys(steps, 0), dict.fromkeys(steps, 0)
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Store) and stmt.buffer in stores:
+            stores[stmt.buffer] += 1
+        for part in (part for expr in expressions(stmt) for part in subexpressions(expr)):
+            if isinstance(part, Load) and part.buffer in reads:
+                reads[part.buffer] += 1
+    return {buffer: step for buffer, step in steps.items() if step is not None and reads[buffer] == stores[buffer]}
+
+
+def step_of(stmt: Store) -> str | None:
+    """The step by which a store adds to the element that it overwrites; None of any other store."""
+    match stmt.value:
+        case Apply(template, (Load(buffer, index, _), _), _) if STEPS.match(template):
+            return template if (buffer, index) == (stmt.buffer, stmt.index) else None
+    return None
+
+
+def neutral(step: str, dtype: str) -> Const:
+    """What a step leaves any other number as it is with: of sums the negative zero, which keeps the sign of zeros."""
+    match step:
+        case "accumulate_product(_0, _1)":
+            text = "1"
+        case "accumulate_minimum(_0, _1)":
+            text = highest(dtype)
+        case "accumulate_maximum(_0, _1)":
+            text = lowest(dtype)
+        case _:
+            text = "-0.0" if is_float(dtype) else "0"
+    if dtype == "bool":
+        return Const(str(step in ("_0 & _1", "logical_and(_0, _1)") or text in ("True", "1")), dtype)
+    return Const(repr(float(text)) if is_float(dtype) else text, dtype)
+
+
+# How many -------------------------------------------------------------------------------------------------------------
+
+
+def most_chunks(rows: Expr, targets: Iterable[Target]) -> Expr:
+    """How many chunks a loop over `rows` may have, at least one, in the kernel's terms."""
+    most: Expr = integer(MOST_COPIES)
+    for turns in dict.fromkeys(target.turns for target in targets):
+        least = Apply("maximum(_0, _1)", (multiply(integer(SHARE), turns), ONE), INDEX)
+        chunks = quotient(rows, multiply(integer(SHARE), turns) if isinstance(turns, Const) else least)
+        most = Apply("minimum(_0, _1)", (chunks, most), INDEX)
+    return Apply("maximum(_0, _1)", (most, ONE), INDEX)
+
+
+def most_copies(targets: Iterable[Target]) -> Size:
+    """How many copies the chunks of such a loop need at most, in the graph's terms."""
+    most: Size = MOST_COPIES
+    for rows, cycle in dict.fromkeys((target.rows, target.cycle) for target in targets):
+        least = sizes.maximum(sizes.multiply(SHARE, cycle), 1)
+        most = sizes.minimum(most, sizes.floor_divide(rows, least))
+    return most
+
+
+def stride(length: Expr) -> Expr:
+    """By how many elements one copy begins after the other, in the kernel's terms."""
+    blocks = quotient(add(length, integer(PADDING - 1)), integer(PADDING))
+    return multiply(blocks, integer(PADDING))
+
+
+def stride_size(length: Size) -> Size:
+    """The same in the graph's terms."""
+    return sizes.multiply(sizes.floor_divide(sizes.add(length, PADDING - 1), PADDING), PADDING)

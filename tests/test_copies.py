@@ -1,0 +1,217 @@
+"""Loops over rows that add into what they share: each chunk adds into a copy, and the copies are combined in order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.copies import MOST_COPIES, SHARE, added_into, neutral
+from graphc.codegen.pool_ir import has_threads
+from graphc.ir.loops import INDEX, Apply, Expr, Load, Loop, Store, Var, integer
+from graphc.ir.node import Node
+
+Array = NDArray[Any]
+TURN, J, N, M = (Var(name, INDEX) for name in "ijnm")
+SHAPES = [(0, 5), (1, 5), (7, 3), (15, 4), (16, 1), (17, 20), (40, 0), (300, 33), (1000, 7)]
+"""No row, one, fewer than two chunks have, just as many, and many."""
+needs_threads = pytest.mark.skipif(not has_threads(), reason="the pool needs futexes")
+
+
+# What a loop does to a buffer ----------------------------------------------------------------------------------------
+
+
+def added(buffer: str, index: Expr, value: Expr, step: str = "accumulate(_0, _1)") -> Store:
+    return Store(buffer, index, Apply(step, (Load(buffer, index, "float64"), value), "float64"))
+
+
+def test_what_is_only_added_into_is_found() -> None:
+    value = Load("x", TURN, "float64")
+
+    def found(*body: Store) -> dict[str, str]:
+        return added_into(Loop(TURN, N, (Loop(J, M, body),)), {"a", "b"})
+
+    assert found(added("a", J, value)) == {"a": "accumulate(_0, _1)"}
+    assert found(added("a", J, value), added("a", TURN, value), added("c", J, value)) == {"a": "accumulate(_0, _1)"}
+    assert found(added("a", J, value, "_0 + _1"), added("b", J, value)).keys() == {"a", "b"}
+    assert not found(added("a", J, value, "_0 - _1"))
+    assert not found(added("a", J, value), added("a", J, value, "accumulate_maximum(_0, _1)"))
+    assert not found(added("a", J, value), Store("a", TURN, value))
+    assert found(added("a", J, Load("b", J, "float64")), added("b", J, value)).keys() == {"a"}
+    assert not found(Store("a", J, Apply("accumulate(_0, _1)", (Load("a", TURN, "float64"), value), "float64")))
+    assert not found(added("a", J, Load("a", integer(3), "float64")))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
+def test_nothing_is_changed_by_what_copies_begin_with(dtype: str) -> None:
+    steps: dict[str, Callable[..., Any]] = {
+        "accumulate(_0, _1)": np.add,
+        "accumulate_product(_0, _1)": np.multiply,
+        "accumulate_minimum(_0, _1)": np.minimum,
+        "accumulate_maximum(_0, _1)": np.maximum,
+    }
+    if dtype == "bool":
+        steps = {"logical_or(_0, _1)": np.logical_or, "_0 & _1": np.logical_and}
+    for step, ufunc in steps.items():
+        text = neutral(step, dtype).text
+        start = np.array(eval(text, {"inf": np.inf}), dtype)
+        values = np.array([0, 1, 5], dtype)
+        if dtype.startswith("float"):
+            values = np.array([-np.inf, -1.5, -0.0, 0.0, 3, np.inf, np.nan], dtype)
+        np.testing.assert_array_equal(ufunc(values, start), values)
+        np.testing.assert_array_equal(np.signbit(ufunc(values, start)), np.signbit(values))
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+
+def moments(x: Node, y: Node) -> list[Node]:
+    """Sums down the columns of what is made row by row, beside a total."""
+    centred = x - x.mean(axis=1, keepdims=True)
+    scaled = centred * y
+    return [centred, scaled.sum(axis=0), T.sqr(centred).sum(axis=0), (centred > 0.5).any(axis=0), scaled.sum()]
+
+
+def extremes(x: Node, y: Node) -> list[Node]:
+    centred = x - x.mean(axis=1, keepdims=True)
+    factors = T.exp(0.01 * centred * y)
+    return [centred, factors.prod(axis=0), centred.max(axis=0), centred.min(axis=0), (centred < 9).all(axis=0)]
+
+
+def layer_norm(x: Node, y: Node) -> list[Node]:
+    scale, shift = y.sum(axis=0), y.mean(axis=0)
+    centred = x - x.mean(axis=1, keepdims=True)
+    normal = centred / T.sqrt(T.sqr(centred).mean(axis=1, keepdims=True) + 1e-5)
+    return [normal * scale + shift, *graphc.grad((normal * scale * y + shift).sum(), [x, y])]
+
+
+def scattered(x: Node, y: Node) -> list[Node]:
+    """Counts and sums of elements by one of five keys."""
+    keys = T.arange(x.shape[0]) % 5
+    counts = T.inc_subtensor(T.zeros((5,), dtype="int64")[keys], T.ones_like(keys))
+    return [counts, T.inc_subtensor(T.zeros((5,), dtype=x.dtype)[keys], (x * y).sum(axis=1))]
+
+
+PROGRAMS = {"moments": moments, "extremes": extremes, "layer norm": layer_norm, "scattered": scattered}
+
+
+def compiled(program: Callable[[Node, Node], list[Node]], dtype: str, mode: str = "compiled") -> graphc.Function:
+    x, y = T.matrix("x", dtype=dtype), T.matrix("y", dtype=dtype)
+    return graphc.function([x, y], program(x, y), mode=mode)
+
+
+def run(call: graphc.Function, threads: int, *values: Array) -> list[Array]:
+    """The results where every loop of two turns is cut into chunks for so many threads."""
+    call.library.settings[:] = [threads, 2, 1, 0]  # type: ignore[attr-defined]
+    return [np.array(result) for result in call(*values)]
+
+
+def same_bits(got: Sequence[Array], want: Sequence[Array]) -> bool:
+    return [array.tobytes() for array in got] == [array.tobytes() for array in want]
+
+
+@needs_threads
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_number_of_threads_gives_the_same_bits(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    call, specification = (compiled(PROGRAMS[name], dtype, mode) for mode in ("compiled", "interpreted"))
+    assert "copies_" in call.source and "adds into its own" in call.explain()
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    for shape in SHAPES:
+        if name == "extremes" and 0 in shape:
+            continue
+        values = rng.normal(size=(2, *shape)).astype(dtype)
+        want = run(call, 1, *values)
+        for threads in (2, 3, 7):
+            assert same_bits(run(call, threads, *values), want)
+        for result, specified in zip(want, specification(*values), strict=True):
+            np.testing.assert_allclose(result, specified, rtol=tolerance, atol=10 * tolerance)
+
+
+@needs_threads
+def test_special_values_reach_the_columns_they_belong_to() -> None:
+    values = np.random.default_rng(0).normal(size=(2, 60, 4))
+    values[0, 5, 0], values[1, 50, 1], values[1, 7, 2], values[1, 40, 2] = np.nan, np.inf, np.inf, -np.inf
+    call, specification = (compiled(extremes, "float64", mode) for mode in ("compiled", "interpreted"))
+    for program in (moments, extremes):
+        call, specification = (compiled(program, "float64", mode) for mode in ("compiled", "interpreted"))
+        with np.errstate(all="ignore"):
+            for result, specified in zip(run(call, 3, *values), specification(*values), strict=True):
+                np.testing.assert_allclose(result, specified, rtol=1e-11)
+
+
+def test_zeros_keep_their_sign_where_nothing_is_added() -> None:
+    table, places, y = T.dvector("table"), T.lvector("places"), T.dvector("y")
+    call = graphc.function([table, places, y], [T.inc_subtensor(table[places], y)])
+    start, where = np.array([-0.0, 0.0, -0.0]), np.full(100, 1)
+    (got,) = run(call, 3, start, where, np.ones(100))
+    assert got.tolist() == [0, 100, 0] and np.signbit(got).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "bool"])
+def test_elements_go_to_small_tables_and_to_large_ones(dtype: str) -> None:
+    table, places, y = T.vector("table", dtype=dtype), T.lvector("places"), T.vector("y", dtype=dtype)
+    call = graphc.function([table, places, y], [T.inc_subtensor(table[places], y)])
+    rng = np.random.default_rng(1)
+    for size, count in ((1, 0), (1, 1), (1, 500), (3, 47), (3, 48), (3, 3000), (1000, 100), (1000, 40_000)):
+        start, values = (rng.integers(0, 9, n).astype(dtype) for n in (size, count))
+        where = rng.integers(-size, size, count)
+        want = start.copy()
+        np.add.at(want, where, values)
+        for threads in (1, 3):
+            np.testing.assert_array_equal(run(call, threads, start, where, values)[0], want)
+
+
+def test_copies_are_few_and_counted_as_memory() -> None:
+    """At most so many, each with a part of the rows many times its size; none for a table as large as its updates."""
+    x, y = T.fmatrix("x"), T.fmatrix("y")
+    call = graphc.function([x, y], layer_norm(x, y))
+
+    def copies(rows: int) -> int:
+        return call.memory((rows, 64), (rows, 64)).arena - call.memory((0, 64), (0, 64)).arena
+
+    assert copies(SHARE * MOST_COPIES) - copies(SHARE * MOST_COPIES - 1) >= 2 * 8 * 64
+    table, places, added = T.dvector("table"), T.lvector("places"), T.dvector("y")
+    scatter = graphc.function([table, places, added], [T.inc_subtensor(table[places], added)])
+    assert scatter.memory(*[(10**6,)] * 3).arena < 100_000
+
+
+@needs_threads
+def test_concurrent_calls_have_copies_of_their_own() -> None:
+    call = compiled(layer_norm, "float32")
+    values = np.random.default_rng(2).normal(size=(4, 2, 400, 50)).astype("float32")
+    want = [run(call, 3, *each) for each in values]
+    right: list[bool] = []
+
+    def work(number: int) -> None:
+        right.extend(same_bits([np.array(result) for result in call(*values[number])], want[number]) for _ in range(30))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(right) == 120 and all(right)
+
+
+def test_sums_of_columns_are_at_least_as_accurate_as_in_one_go() -> None:
+    rng = np.random.default_rng(4)
+    x = (rng.normal(size=(4000, 6)) * 10.0 ** rng.integers(-6, 7, (4000, 6)) + 1e6).astype("float32")
+    call = compiled(lambda x, y: [T.exp(-x.max(axis=1)), (x * y).sum(axis=0)], "float32")
+    got = run(call, 3, x, np.ones_like(x))[1]
+    exact = x.astype("float64").sum(axis=0)
+    assert np.all(np.abs(got - exact) <= np.spacing(np.float32(1)) * np.abs(exact))
+
+
+def test_the_same_chunks_under_cpython() -> None:
+    values = np.random.default_rng(5).normal(size=(2, 40, 3))
+    got, want = (compiled(layer_norm, "float64", mode)(*values) for mode in ("python", "interpreted"))
+    for result, specified in zip(got, want, strict=True):
+        np.testing.assert_allclose(result, specified, rtol=1e-11, atol=1e-12)
