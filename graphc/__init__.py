@@ -17,6 +17,8 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import graphc.ops  # noqa: F401 - fills the table of ops
 from graphc import tensor
 from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
@@ -27,7 +29,7 @@ from graphc.convention import In, Out
 from graphc.errors import GraphcError
 from graphc.function import function
 from graphc.ir.node import Node
-from graphc.ir.text import parse_graph, print_graph
+from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph
 from graphc.ops.custom import custom_op, op
 from graphc.options import options
@@ -36,6 +38,13 @@ from graphc.tensor import nnet
 
 __version__ = "0.1.0"
 config = options
+
+
+def parse_graph(text: str) -> Graph:
+    """The graph of a text that `print_graph` made, with fresh leaves. Raises ParseError, naming the line."""
+    graph: Graph = import_module("graphc.ir.parse").parse_graph(text)  # hardly any program reads graphs
+    return graph
+
 
 __all__ = [
     "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from time import perf_counter
@@ -207,12 +206,14 @@ class Memory:
     total: int
 
 
-@dataclass(slots=True)
 class Profile:
     """Calls of a function made with profile=True, and the seconds they took."""
 
-    calls: int = 0
-    seconds: float = 0.0
+    __slots__ = ("calls", "seconds")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seconds = 0.0
 
     def add(self, seconds: float) -> None:
         self.calls += 1

@@ -6,6 +6,7 @@ In: arguments. Out: text on standard output and an exit code: 0, 1 where modes d
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -89,7 +90,8 @@ def run_show(parsed: argparse.Namespace) -> int:
     found = [entry for entry in cache.list_entries() if entry.key.startswith(parsed.key)]
     if len(found) != 1:
         raise GraphcError(f"{len(found) or 'no'} entries have a key that begins with {parsed.key!r}")
-    print((found[0].folder / cache.TEXTS[parsed.text]).read_text(encoding="utf-8"), end="")
+    with open(os.path.join(found[0].folder, cache.TEXTS[parsed.text]), encoding="utf-8") as file:
+        print(file.read(), end="")
     return 0
 
 

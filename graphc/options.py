@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from graphc.errors import GraphcError
@@ -62,13 +61,15 @@ def _names(name: str, value: Any) -> tuple[str, ...]:
     return tuple(sorted(part.strip() for part in parts if part.strip()))
 
 
-def _folder(name: str, value: Any) -> Path:
-    return Path(value).expanduser()
+def _folder(name: str, value: Any) -> str:
+    path = str(os.path.expanduser(os.fspath(value)))
+    return path.rstrip(os.sep) or path
 
 
-def _folders(name: str, value: Any) -> tuple[Path, ...]:
-    parts = value.split(os.pathsep) if isinstance(value, str) else [value] if isinstance(value, Path) else value
-    return tuple(Path(part).expanduser() for part in parts if str(part))
+def _folders(name: str, value: Any) -> tuple[str, ...]:
+    several = [value] if isinstance(value, os.PathLike) else value
+    parts = several.split(os.pathsep) if isinstance(several, str) else several
+    return tuple(_folder(name, part) for part in parts if str(part))
 
 
 _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
@@ -81,7 +82,7 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "outline": (_choice("auto", "always", "never"), "auto"),
     "on_unused_input": (_choice("raise", "warn", "ignore"), "raise"),
     "cache": (_switch, True),
-    "cache_dir": (_folder, Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "graphc"),
+    "cache_dir": (_folder, os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "graphc")),
     "cache_shared": (_folders, ()),
     "cache_megabytes": (_count(1), 512),
     "cache_require": (_switch, False),
@@ -101,10 +102,10 @@ class Options:
     and tan of huge angles; other NaN and infinities stay. excluding: names of rewrite rules that are off. outline: when
     loops become functions of their own: where there are many or threads may share them, always, never: no threads.
     on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
-    cache_dir: where. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as
-    PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that is not
-    in the cache is an error. results_megabytes: memory of dropped results above 32 MiB that is kept for the next ones.
-    progress: print the phases.
+    cache_dir: where, as text. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates
+    them as PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that
+    is not in the cache is an error. results_megabytes: memory of dropped results above 32 MiB that is kept for the next
+    ones. progress: print the phases.
     """
 
     floatX: str  # noqa: N815 - Theano's name
@@ -116,8 +117,8 @@ class Options:
     outline: str
     on_unused_input: str
     cache: bool
-    cache_dir: Path
-    cache_shared: tuple[Path, ...]
+    cache_dir: str
+    cache_shared: tuple[str, ...]
     cache_megabytes: int
     cache_require: bool
     results_megabytes: int

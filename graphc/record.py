@@ -3,7 +3,7 @@
 In: a class with annotated fields, some with defaults. Out: a slotted, frozen class with `__init__`, `__eq__`,
 `__hash__`, `__repr__` and `__match_args__`, as `dataclass(frozen=True, slots=True)` makes it. A dataclass compiles
 each of these methods from source text, half a millisecond a class, which a warm start pays before it does anything
-else; here they are shared closures over the field names.
+else; here they are shared closures over the field names. A class may have a `__post_init__`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def record(*, eq: bool = True, deep: bool = False) -> Callable[[type[T]], type[T
         slots = (*fields, "kept_hash") if deep else fields
         made: Any = type(cls.__name__, cls.__bases__, {**body, "__slots__": slots, "__match_args__": fields})
         if "__init__" not in body:
-            made.__init__ = _initializer(made, fields, defaults)
+            made.__init__ = _initializer(made, fields, defaults, body.get("__post_init__"))
         made.__setattr__ = made.__delattr__ = _refuse
         made.__reduce__ = lambda self: (made, tuple(getattr(self, name) for name in fields))
         if "__repr__" not in body:
@@ -46,17 +46,24 @@ def inspected(cls: type) -> dict[str, Any]:
     return own
 
 
-def _initializer(cls: Any, fields: tuple[str, ...], defaults: dict[str, Any]) -> Callable[..., None]:
+def _initializer(
+    cls: Any, fields: tuple[str, ...], defaults: dict[str, Any], check: Callable[[Any], None] | None
+) -> Callable[..., None]:
     setters = tuple(getattr(cls, name).__set__ for name in fields)
     count = len(fields)
+    last = tuple(defaults[name] for name in fields if name in defaults)
+    needed = count - len(last) if fields[count - len(last) :] == tuple(defaults) else count
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of that name
-        if len(args) != count:
+        given = len(args)
+        if kwargs or given > count or given < needed:
             args = _complete(cls.__name__, fields, defaults, args, kwargs)
-        elif kwargs:
-            raise TypeError(f"{cls.__name__} has {count} fields; got {count + len(kwargs)}")
-        for setter, value in zip(setters, args, strict=True):
+        elif given != count:
+            args += last[given - needed :]
+        for setter, value in zip(setters, args):  # noqa: B905 - there are as many: strict costs
             setter(self, value)
+        if check is not None:
+            check(self)
 
     return __init__
 
@@ -65,15 +72,17 @@ def _complete(
     name: str, fields: tuple[str, ...], defaults: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
     """The values of all fields, from positional and keyword arguments and defaults."""
+    values = {**defaults, **dict(zip(fields, args, strict=False)), **kwargs}
+    if len(values) == len(fields) >= len(args) and kwargs.keys().isdisjoint(fields[: len(args)]):
+        try:
+            return tuple([values[field] for field in fields])
+        except KeyError:
+            pass
     unknown = kwargs.keys() - set(fields[len(args) :])
     if unknown or len(args) > len(fields):
         by_name = ", ".join(kwargs) or "none by name"
         raise TypeError(f"{name} has fields {', '.join(fields)}; got {len(args)} values and {by_name}")
-    given = defaults | dict(zip(fields, args, strict=False)) | kwargs
-    missing = [field for field in fields if field not in given]
-    if missing:
-        raise TypeError(f"{name} lacks {', '.join(missing)}")
-    return tuple(given[field] for field in fields)
+    raise TypeError(f"{name} lacks {', '.join(field for field in fields if field not in values)}")
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> None:

@@ -8,19 +8,19 @@ variable's dtype and rank, C-contiguous, aligned, writeable, in native byte orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import SHARED, Node, describe, leaf_type
+from graphc.record import record
 from graphc.values import Array, as_array, natural_dtype
 
 Sizes = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Container:
     """Where the value is kept, in Theano's words."""
 

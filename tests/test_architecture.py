@@ -17,9 +17,9 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-errors record dtypes options values numerics
+errors record digest dtypes options values numerics
 
-ir.loops ir.node ir.walk ir.sizes ir.text ir.verify ir
+ir.loops ir.node ir.walk ir.sizes ir.text ir.parse ir.verify ir
 
 ops.elementwise ops.shape ops.scalar ops.recur ops.reduce ops.index ops.linalg ops.custom ops
 
@@ -38,7 +38,7 @@ codegen.target codegen.host codegen.image codegen.jit codegen.link codegen.intri
 codegen.primitives codegen.numba_lowering codegen.worker codegen.compile codegen.product_loops codegen.products
 codegen.recycling codegen.launch codegen.vectorcall
 codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program
-codegen.cache codegen.produce codegen.build
+codegen.cache codegen.bundle codegen.produce codegen.build
 
 shared convention callables function
 
@@ -52,8 +52,10 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 """The only modules that may import numba; they are imported by each other, and late by `codegen.compile`."""
 
 LATE = {
+    ("", "graphc.ir.parse"),
     ("codegen.build", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
+    ("codegen.cache", "graphc.codegen.bundle"),
     ("codegen.image", "graphc.codegen.jit"),
     ("codegen.host", "graphc.codegen.target"),
     ("codegen.blas", "scipy.linalg.cython_blas"),

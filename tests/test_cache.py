@@ -19,6 +19,7 @@ import pytest
 
 from graphc.codegen import cache
 from graphc.codegen.cache import Entry, Key
+from graphc.digest import DIGITS
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
 from graphc.options import options
 from graphc.record import replace
@@ -41,7 +42,7 @@ def keyed(graph: str, size: int = 2048) -> Entry:
 
 def place(entry: Entry) -> Path:
     digest = entry.key.digest
-    return options.cache_dir / digest[:2] / digest
+    return Path(options.cache_dir, digest[:2], digest)
 
 
 def test_what_is_stored_is_loaded() -> None:
@@ -93,7 +94,7 @@ def test_every_part_of_a_key_matters(other: Key) -> None:
 def test_a_key_does_not_depend_on_the_order_of_the_settings() -> None:
     settings = {name: KEY.settings[name] for name in sorted(KEY.settings)[::-1]}
     assert cache.cache_key(KEY.graph, settings, KEY.fingerprint) == KEY.digest
-    assert len(KEY.digest) == cache.KEY_DIGITS
+    assert len(KEY.digest) == DIGITS
 
 
 def fingerprint_of(package: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -187,8 +188,8 @@ def test_a_folder_that_cannot_be_made(folder: Path) -> None:
 
 
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    def write_part(path: Path, content: bytes) -> None:
-        path.write_bytes(content[:100])
+    def write_part(path: str, content: bytes) -> None:
+        Path(path).write_bytes(content[:100])
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(cache, "_write_bytes", write_part)
@@ -279,7 +280,7 @@ def test_a_shared_folder_is_read_and_never_written(folder: Path, tmp_path: Path)
         assert cache.load(KEY) is not None
         assert cache.store(other)
         assert cache.clear() == 1
-        assert [summary.folder for summary in cache.list_entries()] == [place_in(folder)]
+        assert [summary.folder for summary in cache.list_entries()] == [str(place_in(folder))]
     assert cache.load(KEY) is not None
     assert cache.load(other.key) is None
 
@@ -321,7 +322,7 @@ def test_processes_that_write_load_evict_and_clear_at_once(folder: Path) -> None
     program = [sys.executable, "-W", "error", "-c", textwrap.dedent(CONTENDER), str(folder), os.path.dirname(__file__)]
     contenders = [subprocess.Popen(program, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     assert [contender.communicate()[1] for contender in contenders] == [""] * 3
-    assert {path.name for path in cache._folders(folder)} == {summary.key for summary in cache.list_entries()}
+    assert {path.name for path in cache._folders(str(folder))} == {summary.key for summary in cache.list_entries()}
 
 
 def test_threads_that_store_the_same_entry() -> None:
@@ -360,7 +361,7 @@ def test_an_entry_above_the_limit_is_kept_alone() -> None:
 
 def test_what_a_dead_process_left_is_removed() -> None:
     cache.store(ENTRY)
-    abandoned, recent = cache._aside(place(ENTRY)), cache._aside(place(ENTRY))
+    abandoned, recent = (Path(cache._aside(str(place(ENTRY)))) for _ in range(2))
     for path in (abandoned, recent):
         path.mkdir()
         (path / cache.OBJECT).write_bytes(b"half")
@@ -372,14 +373,14 @@ def test_what_a_dead_process_left_is_removed() -> None:
 
 
 def usage() -> Path:
-    return options.cache_dir / cache.USAGE
+    return Path(options.cache_dir, cache.USAGE)
 
 
 def test_the_folder_is_looked_through_only_where_it_may_be_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[Path] = []
+    looks: list[str] = []
     scan = cache._folders
 
-    def look(root: Path) -> Iterator[Path]:
+    def look(root: str) -> Iterator[os.DirEntry[str]]:
         looks.append(root)
         return scan(root)
 
@@ -392,7 +393,7 @@ def test_the_folder_is_looked_through_only_where_it_may_be_full(monkeypatch: pyt
     with options.change(cache_megabytes=1):
         cache.store(keyed("one too many", 300_000))
     assert len(looks) == 1
-    assert cache.size() <= 2**20
+    assert cache.size() <= 2**20 - 2**16, "with room for more, so that the next one does not look again"
     assert usage().read_bytes().split()[1:] == [b"%d" % cache.size()]
 
 

@@ -105,7 +105,7 @@ def test_a_damaged_entry_is_compiled_again(folder: Path, name: str, damage: str)
 def reseal(path: Path, change: Callable[[dict[str, object]], object]) -> None:
     """Change the metadata of an entry and vouch for it, as another program could."""
     header = json.loads(path.read_bytes())
-    del header["sha256"]
+    del header["digest"]
     change(header["metadata"])
     rest = json.dumps(header, indent=1).removeprefix("{\n").encode()
     path.write_bytes(cache._seal(rest) + b"\n" + rest)
@@ -152,8 +152,8 @@ def assert_one_warning(problem: str) -> None:
 
 
 def test_no_space_left(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    def write_part(path: Path, content: bytes) -> None:
-        path.write_bytes(content[: len(content) // 2])
+    def write_part(path: str, content: bytes) -> None:
+        Path(path).write_bytes(content[: len(content) // 2])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(cache, "_write_bytes", write_part)

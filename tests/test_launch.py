@@ -14,7 +14,6 @@ import threading
 import tracemalloc
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType
@@ -48,6 +47,7 @@ from graphc.codegen.link import link
 from graphc.codegen.target import emit_object
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.errors import GraphcError, GraphTypeError
+from graphc.record import replace
 from graphc.values import as_array
 
 EXPORTED = frozenset(EXPORTS)

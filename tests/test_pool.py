@@ -254,7 +254,7 @@ def test_control_groups_limit_the_processors(tmp_path: Path, files: dict[str, st
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert list(pool.quotas(tmp_path / "groups", tmp_path / "mount")) == expected
+    assert list(pool.quotas(str(tmp_path / "groups"), str(tmp_path / "mount"))) == expected
 
 
 @pytest.mark.parametrize("threads", ["0", "-1", "two", "1.5", "²", str(MOST_THREADS + 1), True, None])

@@ -15,7 +15,8 @@ from graphc.dtypes import DTYPES
 from graphc.errors import GraphTypeError, MissingInputError, ParseError
 from graphc.interpret import interpret
 from graphc.ir.node import OPS, SHARED, Node, Op, Scalar, Type, literal, make, size_leaf, variable
-from graphc.ir.text import graph_key_text, parse_graph, print_graph
+from graphc.ir.parse import parse_graph
+from graphc.ir.text import graph_key_text, print_graph
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.ops.elementwise import as_node, cast, elementwise

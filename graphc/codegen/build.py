@@ -7,7 +7,7 @@ On a hit nothing is rewritten, generated or compiled, and the modules that could
 
 from __future__ import annotations
 
-import base64
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -185,7 +185,9 @@ def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: R
         "products": list(products),
         "parallel": program.parallel,
         "calls": [identity(node) for node in program.calls],
-        "constants": [[c.dtype.name, list(c.shape), base64.b64encode(c.tobytes()).decode()] for c in program.constants],
+        "constants": [
+            [c.dtype.name, list(c.shape), b2a_base64(c.tobytes(), newline=False).decode()] for c in program.constants
+        ],
         "fired": report.fired,
     }
 
@@ -205,7 +207,7 @@ def restore(kernel: Kernel, found: cache.Loaded, report: Report) -> Built | None
     try:
         signature = Signature.from_json(metadata["signature"])
         constants = tuple(
-            np.frombuffer(base64.b64decode(data), dtype).reshape(shape) for dtype, shape, data in metadata["constants"]
+            np.frombuffer(a2b_base64(data), dtype).reshape(shape) for dtype, shape, data in metadata["constants"]
         )
         wanted = metadata["calls"]
         calls: list[Node] = []

@@ -4,8 +4,8 @@ In: the parts of a key (printed graph, settings, versions), and what was compile
 verified, or nothing; where a folder cannot be used, a CacheWarning and nothing. One folder an entry, named by its key:
 
     <folder>/<first two digits of the key>/<key>/
-        metadata.json                      line 1: sha256 of the lines below; then the parts of the key,
-                                           the sha256 of the other files, and the caller's metadata
+        metadata.json                      line 1: the digest of the lines below; then the parts of the key,
+                                           the digests of the other files, and the caller's metadata
         kernel.o                           the machine code
         graph.txt  plan.txt  source.py     for people
 
@@ -22,22 +22,21 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import stat
 import sys
 import time
 import warnings
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
-from graphc.errors import CacheMissError, CacheWarning, GraphcError
+from graphc.digest import DIGITS, Digest, digest_of
+from graphc.errors import CacheMissError, CacheWarning
 from graphc.ir.node import PACKAGE
 from graphc.options import options
 from graphc.record import record
@@ -50,15 +49,16 @@ __all__ = [
 Metadata = dict[str, Any]
 Text = Literal["graph", "plan", "source"]
 
-FORMAT = "graphc cache 1"
+FORMAT = "graphc cache 2"
 METADATA, OBJECT = "metadata.json", "kernel.o"
 TEXTS: dict[Text, str] = {"graph": "graph.txt", "plan": "plan.txt", "source": "source.py"}
 FILES = (METADATA, OBJECT, *TEXTS.values())
 USAGE = "usage"
 COUNTED = b"bytes"
+SPARE = 0.1
+"""The part of a full folder that is cleared at a time, so that not every store has to look through it."""
 TRIM_AFTER = 256
 """Stores after which the folder is looked through again, though it seems to have room."""
-KEY_DIGITS = 64
 STALE_SECONDS = 3600.0
 """A folder that is still unfinished after this time was left by a process that died."""
 
@@ -95,7 +95,7 @@ class Entry:
 class Loaded:
     """An entry as loaded: what a call needs is here and verified; the texts stay on disk until `text` reads one."""
 
-    folder: Path
+    folder: str
     metadata: Metadata
     object: bytes
     checksums: Mapping[str, str]
@@ -103,10 +103,10 @@ class Loaded:
     def text(self, kind: Text) -> str | None:
         """The text that was stored; None where the entry has been removed or damaged since it was loaded."""
         try:
-            content = (self.folder / TEXTS[kind]).read_bytes()
-        except OSError:
+            content = _read_bytes(self.folder, TEXTS[kind])
+        except (OSError, Damaged):
             return None
-        return content.decode() if sha256(content).hexdigest() == self.checksums[TEXTS[kind]] else None
+        return content.decode() if digest_of(content) == self.checksums[TEXTS[kind]] else None
 
 
 @record()
@@ -116,22 +116,22 @@ class Summary:
     key: str
     size: int
     used: float
-    folder: Path
+    folder: str
     metadata: Metadata
 
 
-class _Damaged(Exception):
+class Damaged(Exception):
     """An entry that is not what its name and checksums say."""
 
 
 def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
-    """64 hexadecimal digits (sha256) that differ where any of the arguments does."""
-    digest = sha256()
+    """64 hexadecimal digits that differ where any of the arguments does."""
+    digest = Digest()
     for part in (FORMAT, graph_text, fingerprint, *(f"{name}={settings[name]}" for name in sorted(settings))):
         content = part.encode()
-        digest.update(b"%d:" % len(content))
-        digest.update(content)
-    return digest.hexdigest()
+        digest.add(b"%d:" % len(content))
+        digest.add(content)
+    return digest.digits()
 
 
 @cache
@@ -141,14 +141,14 @@ def package_fingerprint() -> str:
 
     The sources are hashed by content: their times differ between installations of the same version.
     """
-    digest = sha256()
+    digest = Digest()
     for path in sorted(_sources(PACKAGE)):
         with open(path, "rb", buffering=0) as file:
             content = file.read()
-        digest.update(f"{path[len(PACKAGE) :]}:{len(content)}:".encode())
-        digest.update(content)
+        digest.add(f"{path[len(PACKAGE) :]}:{len(content)}:".encode())
+        digest.add(content)
     interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
-    return f"graphc {digest.hexdigest()[:16]}; numpy {np.__version__}; interface {interface}"
+    return f"graphc {digest.digits()[:16]}; numpy {np.__version__}; interface {interface}"
 
 
 def _sources(folder: str) -> Iterator[str]:
@@ -174,7 +174,7 @@ def load(key: Key) -> Loaded | None:
     for root in _roots():
         if not _is_trusted(root):
             continue
-        entry = root / digest[:2] / digest
+        entry = place_of(root, digest)
         try:
             found = _read(entry, digest)
         except FileNotFoundError:
@@ -182,8 +182,8 @@ def load(key: Key) -> Loaded | None:
         except OSError as error:
             _warn_once(root, f"cannot be read ({error.strerror})")
             continue
-        except _Damaged as damage:
-            _discard(entry)
+        except Damaged as damage:
+            discard(entry)
             warnings.warn(f"compiling again: cache entry {entry} is damaged ({damage})", CacheWarning, stacklevel=2)
             continue
         _mark_used(entry)
@@ -204,24 +204,37 @@ def store(entry: Entry) -> bool:
     if not options.cache:
         return False
     try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(root)
         if not _is_trusted(root):
             return False
         files = _files(entry)
-        _write(root, entry.key.digest, files)
-        if not _has_room(root, sum(map(len, files.values())), options.cache_megabytes * 2**20):
-            _trim(root, options.cache_megabytes * 2**20, keep=entry.key.digest)
+        write(root, entry.key.digest, files)
+        limit = options.cache_megabytes * 2**20
+        if not _has_room(root, sum(map(len, files.values())), limit):
+            _trim(root, limit, keep=entry.key.digest)
     except OSError as error:
         _warn_once(root, f"cannot be written ({error.strerror or error})")
         return False
     return True
 
 
-def _roots() -> tuple[Path, ...]:
+def _roots() -> tuple[str, ...]:
     return (options.cache_dir, *options.cache_shared) if options.cache else ()
 
 
-def _is_trusted(root: Path) -> bool:
+def place_of(root: str, digest: str) -> str:
+    """The folder of an entry."""
+    return f"{root}{os.sep}{digest[:2]}{os.sep}{digest}"
+
+
+def make_folder(root: str) -> None:
+    """Make the user's folder, for nobody else to look into."""
+    os.makedirs(os.path.dirname(root) or os.curdir, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(root, 0o700)
+
+
+def _is_trusted(root: str) -> bool:
     """Whether only the user (for a shared folder: or its owner, whom the user named) can have put entries here."""
     try:
         status = os.stat(root)
@@ -237,67 +250,67 @@ def _is_trusted(root: Path) -> bool:
     return True
 
 
-_warned: set[Path] = set()
+_warned: set[str] = set()
 """The folders that this process has been told of."""
 
 
-def _warn_once(root: Path, problem: str) -> None:
+def _warn_once(root: str, problem: str) -> None:
     if root not in _warned:
         _warned.add(root)
         warnings.warn(f"the compile cache is not used: {root} {problem}", CacheWarning, stacklevel=3)
 
 
-def _mark_used(entry: Path) -> None:
+def _mark_used(entry: str) -> None:
     try:
         os.utime(entry)
     except OSError:
         return  # a read-only folder keeps no order of use
 
 
-def _read(entry: Path, digest: str) -> Loaded:
-    """The entry in a folder. Raises FileNotFoundError where there is none, _Damaged for one that cannot be right."""
+def _read(entry: str, digest: str) -> Loaded:
+    """The entry in a folder. Raises FileNotFoundError where there is none, Damaged for one that cannot be right."""
     header = _read_metadata(entry, digest)
     try:
-        content = _read_bytes(entry / OBJECT)
+        content = _read_bytes(entry, OBJECT)
     except FileNotFoundError:
-        if not entry.exists():
+        if not os.path.exists(entry):
             raise  # another process removed it between the two reads
-        raise _Damaged(f"{OBJECT} is missing") from None
+        raise Damaged(f"{OBJECT} is missing") from None
     checksums = header["files"]
-    if sha256(content).hexdigest() != checksums[OBJECT]:
-        raise _Damaged(f"the checksum of {OBJECT} is wrong")
+    if digest_of(content) != checksums[OBJECT]:
+        raise Damaged(f"the checksum of {OBJECT} is wrong")
     return Loaded(entry, header["metadata"], content, checksums)
 
 
-def _read_metadata(entry: Path, digest: str) -> Metadata:
+def _read_metadata(entry: str, digest: str) -> Metadata:
     try:
-        content = _read_bytes(entry / METADATA)
+        content = _read_bytes(entry, METADATA)
     except FileNotFoundError:
-        if not entry.exists():
+        if not os.path.exists(entry):
             raise
-        raise _Damaged(f"{METADATA} is missing") from None
+        raise Damaged(f"{METADATA} is missing") from None
     first, _, rest = content.partition(b"\n")
     if first != _seal(rest):
-        raise _Damaged(f"the checksum of {METADATA} is wrong")
+        raise Damaged(f"the checksum of {METADATA} is wrong")
     header: Metadata = json.loads(content)
     if header["key"] != digest:
-        raise _Damaged("it is the entry of another key")
+        raise Damaged("it is the entry of another key")
     return header
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(entry: str, name: str) -> bytes:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(f"{entry}{os.sep}{name}", "rb", buffering=0) as file:
             return file.read()
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.ELOOP):
-            raise _Damaged(f"{path.name} is no file") from error
+            raise Damaged(f"{name} is no file") from error
         raise
 
 
 def _seal(rest: bytes) -> bytes:
     """The first line of metadata.json: with it, the file is JSON and vouches for itself."""
-    return b'{"sha256": "%s",' % sha256(rest).hexdigest().encode()
+    return b'{"digest": "%s",' % digest_of(rest).encode()
 
 
 def _files(entry: Entry) -> dict[str, bytes]:
@@ -312,47 +325,60 @@ def _files(entry: Entry) -> dict[str, bytes]:
         "key": entry.key.digest,
         "settings": dict(entry.key.settings),
         "fingerprint": entry.key.fingerprint,
-        "files": {name: sha256(content).hexdigest() for name, content in files.items()},
+        "files": {name: digest_of(content) for name, content in files.items()},
         "metadata": entry.metadata,
     }
     rest = json.dumps(header, indent=1).removeprefix("{\n").encode()
     return {METADATA: _seal(rest) + b"\n" + rest, **files}
 
 
-def _write(root: Path, digest: str, files: Mapping[str, bytes]) -> None:
+def write(root: str, digest: str, files: Mapping[str, bytes]) -> None:
     """Put an entry in its place at once; where another process was first, its entry stays."""
-    place = root / digest[:2] / digest
-    place.parent.mkdir(mode=0o700, exist_ok=True)
+    place = place_of(root, digest)
+    with suppress(FileExistsError):
+        os.mkdir(os.path.dirname(place), 0o700)
     unfinished = _aside(place)
-    unfinished.mkdir(mode=0o700)
+    os.mkdir(unfinished, 0o700)
     try:
         for name, content in files.items():
-            _write_bytes(unfinished / name, content)
-        unfinished.rename(place)
+            _write_bytes(f"{unfinished}{os.sep}{name}", content)
+        os.rename(unfinished, place)
     except OSError as error:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove(unfinished)
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
 
 
-def _write_bytes(path: Path, content: bytes) -> None:
+def _write_bytes(path: str, content: bytes) -> None:
     with open(path, "wb") as file:
         file.write(content)
 
 
-def _aside(place: Path) -> Path:
+def _aside(place: str) -> str:
     """A name of its own beside `place`, for what is not or no longer an entry."""
-    return place.with_name(f"{place.name}.{os.urandom(8).hex()}")
+    return f"{place}.{os.urandom(8).hex()}"
 
 
-def _discard(entry: Path) -> None:
+def discard(entry: str) -> None:
     """Remove an entry, whole: it is renamed first, so that nobody reads half of it. What cannot be removed stays."""
     gone = _aside(entry)
     try:
-        entry.rename(gone)
+        os.rename(entry, gone)
     except OSError:
         return
-    shutil.rmtree(gone, ignore_errors=True)
+    _remove(gone)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder and what is in it, as far as that can be done."""
+    for item in _scan(folder):
+        if item.is_dir(follow_symlinks=False):
+            _remove(item.path)
+        else:
+            with suppress(OSError):
+                os.unlink(item.path)
+    with suppress(OSError):
+        os.rmdir(folder)
 
 
 # Looking after the folder
@@ -364,44 +390,46 @@ def list_entries() -> list[Summary]:
     for root in _roots():
         if not _is_trusted(root):
             continue
-        for entry in _entries(root):
+        for entry in entries(root):
             try:
-                metadata = _read_metadata(entry, entry.name)["metadata"]
-                summaries.append(Summary(entry.name, _size_of(entry), entry.stat().st_mtime, entry, metadata))
-            except (OSError, _Damaged):
+                digest = os.path.basename(entry)
+                metadata = _read_metadata(entry, digest)["metadata"]
+                summaries.append(Summary(digest, _size_of(entry), os.stat(entry).st_mtime, entry, metadata))
+            except (OSError, Damaged):
                 continue
     return sorted(summaries, key=lambda summary: -summary.used)
 
 
 def size() -> int:
     """Bytes of all entries in the user's folder."""
-    return sum(map(_size_of, _entries(options.cache_dir)))
+    return sum(map(_size_of, entries(options.cache_dir)))
 
 
 def clear() -> int:
     """Remove all entries from the user's folder; how many there were. Shared folders are never changed."""
-    entries = list(_entries(options.cache_dir))
-    for entry in entries:
-        _discard(entry)
-    return len(entries)
+    found = list(entries(options.cache_dir))
+    for entry in found:
+        discard(entry)
+    return len(found)
 
 
-def _is_key(name: str) -> bool:
-    return len(name) == KEY_DIGITS and set(name) <= set("0123456789abcdef")
+def is_key(name: str) -> bool:
+    return len(name) == DIGITS and set(name) <= set("0123456789abcdef")
 
 
-def _folders(root: Path) -> Iterator[Path]:
+def _folders(root: str) -> Iterator[os.DirEntry[str]]:
     """Every folder where an entry is, was, or is being written."""
     for bucket in _scan(root):
         if len(bucket.name) == 2 and bucket.is_dir():
-            yield from (Path(item.path) for item in _scan(bucket.path) if item.name.startswith(bucket.name))
+            yield from (item for item in _scan(bucket.path) if item.name.startswith(bucket.name))
 
 
-def _entries(root: Path) -> Iterator[Path]:
-    return (folder for folder in _folders(root) if _is_key(folder.name))
+def entries(root: str) -> Iterator[str]:
+    """The folders of all entries."""
+    return (folder.path for folder in _folders(root) if is_key(folder.name))
 
 
-def _scan(folder: str | Path) -> list[os.DirEntry[str]]:
+def _scan(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return list(found)
@@ -409,18 +437,18 @@ def _scan(folder: str | Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _size_of(entry: Path) -> int:
+def _size_of(entry: str) -> int:
     try:
         return sum(item.stat().st_size for item in _scan(entry))
     except OSError:
         return 0  # it is being removed
 
 
-def _has_room(root: Path, added: int, limit: int) -> bool:
+def _has_room(root: str, added: int, limit: int) -> bool:
     """Note that `added` bytes were stored; whether that certainly left the folder within `limit` bytes. False where its
     size is not known, or was counted long ago: what other processes stored meanwhile may have gone uncounted."""
     try:
-        with open(root / USAGE, "a+b", buffering=0) as file:
+        with open(f"{root}{os.sep}{USAGE}", "a+b", buffering=0) as file:
             file.write(b"%d\n" % added)
             file.seek(0)
             first, *more = file.read().split()
@@ -429,83 +457,67 @@ def _has_room(root: Path, added: int, limit: int) -> bool:
         return False
 
 
-def _trim(root: Path, limit: int, keep: str) -> None:
-    """Remove what was used least recently until `limit` bytes hold the rest (entry `keep` stays), and what was never
-    finished; note how many bytes are left.
+def _trim(root: str, limit: int, keep: str) -> None:
+    """Where there are more than `limit` bytes, remove what was used least recently until there is room to spare (entry
+    `keep` stays); remove what was never finished; note how many bytes are left.
     """
-    ages: list[tuple[float, int, Path]] = []
+    ages: list[tuple[float, int, str, str]] = []
     for folder in _folders(root):
         try:
             used = folder.stat().st_mtime
         except OSError:
             continue
-        if _is_key(folder.name):
-            ages.append((used, _size_of(folder), folder))
+        if is_key(folder.name):
+            ages.append((used, _size_of(folder.path), folder.name, folder.path))
         elif used < time.time() - STALE_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)
-    total = sum(size for _, size, _ in ages)
-    for _, size, folder in sorted(ages):
-        if total <= limit:
+            _remove(folder.path)
+    total = sum(size for _, size, _, _ in ages)
+    enough = limit if total <= limit else limit * (1 - SPARE)
+    for _, size, digest, path in sorted(ages):
+        if total <= enough:
             break
-        if folder.name != keep:
-            _discard(folder)
+        if digest != keep:
+            discard(path)
             total -= size
-    counted = _aside(root / USAGE)
+    usage = f"{root}{os.sep}{USAGE}"
+    counted = _aside(usage)
     _write_bytes(counted, b"%s\n%d\n" % (COUNTED, total))
-    counted.replace(root / USAGE)
+    os.replace(counted, usage)
 
 
-# Bundles: a zip file with the files of each entry under its key
+# Bundles
 
 
-def export(path: str | Path) -> int:
+def export(path: str | os.PathLike[str]) -> int:
     """Write all entries of the user's folder to a zip file, for `import_` on a machine alike; how many they are."""
-    exported = 0
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
-        for entry in sorted(_entries(options.cache_dir)):
-            try:
-                files = {name: _read_bytes(entry / name) for name in FILES}
-            except FileNotFoundError:
-                continue  # another process has just removed it
-            for name, content in files.items():
-                bundle.writestr(f"{entry.name}/{name}", content)
-            exported += 1
-    return exported
+    count: int = import_module("graphc.codegen.bundle").write_bundle(path)
+    return count
 
 
-def import_(path: str | Path) -> int:
+def import_(path: str | os.PathLike[str]) -> int:
     """Add the entries of a bundle to the user's folder; how many were not there already.
 
     A bundle holds machine code that will be run: take it from people you trust. Raises GraphcError for a file that is
     no bundle.
     """
-    added = 0
-    root = options.cache_dir
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        with zipfile.ZipFile(path) as bundle:
-            for digest in sorted({name.partition("/")[0] for name in bundle.namelist()}):
-                place = root / digest[:2] / digest
-                if not _is_key(digest):
-                    raise GraphcError(f"{path} is not a bundle of cache entries: it holds {digest!r}")
-                if not place.exists():
-                    _write(root, digest, {name: bundle.read(f"{digest}/{name}") for name in FILES})
-                    _verify(place, digest)
-                    added += 1
-    except (zipfile.BadZipFile, KeyError, _Damaged) as error:
-        raise GraphcError(f"{path} is not a bundle of cache entries: {error}") from error
-    return added
+    count: int = import_module("graphc.codegen.bundle").read_bundle(path)
+    return count
 
 
-def _verify(entry: Path, digest: str) -> None:
-    """Check every file of an entry, which is removed where one is wrong."""
+def read_files(entry: str) -> dict[str, bytes]:
+    """The content of every file of an entry; FileNotFoundError where it is gone."""
+    return {name: _read_bytes(entry, name) for name in FILES}
+
+
+def verify(entry: str, digest: str) -> None:
+    """Check every file of an entry, which is removed where one is wrong; raises Damaged."""
     try:
         loaded = _read(entry, digest)
         for kind, name in TEXTS.items():
             if loaded.text(kind) is None:
-                raise _Damaged(f"the checksum of {name} is wrong")
-    except _Damaged:
-        _discard(entry)
+                raise Damaged(f"the checksum of {name} is wrong")
+    except Damaged:
+        discard(entry)
         raise
 
 
@@ -514,9 +526,9 @@ def _verify(entry: Path, digest: str) -> None:
 
 def explain_miss(key: Key) -> str:
     """Which part of `key` differs from the most similar stored entry: the graph, an option, a version."""
-    candidates = [found for root in _roots() for entry in _entries(root) if (found := _stored_key(entry)) is not None]
+    candidates = [found for root in _roots() for entry in entries(root) if (found := _stored_key(entry)) is not None]
     if not candidates:
-        return f"the cache is empty: {', '.join(map(str, _roots())) or 'it is switched off'}"
+        return f"the cache is empty: {', '.join(_roots()) or 'it is switched off'}"
     nearest = min(candidates, key=lambda found: _distance(key, found))
     differences = [
         *_graph_difference(key, nearest),
@@ -528,11 +540,11 @@ def explain_miss(key: Key) -> str:
     return f"differences from the most similar of {len(candidates)} stored graphs:\n" + "\n".join(differences)
 
 
-def _stored_key(entry: Path) -> Key | None:
+def _stored_key(entry: str) -> Key | None:
     try:
-        header = _read_metadata(entry, entry.name)
-        return Key((entry / TEXTS["graph"]).read_text("utf-8"), header["settings"], header["fingerprint"])
-    except (OSError, ValueError, _Damaged):
+        header = _read_metadata(entry, os.path.basename(entry))
+        return Key(_read_bytes(entry, TEXTS["graph"]).decode(), header["settings"], header["fingerprint"])
+    except (OSError, ValueError, Damaged):
         return None
 
 

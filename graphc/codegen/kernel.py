@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from time import perf_counter
 
 from graphc.codegen.launch import Signature
@@ -38,15 +37,17 @@ class Kernel:
         return (*self.outputs, *(new for _, new in self.updates))
 
 
-@dataclass(slots=True)
 class Report:
     """How a function came about: the time of each phase in seconds, the rules that fired, whether the cache had it."""
 
-    origin: str = "compiled"
-    key: str = ""
-    phases: dict[str, float] = field(default_factory=dict)
-    fired: list[str] = field(default_factory=list)
-    plan: str = ""
+    __slots__ = ("fired", "key", "origin", "phases", "plan")
+
+    def __init__(self, origin: str = "compiled") -> None:
+        self.origin = origin
+        self.key = ""
+        self.phases: dict[str, float] = {}
+        self.fired: list[str] = []
+        self.plan = ""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

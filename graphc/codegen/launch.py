@@ -22,7 +22,6 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import accumulate, chain, islice
 from operator import mul
@@ -96,7 +95,7 @@ OUT = sys.intern("out")
 METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Array:
     """An array that crosses the entry point: C-contiguous, of `dtype`, each size a number or None where it is known
     at the call only.
@@ -112,7 +111,7 @@ class Array:
     replaces: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Temp:
     """A buffer that the kernel needs for the duration of a call. It holds one value after another: `rooms` are their
     dtypes and ranks, of whose sizes the product is the number of elements; one vector of the buffer's own where empty.
@@ -128,7 +127,7 @@ class Temp:
         return self.rooms or ((self.dtype, 1),)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Signature:
     """What a compiled graph takes and gives; `sizes` are the dims it is told: (index into inputs + shared, axis)."""
 
@@ -160,7 +159,7 @@ class Signature:
             raise GraphcError(f"{self.name}: shared variables {replaced} cannot be replaced")
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(fields_of(self))
 
     @property
     def results(self) -> tuple[tuple[Literal["input", "output"], int], ...]:
@@ -198,7 +197,7 @@ class Signature:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Library:
     """A loaded program: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
     code (`owner`, as in image.py). `settings` is what its parallel loops read at each call (pool.py), None where it has
@@ -211,6 +210,15 @@ class Library:
     kernel: int
     owner: AnyArray
     settings: AnyArray | None = None
+
+
+def fields_of(value: Any) -> Any:
+    """A record as a dict of its fields, and so the records in its tuples; anything else as it is."""
+    if isinstance(value, tuple):
+        return [fields_of(item) for item in value]
+    if isinstance(value, Signature | Array | Temp):
+        return {name: fields_of(getattr(value, name)) for name in value.__match_args__}
+    return value
 
 
 ABSENT = object()

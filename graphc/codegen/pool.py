@@ -9,12 +9,9 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import re
 import time
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +19,7 @@ from numpy.typing import NDArray
 from graphc.codegen.chunks import CHUNK, CHUNK_WORK, MOST_CHUNKS, PARALLEL, PATIENCE
 from graphc.codegen.image import load
 from graphc.options import options
+from graphc.record import record
 
 DEFAULT_CROSSOVER = 4
 """Chunks from which on threads pay, where that cannot be measured."""
@@ -42,40 +40,36 @@ def available_processors() -> int:
     """Those that the affinity and the control groups of this process leave it, or what OMP_NUM_THREADS says, with which
     schedulers of processes keep libraries from taking each other's processors."""
     said = os.environ.get("OMP_NUM_THREADS", "")
-    if re.fullmatch("[1-9][0-9]{0,3}", said):
+    if said.isascii() and said.isdigit() and 1 <= int(said) <= 9999:
         return int(said)
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([own, *quotas(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))]))
+    return max(1, min([own, *quotas("/proc/self/cgroup", "/sys/fs/cgroup")]))
 
 
 QUOTA_FILES = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 """Quota and period in microseconds: of the second version of control groups in one file, of the first in two."""
 
 
-def quotas(groups: Path, mount: Path) -> Iterator[int]:
+def quotas(groups: str, mount: str) -> Iterator[int]:
     """The processors' worth of time that each control group above this process may use, rounded up."""
-    try:
-        lines = [line.split(":", 2) for line in groups.read_text().splitlines()]
-    except OSError:
-        return
-    for _, controllers, path in lines:
+    for line in _read(groups).splitlines():
+        _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        top = mount / "cpu" if controllers else mount
-        inner = top / path.lstrip("/")
-        for folder in (inner, *inner.parents):
-            if folder == mount.parent:
-                break
-            words = [word for file in QUOTA_FILES for word in _read(folder / file)]
+        folder = f"{mount}/cpu" if controllers else mount
+        for name in ("", *path.strip("/").split("/")):
+            folder = f"{folder}/{name}".rstrip("/")
+            words = [word for file in QUOTA_FILES for word in _read(f"{folder}/{file}").split()]
             if len(words) == 2 and all(word.isdigit() for word in words) and int(words[1]):
                 yield -(-int(words[0]) // int(words[1]))
 
 
-def _read(path: Path) -> list[str]:
+def _read(path: str) -> str:
     try:
-        return path.read_text().split()
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
     except OSError:
-        return []
+        return ""
 
 
 def settings_of(threads: int | str | None, crossover: int) -> Words:
@@ -83,7 +77,8 @@ def settings_of(threads: int | str | None, crossover: int) -> Words:
     return np.array([thread_count(threads), crossover, CHUNK_WORK, PATIENCE], np.int64)
 
 
-class Pool(NamedTuple):
+@record()
+class Pool:
     """The loaded pool: the addresses of its functions, which are never unmapped."""
 
     parallel: int

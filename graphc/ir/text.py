@@ -1,6 +1,6 @@
-"""The printed form of a graph: display, snapshot and cache key in one. It reads back to the same graph.
+"""The printed form of a graph: display, snapshot and cache key in one. It reads back to the same graph (`parse.py`).
 
-In: a graph; or its text. Out: its text; or a graph of fresh leaves with the same text. The grammar, one item a line:
+In: a graph. Out: its text. The grammar, one item a line:
 
     inputs  leaf: type, …              the inputs, in order; `shared`, `free` (inputs that were forgotten) and `sizes`
     shared  leaf: type, …              (size leaves of no leaf of the graph) likewise, where there are any
@@ -18,23 +18,19 @@ identity of their leaves and the order in which they were built have the same te
 
 from __future__ import annotations
 
-import ast
-import base64
 import math
-import re
+from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import DTYPES, FLOATS
-from graphc.errors import GraphcError, GraphTypeError, ParseError
+from graphc.dtypes import FLOATS
+from graphc.errors import GraphTypeError
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
     LEAVES,
-    OPS,
     SHARED,
     SIZE,
     Array,
@@ -43,17 +39,11 @@ from graphc.ir.node import (
     Size,
     Type,
     describe,
-    literal,
-    make,
-    size_leaf,
 )
 from graphc.ir.walk import Graph, toposort
 
 INLINE_ELEMENTS = 16
 """Constants with more elements than this are printed as base64."""
-
-
-# --- printing ---------------------------------------------------------------------------------------------------------
 
 
 def print_graph(graph: Graph) -> str:
@@ -78,7 +68,7 @@ def print_graph(graph: Graph) -> str:
             kind = types[node.type] = _describe_type(node.type, refs)
         args = ", ".join([refs[arg] for arg in node.args])
         attrs = _print_attributes(node) if node.attrs else ""
-        lines.append(f"{ref} = {_print_op(node.op)}({args}{attrs})  # {kind}")
+        lines.append(f"{ref} = {print_op(node.op)}({args}{attrs})  # {kind}")
     heads = [
         f"{group} {', '.join(_print_leaf(leaf, refs) for leaf in members)}".rstrip()
         for group, members in leaves.items()
@@ -138,7 +128,7 @@ def _name_leaves(groups: dict[str, list[Node]]) -> dict[Node, str]:
 
 
 def _identifier(name: str) -> str:
-    cleaned = re.sub(r"\W", "_", name)
+    cleaned = "".join([mark if mark.isalnum() else "_" for mark in name])
     return cleaned if cleaned.isidentifier() else f"_{cleaned}"
 
 
@@ -185,7 +175,8 @@ def _describe_size(size: Size, refs: dict[Node, str], depth: int) -> str:
     return f"({f' {symbol} '.join(args)})" if symbol else f"{size.op.name}({', '.join(args)})"
 
 
-def _print_op(op: Op) -> str:
+def print_op(op: Op) -> str:
+    """The name of an op in a text."""
     return f"{op.name}@{op.version}" if op.version else op.name
 
 
@@ -210,7 +201,7 @@ def _print_literal(node: Node, value: Any) -> str:
 def _print_array(value: Array) -> str:
     head = f"{value.dtype.name}[{', '.join(map(str, value.shape))}]"
     if value.size > INLINE_ELEMENTS:
-        return f"{head} base64 '{base64.b64encode(value.tobytes()).decode()}'"
+        return f"{head} base64 '{b2a_base64(value.tobytes(), newline=False).decode()}'"
     return f"{head} [{', '.join(_digits(item) for item in value.ravel())}]"
 
 
@@ -224,7 +215,7 @@ def _digits(item: Any) -> str:
     if dtype not in FLOATS:
         return str(item)
     text = str(item)
-    return text if _read_digits(text, dtype).tobytes() == item.tobytes() else f"0x{item.view(_bits(dtype)):x}"
+    return text if read_digits(text, dtype).tobytes() == item.tobytes() else f"0x{item.view(_bits(dtype)):x}"
 
 
 def _bits(dtype: str) -> str:
@@ -232,7 +223,8 @@ def _bits(dtype: str) -> str:
     return "uint32" if dtype == "float32" else "uint64"
 
 
-def _read_digits(text: str, dtype: str) -> Any:
+def read_digits(text: str, dtype: str) -> Any:
+    """The NumPy scalar of a literal."""
     if dtype == "bool":
         return np.bool_({"True": True, "False": False}[text])
     if dtype not in FLOATS:
@@ -240,153 +232,3 @@ def _read_digits(text: str, dtype: str) -> Any:
     if text.startswith("0x"):
         return np.dtype(_bits(dtype)).type(int(text, 16)).view(dtype)
     return np.dtype(dtype).type(float(text))
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-_LEAF = re.compile(r"(\w+): (\w+)\[([^\]]*)\](?:, |$)")
-_STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*)\)(?:  # .*)?")
-_ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|base64 '(.*)')")
-_HEADS = ("inputs", "shared", "free", "sizes")
-
-
-@dataclass(slots=True)
-class _Reader:
-    """What has been read so far. Leaves wait as text until they are asked for, since their sizes may be computed."""
-
-    nodes: dict[str, Node] = field(default_factory=dict)
-    waiting: dict[str, tuple[Op, str, str]] = field(default_factory=dict)
-    making: set[str] = field(default_factory=set)
-    inputs: list[str] = field(default_factory=list)
-    outputs: tuple[Node, ...] | None = None
-
-
-def parse_graph(text: str) -> Graph:
-    """The graph of a text, with fresh leaves. Ops are looked up in `OPS`. Raises ParseError, naming the line."""
-    reader = _Reader()
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    for number, line in lines:
-        try:
-            _read_line(reader, line)
-        except (GraphcError, SyntaxError, ValueError, KeyError, OverflowError) as error:
-            raise ParseError(f"line {number}: {line[:200]!r} cannot be read: {error}") from error
-    if reader.outputs is None:
-        raise ParseError("the text has no line of outputs")
-    return Graph(tuple(reader.nodes[name] for name in reader.inputs), reader.outputs)
-
-
-def _read_line(reader: _Reader, line: str) -> None:
-    head, _, rest = line.partition(" ")
-    if reader.outputs is not None:
-        _fail("it follows the outputs")
-    if head == "outputs":
-        for name in reader.inputs:
-            _resolve(reader, name)
-        reader.outputs = tuple(_resolve(reader, ref) for ref in _split(rest))
-    elif head == "sizes":
-        for ref in _split(rest):
-            _resolve_size(reader, ref, orphan=True)
-    elif head in _HEADS:
-        _read_leaves(reader, head, rest)
-    else:
-        _read_statement(reader, line)
-
-
-def _fail(reason: str) -> NoReturn:
-    raise ParseError(reason)
-
-
-def _split(text: str) -> list[str]:
-    return text.split(", ") if text.strip() else []
-
-
-def _read_leaves(reader: _Reader, head: str, text: str) -> None:
-    position = 0
-    while position < len(text):
-        match = _LEAF.match(text, position)
-        if match is None:
-            _fail(f"{text[position:]!r} is not a list of leaves with types")
-        name, dtype, shape = match.groups()
-        if name in reader.waiting:
-            _fail(f"there are two leaves {name}")
-        if dtype not in DTYPES:
-            _fail(f"{dtype} is not a dtype")
-        reader.waiting[name] = (SHARED if head == "shared" else INPUT, dtype, shape)
-        if head == "inputs":
-            reader.inputs.append(name)
-        position = match.end()
-
-
-def _read_statement(reader: _Reader, line: str) -> None:
-    match = _STATEMENT.fullmatch(line)
-    if match is None:
-        _fail("it is neither `%number = op(…)` nor a line of leaves or outputs")
-    ref, name, inside = match.groups()
-    if ref in reader.nodes:
-        _fail(f"{ref} is defined twice")
-    if name == "constant":
-        reader.nodes[ref] = _read_array(inside)
-        return
-    op = OPS.get(name.partition("@")[0])
-    if op is None or op in LEAVES:
-        _fail(f"there is no op {name!r}")
-    if _print_op(op) != name:
-        _fail(f"the op is {_print_op(op)} by now")
-    args, _, attrs = inside.partition("; ")
-    values = {}
-    if attrs:
-        call = ast.parse(f"f({attrs})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        values = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
-    reader.nodes[ref] = make(op, [_resolve(reader, arg) for arg in _split(args)], values)
-
-
-def _read_array(text: str) -> Node:
-    match = _ARRAY.fullmatch(text)
-    if match is None:
-        _fail("it is not `dtype[size, …] [number, …]`")
-    dtype, shape, items, encoded = match.groups()
-    if dtype not in DTYPES:
-        _fail(f"{dtype} is not a dtype")
-    sizes = tuple(map(int, _split(shape)))
-    if encoded is not None:
-        return literal(np.frombuffer(base64.b64decode(encoded, validate=True), dtype).reshape(sizes))
-    # an array made from the bytes keeps the payload of NaNs
-    data = b"".join(_read_digits(item, dtype).tobytes() for item in _split(items))
-    return literal(np.frombuffer(data, dtype).reshape(sizes))
-
-
-def _resolve(reader: _Reader, ref: str) -> Node:
-    """The node that a ref stands for."""
-    if ref in reader.nodes:
-        return reader.nodes[ref]
-    if ref in reader.waiting:
-        return _make_leaf(reader, ref)
-    digits, colon, dtype = ref.partition(":")
-    if colon:
-        if dtype not in DTYPES:
-            _fail(f"{dtype} is not a dtype")
-        return literal(np.frombuffer(_read_digits(digits, dtype).tobytes(), dtype).reshape(()))
-    if "." in ref:
-        return _resolve_size(reader, ref)
-    _fail(f"{ref!r} is not defined above")
-
-
-def _resolve_size(reader: _Reader, ref: str, orphan: bool = False) -> Node:
-    """The size leaf `leaf.axis`, made at its first mention."""
-    if ref not in reader.nodes:
-        owner, _, axis = ref.partition(".")
-        if not axis.isdigit() or not (orphan or owner in reader.waiting):
-            _fail(f"{ref!r} is not the size of a leaf")
-        reader.nodes[ref] = size_leaf(owner, int(axis))
-    return reader.nodes[ref]
-
-
-def _make_leaf(reader: _Reader, name: str) -> Node:
-    if name in reader.making:
-        _fail(f"the type of {name} depends on {name}")
-    reader.making.add(name)
-    op, dtype, shape = reader.waiting[name]
-    kind = Type(dtype, tuple(int(size) if size.isdigit() else _resolve(reader, size) for size in _split(shape)))
-    reader.nodes[name] = node = Node(op, (), {"type": kind}, kind, name)
-    return node

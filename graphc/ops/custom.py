@@ -6,13 +6,13 @@ back into Python for it. The op's version is a fingerprint of the user's code, s
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from graphc.digest import Digest
 from graphc.dtypes import floating, promote
 from graphc.errors import GraphTypeError
 from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Type, Vjp, describe, make
@@ -75,7 +75,7 @@ def op(
 
 def fingerprint(*functions: Callable[..., Any]) -> str:
     """A digest of what functions compute: their code and constants, and what they take from around them."""
-    digest = hashlib.sha256()
+    digest = Digest()
     pending: list[Any] = list(functions)
     seen: set[int] = set()
     while pending:
@@ -89,18 +89,18 @@ def fingerprint(*functions: Callable[..., Any]) -> str:
                 cells = [cell.cell_contents for cell in item.__closure__ or () if cell.cell_contents is not item]
                 pending += [item.__code__, item.__defaults__, item.__kwdefaults__, *cells, *around]
             case CodeType():
-                digest.update(item.co_code + repr(item.co_names).encode())
+                digest.add(item.co_code + repr(item.co_names).encode())
                 pending += item.co_consts
             case np.ndarray():
-                digest.update(repr((item.dtype, item.shape)).encode() + item.tobytes())
+                digest.add(repr((item.dtype, item.shape)).encode() + item.tobytes())
             case tuple() | list():
-                digest.update(f"{type(item).__name__}{len(item)}".encode())
+                digest.add(f"{type(item).__name__}{len(item)}".encode())
                 pending += item
             case None | bool() | int() | float() | complex() | str() | bytes() | np.generic():
-                digest.update(f"{type(item).__name__}:{item!r};".encode())
+                digest.add(f"{type(item).__name__}:{item!r};".encode())
             case _:
-                digest.update(str(getattr(item, "__qualname__", type(item).__qualname__)).encode())
-    return digest.hexdigest()[:16]
+                digest.add(str(getattr(item, "__qualname__", type(item).__qualname__)).encode())
+    return digest.digits()[:16]
 
 
 def _alike(name: str, nodes: Sequence[Node]) -> list[Node]:

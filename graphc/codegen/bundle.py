@@ -1,0 +1,49 @@
+"""Bundles of cache entries: a zip file with the files of each entry under its key.
+
+In: the path of a zip file. Out: such a file, or entries in the user's folder. Imported where it is asked for: a warm
+start needs no zip files.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+from graphc.codegen import cache
+from graphc.errors import GraphcError
+from graphc.options import options
+
+
+def write_bundle(path: str | os.PathLike[str]) -> int:
+    """What `cache.export` does."""
+    exported = 0
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for entry in sorted(cache.entries(options.cache_dir)):
+            try:
+                files = cache.read_files(entry)
+            except FileNotFoundError:
+                continue  # another process has just removed it
+            for name, content in files.items():
+                bundle.writestr(f"{os.path.basename(entry)}/{name}", content)
+            exported += 1
+    return exported
+
+
+def read_bundle(path: str | os.PathLike[str]) -> int:
+    """What `cache.import_` does."""
+    added = 0
+    root = options.cache_dir
+    cache.make_folder(root)
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            for digest in sorted({name.partition("/")[0] for name in bundle.namelist()}):
+                place = cache.place_of(root, digest)
+                if not cache.is_key(digest):
+                    raise GraphcError(f"{path} is not a bundle of cache entries: it holds {digest!r}")
+                if not os.path.exists(place):
+                    cache.write(root, digest, {name: bundle.read(f"{digest}/{name}") for name in cache.FILES})
+                    cache.verify(place, digest)
+                    added += 1
+    except (zipfile.BadZipFile, KeyError, cache.Damaged) as error:
+        raise GraphcError(f"{path} is not a bundle of cache entries: {error}") from error
+    return added
