@@ -35,9 +35,10 @@ codegen.blas codegen.lower
 codegen.lower_call codegen.lower_recur codegen.lower_rows codegen.copies codegen.parallel codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.host codegen.image codegen.jit codegen.link codegen.intrinsics
-codegen.primitives codegen.numba_lowering codegen.worker codegen.compile codegen.product_loops codegen.products
+codegen.primitives codegen.numba_lowering codegen.worker codegen.compile codegen.product_tiles codegen.product_vectors
+codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
 codegen.recycling codegen.launch codegen.vectorcall
-codegen.objects codegen.pool_ir codegen.pool codegen.entry codegen.kernel codegen.program
+codegen.objects codegen.pool_ir codegen.pool codegen.deferred codegen.entry codegen.kernel codegen.program
 codegen.cache codegen.bundle codegen.produce codegen.build
 
 shared convention callables function

@@ -17,8 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphc.codegen import blas, products
-from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
+from graphc.codegen import blas, product_blocks, products
+from graphc.codegen.blas import ENTRIES, PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
+from graphc.codegen.chunks import SETTINGS
+from graphc.codegen.deferred import load_blocks
+from graphc.codegen.link import link
+from graphc.codegen.pool import POOL_EXPORTS, load_pool
+from graphc.codegen.pool_ir import pool_ir
+from graphc.codegen.product_blocks import blocks_ir
 from graphc.codegen.products import blas_ir
 from graphc.codegen.target import emit_object
 
@@ -34,11 +40,33 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 
 @cache
 def code() -> bytes:
-    """The products, sent to BLAS from a size on that tests can afford."""
+    """The products, sent to BLAS, or packed, from a size on that tests can afford."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(products, "small_gemm", lambda: 12**3)
         patch.setattr(products, "SMALL_GEMV", 100)
+        patch.setattr(products, "SMALL_ANY", 10**3)
+        patch.setattr(products, "BLOCKED", 10**3)
+        patch.setattr(products, "BLOCKED_SIDE", 3)
         return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
+
+
+SHARED = np.array([3, 2, 1, 0], np.int64)
+"""Settings with which every product of two chunks is shared by three threads."""
+
+
+@cache
+def blocks_table() -> Any:
+    """A table without BLAS, but with packed products, whose depths, blocks and slabs are so short that all edges are
+    met by matrices that tests can afford."""
+    pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+    table = (ctypes.c_void_p * len(ENTRIES))()
+    table[ENTRIES.index("parallel")] = pool.parallel
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in (("DEPTH", 16), ("BLOCK_PANELS", 2), ("SLAB", 64), ("PANEL_BYTES", 2**14), ("PACKED", 64)):
+            patch.setattr(product_blocks, name, number)
+        for suffix in SUFFIX.values():
+            table[ENTRIES.index(f"blocks {suffix}")] = load_blocks(suffix, emit_object([blocks_ir(suffix)], 1), pool)
+    return table
 
 
 @cache
@@ -46,7 +74,8 @@ def linked(table: int) -> tuple[Any, Any, dict[str, Callable[..., int]]]:
     """The shims as ctypes functions over the BLAS of a table; its owner must be kept."""
     llvm.initialize_native_target()
     jit = llvm.create_lljit_compiler()
-    builder = llvm.JITLibraryBuilder().add_object_img(code()).add_current_process().import_symbol("gc_blas", table)
+    builder = llvm.JITLibraryBuilder().add_object_img(code()).add_current_process()
+    builder.import_symbol("gc_blas", table).import_symbol(SETTINGS, SHARED.ctypes.data)
     for name in PROTOTYPES:
         builder.export_symbol(name)
     tracker = builder.link(jit, "blas")
@@ -57,12 +86,13 @@ def linked(table: int) -> tuple[Any, Any, dict[str, Callable[..., int]]]:
     return tracker, jit, functions
 
 
-NO_BLAS = (ctypes.c_void_p * len(ROUTINES))()
+NO_BLAS = (ctypes.c_void_p * len(ENTRIES))()
 
 
 def implementations() -> Iterator[tuple[str, Callable[[str], Callable[..., int]]]]:
     yield "BLAS", lambda name: linked(blas_symbols()["gc_blas"])[2][name]
     yield "loops", lambda name: linked(ctypes.addressof(NO_BLAS))[2][name]
+    yield "blocks", lambda name: linked(ctypes.addressof(blocks_table()))[2][name]
     yield "python", python_shim
 
 
@@ -331,7 +361,7 @@ def test_scipy_as_fallback() -> None:
     pytest.importorskip("scipy.linalg.cython_blas")
     routines = blas._scipy_routines()
     assert len(routines) == len(ROUTINES) and all(routines)
-    table = (ctypes.c_void_p * len(ROUTINES))(*routines)
+    table = (ctypes.c_void_p * len(ENTRIES))(*routines)
     functions = linked(ctypes.addressof(table))[2]
     rng = np.random.default_rng(4)
     a, b, c = rng.normal(size=(50, 60)), rng.normal(size=(60, 70)), np.full((50, 70), np.nan)

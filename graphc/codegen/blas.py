@@ -33,8 +33,12 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
-"""The entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
-
+"""The first entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
+SLOTS = ("blocks f32", "blocks f64", "parallel")
+"""The others: functions of our own that are loaded at first need (deferred.py), 0 where there are none."""
+ENTRIES = (*ROUTINES, *SLOTS)
+OUTDATED = ("Haswell", "Zen")
+"""Cores whose kernels have registers of 32 bytes: OpenBLAS takes a CPU for one of them that it does not know."""
 
 Flat = NDArray[Any]
 
@@ -60,19 +64,35 @@ PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
 """By name: the types of the arguments, "*" after those that are pointers, and of the result."""
 
 
+def blocks_name(suffix: str) -> str:
+    """The symbol of large products of floats (product_blocks.py)."""
+    return f"gc_blocks_{suffix}"
+
+
+CALLED = {"gemm": "gemv", "batched_gemm": "gemm"}
+"""What products call in objects of their own."""
+
+
+def with_callees(name: str) -> tuple[str, ...]:
+    """A product and those that it calls, each after all that it calls itself."""
+    routine, _, suffix = name.removeprefix("gc_").rpartition("_")
+    called = CALLED.get(routine)
+    return (*(with_callees(f"gc_{called}_{suffix}") if called else ()), name)
+
+
 @cache
 def blas_symbols() -> Mapping[str, int]:
-    """The addresses that an object with `blas_ir` needs at load.
+    """The addresses that an object of a product needs at load, beside those of its settings and of what it calls.
 
     SciPy is imported only where NumPy's own BLAS has no Fortran interface.
     """
-    return {"gc_blas": ctypes.addressof(_table())}
+    return {"gc_blas": ctypes.addressof(blas_table())}
 
 
 @cache
-def _table() -> ctypes.Array[ctypes.c_void_p]:
-    addresses = _numpy_routines() or _scipy_routines() or [0] * len(ROUTINES)
-    return (ctypes.c_void_p * len(ROUTINES))(*addresses)
+def blas_table() -> ctypes.Array[ctypes.c_void_p]:
+    """The addresses of ENTRIES; those of SLOTS are 0 until they are set."""
+    return (ctypes.c_void_p * len(ENTRIES))(*(_numpy_routines() or _scipy_routines()))
 
 
 def _numpy_routines() -> list[int]:

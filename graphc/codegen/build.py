@@ -17,18 +17,28 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen import cache
-from graphc.codegen.blas import blas_symbols, openblas_kernels
+from graphc.codegen.blas import blas_symbols, openblas_kernels, with_callees
 from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS
+from graphc.codegen.deferred import blocks_win, fill_slots, load_blocks
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.image import load as load_code
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import Library, Signature, load
-from graphc.codegen.pool import Pool, available_processors, load_pool, measure_crossover, settings_of
+from graphc.codegen.pool import (
+    DEFAULT_CROSSOVER,
+    Pool,
+    Words,
+    available_processors,
+    load_pool,
+    measure_crossover,
+    settings_of,
+)
 from graphc.errors import GraphcError
 from graphc.ir.node import SHARED, SIZE, Node, size_owner
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
 from graphc.options import options
+from graphc.record import record
 
 
 def cold() -> ModuleType:
@@ -90,7 +100,7 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     products = produce.products_of(program)
     with report.phase("compile"):
         Counter.compilations += 1
-        code: bytes = produce.compile_program(program, lambda: prepare(products, program.parallel))
+        code: bytes = produce.compile_program(program, lambda: prepare(products, kernel.threads, program.parallel))
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report)
         cache.store(cache.Entry(key, program.plan, program.source, metadata, code))
@@ -100,17 +110,32 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
 
 _kept: dict[str, bytes] = {}
 """What is compiled once for a machine, as far as this process needed it."""
-_products: dict[str, tuple[int, Any]] = {}
-"""The address of each matrix product that is loaded, and the owner of its code: shared by all functions."""
+_products: dict[tuple[int, ...], Products] = {}
+"""The matrix products that are loaded, shared by all functions with the same number of threads."""
 
 
-def product_addresses(names: Sequence[str]) -> dict[str, int]:
+@record(eq=False)
+class Products:
+    """Loaded matrix products: the settings they read at each call; of each the address and the owner of its code."""
+
+    settings: Words
+    loaded: dict[str, tuple[int, Any]]
+
+
+def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:
     """The addresses of the matrix products that a kernel calls, loaded where they are not yet."""
-    for name in names:
-        if name not in _products:
-            loaded = load_code(product_code(name), blas_symbols(), (name,))
-            _products.update((each, (address, loaded.owner)) for each, address in loaded.addresses.items())
-    return {name: _products[name][0] for name in names}
+    if not names:
+        return {}
+    fill_slots(ready_blocks, lambda: products_pool().parallel)
+    settings = settings_of(threads, DEFAULT_CROSSOVER)
+    products = _products.setdefault(tuple(settings.tolist()), Products(settings, {}))
+    for name in dict.fromkeys(part for name in names for part in with_callees(name)):
+        if name not in products.loaded:
+            called = {other: address for other, (address, _) in products.loaded.items()}
+            needed = {**blas_symbols(), **called, SETTINGS: products.settings.ctypes.data}
+            loaded = load_code(product_code(name), needed, (name,))
+            products.loaded[name] = loaded.addresses[name], loaded.owner
+    return {name: products.loaded[name][0] for name in names}
 
 
 def product_code(name: str) -> bytes:
@@ -153,10 +178,35 @@ def ready_pool() -> tuple[Pool, int]:
     return pool, crossover
 
 
-def prepare(products: Sequence[str], parallel: bool) -> bytes:
+def products_pool() -> Pool:
+    """The pool, for products: from now on they know from how much work on it pays."""
+    pool, crossover = ready_pool()
+    for products in _products.values():
+        if products.settings[1] == DEFAULT_CROSSOVER:
+            products.settings[1] = crossover
+    return pool
+
+
+def ready_blocks(suffix: str) -> int:
+    """The address of large products of a dtype, 0 where BLAS is faster; compiled and compared once for each machine."""
+    settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
+    key = cache.Key(f"large products {suffix}", settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
+    pool = products_pool()
+    with options.change(cache_require=False):
+        found = cache.load(key)
+    if found is not None:
+        return load_blocks(suffix, found.object, pool) if found.metadata["wins"] else 0
+    code = cold().compile_blocks(suffix)
+    address = load_blocks(suffix, code, pool) if code else 0
+    wins = bool(code) and blocks_win(suffix, address)
+    cache.store(cache.Entry(key, "", "", {"name": f"large products {suffix}", "wins": wins}, code))
+    return address if wins else 0
+
+
+def prepare(products: Sequence[str], threads: int | str | None, parallel: bool) -> bytes:
     """Make what a kernel will call, while it is compiled; the object of what all entry points call."""
     shared = entry_object()
-    product_addresses(products)
+    product_addresses(products, threads)
     if parallel:
         ready_pool()
     return shared
@@ -167,7 +217,7 @@ def loader(
 ) -> Callable[[Mapping[str, int]], Library]:
     def load_kernel(symbols: Mapping[str, int]) -> Library:
         with report.phase("load"):
-            addresses = {**symbols, **product_addresses(products)}
+            addresses = {**symbols, **product_addresses(products, kernel.threads)}
             settings = None
             if parallel:
                 pool, crossover = ready_pool()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS
+from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name
 from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.compile import SERVER, compile_assembly, compile_source
 from graphc.codegen.entry import entry_ir
@@ -20,9 +20,10 @@ from graphc.codegen.objects import apart_ir
 from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
-from graphc.codegen.products import blas_ir, effort_of, with_vectors
+from graphc.codegen.product_blocks import blocks_ir
+from graphc.codegen.products import blas_ir, effort_of
 from graphc.codegen.program import Program, generate
-from graphc.codegen.target import emit_object
+from graphc.codegen.target import emit_object, has_avx512
 from graphc.ir.walk import Graph
 from graphc.options import options
 from graphc.record import replace
@@ -30,7 +31,7 @@ from graphc.rewrite import rewrite
 
 ENTRY_EFFORT = 2
 """LLVM's level for the entry point: it is short and runs at every call."""
-APART_EFFORT = POOL_EFFORT = 1
+APART_EFFORT = POOL_EFFORT = BLOCKS_EFFORT = 1
 """What is compiled once for a machine, but waited for at the first start: no loop in it gains from more."""
 
 
@@ -114,9 +115,15 @@ def products_of(program: Program) -> list[str]:
 
 
 def compile_product(name: str) -> bytes:
-    """The code of one of the matrix products, with those that it calls."""
-    names = with_vectors([name])
-    return link([emit_object([blas_ir([part])], effort_of(part)) for part in names], names)
+    """The code of one of the matrix products."""
+    return link([emit_object([blas_ir([name])], effort_of(name))], [name])
+
+
+def compile_blocks(suffix: str) -> bytes:
+    """The code of large products; empty where this CPU has no registers that make them faster than BLAS."""
+    if not has_avx512():
+        return b""
+    return link([emit_object([blocks_ir(suffix)], BLOCKS_EFFORT)], [blocks_name(suffix)])
 
 
 def compile_objects() -> bytes:

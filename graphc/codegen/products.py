@@ -9,22 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from string import Template
 
-from graphc.codegen.blas import PROTOTYPES, ROUTINES, openblas_kernels
-from graphc.codegen.product_loops import ARITHMETIC, loops_ir
+from graphc.codegen.blas import ENTRIES, OUTDATED, PROTOTYPES, openblas_kernels
+from graphc.codegen.chunks import SETTINGS
+from graphc.codegen.product_batches import batches_ir
+from graphc.codegen.product_loops import loops_ir
+from graphc.codegen.product_tiles import ARITHMETIC
+from graphc.codegen.product_vectors import dots_ir, vectors_ir
 from graphc.codegen.target import has_avx512
 
-FUNCTIONS = ("gemm", "gemv", "batched_gemm")
 LETTERS = {"f64": "d", "f32": "s"}
 """What BLAS calls the dtypes it has."""
 SMALL_GEMM = 64**3
 """Multiplications up to which loops beat OpenBLAS, which packs its operands first; from there it starts its threads."""
-OUTDATED = ("Haswell", "Zen")
-"""Cores whose kernels have registers of 32 bytes: OpenBLAS takes a CPU for one of them that it does not know."""
+BLOCKED = 2**20
+"""Multiplications from which packing pays (product_blocks.py), and threads may."""
+BLOCKED_SIDE = 16
+"""Rows and columns of the result from which packing pays."""
 SMALL_OUTDATED = {True: 2**25, False: 2**20}
 """SMALL_GEMM where the CPU has registers of 64 bytes and OpenBLAS does not use them: loops are twice as fast as one of
 its threads. By whether it has no more than two."""
-SMALL_ANY = 8**3
-"""The same where neither the rows nor the columns of the result are contiguous."""
+SMALL_ANY = 2**15
+"""The same where neither the rows nor the columns of the result are contiguous, which no BLAS takes."""
 SMALL_GEMV = 400_000
 """Elements of a matrix up to which loops beat OpenBLAS at a vector; from there it starts its threads."""
 THIN = 4
@@ -45,18 +50,20 @@ def small_gemm() -> int:
 
 
 def products_ir(wanted: Mapping[str, Set[str]]) -> str:
-    """The functions of each suffix, with those called by a name in its set visible from outside."""
+    """The functions of each suffix. Those that they call and that are not wanted are declared: `blas.with_callees` names
+    the objects that go together."""
     return DECLARATIONS + "".join(_functions_ir(suffix, names) for suffix, names in wanted.items())
 
 
 def _functions_ir(suffix: str, wanted: Set[str]) -> str:
-    """The functions of one dtype; those not wanted are internal, so that LLVM drops what nothing calls. Products of
-    floats with a vector are declared where they are not wanted: `with_vectors` names the objects that go together."""
-    words = {
-        **{f"linkage_{name}": "" if f"gc_{name}_{suffix}" in wanted else "internal " for name in FUNCTIONS},
-        "t": ARITHMETIC[suffix].element,
+    element, letter = ARITHMETIC[suffix].element, LETTERS.get(suffix)
+    words: dict[str, object] = {
+        "t": element,
         "s": suffix,
         "small_gemm": float(small_gemm()),
+        "blocked": float(BLOCKED),
+        "blocked_side": BLOCKED_SIDE,
+        "settings": SETTINGS,
         "small_any": float(SMALL_ANY),
         "small_gemv": float(SMALL_GEMV),
         "thin": THIN,
@@ -65,22 +72,66 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
         "symmetric": SYMMETRIC,
         "mirrored": MIRRORED,
     }
-    letter = LETTERS.get(suffix)
-    if letter is None:
-        return loops_ir(suffix) + Template(INTEGER_PRODUCTS + BATCHES).substitute(words)
-    words |= {name: ROUTINES.index(letter + name) for name in ("gemm", "gemv", "syrk")}
-    vector = VECTOR_SHIM if f"gc_gemv_{suffix}" in wanted else VECTOR_ELSEWHERE
-    return loops_ir(suffix) + Template(SHIMS + vector + BATCHES).substitute(words)
+    if letter is not None:
+        words |= {name: ENTRIES.index(letter + name) for name in ("gemm", "gemv", "syrk")}
+        words["blocks"] = ENTRIES.index(f"blocks {suffix}")
+    texts = []
+    if wanted & {"gemm", "gemv"}:
+        texts += [dots_ir(suffix), LAYOUTS if letter else ""]
+    if "gemv" in wanted:
+        texts += [vectors_ir(suffix), VECTOR_PRODUCT if letter else INTEGER_VECTOR_PRODUCT]
+    elif "gemm" in wanted:
+        texts.append(_declaration("gemv", suffix, element))
+    if "gemm" in wanted:
+        texts += [loops_ir(suffix), FLOAT_PRODUCT if letter else INTEGER_PRODUCT]
+    elif "batched_gemm" in wanted:
+        texts.append(_declaration("gemm", suffix, element))
+    if "batched_gemm" in wanted:
+        texts.append(batches_ir(suffix, element, BLOCKED))
+    return Template("".join(texts)).substitute(words, prologue=Template(PROLOGUE).substitute(words))
+
+
+def _declaration(routine: str, suffix: str, element: str) -> str:
+    """Of a product that is defined in an object of its own."""
+    name = f"gc_{routine}_{suffix}"
+    arguments, _ = PROTOTYPES[name]
+    kinds = ("ptr noalias" if kind.endswith("*") else "i64" if kind == "int64" else element for kind in arguments)
+    return f"""
+declare i64 @{name}({", ".join(kinds)})
+"""
 
 
 DECLARATIONS = f"""
-@gc_blas = external global [{len(ROUTINES)} x ptr]
+@gc_blas = external global [{len(ENTRIES)} x ptr]
+@{SETTINGS} = external global [4 x i64]
 """
 
 # Sizes go to BLAS by address as 64-bit integers: where it has 32-bit ones it reads the low half, which is the number,
 # as none is above 2**31 - 1 (little-endian). The two last arguments of gemm, the one of gemv, are the lengths that
 # Fortran passes with its letters.
-SHIMS = """
+PROLOGUE = """\
+  %m.none = icmp slt i64 %m, 1
+  %n.none = icmp slt i64 %n, 1
+  %none = or i1 %m.none, %n.none
+  br i1 %none, label %done, label %columns
+columns:
+  %column = icmp eq i64 %n, 1
+  br i1 %column, label %one.column, label %rows
+one.column:
+  %column.result = call i64 @gc_gemv_$s(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
+      $t %beta, ptr %c, i64 %c_row)
+  ret i64 %column.result
+rows:
+  %row = icmp eq i64 %m, 1
+  br i1 %row, label %one.row, label %weigh
+one.row:
+  %row.result = call i64 @gc_gemv_$s(i64 %n, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col,
+      $t %beta, ptr %c, i64 %c_col)
+  ret i64 %row.result
+"""
+"""How a product of matrices begins: no rows or columns, one column, one row."""
+
+LAYOUTS = """
 ; Whether the matrix of so many rows and columns has contiguous rows no nearer than their length. Strides of one row
 ; or column do not count.
 define internal i1 @rows_fit_$s(i64 %rows, i64 %columns, i64 %row, i64 %column) alwaysinline {
@@ -100,6 +151,9 @@ define internal i64 @leading_$s(i64 %rows, i64 %columns, i64 %row) alwaysinline 
   ret i64 %leading
 }
 
+"""
+
+FLOAT_PRODUCT = """
 ; c = alpha a a' by BLAS where it takes the layouts; false where it does not, and nothing is done.
 define internal i1 @symmetric_$s(i64 %m, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %c,
     i64 %c_row, i64 %c_col) noinline optsize {
@@ -197,7 +251,7 @@ done:
   ret void
 }
 
-define ${linkage_gemm}i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
+define i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
     ptr noalias %b, i64 %b_row, i64 %b_col,
                        $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
 start:
@@ -211,25 +265,7 @@ start:
   %beta.at = alloca $t
   %a.letter.at = alloca i8
   %b.letter.at = alloca i8
-  %m.none = icmp slt i64 %m, 1
-  %n.none = icmp slt i64 %n, 1
-  %none = or i1 %m.none, %n.none
-  br i1 %none, label %done, label %columns
-columns:
-  %column = icmp eq i64 %n, 1
-  br i1 %column, label %one.column, label %rows
-one.column:
-  %column.result = call i64 @gc_gemv_$s(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
-                                        $t %beta, ptr %c, i64 %c_row)
-  ret i64 %column.result
-rows:
-  %row = icmp eq i64 %m, 1
-  br i1 %row, label %one.row, label %weigh
-one.row:
-  %row.result = call i64 @gc_gemv_$s(i64 %n, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col,
-                                     $t %beta, ptr %c, i64 %c_col)
-  ret i64 %row.result
-weigh:
+${prologue}weigh:
   %m.real = sitofp i64 %m to double
   %n.real = sitofp i64 %n to double
   %k.real = sitofp i64 %k to double
@@ -238,7 +274,15 @@ weigh:
   %c.along = icmp eq i64 %c_col, 1
   %c.down = icmp eq i64 %c_row, 1
   %direct = or i1 %c.along, %c.down
-  %limit = select i1 %direct, double $small_gemm, double $small_any
+  %blocks.at = getelementptr ptr, ptr @gc_blas, i64 $blocks
+  %blocks = load atomic ptr, ptr %blocks.at acquire, align 8
+  %blocks.some = icmp ne ptr %blocks, null
+  %m.side = icmp sge i64 %m, $blocked_side
+  %n.side = icmp sge i64 %n, $blocked_side
+  %sides = and i1 %m.side, %n.side
+  %blocked = and i1 %sides, %blocks.some
+  %limit.blocked = select i1 %blocked, double $blocked, double $small_gemm
+  %limit = select i1 %direct, double %limit.blocked, double $small_any
   %light = fcmp ole double %work, %limit
   %short = icmp sle i64 %k, $thin
   %thin = and i1 %short, %direct
@@ -268,6 +312,20 @@ compare:
   %square.fresh = and i1 %square, %fresh
   %square.large = and i1 %square.fresh, %large
   %symmetric = and i1 %same, %square.large
+  br i1 %blocked, label %pack, label %choose
+pack:
+  %half = and i1 %symmetric, %c.along
+  %half.word = zext i1 %half to i64
+  %code = call i64 %blocks(ptr @$settings, i64 %half.word, i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row,
+      i64 %a_col, ptr %b, i64 %b_row, i64 %b_col, $t %beta, ptr %c, i64 %c_row, i64 %c_col)
+  %packed = icmp eq i64 %code, 0
+  br i1 %packed, label %packed.done, label %choose
+packed.done:
+  br i1 %half, label %reflect, label %done
+reflect:
+  call void @mirror_$s(i64 %m, ptr %c, i64 %c_row)
+  br label %done
+choose:
   br i1 %symmetric, label %triangle, label %find
 triangle:
   %made = call i1 @symmetric_$s(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %c, i64 %c_row,
@@ -338,7 +396,7 @@ done:
 }
 """
 
-VECTOR_SHIM = """
+VECTOR_PRODUCT = """
 define i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
     ptr noalias %x, i64 %x_step, $t %beta,
                        ptr noalias %y, i64 %y_step) noinline optsize {
@@ -411,43 +469,22 @@ done:
 }
 """
 
-VECTOR_ELSEWHERE = """
-declare i64 @gc_gemv_$s(i64, i64, $t, ptr noalias, i64, i64, ptr noalias, i64, $t, ptr noalias, i64)
-"""
-"""Where only other products are wanted: they call the product with a vector in the object that has it."""
-
-INTEGER_PRODUCTS = """
-define ${linkage_gemm}i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
+INTEGER_PRODUCT = """
+define i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %b,
+    i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
 start:
-  %m.none = icmp slt i64 %m, 1
-  %n.none = icmp slt i64 %n, 1
-  %none = or i1 %m.none, %n.none
-  br i1 %none, label %done, label %columns
-columns:
-  %column = icmp eq i64 %n, 1
-  br i1 %column, label %one.column, label %rows
-one.column:
-  call void @vector_$s(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, $t %beta,
-      ptr %c, i64 %c_row)
-  br label %done
-rows:
-  %row = icmp eq i64 %m, 1
-  br i1 %row, label %one.row, label %loops
-one.row:
-  call void @vector_$s(i64 %n, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col, $t %beta,
-      ptr %c, i64 %c_col)
-  br label %done
-loops:
+${prologue}weigh:
   call void @loops_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-                      $t %beta, ptr %c, i64 %c_row, i64 %c_col)
+      $t %beta, ptr %c, i64 %c_row, i64 %c_col)
   br label %done
 done:
   ret i64 0
 }
+"""
 
-define ${linkage_gemv}i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %x, i64 %x_step, $t %beta, ptr noalias %y, i64 %y_step) noinline optsize {
+INTEGER_VECTOR_PRODUCT = """
+define i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %x, i64 %x_step,
+    $t %beta, ptr noalias %y, i64 %y_step) noinline optsize {
 start:
   %none = icmp slt i64 %m, 1
   br i1 %none, label %done, label %loops
@@ -460,52 +497,6 @@ done:
 }
 """
 
-BATCHES = """
-define ${linkage_batched_gemm}i64 @gc_batched_gemm_$s(i64 %count, i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a,
-    i64 %a_batch, i64 %a_row, i64 %a_col,
-                               ptr noalias %b, i64 %b_batch, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64
-                               %c_batch, i64 %c_row, i64 %c_col) noinline optsize {
-start:
-  ; rows of a and c that follow each other through the batch, times one b: a single product
-  %a.matrix = mul i64 %m, %a_row
-  %c.matrix = mul i64 %m, %c_row
-  %a.follows = icmp eq i64 %a_batch, %a.matrix
-  %c.follows = icmp eq i64 %c_batch, %c.matrix
-  %b.same = icmp eq i64 %b_batch, 0
-  %follow = and i1 %a.follows, %c.follows
-  %single = and i1 %follow, %b.same
-  br i1 %single, label %joined, label %batch
-joined:
-  %rows = mul i64 %count, %m
-  %joined.result = call i64 @gc_gemm_$s(i64 %rows, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col,
-                                        ptr %b, i64 %b_row, i64 %b_col, $t %beta, ptr %c, i64 %c_row, i64 %c_col)
-  ret i64 %joined.result
-batch:
-  %number = phi i64 [0, %start], [%number.next, %matrix]
-  %more = icmp slt i64 %number, %count
-  br i1 %more, label %matrix, label %done
-matrix:
-  %a.offset = mul i64 %number, %a_batch
-  %b.offset = mul i64 %number, %b_batch
-  %c.offset = mul i64 %number, %c_batch
-  %a.here = getelementptr $t, ptr %a, i64 %a.offset
-  %b.here = getelementptr $t, ptr %b, i64 %b.offset
-  %c.here = getelementptr $t, ptr %c, i64 %c.offset
-  %result = call i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a.here, i64 %a_row, i64 %a_col,
-                                 ptr %b.here, i64 %b_row, i64 %b_col, $t %beta, ptr %c.here, i64 %c_row, i64 %c_col)
-  %number.next = add nsw i64 %number, 1
-  br label %batch
-done:
-  ret i64 0
-}
-"""
-
-
-def with_vectors(names: Iterable[str]) -> list[str]:
-    """Names of products with those that they call in objects of their own."""
-    wanted = set(names)
-    return sorted(wanted | {f"gc_gemv_{suffix}" for name in wanted if (suffix := name.rpartition("_")[2]) in LETTERS})
-
 
 def effort_of(name: str) -> int:
     """LLVM's level for a product's object. The tiles of matrices are vectors as they are written; products with a
@@ -516,10 +507,10 @@ def effort_of(name: str) -> int:
 def blas_ir(names: Iterable[str]) -> str:
     """LLVM IR that defines these functions of PROTOTYPES, "" where there are none.
 
-    It refers to the symbols of `blas_symbols`.
+    It refers to the symbols of `blas_symbols`, and to chunks.SETTINGS.
     """
-    wanted = PROTOTYPES.keys() & set(names)
-    suffixes = sorted({name.rpartition("_")[2] for name in wanted})
-    if not suffixes:
-        return ""
-    return products_ir({suffix: {name for name in wanted if name.endswith(suffix)} for suffix in suffixes})
+    wanted: dict[str, set[str]] = {}
+    for name in sorted(PROTOTYPES.keys() & set(names)):
+        routine, _, suffix = name.removeprefix("gc_").rpartition("_")
+        wanted.setdefault(suffix, set()).add(routine)
+    return products_ir(wanted) if wanted else ""

@@ -1,0 +1,584 @@
+"""Large matrix products of floats as LLVM IR: packed operands, blocks of the result shared by threads.
+
+In: the suffix of a dtype (f64, f32). Out: IR text of one function of C, by the name of `blas.blocks_name`:
+
+    gc_blocks_<t>(settings, triangle, m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col)
+        as gc_gemm_<t> where no size is 0, on threads where the settings (chunks.SETTINGS) find the work worth them.
+        triangle: not 0 where only what is on or below the diagonal of a c with contiguous rows is wanted; the rest is
+        then left undefined. Returns 0, or 1 where there was no memory and nothing is done
+
+Operands are copied to panels, of 8 rows of a and of two registers of columns of b, one number of each lane after the
+other (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008, and BLIS). A panel of b then
+stays in the nearest cache while the panels of a block of rows go by, from the second one. Both operands are packed
+before a block of c is begun, so that threads have one copy between them: they share the packing, then the blocks.
+
+Each element of c is a sum over p in order within depths of at most DEPTH, which follow from k alone, and these sums are
+added up in order. How c is divided, and who computes it, changes no bit of the result.
+
+The memory for the panels is kept from call to call. A call that finds it in use has its own.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+from graphc.codegen.product_tiles import ARITHMETIC, GROUP, lanes_of, pack_ir, tile_ir, words_of
+
+DEPTH = 256
+"""Numbers of a panel's lane that are multiplied at a time: a panel of b is 32 kB of the nearest cache then."""
+BLOCK_PANELS = 16
+"""Panels of a in a block of c: 256 kB of float64, in the second cache."""
+PARTS = 64
+"""Blocks that a large c is divided into, at least: what the slowest thread is late by is a part of one."""
+LEAST_TILES = 8
+"""Tiles of a block at least."""
+SLAB = 4096
+"""Rows and columns of c that are computed at a time."""
+PANEL_BYTES = 2**24
+"""Memory for panels, about: of longer operands some depths are packed at a time."""
+PACKED = 2**14
+"""Numbers that are worth a thread's turn to be packed."""
+UNIT = {"f64": 0.3, "f32": 0.15}
+"""What a multiplication and addition costs here, in units of work (chunks.py)."""
+
+CONTEXT = {
+    **dict.fromkeys(("m", "n", "k", "depth"), "i64"),
+    "a": "ptr",
+    "a_row": "i64",
+    "a_col": "i64",
+    "b": "ptr",
+    "b_row": "i64",
+    "b_col": "i64",
+    "c": "ptr",
+    "c_row": "i64",
+    "c_col": "i64",
+    "a_panels": "ptr",
+    "b_panels": "ptr",
+    **dict.fromkeys(("height", "width", "across", "diagonal"), "i64"),
+}
+"""What threads know of a product, beside alpha and beta: the part of the operands that is packed, of which `depth`
+numbers are multiplied at a time; a block's height and width in panels, and how many are beside each other; how far
+below the diagonal of the whole c its first row begins."""
+
+WRITTEN = {
+    **{name: (name, f"%{name}") for name in ("depth", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "alpha")},
+    **{name: (name, f"%{name}") for name in ("diagonal", "height", "width", "across")},
+    **{f"{name}_slab": (name, f"%{name}.slab") for name in "mnc"},
+    "k_pass": ("k", "%p.depth"),
+    "a_pass": ("a", "%a.pass"),
+    "b_pass": ("b", "%b.pass"),
+    "beta_factor": ("beta", "%factor"),
+    "a_memory": ("a_panels", "%memory"),
+    "b_memory": ("b_panels", "%b.memory"),
+}
+"""The words of the context that are written, and their values, by the names that PRODUCT has for the lines."""
+
+
+def blocks_ir(suffix: str) -> str:
+    """The module of one dtype. It refers to gc_parallel."""
+    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    width = 2 * lanes
+    words = {
+        **words_of(suffix),
+        "bytes": own.align,
+        "depth": DEPTH,
+        "rows": GROUP,
+        "columns": width,
+        "groups": width // GROUP,
+        "room": GROUP * width,
+        "panels": BLOCK_PANELS,
+        "parts": PARTS,
+        "least_tiles": LEAST_TILES,
+        "slab": SLAB,
+        "unit": UNIT[suffix],
+        "rows_less": GROUP - 1,
+        "columns_less": width - 1,
+        "packed": PACKED // GROUP,
+        "far": 2**62,
+        "panel_numbers": PANEL_BYTES // own.align,
+        "context": ", ".join([*CONTEXT.values(), own.element, own.element]),
+    }
+    fields = {f"read_{name}": _read(name, suffix, own.element) for name in (*CONTEXT, "alpha", "beta")}
+    fields |= {f"write_{key}": _write(*names, suffix, own.element) for key, names in WRITTEN.items()}
+    texts = Template(MEMORY + PACKING + TILE + BLOCKS + PRODUCT).substitute(words | fields)
+    return tile_ir(GROUP, width, suffix) + pack_ir(suffix) + texts
+
+
+def _place(name: str, element: str) -> tuple[int, str]:
+    """Where a word of the context is, and its type."""
+    fields = {**CONTEXT, "alpha": element, "beta": element}
+    return list(fields).index(name), fields[name]
+
+
+def _read(name: str, suffix: str, element: str) -> str:
+    number, kind = _place(name, element)
+    return f"""%{name}.at = getelementptr %context_{suffix}, ptr %context, i32 0, i32 {number}
+  %{name} = load {kind}, ptr %{name}.at"""
+
+
+def _write(name: str, value: str, suffix: str, element: str) -> str:
+    number, kind = _place(name, element)
+    return f"""%{name}.to = getelementptr %context_{suffix}, ptr %context, i32 0, i32 {number}
+  store {kind} {value}, ptr %{name}.to"""
+
+
+MEMORY = """
+%context_$s = type {$context}
+
+declare ptr @malloc(i64)
+declare void @free(ptr)
+declare void @gc_parallel(ptr, ptr, i64, i64, ptr)
+
+; Memory that is kept, its bytes, and 1 while a call uses it.
+@kept = internal global ptr null
+@kept.bytes = internal global i64 0
+@kept.used = internal global i32 0
+
+; The kept memory, made longer where that is needed; null where there is none. Only for the call that uses it.
+define internal ptr @keep(i64 %bytes) noinline {
+start:
+  %old = load ptr, ptr @kept
+  %old.bytes = load i64, ptr @kept.bytes
+  %enough = icmp ule i64 %bytes, %old.bytes
+  br i1 %enough, label %done, label %longer
+longer:
+  call void @free(ptr %old)
+  %new = call ptr @malloc(i64 %bytes)
+  %none = icmp eq ptr %new, null
+  %new.bytes = select i1 %none, i64 0, i64 %bytes
+  store ptr %new, ptr @kept
+  store i64 %new.bytes, ptr @kept.bytes
+  ret ptr %new
+done:
+  ret ptr %old
+}
+"""
+
+PACKING = """
+; Packs the groups of $rows lanes from begin to end: those of a come first.
+define internal void @pack_groups_$s(ptr %context, i64 %begin, i64 %end) {
+start:
+  $read_m
+  $read_n
+  $read_k
+  $read_depth
+  $read_a
+  $read_a_row
+  $read_a_col
+  $read_b
+  $read_b_row
+  $read_b_col
+  $read_a_panels
+  $read_b_panels
+  %m.padded = add i64 %m, ${rows_less}
+  %a.groups = udiv i64 %m.padded, $rows
+  %a.lanes = mul i64 %a.groups, $rows
+  %n.padded = add i64 %n, ${columns_less}
+  %b.count = udiv i64 %n.padded, $columns
+  %b.lanes = mul i64 %b.count, $columns
+  br label %groups
+groups:
+  %group = phi i64 [%begin, %start], [%group.next, %group.end]
+  %in.b = icmp sge i64 %group, %a.groups
+  %behind = select i1 %in.b, i64 %a.groups, i64 0
+  %number = sub i64 %group, %behind
+  %first = mul i64 %number, $rows
+  %size = select i1 %in.b, i64 %n, i64 %m
+  %lead = select i1 %in.b, i64 $columns, i64 $rows
+  %all = select i1 %in.b, i64 %b.lanes, i64 %a.lanes
+  %source = select i1 %in.b, ptr %b, ptr %a
+  %target = select i1 %in.b, ptr %b_panels, ptr %a_panels
+  %lane_step = select i1 %in.b, i64 %b_col, i64 %a_row
+  %depth_step = select i1 %in.b, i64 %b_row, i64 %a_col
+  %left = sub i64 %size, %first
+  %left.low = icmp slt i64 %left, $rows
+  %left.most = select i1 %left.low, i64 %left, i64 $rows
+  %left.none = icmp slt i64 %left.most, 0
+  %lanes = select i1 %left.none, i64 0, i64 %left.most
+  ; lanes beyond the last are read nowhere
+  %inside = select i1 %left.none, i64 0, i64 %first
+  %source.offset = mul i64 %inside, %lane_step
+  %from = getelementptr $t, ptr %source, i64 %source.offset
+  %panel = udiv i64 %first, %lead
+  %within = urem i64 %first, %lead
+  br label %depths
+depths:
+  %p = phi i64 [0, %groups], [%p.next, %depths]
+  %p.left = sub i64 %k, %p
+  %p.low = icmp slt i64 %p.left, %depth
+  %p.depth = select i1 %p.low, i64 %p.left, i64 %depth
+  %p.offset = mul i64 %p, %depth_step
+  %p.from = getelementptr $t, ptr %from, i64 %p.offset
+  %p.start = mul i64 %p, %all
+  %panel.numbers = mul i64 %p.depth, %lead
+  %panel.start = mul i64 %panel, %panel.numbers
+  %p.panel = add i64 %p.start, %panel.start
+  %p.place = add i64 %p.panel, %within
+  %p.to = getelementptr $t, ptr %target, i64 %p.place
+  call void @pack_$s(i64 %lanes, i64 %p.depth, ptr %p.from, i64 %lane_step, i64 %depth_step, ptr %p.to, i64 %lead)
+  %p.next = add nsw i64 %p, %p.depth
+  %p.more = icmp slt i64 %p.next, %k
+  br i1 %p.more, label %depths, label %group.end
+group.end:
+  %group.next = add nsw i64 %group, 1
+  %group.more = icmp slt i64 %group.next, %end
+  br i1 %group.more, label %groups, label %done
+done:
+  ret void
+}
+"""
+
+TILE = """
+; A tile of c, of which only so many rows and columns are there, or whose columns are not contiguous.
+define internal void @edge_$s(i64 %k, $t %alpha, ptr noalias %a, ptr noalias %b, $t %beta, ptr noalias %c, i64 %c_row,
+    i64 %c_col, i64 %rows, i64 %columns) noinline optsize {
+start:
+  %sums = alloca [$room x $t], align 64
+  call void @tile_${rows}_${columns}_$s(i64 %k, $t %alpha, ptr %a, i64 1, i64 $rows, ptr %b, i64 $columns, $t $zero,
+      ptr %sums, i64 $columns)
+  %fresh = $equal $t %beta, $zero
+  br label %row
+row:
+  %i = phi i64 [0, %start], [%i.next, %row.end]
+  %i.offset = mul i64 %i, %c_row
+  %i.sums = mul i64 %i, $columns
+  br label %column
+column:
+  %j = phi i64 [0, %row], [%j.next, %write]
+  %j.offset = mul i64 %j, %c_col
+  %offset = add i64 %i.offset, %j.offset
+  %at = getelementptr $t, ptr %c, i64 %offset
+  %place = add i64 %i.sums, %j
+  %sum.at = getelementptr $t, ptr %sums, i64 %place
+  %sum = load $t, ptr %sum.at
+  br i1 %fresh, label %write, label %update
+update:
+  %old = load $t, ptr %at
+  %kept = $scale $t %old, %beta
+  %updated = $join $t %sum, %kept
+  br label %write
+write:
+  %value = phi $t [%sum, %column], [%updated, %update]
+  store $t %value, ptr %at
+  %j.next = add nsw i64 %j, 1
+  %j.more = icmp slt i64 %j.next, %columns
+  br i1 %j.more, label %column, label %row.end
+row.end:
+  %i.next = add nsw i64 %i, 1
+  %i.more = icmp slt i64 %i.next, %rows
+  br i1 %i.more, label %row, label %done
+done:
+  ret void
+}
+"""
+
+BLOCKS = """
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+
+; Computes the blocks of c from begin to end.
+define internal void @multiply_blocks_$s(ptr %context, i64 %begin, i64 %end) {
+start:
+  $read_m
+  $read_n
+  $read_k
+  $read_depth
+  $read_c
+  $read_c_row
+  $read_c_col
+  $read_a_panels
+  $read_b_panels
+  $read_height
+  $read_width
+  $read_across
+  $read_diagonal
+  $read_alpha
+  $read_beta
+  %unit = icmp eq i64 %c_col, 1
+  %m.padded = add i64 %m, ${rows_less}
+  %a.count = udiv i64 %m.padded, $rows
+  %a.lanes = mul i64 %a.count, $rows
+  %n.padded = add i64 %n, ${columns_less}
+  %b.count = udiv i64 %n.padded, $columns
+  %b.lanes = mul i64 %b.count, $columns
+  br label %blocks
+blocks:
+  %block = phi i64 [%begin, %start], [%block.next, %block.end]
+  %block.row = udiv i64 %block, %across
+  %block.column = urem i64 %block, %across
+  %top = mul i64 %block.row, %height
+  %left = mul i64 %block.column, %width
+  %top.below = add i64 %top, %height
+  %left.beside = add i64 %left, %width
+  %bottom = call i64 @llvm.smin.i64(i64 %top.below, i64 %a.count)
+  %right = call i64 @llvm.smin.i64(i64 %left.beside, i64 %b.count)
+  br label %depths
+depths:
+  %p = phi i64 [0, %blocks], [%p.next, %depth.end]
+  %factor = phi $t [%beta, %blocks], [1.0, %depth.end]
+  %p.left = sub i64 %k, %p
+  %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %depth)
+  %a.start = mul i64 %p, %a.lanes
+  %b.start = mul i64 %p, %b.lanes
+  %a.depth = getelementptr $t, ptr %a_panels, i64 %a.start
+  %b.depth = getelementptr $t, ptr %b_panels, i64 %b.start
+  %a.numbers = mul i64 %p.depth, $rows
+  %b.numbers = mul i64 %p.depth, $columns
+  br label %columns
+columns:
+  %j = phi i64 [%left, %depths], [%j.next, %column.end]
+  %j.place = mul i64 %j, %b.numbers
+  %b.panel = getelementptr $t, ptr %b.depth, i64 %j.place
+  %j.column = mul i64 %j, $columns
+  %j.left = sub i64 %n, %j.column
+  %j.columns = call i64 @llvm.smin.i64(i64 %j.left, i64 $columns)
+  %j.whole = icmp eq i64 %j.columns, $columns
+  %j.direct = and i1 %j.whole, %unit
+  %j.offset = mul i64 %j.column, %c_col
+  %c.column = getelementptr $t, ptr %c, i64 %j.offset
+  ; the last row that is wholly above the diagonal
+  %j.above = sub i64 %j.column, %diagonal
+  br label %rows
+rows:
+  %i = phi i64 [%top, %columns], [%i.next, %row.end]
+  %i.row = mul i64 %i, $rows
+  %i.after = add i64 %i.row, $rows
+  %above = icmp sle i64 %i.after, %j.above
+  br i1 %above, label %row.end, label %tile
+tile:
+  %i.place = mul i64 %i, %a.numbers
+  %a.panel = getelementptr $t, ptr %a.depth, i64 %i.place
+  %i.left = sub i64 %m, %i.row
+  %i.rows = call i64 @llvm.smin.i64(i64 %i.left, i64 $rows)
+  %i.whole = icmp eq i64 %i.rows, $rows
+  %direct = and i1 %i.whole, %j.direct
+  %i.offset = mul i64 %i.row, %c_row
+  %c.tile = getelementptr $t, ptr %c.column, i64 %i.offset
+  br i1 %direct, label %whole, label %part
+whole:
+  call void @tile_${rows}_${columns}_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 1, i64 $rows, ptr %b.panel,
+      i64 $columns, $t %factor, ptr %c.tile, i64 %c_row)
+  br label %row.end
+part:
+  call void @edge_$s(i64 %p.depth, $t %alpha, ptr %a.panel, ptr %b.panel, $t %factor, ptr %c.tile, i64 %c_row,
+      i64 %c_col, i64 %i.rows, i64 %j.columns)
+  br label %row.end
+row.end:
+  %i.next = add nsw i64 %i, 1
+  %i.more = icmp slt i64 %i.next, %bottom
+  br i1 %i.more, label %rows, label %column.end
+column.end:
+  %j.next = add nsw i64 %j, 1
+  %j.more = icmp slt i64 %j.next, %right
+  br i1 %j.more, label %columns, label %depth.end
+depth.end:
+  %p.next = add nsw i64 %p, %p.depth
+  %p.more = icmp slt i64 %p.next, %k
+  br i1 %p.more, label %depths, label %block.end
+block.end:
+  %block.next = add nsw i64 %block, 1
+  %block.more = icmp slt i64 %block.next, %end
+  br i1 %block.more, label %blocks, label %done
+done:
+  ret void
+}
+"""
+
+PRODUCT = """
+; Computes c with the panels in the memory given, a slab of c and as much of the depth as there is room for at a time.
+define internal void @slabs_$s(ptr %settings, i64 %triangle, i64 %m, i64 %n, i64 %k, i64 %depth, i64 %pass, $t %alpha,
+    ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col, $t %beta, ptr %c, i64 %c_row, i64 %c_col,
+    ptr %memory) noinline optsize {
+start:
+  %context = alloca %context_$s, align 8
+  $write_depth
+  $write_a_row
+  $write_a_col
+  $write_b_row
+  $write_b_col
+  $write_c_row
+  $write_c_col
+  $write_alpha
+  %everywhere = icmp eq i64 %triangle, 0
+  br label %down
+down:
+  %i = phi i64 [0, %start], [%i.next, %down.end]
+  %i.next = add nsw i64 %i, $slab
+  %i.left = sub i64 %m, %i
+  %m.slab = call i64 @llvm.smin.i64(i64 %i.left, i64 $slab)
+  $write_m_slab
+  %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $rows)
+  br label %along
+along:
+  %j = phi i64 [0, %down], [%j.next, %along.end]
+  %j.next = add nsw i64 %j, $slab
+  %j.left = sub i64 %n, %j
+  %n.slab = call i64 @llvm.smin.i64(i64 %j.left, i64 $slab)
+  $write_n_slab
+  %b.panels = call i64 @panels_$s(i64 %n.slab, i64 $columns)
+  %below = sub i64 %i, %j
+  %diagonal = select i1 %everywhere, i64 $far, i64 %below
+  $write_diagonal
+  %i.offset = mul i64 %i, %c_row
+  %j.offset = mul i64 %j, %c_col
+  %offset = add i64 %i.offset, %j.offset
+  %c.slab = getelementptr $t, ptr %c, i64 %offset
+  $write_c_slab
+  ; about $parts blocks, of as many panels of a as stay in cache
+  %tiles = mul i64 %a.panels, %b.panels
+  %part = udiv i64 %tiles, $parts
+  %wanted = call i64 @llvm.smax.i64(i64 %part, i64 $least_tiles)
+  %height = call i64 @llvm.smin.i64(i64 %a.panels, i64 $panels)
+  %wide = udiv i64 %wanted, %height
+  %width = call i64 @llvm.smax.i64(i64 %wide, i64 1)
+  %across = call i64 @panels_$s(i64 %b.panels, i64 %width)
+  %height.count = call i64 @panels_$s(i64 %a.panels, i64 %height)
+  %blocks = mul i64 %across, %height.count
+  $write_height
+  $write_width
+  $write_across
+  br label %deep
+deep:
+  %p = phi i64 [0, %along], [%p.next, %deep]
+  %factor = phi $t [%beta, %along], [1.0, %deep]
+  %p.left = sub i64 %k, %p
+  %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %pass)
+  $write_k_pass
+  $write_beta_factor
+  %a.down = mul i64 %i, %a_row
+  %a.along = mul i64 %p, %a_col
+  %a.offset = add i64 %a.down, %a.along
+  %a.pass = getelementptr $t, ptr %a, i64 %a.offset
+  %b.down = mul i64 %p, %b_row
+  %b.along = mul i64 %j, %b_col
+  %b.offset = add i64 %b.down, %b.along
+  %b.pass = getelementptr $t, ptr %b, i64 %b.offset
+  $write_a_pass
+  $write_b_pass
+  %a.lanes = mul i64 %a.panels, $rows
+  %a.numbers = mul i64 %a.lanes, %p.depth
+  %b.memory = getelementptr $t, ptr %memory, i64 %a.numbers
+  $write_a_memory
+  $write_b_memory
+  %b.groups = mul i64 %b.panels, $groups
+  %groups = add i64 %a.panels, %b.groups
+  %enough = udiv i64 $packed, %p.depth
+  %share = call i64 @llvm.smax.i64(i64 %enough, i64 1)
+  call void @gc_parallel(ptr @pack_groups_$s, ptr %context, i64 %groups, i64 %share, ptr %settings)
+  call void @gc_parallel(ptr @multiply_blocks_$s, ptr %context, i64 %blocks, i64 1, ptr %settings)
+  %p.next = add nsw i64 %p, %p.depth
+  %p.more = icmp slt i64 %p.next, %k
+  br i1 %p.more, label %deep, label %along.end
+along.end:
+  %j.more = icmp slt i64 %j.next, %n
+  br i1 %j.more, label %along, label %down.end
+down.end:
+  %i.more = icmp slt i64 %i.next, %m
+  br i1 %i.more, label %down, label %done
+done:
+  ret void
+}
+
+; How many panels of that size hold so many lanes.
+define internal i64 @panels_$s(i64 %lanes, i64 %size) alwaysinline {
+  %padded = add i64 %lanes, %size
+  %above = sub i64 %padded, 1
+  %count = udiv i64 %above, %size
+  ret i64 %count
+}
+
+; The settings of launches: threads only where the product is worth them.
+define internal void @crew_$s(ptr %settings, i64 %m, i64 %n, i64 %k, ptr %own) noinline optsize {
+  %threads = load i64, ptr %settings
+  %least.at = getelementptr i64, ptr %settings, i64 1
+  %least = load i64, ptr %least.at
+  %chunk.at = getelementptr i64, ptr %settings, i64 2
+  %chunk = load i64, ptr %chunk.at
+  %patience.at = getelementptr i64, ptr %settings, i64 3
+  %patience = load i64, ptr %patience.at
+  %m.real = sitofp i64 %m to double
+  %n.real = sitofp i64 %n to double
+  %k.real = sitofp i64 %k to double
+  %outer = fmul double %m.real, %n.real
+  %all = fmul double %outer, %k.real
+  %work = fmul double %all, $unit
+  %least.work = mul i64 %least, %chunk
+  %least.real = sitofp i64 %least.work to double
+  %worth = fcmp oge double %work, %least.real
+  %crew = select i1 %worth, i64 %threads, i64 1
+  store i64 %crew, ptr %own
+  %own.least = getelementptr i64, ptr %own, i64 1
+  store i64 2, ptr %own.least
+  %own.patience = getelementptr i64, ptr %own, i64 3
+  store i64 %patience, ptr %own.patience
+  ret void
+}
+
+define i64 @gc_blocks_$s(ptr %settings, i64 %triangle, i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row,
+    i64 %a_col, ptr %b, i64 %b_row, i64 %b_col, $t %beta, ptr %c, i64 %c_row, i64 %c_col) noinline optsize {
+start:
+  %own = alloca [4 x i64], align 8
+  %unit = icmp eq i64 %c_col, 1
+  %down = icmp eq i64 %c_row, 1
+  %crosswise = xor i1 %unit, true
+  %turned = and i1 %crosswise, %down
+  br i1 %turned, label %turn, label %measure
+turn:
+  %turn.code = call i64 @gc_blocks_$s(ptr %settings, i64 0, i64 %n, i64 %m, i64 %k, $t %alpha, ptr %b, i64 %b_col,
+      i64 %b_row, ptr %a, i64 %a_col, i64 %a_row, $t %beta, ptr %c, i64 %c_col, i64 %c_row)
+  ret i64 %turn.code
+measure:
+  ; depths of about the same length, in whole groups
+  %depths = call i64 @panels_$s(i64 %k, i64 $depth)
+  %exact = call i64 @panels_$s(i64 %k, i64 %depths)
+  %groups = call i64 @panels_$s(i64 %exact, i64 $rows)
+  %depth = mul i64 %groups, $rows
+  %m.slab = call i64 @llvm.smin.i64(i64 %m, i64 $slab)
+  %n.slab = call i64 @llvm.smin.i64(i64 %n, i64 $slab)
+  %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $rows)
+  %b.panels = call i64 @panels_$s(i64 %n.slab, i64 $columns)
+  %a.lanes = mul i64 %a.panels, $rows
+  %b.lanes = mul i64 %b.panels, $columns
+  %lanes = add i64 %a.lanes, %b.lanes
+  %room = udiv i64 $panel_numbers, %lanes
+  %fitting = udiv i64 %room, %depth
+  %some = call i64 @llvm.smax.i64(i64 %fitting, i64 1)
+  %least = call i64 @llvm.smin.i64(i64 %some, i64 %depths)
+  %pass = mul i64 %least, %depth
+  %numbers = mul i64 %lanes, %pass
+  %length = mul i64 %numbers, $bytes
+  %bytes = add i64 %length, 64
+  %exchange = cmpxchg ptr @kept.used, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue {i32, i1} %exchange, 1
+  br i1 %mine, label %keep, label %borrow
+keep:
+  %kept = call ptr @keep(i64 %bytes)
+  br label %found
+borrow:
+  %borrowed = call ptr @malloc(i64 %bytes)
+  br label %found
+found:
+  %memory = phi ptr [%kept, %keep], [%borrowed, %borrow]
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %give, label %compute
+compute:
+  call void @crew_$s(ptr %settings, i64 %m, i64 %n, i64 %k, ptr %own)
+  %address = ptrtoint ptr %memory to i64
+  %over = add i64 %address, 63
+  %line = and i64 %over, -64
+  %behind = sub i64 %line, %address
+  %aligned = getelementptr i8, ptr %memory, i64 %behind
+  call void @slabs_$s(ptr %own, i64 %triangle, i64 %m, i64 %n, i64 %k, i64 %depth, i64 %pass, $t %alpha, ptr %a,
+      i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col, $t %beta, ptr %c, i64 %c_row, i64 %c_col, ptr %aligned)
+  br label %give
+give:
+  %code = zext i1 %none to i64
+  br i1 %mine, label %release, label %free
+release:
+  store atomic i32 0, ptr @kept.used release, align 4
+  ret i64 %code
+free:
+  call void @free(ptr %memory)
+  ret i64 %code
+}
+"""

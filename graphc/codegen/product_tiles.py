@@ -1,0 +1,268 @@
+"""What loops over matrices are made of, as LLVM IR: dtypes, tiles of a result in registers, packing.
+
+In: the suffix of a dtype (f64, f32, i64, i32). Out: how LLVM spells its arithmetic; IR text of internal functions:
+
+    tile    a block of c of a few rows and contiguous columns, its sums in registers while p runs
+    pack    numbers that stand apart brought together, a group of lanes at a time
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+from graphc.codegen.target import has_avx512
+from graphc.record import record
+
+AVX2 = {"f64": 4, "f32": 8, "i64": 4, "i32": 8}
+AVX512 = {suffix: 2 * lanes for suffix, lanes in AVX2.items()}
+"""Numbers in a register."""
+GROUP = 8
+"""Lanes that are packed at a time."""
+
+
+@record()
+class Arithmetic:
+    """How LLVM spells a dtype, in full and in the names of intrinsics, and its operations. `times` and `plus` may be
+    joined to one instruction, `gather` may be reordered as well; `scale` and `join` are rounded one by one."""
+
+    element: str
+    short: str
+    align: int
+    zero: str
+    one: str
+    equal: str
+    times: str
+    plus: str
+    gather: str
+    scale: str
+    join: str
+
+
+def _floats(element: str, short: str, align: int) -> Arithmetic:
+    times, plus, gather = "fmul contract", "fadd contract", "fadd reassoc contract"
+    return Arithmetic(element, short, align, "0.0", "1.0", "fcmp oeq", times, plus, gather, "fmul", "fadd")
+
+
+def _integers(element: str, align: int) -> Arithmetic:
+    return Arithmetic(element, element, align, "0", "1", "icmp eq", "mul", "add", "add", "mul", "add")
+
+
+ARITHMETIC = {
+    "f64": _floats("double", "f64", 8),
+    "f32": _floats("float", "f32", 4),
+    "i64": _integers("i64", 8),
+    "i32": _integers("i32", 4),
+}
+
+
+WORDS = ("align", "zero", "one", "equal", "times", "plus", "gather", "scale", "join")
+
+
+def lanes_of(suffix: str) -> int:
+    """Numbers in a register of this machine."""
+    return (AVX512 if has_avx512() else AVX2)[suffix]
+
+
+def words_of(suffix: str) -> dict[str, str]:
+    """What templates of IR text say of a dtype: s its suffix, t its name to LLVM, and its arithmetic."""
+    own = ARITHMETIC[suffix]
+    return {"s": suffix, "t": own.element, **{name: str(getattr(own, name)) for name in WORDS}}
+
+
+def tile_ir(rows: int, width: int, suffix: str, *, part: bool = False) -> str:
+    """tile_<rows>_<width>_<t>(k, alpha, a, a_row, a_col, b, b_row, beta, c, c_row): as many rows and contiguous columns
+    of c, those of b contiguous too. part: `part` instead of `tile`, and one more argument says how many columns there
+    are; beyond them nothing is read or written."""
+    own, each = ARITHMETIC[suffix], range(rows)
+    element, align, vector = own.element, own.align, f"<{width} x {own.element}>"
+    mask, bits = "%there", f"<{width} x i1>"
+
+    def spread(name: str) -> str:
+        """Lines that fill the vector %<name>.all with the number %<name>."""
+        return f"""
+  %{name}.one = insertelement {vector} poison, {element} %{name}, i32 0
+  %{name}.all = shufflevector {vector} %{name}.one, {vector} poison, <{width} x i32> zeroinitializer"""
+
+    def lines(template: str) -> str:
+        return "\n".join(template.replace("#", str(row)) for row in each)
+
+    def load(address: str) -> str:
+        if part:
+            rest = f"i32 {align}, {bits} {mask}, {vector} zeroinitializer"
+            return f"call {vector} @llvm.masked.load.v{width}{own.short}.p0(ptr {address}, {rest})"
+        return f"load {vector}, ptr {address}, align {align}"
+
+    def store(value: str, address: str) -> str:
+        if part:
+            rest = f"ptr {address}, i32 {align}, {bits} {mask}"
+            return f"call void @llvm.masked.store.v{width}{own.short}.p0({vector} {value}, {rest})"
+        return f"store {vector} {value}, ptr {address}, align {align}"
+
+    numbers = ", ".join(f"i64 {lane}" for lane in range(width))
+    wide = f"<{width} x i64>"
+    masking = f"""
+  %columns.one = insertelement {wide} poison, i64 %columns, i32 0
+  %columns.all = shufflevector {wide} %columns.one, {wide} poison, <{width} x i32> zeroinitializer
+  {mask} = icmp ult {wide} <{numbers}>, %columns.all"""
+    return f"""
+define internal void @{"part" if part else "tile"}_{rows}_{width}_{suffix}(i64 %k, {element} %alpha, ptr noalias %a,
+    i64 %a_row, i64 %a_col, ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c,
+    i64 %c_row{", i64 %columns" if part else ""}) noinline optsize {{
+start:{masking if part else ""}
+{lines("  %a#.offset = mul i64 %a_row, #")}
+  %some = icmp sgt i64 %k, 0
+  br i1 %some, label %loop, label %store
+loop:
+  %p = phi i64 [0, %start], [%p.next, %loop]
+  %a.here = phi ptr [%a, %start], [%a.next, %loop]
+  %b.here = phi ptr [%b, %start], [%b.next, %loop]
+{lines(f"  %sum# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}
+  %b.row = {load("%b.here")}
+{lines(f"  %a#.at = getelementptr {element}, ptr %a.here, i64 %a#.offset")}
+{lines(f"  %a# = load {element}, ptr %a#.at")}{lines(spread("a#"))}
+{lines(f"  %product# = {own.times} {vector} %a#.all, %b.row")}
+{lines(f"  %more# = {own.plus} {vector} %sum#, %product#")}
+  %a.next = getelementptr {element}, ptr %a.here, i64 %a_col
+  %b.next = getelementptr {element}, ptr %b.here, i64 %b_row
+  %p.next = add nsw i64 %p, 1
+  %end = icmp eq i64 %p.next, %k
+  br i1 %end, label %store, label %loop
+store:
+{lines(f"  %total# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}{spread("alpha")}{spread("beta")}
+{lines(f"  %scaled# = {own.scale} {vector} %total#, %alpha.all")}
+{lines("  %c#.offset = mul i64 %c_row, #")}
+{lines(f"  %c#.at = getelementptr {element}, ptr %c, i64 %c#.offset")}
+  %fresh = {own.equal} {element} %beta, {own.zero}
+  br i1 %fresh, label %write, label %update
+write:
+{lines("  " + store("%scaled#", "%c#.at"))}
+  ret void
+update:
+{lines("  %c# = " + load("%c#.at"))}
+{lines(f"  %kept# = {own.scale} {vector} %c#, %beta.all")}
+{lines(f"  %new# = {own.join} {vector} %scaled#, %kept#")}
+{lines("  " + store("%new#", "%c#.at"))}
+  ret void
+}}
+"""
+
+
+def parts_ir(width: int, suffix: str) -> str:
+    """What tiles with `part` need declared."""
+    own = ARITHMETIC[suffix]
+    vector, bits = f"<{width} x {own.element}>", f"<{width} x i1>"
+    return f"""
+declare {vector} @llvm.masked.load.v{width}{own.short}.p0(ptr, i32, {bits}, {vector})
+declare void @llvm.masked.store.v{width}{own.short}.p0({vector}, ptr, i32, {bits})
+"""
+
+
+def pack_ir(suffix: str) -> str:
+    """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead)."""
+    words = words_of(suffix)
+    return Template(PACK).substitute(words, rows=GROUP, turn=_turn_ir(suffix))
+
+
+def _turn_ir(suffix: str) -> str:
+    """Eight rows of eight numbers, read at %from.here and %lane_step apart, to columns at %to.here, %lead apart."""
+    element, align = ARITHMETIC[suffix].element, ARITHMETIC[suffix].align
+    vector = f"<{GROUP} x {element}>"
+    lines = []
+    for row in range(GROUP):
+        lines += [
+            f"%row{row}.offset = mul i64 %lane_step, {row}",
+            f"%row{row}.at = getelementptr {element}, ptr %from.here, i64 %row{row}.offset",
+            f"%v0.{row} = load {vector}, ptr %row{row}.at, align {align}",
+        ]
+    for stage in range(3):
+        apart = 1 << stage
+        for row in range(GROUP):
+            first, other = row & ~apart, row | apart
+            low = 0 if row == first else apart
+            picks = [(lane & ~apart) + low + (GROUP if lane & apart else 0) for lane in range(GROUP)]
+            mask = ", ".join(f"i32 {pick}" for pick in picks)
+            lines.append(
+                f"%v{stage + 1}.{row} = shufflevector {vector} %v{stage}.{first}, {vector} %v{stage}.{other}, "
+                f"<{GROUP} x i32> <{mask}>"
+            )
+    for row in range(GROUP):
+        lines += [
+            f"%column{row}.offset = mul i64 %lead, {row}",
+            f"%column{row}.at = getelementptr {element}, ptr %to.here, i64 %column{row}.offset",
+            f"store {vector} %v3.{row}, ptr %column{row}.at, align {align}",
+        ]
+    return "\n".join("  " + line for line in lines)
+
+
+PACK = """
+; Copies so many lanes, at most $rows, of so many numbers each: number p of lane i goes to to[p * lead + i]. Lanes that
+; are missing are 0.
+define internal void @pack_$s(i64 %lanes, i64 %depth, ptr noalias %from, i64 %lane_step, i64 %depth_step,
+    ptr noalias %to, i64 %lead) noinline {
+start:
+  %full = icmp eq i64 %lanes, $rows
+  %beside = icmp eq i64 %lane_step, 1
+  %along = icmp eq i64 %depth_step, 1
+  %copied = and i1 %full, %beside
+  %some = icmp sgt i64 %depth, 0
+  %copies = and i1 %copied, %some
+  %turned = and i1 %full, %along
+  %long = icmp sge i64 %depth, $rows
+  %turns = and i1 %turned, %long
+  br i1 %copies, label %copy, label %look
+copy:
+  %p = phi i64 [0, %start], [%p.next, %copy]
+  %p.offset = mul i64 %p, %depth_step
+  %p.lead = mul i64 %p, %lead
+  %p.from = getelementptr $t, ptr %from, i64 %p.offset
+  %p.to = getelementptr $t, ptr %to, i64 %p.lead
+  %numbers = load <$rows x $t>, ptr %p.from, align $align
+  store <$rows x $t> %numbers, ptr %p.to, align $align
+  %p.next = add nsw i64 %p, 1
+  %p.more = icmp slt i64 %p.next, %depth
+  br i1 %p.more, label %copy, label %done
+look:
+  br i1 %turns, label %turn, label %ones
+turn:
+  %q = phi i64 [0, %look], [%q.next, %turn]
+  %q.lead = mul i64 %q, %lead
+  %from.here = getelementptr $t, ptr %from, i64 %q
+  %to.here = getelementptr $t, ptr %to, i64 %q.lead
+$turn
+  %q.next = add nsw i64 %q, $rows
+  %q.after = add nsw i64 %q.next, $rows
+  %q.more = icmp sle i64 %q.after, %depth
+  br i1 %q.more, label %turn, label %ones
+ones:
+  %r = phi i64 [0, %look], [%q.next, %turn], [%r.next, %one.end]
+  %r.more = icmp slt i64 %r, %depth
+  br i1 %r.more, label %one, label %done
+one:
+  %r.offset = mul i64 %r, %depth_step
+  %r.lead = mul i64 %r, %lead
+  %r.from = getelementptr $t, ptr %from, i64 %r.offset
+  %r.to = getelementptr $t, ptr %to, i64 %r.lead
+  br label %lane
+lane:
+  %i = phi i64 [0, %one], [%i.next, %lane.end]
+  %there = icmp slt i64 %i, %lanes
+  br i1 %there, label %lane.read, label %lane.end
+lane.read:
+  %i.offset = mul i64 %i, %lane_step
+  %i.from = getelementptr $t, ptr %r.from, i64 %i.offset
+  %number = load $t, ptr %i.from
+  br label %lane.end
+lane.end:
+  %value = phi $t [$zero, %lane], [%number, %lane.read]
+  %i.to = getelementptr $t, ptr %r.to, i64 %i
+  store $t %value, ptr %i.to
+  %i.next = add nsw i64 %i, 1
+  %i.more = icmp slt i64 %i.next, $rows
+  br i1 %i.more, label %lane, label %one.end
+one.end:
+  %r.next = add nsw i64 %r, 1
+  br label %ones
+done:
+  ret void
+}
+"""
