@@ -126,13 +126,13 @@ def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[s
     """The addresses of the matrix products that a kernel calls, loaded where they are not yet."""
     if not names:
         return {}
-    fill_slots(ready_blocks, lambda: products_pool().parallel)
+    fill_slots(ready_blocks, products_pool)
     settings = settings_of(threads, DEFAULT_CROSSOVER)
     products = _products.setdefault(tuple(settings.tolist()), Products(settings, {}))
-    for name in dict.fromkeys(part for name in names for part in with_callees(name)):
+    for name in dict.fromkeys(part for called in names for part in with_callees(called)):
         if name not in products.loaded:
-            called = {other: address for other, (address, _) in products.loaded.items()}
-            needed = {**blas_symbols(), **called, SETTINGS: products.settings.ctypes.data}
+            others = {other: address for other, (address, _) in products.loaded.items()}
+            needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
             loaded = load_code(product_code(name), needed, (name,))
             products.loaded[name] = loaded.addresses[name], loaded.owner
     return {name: products.loaded[name][0] for name in names}

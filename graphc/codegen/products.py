@@ -1,7 +1,8 @@
 """Matrix products as LLVM IR: the definitions behind `blas.PROTOTYPES`.
 
-In: the names that are called. Out: IR text. Each function of floats decides at run time between BLAS, reached through
-the table of addresses behind the symbol gc_blas, and the loops of `product_loops`; integers have the loops only.
+In: the names that are called. Out: IR text. Each function of floats decides at run time between the loops of
+`product_loops`, the packed products of `product_blocks`, and BLAS; the latter two are reached through the table of
+addresses behind the symbol gc_blas. Integers have the loops only.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def small_gemm() -> int:
 
 
 def products_ir(wanted: Mapping[str, Set[str]]) -> str:
-    """The functions of each suffix. Those that they call and that are not wanted are declared: `blas.with_callees` names
-    the objects that go together."""
+    """The functions of each suffix. Those that they call are declared where they are not wanted: `blas.with_callees`
+    names the objects that go together."""
     return DECLARATIONS + "".join(_functions_ir(suffix, names) for suffix, names in wanted.items())
 
 
