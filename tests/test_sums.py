@@ -147,3 +147,26 @@ def test_sums_over_strided_and_broadcast_operands() -> None:
     expected = [value.sum(), (value * row).sum(), (value.T * row[:300]).sum(1), value[::2, 1:].sum()]
     for result, right in zip(f(value, row), expected, strict=True):
         np.testing.assert_allclose(result, right, rtol=1e-11)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_sums_down_the_columns_share_one_pass(dtype: str, mode: str) -> None:
+    """Of one operand and of another of its sizes, with an extreme, one of them needed by another sum, and an update."""
+    rng = np.random.default_rng(6)
+    x, y, total = matrix(dtype), tensor(dtype, (None, None), "y"), gc.shared(np.zeros(3, dtype), name="total")
+    sums = [T.sum(x, axis=0, dtype=dtype), T.max(x + y, axis=0), T.sum(x * y, axis=0, dtype=dtype)]
+    above = T.sum(T.switch(x > sums[0] / 4, x, 0).astype(dtype), axis=0, dtype=dtype)
+    f = gc.function([x, y], [*sums, above], updates=[(total, total + sums[0])], mode=mode)
+    if mode == "compiled":
+        nests = [line for line in str(f.explain()).splitlines() if "fold over" in line]
+        assert len(nests) == 2
+    seen = np.zeros(3, dtype)
+    for rows in (1, 4, 7, 8, 17):
+        a, b = ((rng.normal(size=(rows, 3)) * 5).astype(dtype) for _ in range(2))
+        sum_x = a.sum(0, dtype=dtype)
+        seen += sum_x
+        above_x = np.where(a > sum_x / 4, a, 0).astype(dtype).sum(0, dtype=dtype)
+        for result, right in zip(f(a, b), [sum_x, (a + b).max(0), (a * b).sum(0, dtype=dtype), above_x], strict=True):
+            np.testing.assert_allclose(result, right, rtol=2e-5 if dtype == "float32" else 1e-13, atol=1e-4)
+        np.testing.assert_allclose(total.get_value(), seen, rtol=1e-5)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.codegen.plan import Nest, Plan, gathered, loop_vars, split_axes
+from graphc.codegen.plan import Nest, Plan, gathered, loop_vars
 from graphc.codegen.sizing import Sizing
 from graphc.codegen.tiles import loop_across
 from graphc.dtypes import is_float
@@ -46,10 +46,8 @@ from graphc.ir.loops import (
     int_value,
     integer,
     multiply,
-    quotient,
     ravel,
     subexpressions,
-    subtract,
     turns_in_block,
     unravel,
 )
@@ -76,9 +74,6 @@ LONGEST_NAME = 60
 SAME_FLOAT = "(_0 == _1) | ((_0 != _0) & (_1 != _1))"
 
 Unfold: TypeAlias = Callable[[Index], Index]
-
-ROW_BLOCK = 4
-"""Rows that a reduction by rows takes at a time."""
 
 
 class Names:
@@ -227,11 +222,11 @@ class Lowerer:
             scope.parent.body.append(Loop(scope.var, scope.size, tuple(scope.body)))
             scope = scope.parent
 
-    def bind(self, expr: Expr, hint: str) -> Expr:
-        """A name for a value, in its home. Names and literals need none."""
+    def bind(self, expr: Expr, hint: str, turn: Index = ()) -> Expr:
+        """A name for a value, in its home, no further out than that of `turn`. Names and literals need none."""
         if isinstance(expr, Var | Const):
             return expr
-        scope = self.home(expr)
+        scope = self.home_of_all((expr, *turn))
         var = Var(self.names.fresh(hint), expr.dtype)
         self.homes[var] = scope
         scope.body.append(Let(var, expr))
@@ -328,7 +323,7 @@ class Lowerer:
             return self.leaf_size(node)
         if node in self.buffers and node not in self.current:
             load = Load(self.buffers[node], self.place(node, index), node.dtype)
-            return self.bind(load, hint)
+            return self.bind(load, hint, index[: self.depths.get(node, 0)])  # a row is another one in every turn
         lowering = node.op.lower(node)
         match lowering:
             case Scalar(template):
@@ -534,8 +529,6 @@ class Lowerer:
                 self.loops(nest, self.top)
             case "total":
                 self.store_roots(nest, (), self.top)
-            case "fold":
-                self.fold_rows(nest, self.top)
             case "writes":
                 self.writes(nest)
             case "check":
@@ -603,75 +596,12 @@ class Lowerer:
                 stores.append(Store(self.buffers[root], self.place(root, index), value))
         scope.body.extend(stores)
 
-    def fold_rows(self, nest: Nest, scope: Scope) -> None:
-        """A reduction over other than the last axes: rows are added into the result, so memory is read in order. The
-        loops around `scope` pick the part of the operand that is reduced."""
-        (node,) = nest.roots
-        fold = node.op.lower(node)
-        assert isinstance(fold, Fold)
-        dtype = fold.dtypes[0]
-        buffer = self.accumulators.get(node, self.buffers[node])
-        self.fill_part(buffer, nest, scope, lambda where: start_const(fold.start[0], dtype))
-        if scope.depth <= fold.axes[-1] == len(nest.space) - 2:
-            self.add_blocks(nest, scope, buffer)
-        else:
-            axes = [axis for axis in range(scope.depth, len(nest.index)) if isinstance(nest.index[axis], Var)]
-            extents = self.extents([nest.space[axis] for axis in axes])
-            inner = self.enter_all(scope, [nest.vars[axis] for axis in axes], extents)
-            self.add_rows(node, fold, buffer, [nest.index], inner)
-            self.leave(inner, scope)
-        self.forget_below(scope)
-        if buffer != self.buffers[node]:
-            self.fill_part(self.buffers[node], nest, scope, lambda where: cast(Load(buffer, where, dtype), node.dtype))
-
-    def add_blocks(self, nest: Nest, scope: Scope, buffer: str) -> None:
-        """Rows added ROW_BLOCK at a time, the result loaded and stored once for all of them; then the rest."""
-        (node,) = nest.roots
-        fold = node.op.lower(node)
-        assert isinstance(fold, Fold)
-        *outer, row, column = nest.vars
-        *sizes, rows, columns = self.extents(nest.space)
-        blocks = self.bind(quotient(rows, integer(ROW_BLOCK)), "blocks")
-        done = self.bind(multiply(blocks, integer(ROW_BLOCK)), "done")
-        for count, block in ((blocks, ROW_BLOCK), (self.bind(subtract(rows, done), "rest"), 1)):
-            loops, extents = (*outer, row, column)[scope.depth :], (*sizes, count, columns)[scope.depth :]
-            inner = self.enter_all(scope, loops, extents)
-            first = multiply(row, integer(block)) if block > 1 else add(row, done)
-            indices = [(*outer, add(first, integer(step)), column) for step in range(block)]
-            self.add_rows(node, fold, buffer, indices, inner)
-            self.leave(inner, scope)
-            self.forget_below(scope)
-
-    def add_rows(self, node: Node, fold: Fold, buffer: str, indices: Sequence[Index], scope: Scope) -> None:
-        """Accumulate the elements at `indices` of the operand, which differ in reduced axes only."""
-        dtype = fold.dtypes[0]
-        kept, _ = split_axes(indices[0], fold.axes)
-        where = self.place(node, kept)
-        value: Expr = Load(buffer, where, dtype)
-        for index in indices:
-            term = cast(self.fold_term(node, fold, *split_axes(index, fold.axes)), dtype)
-            value = typed(fold.step[0], (value, term, ZERO), dtype)
-        scope.body.append(Store(buffer, where, value))
-
     def fill(self, buffer: str, shape: Sequence[Size], value: Callable[[Expr], Expr]) -> None:
         """One loop that stores a value at every position of a contiguous buffer."""
         var = loop_vars(1)[0]
         scope = self.enter(self.top, var, self.count(self.extents(shape)))
         scope.body.append(Store(buffer, var, value(var)))
         self.leave(scope, self.top)
-
-    def fill_part(self, buffer: str, nest: Nest, scope: Scope, value: Callable[[Expr], Expr]) -> None:
-        """One loop that stores a value for every element of a reduction's result, of those that belong to the turn of
-        the loops around `scope`."""
-        (node,) = nest.roots
-        depth = self.depths.get(node, 0)
-        extents = self.extents(node.type.shape[scope.depth :])
-        before = self.position((*nest.index[depth : scope.depth], *(ZERO for _ in extents)), node.type.shape[depth:])
-        var = loop_vars(scope.depth + 1)[-1]
-        inner = self.enter(scope, var, self.count(extents))
-        where = add(before, var)
-        inner.body.append(Store(buffer, where, value(where)))
-        self.leave(inner, scope)
 
     def count(self, extents: Sequence[Expr]) -> Expr:
         """The number of elements."""

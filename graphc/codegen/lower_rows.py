@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from graphc.codegen.lower import Lowerer, Scope, add_to_total, cast, start_const, typed, whole_total
+from graphc.codegen.lower_fold import add_row, begin_rows, finish_rows, fold_of, fold_rows
 from graphc.codegen.plan import Nest, Rows, first_reduced, label, nests_of
-from graphc.ir.loops import ZERO, Expr, Load, Note, Set, Store, Var
+from graphc.ir.loops import ZERO, Expr, Note, Set, Store, Var
 from graphc.ir.node import Fold, Index, Node, Size
 from graphc.record import record
 
@@ -66,69 +67,47 @@ def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total])
             _add_to_total(lowerer, nest, scope, totals[nest.roots[0]])
         case "fold":
             if first_reduced(nest.roots[0]) >= scope.depth:
-                lowerer.fold_rows(nest, scope)
+                fold_rows(lowerer, nest, scope)
             else:
-                _add_row(lowerer, nest, scope)
+                add_row(lowerer, nest, scope)
         case _:
             raise AssertionError(f"a nest of kind {nest.kind} shares no loop")
     lowerer.current = frozenset()
 
 
-# Reductions by rows ---------------------------------------------------------------------------------------------------
-
-
-def _fold(node: Node) -> Fold:
-    lowering = node.op.lower(node)
-    assert isinstance(lowering, Fold)
-    return lowering
+# Reductions over a shared loop ---------------------------------------------------------------------------------------
 
 
 def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
     """Start a reduction, in the loops around its first reduced one."""
-    (node,) = nest.roots
-    fold = _fold(node)
-    dtype = fold.dtypes[0]
-    start = start_const(fold.start[0], dtype)
-    if nest.kind == "total":
-        name = lowerer.names.fresh(node.name or node.op.name)
-        lost = Var(lowerer.names.fresh("lost"), dtype) if _is_float_sum(fold) else None
-        totals[node] = Total(Var(name, dtype), lost)
-        scope.body.append(Set(totals[node].value, start))
-        if lost is not None:
-            scope.body.append(Set(lost, start_const("0", dtype)))
+    if nest.kind == "fold":
+        begin_rows(lowerer, nest, scope)
         return
-    buffer = lowerer.accumulators.get(node, lowerer.buffers[node])
-    lowerer.fill_part(buffer, nest, scope, lambda where: start)
+    (node,) = nest.roots
+    fold = fold_of(node)
+    dtype = fold.dtypes[0]
+    name = lowerer.names.fresh(node.name or node.op.name)
+    lost = Var(lowerer.names.fresh("lost"), dtype) if _is_float_sum(fold) else None
+    totals[node] = Total(Var(name, dtype), lost)
+    scope.body.append(Set(totals[node].value, start_const(fold.start[0], dtype)))
+    if lost is not None:
+        scope.body.append(Set(lost, start_const("0", dtype)))
 
 
 def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
     """Bring the result of a reduction to its dtype and its place."""
-    (node,) = nest.roots
-    if nest.kind == "total":
-        total = totals[node]
-        value: Expr = total.value
-        if total.lost is not None:
-            value = lowerer.bind(whole_total(total.value, total.lost), node.name or node.op.name)
-        value = lowerer.bind(cast(value, node.dtype), node.name or node.op.name)
-        lowerer.scalars[node] = value
-        if node in lowerer.buffers:
-            scope.body.append(Store(lowerer.buffers[node], ZERO, value))
+    if nest.kind == "fold":
+        finish_rows(lowerer, nest, scope)
         return
-    buffer = lowerer.accumulators.get(node)
-    if buffer is not None:
-        wide = _fold(node).dtypes[0]
-        lowerer.fill_part(lowerer.buffers[node], nest, scope, lambda where: cast(Load(buffer, where, wide), node.dtype))
-
-
-def _add_row(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
-    """Add what the turn of the loops around `scope` gives to a reduction by rows."""
     (node,) = nest.roots
-    buffer = lowerer.accumulators.get(node, lowerer.buffers[node])
-    axes = [axis for axis in range(scope.depth, len(nest.index)) if isinstance(nest.index[axis], Var)]
-    extents = lowerer.extents([nest.space[axis] for axis in axes])
-    inner = lowerer.enter_all(scope, [nest.vars[axis] for axis in axes], extents)
-    lowerer.add_rows(node, _fold(node), buffer, [nest.index], inner)
-    lowerer.leave(inner, scope)
+    total = totals[node]
+    value: Expr = total.value
+    if total.lost is not None:
+        value = lowerer.bind(whole_total(total.value, total.lost), node.name or node.op.name)
+    value = lowerer.bind(cast(value, node.dtype), node.name or node.op.name)
+    lowerer.scalars[node] = value
+    if node in lowerer.buffers:
+        scope.body.append(Store(lowerer.buffers[node], ZERO, value))
 
 
 # Reductions to scalars ------------------------------------------------------------------------------------------------
@@ -144,7 +123,7 @@ def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> N
     Sums are carried in two floats, so that many rows lose no more than one.
     """
     (node,) = nest.roots
-    fold = _fold(node)
+    fold = fold_of(node)
     part = _reduce_rest(lowerer, node, fold, nest.index[: scope.depth], len(nest.space) - scope.depth)
     if total.lost is None:
         step = typed(fold.step[0], (total.value, part, ZERO), total.value.dtype)

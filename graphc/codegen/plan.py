@@ -84,6 +84,8 @@ class Nest:
     roots: tuple[Node, ...]
     taken_over: bool = False
     """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
+    ops: int = 0
+    """Ops of a turn of the innermost loop."""
 
     @property
     def index(self) -> Index:
@@ -126,7 +128,7 @@ class Draft:
     def nest(self) -> Nest:
         """The nest as it is planned so far."""
         roots = tuple(sorted(self.roots, key=lambda node: node.serial))
-        return Nest(self.number, self.kind, self.space, self.vars, roots, self.taken_over)
+        return Nest(self.number, self.kind, self.space, self.vars, roots, self.taken_over, self.ops)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
 from graphc.codegen.lower import Lowerer, Names
 from graphc.codegen.lower_call import lower_call
+from graphc.codegen.lower_fold import lower_fold
 from graphc.codegen.lower_recur import lower_recur
 from graphc.codegen.lower_rows import lower_rows
 from graphc.codegen.outline import Copies, outline
@@ -169,10 +170,8 @@ def row_length(shape: Sequence[Size], size_names: Mapping[Node, str]) -> Expr | 
 def copy_targets(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Target]:
     """The buffers that loops over rows add into."""
     targets: dict[str, Target] = {}
-    for nest in plan.nests:
-        if nest.kind not in ("fold", "writes"):
-            continue
-        (node,) = nest.roots
+    adding = (nest for nest in plan.nests if nest.kind in ("fold", "writes"))
+    for nest, node in ((each, root) for each in adding for root in each.roots):
         buffer = plan.accumulators.get(node, plan.places[node].buffer)
         shape = plan.sizing.shape(node)
         if nest.kind == "fold":
@@ -407,6 +406,8 @@ def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
                 lower_call(lowerer, part)
             case "recur":
                 lower_recur(lowerer, part)
+            case "fold":
+                lower_fold(lowerer, part)
             case _:
                 lowerer.nest(part, plan)
     return simplify(lowerer.top.body)

@@ -254,7 +254,7 @@ class Scheduler:
         else:
             self.places[node] = Place(self.targets.get(node), reason)
         kind = self.kind(node, lowering)
-        draft = self.join(node, kind, uses) or self.new_draft(kind, self.space(node, kind, lowering))
+        draft = self.join(node, kind, lowering, uses) or self.new_draft(kind, self.space(node, kind, lowering))
         draft.roots.append(node)
         self.home[node] = draft.number
         self.stored_uses[node] = uses
@@ -331,19 +331,22 @@ class Scheduler:
             pending.extend(fresh)
         return seen
 
-    def join(self, node: Node, kind: Kind, uses: Sequence[Use]) -> Draft | None:
-        """A planned nest over the same sizes that may compute `node` too."""
-        if kind != "loops":
+    def join(self, node: Node, kind: Kind, lowering: object, uses: Sequence[Use]) -> Draft | None:
+        """A planned nest over the same sizes that may compute `node` too. Reductions by rows share a nest where they
+        reduce the same axes, and none needs another's result."""
+        if kind not in ("loops", "fold"):
             return None
-        space = self.sizing.shape(node)
+        space, axes = self.space(node, kind, lowering), self.reduced_axes(node)
         users = list(dict.fromkeys(use.nest for use in uses))
         others = [number for number in reversed(self.drafts) if number not in users]
         later: set[int] | None = None
         for number in (*users, *others[:12]):
             draft = self.drafts[number]
-            if draft.kind != "loops" or draft.space != space or draft.ops >= NEST_OPS or len(draft.roots) >= 8:
+            if draft.kind != kind or draft.space != space or draft.ops >= NEST_OPS or len(draft.roots) >= 8:
                 continue
-            if any(use.nest == number and use.index != draft.index for use in uses):
+            if kind == "fold" and self.reduced_axes(draft.roots[0]) != axes:
+                continue
+            if any(use.nest == number and (kind == "fold" or use.index != draft.index) for use in uses):
                 continue
             if later is None:
                 later = self.all_after(users)
@@ -356,6 +359,11 @@ class Scheduler:
                 continue
             return draft
         return None
+
+    def reduced_axes(self, node: Node) -> tuple[int, ...]:
+        """The loops over its operand that a reduction reduces; none for other ops."""
+        lowering = lowering_of(node)
+        return tuple(lowering.axes) if isinstance(lowering, Fold) else ()
 
     def is_staged(self, node: Node) -> bool:
         """Whether a root is the last copy of an update: it must not run before all that reads the old value."""
