@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from graphc.codegen import recycling
 from graphc.codegen.build import build_native, build_python, cold
@@ -49,7 +51,9 @@ from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of
 from graphc.record import record
 from graphc.shared import SharedVariable
+from graphc.variants import Declined, Failed, Variants, arguments, decline, fail
 
+T = TypeVar("T")
 Mode = Literal["compiled", "interpreted", "python"]
 MODES: dict[str, Mode] = {
     "compiled": "compiled",
@@ -138,8 +142,14 @@ class Function:
 
     def bind_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
         """The arguments of a call as arrays in the order of the inputs; an error where they do not fit."""
-        values = self.in_order(args, kwargs)
-        arrays = [convert(value, item) for value, item in zip(values, self.call.inputs, strict=True)]
+        return self.convert_all(self.in_order(args, kwargs))
+
+    def convert_all(self, values: Sequence[Any]) -> list[Array]:
+        """A value for each input as arrays of the inputs' types."""
+        return self.with_shared([convert(value, item) for value, item in zip(values, self.call.inputs, strict=True)])
+
+    def with_shared(self, arrays: list[T]) -> list[T]:
+        """`arrays`, after the values of shared variables were brought into order."""
         for leaf in self.kernel.shared:
             if isinstance(leaf, SharedVariable):
                 leaf.mend()
@@ -347,11 +357,25 @@ class Compiled(Lowered, Direct):
         super().__init__(kernel, call, profile)
         built, load_code = build_native(kernel)
         self.take(built)
-        self.callbacks = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
-        self.library = load_code({name: address(callback) for name, callback in self.callbacks.items()})
+        self.callbacks: list[Any] = []
+        self.library = load_code(self.callback_addresses(built))
         self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords_of(call))
+        self.variants = Variants(kernel, self.bind_variant)
         if type(self) is not Compiled:
             attach(self, self.entry.__self__)
+
+    def callback_addresses(self, built: Built) -> dict[str, int]:
+        """The addresses of the user's functions that native code calls, which are kept with this function."""
+        own = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
+        self.callbacks += own.values()
+        return {name: address(callback) for name, callback in own.items()}
+
+    def bind_variant(self, kernel: Kernel) -> Any:
+        """The entry point of a kernel for other layouts of the arguments, over the same shared variables."""
+        built, load_code = build_native(kernel)
+        cells = [*self.cells[: len(kernel.shared)], *([constant] for constant in built.constants)]
+        library = load_code(self.callback_addresses(built))
+        return bind(library, built.signature, cells, decline, fail, Keywords(out=OUT not in self.call.positions))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
@@ -368,7 +392,11 @@ class Compiled(Lowered, Direct):
         if self in _converted.functions:
             raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
         given = self.take_out(kwargs)
-        arrays = self.bind_arguments(args, kwargs)
+        values = self.in_order(args, kwargs)
+        result = self.run_where_it_stands(values, given)
+        if not isinstance(result, Declined):
+            return result
+        arrays = self.convert_all(values)
         self.separate(arrays)
         _converted.functions.add(self)
         try:
@@ -377,6 +405,27 @@ class Compiled(Lowered, Direct):
             return self.run_into(given, arrays)
         finally:
             _converted.functions.discard(self)
+
+    def run_where_it_stands(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
+        """A call with large arrays that are not contiguous, none of which is copied; Declined where that cannot be."""
+        order = self.variants.common_order(values) if all(array is None for array in given) else None
+        if order is not None:
+            back = np.argsort(order)
+            results = self.entry(*(value.transpose(order) if np.ndim(value) else value for value in values))
+            if self.kernel.returns == "one":
+                return results.transpose(back)
+            return [result.transpose(back) for result in results]
+        found = self.variants.find(values)
+        if found is None:
+            return Declined()
+        entry, bases = found
+        records = zip(values, self.call.inputs, bases, strict=True)
+        arrays = self.with_shared([None if based else convert(value, item) for value, item, based in records])
+        named = {}
+        if any(array is not None for array in given):
+            named[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
+        result = entry(*arguments(bases, arrays), **named)
+        return self.failed(result.code, *values) if isinstance(result, Failed) else result
 
     def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
         """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
@@ -393,6 +442,7 @@ class Compiled(Lowered, Direct):
 
     def free(self) -> None:
         self.entry.__self__.arena[0] = None
+        self.variants.free()
         recycling.free()
 
     def failed(self, code: int, *args: Any) -> Any:
@@ -405,7 +455,7 @@ class Compiled(Lowered, Direct):
         return self.explain_failure(arrays)
 
     def explain(self) -> str:
-        text = super().explain()
+        text = "\n".join((super().explain(), *self.variants.lines()))
         settings = self.library.settings
         if settings is None:
             return text

@@ -42,7 +42,7 @@ codegen.recycling codegen.launch codegen.vectorcall
 codegen.objects codegen.pool_ir codegen.pool codegen.deferred codegen.entry codegen.kernel codegen.program
 codegen.cache codegen.bundle codegen.produce codegen.build
 
-shared convention callables function
+shared convention layouts variants callables function
 
 optim session
 

@@ -69,6 +69,11 @@ def key_of(kernel: Kernel) -> cache.Key:
     return cache.Key(text, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
 
 
+def is_stored(kernel: Kernel) -> bool:
+    """Whether the cache has the code of a kernel."""
+    return cache.holds(key_of(kernel))
+
+
 def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> tuple[Node, ...]:
     """The shared variables of a function, in the order of the kernel's parameters."""
     roots = (*outputs, *(leaf for leaf, _ in updates), *(new for _, new in updates))

@@ -195,6 +195,11 @@ def load(key: Key) -> Loaded | None:
     return None
 
 
+def holds(key: Key) -> bool:
+    """Whether there is an entry for `key`, damaged or not."""
+    return any(os.path.isdir(place_of(root, key.digest)) for root in _roots())
+
+
 def store(entry: Entry) -> bool:
     """Keep `entry` in the user's folder, then remove the least recently used ones above `options.cache_megabytes`.
 

@@ -60,6 +60,9 @@ CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 MOST = 2**58
 """Elements or bytes above which a size is absurd: sums of a few such numbers still fit an int64."""
 
+MOST_COPIED = 2**16
+"""Bytes up to which an argument that is not contiguous is copied on the spot: some 10 µs. Beyond, Python decides."""
+
 ALIGNMENT = 64
 """Of each temp, in bytes: a cache line, and the widest vector register."""
 

@@ -21,6 +21,7 @@ from graphc.codegen.launch import (
     LIST_ITEMS,
     LIST_SIZE,
     MOST,
+    MOST_COPIED,
     OBJECT_TYPE,
     RECORD,
     TUPLE_ITEMS,
@@ -30,9 +31,6 @@ from graphc.codegen.launch import (
 )
 from graphc.codegen.recycling import LARGE
 from graphc.dtypes import DTYPES, FLOATS, can_cast_safely
-
-MOST_COPIED = 2**16
-"""Bytes up to which an argument that is not contiguous is copied on the spot: some 10 µs. Beyond, Python decides."""
 
 OBJECTS = f"""
 declare {{i64, i1}} @llvm.smul.with.overflow.i64(i64, i64)

@@ -1,0 +1,139 @@
+"""The kernels of a function for arguments of other layouts, made when such arguments come often.
+
+In: the values of a call that the entry point has refused. Out: what to call in its place, with which arguments, so that
+no large array is copied; or nothing, where copying is right: small arrays, layouts that are no region of a contiguous
+array, and the first calls, for a kernel costs as much time as copying COPIED_FIRST bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.build import is_stored
+from graphc.codegen.kernel import Kernel
+from graphc.codegen.launch import MOST_COPIED
+from graphc.errors import CacheMissError
+from graphc.ir.node import Array, Node
+from graphc.layouts import Based, Layout, find_base, is_pointwise, rebased
+from graphc.record import record
+
+COPIED_FIRST = 2**28
+"""Bytes that are copied for a combination of layouts before a kernel is compiled for it: some tenths of a second."""
+
+Layouts = tuple[Layout | None, ...]
+
+
+@record()
+class Declined:
+    """What the entry point of a variant returns where it refuses its arguments."""
+
+
+@record()
+class Failed:
+    """What it returns where check number `code` failed."""
+
+    code: int
+
+
+def decline(*args: Any, **kwargs: Any) -> Declined:
+    """The arguments are to be copied after all."""
+    return Declined()
+
+
+def fail(code: int, *args: Any) -> Failed:
+    """The check is to be explained in terms of the arguments that the user gave."""
+    return Failed(code)
+
+
+class Variants:
+    """The variants of one function. `make` compiles a kernel or takes it from the cache, and gives its entry point."""
+
+    def __init__(self, kernel: Kernel, make: Callable[[Kernel], Any]) -> None:
+        self.kernel = kernel
+        self.make = make
+        self.entries: dict[Layouts, Any] = {}
+        self.copied: Counter[Layouts] = Counter()
+
+    @cached_property
+    def is_pointwise(self) -> bool:
+        """Whether the axes of all arguments may change places."""
+        return is_pointwise(self.kernel)
+
+    def common_order(self, values: Sequence[Any]) -> tuple[int, ...] | None:
+        """The order of axes in which all arrays of a call are contiguous, where the function may be called with them in
+        that order; None elsewhere."""
+        arrays = [(value, leaf) for value, leaf in zip(values, self.kernel.inputs, strict=True) if leaf.ndim]
+        found = _base(*arrays[0]) if arrays else None
+        if found is None or not found.layout.is_permuted or not self.is_pointwise:
+            return None
+        shape, order = arrays[0][0].shape, found.layout.order
+        if any(not _has_type(value, leaf) or value.shape != shape for value, leaf in arrays):
+            return None
+        return order if all(value.transpose(order).flags.c_contiguous for value, _ in arrays) else None
+
+    def find(self, values: Sequence[Any]) -> tuple[Any, list[Based | None]] | None:
+        """The entry point for the layouts of these values, and their bases, None for a value that is to be converted as
+        ever; None where all are."""
+        bases = [_base(value, leaf) for value, leaf in zip(values, self.kernel.inputs, strict=True)]
+        key = tuple(based.layout if based else None for based in bases)
+        if not any(bases):
+            return None
+        if key not in self.entries:
+            kernel = rebased(self.kernel, key)
+            first = key not in self.copied
+            self.copied[key] += sum(value.nbytes for value, based in zip(values, bases, strict=True) if based)
+            if self.copied[key] < COPIED_FIRST and not (first and is_stored(kernel)):
+                return None
+            try:
+                self.entries[key] = self.make(kernel)
+            except CacheMissError:
+                self.entries[key] = None
+        entry = self.entries[key]
+        return None if entry is None else (entry, bases)
+
+    def free(self) -> None:
+        """Give back the memory kept for temporaries."""
+        for entry in self.entries.values():
+            if entry is not None:
+                entry.__self__.arena[0] = None
+
+    def lines(self) -> list[str]:
+        """What has been made, for `explain`."""
+        names = [leaf.name or f"argument {number}" for number, leaf in enumerate(self.kernel.inputs)]
+        made = (zip(names, key, strict=True) for key, entry in self.entries.items() if entry is not None)
+        return ["not copied: " + "; ".join(f"{name} {_words(part)}" for name, part in each if part) for each in made]
+
+
+def arguments(bases: Sequence[Based | None], arrays: Sequence[Array | None]) -> list[Any]:
+    """The arguments of a variant: bases, converted arrays for the others, then the sizes of regions."""
+    given: list[Any] = [based.base if based else array for based, array in zip(bases, arrays, strict=True)]
+    return [*given, *(size for based in bases if based for size in based.sizes)]
+
+
+def _base(value: Any, leaf: Node) -> Based | None:
+    """The base of a large array of an input's type that is not contiguous."""
+    if not _has_type(value, leaf) or value.nbytes <= MOST_COPIED or value.flags.c_contiguous:
+        return None
+    found = find_base(value)
+    # Loops that go by larger steps along a row do not vectorise: a copy takes less time.
+    return found if found is not None and abs(found.layout.steps[-1]) == 1 else None
+
+
+def _has_type(value: Any, leaf: Node) -> bool:
+    """Whether a value is an array of an input's type, whatever its layout."""
+    if type(value) is not np.ndarray or value.dtype != leaf.dtype or value.ndim != leaf.ndim:
+        return False
+    return all(isinstance(size, Node) or size == own for size, own in zip(leaf.type.shape, value.shape, strict=True))
+
+
+def _words(layout: Layout) -> str:
+    """A layout for the reader."""
+    order = f"with its axes in memory as {layout.order}" if layout.order != tuple(sorted(layout.order)) else ""
+    steps = f"by steps of {layout.steps}" if set(layout.steps) != {1} else ""
+    part = "" if all(layout.whole) else "part of a larger array"
+    return ", ".join(filter(None, (order, steps, part)))
