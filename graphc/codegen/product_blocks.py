@@ -36,7 +36,7 @@ SLAB = 4096
 """Rows and columns of c that are computed at a time."""
 PANEL_BYTES = 2**24
 """Memory for panels, about: of longer operands some depths are packed at a time."""
-PACKED = 2**14
+PACKED = 2**15
 """Numbers that are worth a thread's turn to be packed."""
 UNIT = {"f64": 0.3, "f32": 0.15}
 """What a multiplication and addition costs here, in units of work (chunks.py)."""
@@ -82,9 +82,8 @@ def blocks_ir(suffix: str) -> str:
         **words_of(suffix),
         "bytes": own.align,
         "depth": DEPTH,
-        "rows": GROUP,
+        "group": GROUP,
         "columns": width,
-        "groups": width // GROUP,
         "room": GROUP * width,
         "panels": BLOCK_PANELS,
         "parts": PARTS,
@@ -93,7 +92,7 @@ def blocks_ir(suffix: str) -> str:
         "unit": UNIT[suffix],
         "rows_less": GROUP - 1,
         "columns_less": width - 1,
-        "packed": PACKED // GROUP,
+        "packed": PACKED // width,
         "far": 2**62,
         "panel_numbers": PANEL_BYTES // own.align,
         "context": ", ".join([*CONTEXT.values(), own.element, own.element]),
@@ -155,9 +154,98 @@ done:
 """
 
 PACKING = """
-; Packs the groups of $rows lanes from begin to end: those of a come first.
-define internal void @pack_groups_$s(ptr %context, i64 %begin, i64 %end) {
+; Packs the panels from begin to end of one operand, $group numbers of each lane at a time where its lanes stand apart.
+; Where they stand beside each other, a number of all lanes at a time, so that memory is read in order.
+define internal void @pack_panels_$s(i64 %begin, i64 %end, i64 %size, i64 %depth, i64 %step, i64 %lead, ptr %source,
+    i64 %lane_step, i64 %depth_step, ptr %target) noinline {
 start:
+  %some = icmp slt i64 %begin, %end
+  br i1 %some, label %look, label %done
+look:
+  %panels = call i64 @panels_$s(i64 %size, i64 %lead)
+  %all = mul i64 %panels, %lead
+  %whole.most = udiv i64 %size, %lead
+  %last = call i64 @llvm.smin.i64(i64 %end, i64 %whole.most)
+  %unit = icmp eq i64 %lane_step, 1
+  %beside = select i1 %unit, i64 %last, i64 %begin
+  br label %depths
+depths:
+  %p = phi i64 [0, %look], [%p.next, %depth.end]
+  %p.left = sub i64 %depth, %p
+  %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %step)
+  %p.offset = mul i64 %p, %depth_step
+  %p.from = getelementptr $t, ptr %source, i64 %p.offset
+  %p.start = mul i64 %p, %all
+  %p.to = getelementptr $t, ptr %target, i64 %p.start
+  %numbers = mul i64 %p.depth, %lead
+  %any = icmp slt i64 %begin, %beside
+  br i1 %any, label %numbers.loop, label %apart
+numbers.loop:
+  %r = phi i64 [0, %depths], [%r.next, %number.end]
+  %r.offset = mul i64 %r, %depth_step
+  %r.from = getelementptr $t, ptr %p.from, i64 %r.offset
+  %r.place = mul i64 %r, %lead
+  %r.to = getelementptr $t, ptr %p.to, i64 %r.place
+  br label %copy.panels
+copy.panels:
+  %q = phi i64 [%begin, %numbers.loop], [%q.next, %copy.end]
+  %q.lane = mul i64 %q, %lead
+  %q.from = getelementptr $t, ptr %r.from, i64 %q.lane
+  %q.place = mul i64 %q, %numbers
+  %q.to = getelementptr $t, ptr %r.to, i64 %q.place
+  br label %copy
+copy:
+  %i = phi i64 [0, %copy.panels], [%i.next, %copy]
+  %i.from = getelementptr $t, ptr %q.from, i64 %i
+  %i.to = getelementptr $t, ptr %q.to, i64 %i
+  %lanes.here = load <$group x $t>, ptr %i.from, align $align
+  store <$group x $t> %lanes.here, ptr %i.to, align $align
+  %i.next = add nsw i64 %i, $group
+  %i.more = icmp slt i64 %i.next, %lead
+  br i1 %i.more, label %copy, label %copy.end
+copy.end:
+  %q.next = add nsw i64 %q, 1
+  %q.more = icmp slt i64 %q.next, %beside
+  br i1 %q.more, label %copy.panels, label %number.end
+number.end:
+  %r.next = add nsw i64 %r, 1
+  %r.more = icmp slt i64 %r.next, %p.depth
+  br i1 %r.more, label %numbers.loop, label %apart
+apart:
+  ; what is left, by groups of lanes; those beyond the last are read nowhere
+  %first = mul i64 %beside, %lead
+  %beyond = mul i64 %end, %lead
+  br label %groups
+groups:
+  %g = phi i64 [%first, %apart], [%g.next, %group]
+  %g.more = icmp slt i64 %g, %beyond
+  br i1 %g.more, label %group, label %depth.end
+group:
+  %g.left = sub i64 %size, %g
+  %g.most = call i64 @llvm.smin.i64(i64 %g.left, i64 $group)
+  %lanes = call i64 @llvm.smax.i64(i64 %g.most, i64 0)
+  %missing = icmp eq i64 %lanes, 0
+  %inside = select i1 %missing, i64 0, i64 %g
+  %g.offset = mul i64 %inside, %lane_step
+  %g.from = getelementptr $t, ptr %p.from, i64 %g.offset
+  %panel = udiv i64 %g, %lead
+  %within = urem i64 %g, %lead
+  %panel.place = mul i64 %panel, %numbers
+  %g.place = add i64 %panel.place, %within
+  %g.to = getelementptr $t, ptr %p.to, i64 %g.place
+  call void @pack_$s(i64 %lanes, i64 %p.depth, ptr %g.from, i64 %lane_step, i64 %depth_step, ptr %g.to, i64 %lead)
+  %g.next = add nsw i64 %g, $group
+  br label %groups
+depth.end:
+  %p.next = add nsw i64 %p, %p.depth
+  %p.more = icmp slt i64 %p.next, %depth
+  br i1 %p.more, label %depths, label %done
+done:
+  ret void
+}
+
+; Packs the panels from begin to end: those of a come first.
+define internal void @pack_range_$s(ptr %context, i64 %begin, i64 %end) {
   $read_m
   $read_n
   $read_k
@@ -170,60 +258,15 @@ start:
   $read_b_col
   $read_a_panels
   $read_b_panels
-  %m.padded = add i64 %m, ${rows_less}
-  %a.groups = udiv i64 %m.padded, $rows
-  %a.lanes = mul i64 %a.groups, $rows
-  %n.padded = add i64 %n, ${columns_less}
-  %b.count = udiv i64 %n.padded, $columns
-  %b.lanes = mul i64 %b.count, $columns
-  br label %groups
-groups:
-  %group = phi i64 [%begin, %start], [%group.next, %group.end]
-  %in.b = icmp sge i64 %group, %a.groups
-  %behind = select i1 %in.b, i64 %a.groups, i64 0
-  %number = sub i64 %group, %behind
-  %first = mul i64 %number, $rows
-  %size = select i1 %in.b, i64 %n, i64 %m
-  %lead = select i1 %in.b, i64 $columns, i64 $rows
-  %all = select i1 %in.b, i64 %b.lanes, i64 %a.lanes
-  %source = select i1 %in.b, ptr %b, ptr %a
-  %target = select i1 %in.b, ptr %b_panels, ptr %a_panels
-  %lane_step = select i1 %in.b, i64 %b_col, i64 %a_row
-  %depth_step = select i1 %in.b, i64 %b_row, i64 %a_col
-  %left = sub i64 %size, %first
-  %left.low = icmp slt i64 %left, $rows
-  %left.most = select i1 %left.low, i64 %left, i64 $rows
-  %left.none = icmp slt i64 %left.most, 0
-  %lanes = select i1 %left.none, i64 0, i64 %left.most
-  ; lanes beyond the last are read nowhere
-  %inside = select i1 %left.none, i64 0, i64 %first
-  %source.offset = mul i64 %inside, %lane_step
-  %from = getelementptr $t, ptr %source, i64 %source.offset
-  %panel = udiv i64 %first, %lead
-  %within = urem i64 %first, %lead
-  br label %depths
-depths:
-  %p = phi i64 [0, %groups], [%p.next, %depths]
-  %p.left = sub i64 %k, %p
-  %p.low = icmp slt i64 %p.left, %depth
-  %p.depth = select i1 %p.low, i64 %p.left, i64 %depth
-  %p.offset = mul i64 %p, %depth_step
-  %p.from = getelementptr $t, ptr %from, i64 %p.offset
-  %p.start = mul i64 %p, %all
-  %panel.numbers = mul i64 %p.depth, %lead
-  %panel.start = mul i64 %panel, %panel.numbers
-  %p.panel = add i64 %p.start, %panel.start
-  %p.place = add i64 %p.panel, %within
-  %p.to = getelementptr $t, ptr %target, i64 %p.place
-  call void @pack_$s(i64 %lanes, i64 %p.depth, ptr %p.from, i64 %lane_step, i64 %depth_step, ptr %p.to, i64 %lead)
-  %p.next = add nsw i64 %p, %p.depth
-  %p.more = icmp slt i64 %p.next, %k
-  br i1 %p.more, label %depths, label %group.end
-group.end:
-  %group.next = add nsw i64 %group, 1
-  %group.more = icmp slt i64 %group.next, %end
-  br i1 %group.more, label %groups, label %done
-done:
+  %a.count = call i64 @panels_$s(i64 %m, i64 $group)
+  %a.end = call i64 @llvm.smin.i64(i64 %end, i64 %a.count)
+  call void @pack_panels_$s(i64 %begin, i64 %a.end, i64 %m, i64 %k, i64 %depth, i64 $group, ptr %a, i64 %a_row,
+      i64 %a_col, ptr %a_panels)
+  %b.low = sub i64 %begin, %a.count
+  %b.begin = call i64 @llvm.smax.i64(i64 %b.low, i64 0)
+  %b.end = sub i64 %end, %a.count
+  call void @pack_panels_$s(i64 %b.begin, i64 %b.end, i64 %n, i64 %k, i64 %depth, i64 $columns, ptr %b, i64 %b_col,
+      i64 %b_row, ptr %b_panels)
   ret void
 }
 """
@@ -234,7 +277,7 @@ define internal void @edge_$s(i64 %k, $t %alpha, ptr noalias %a, ptr noalias %b,
     i64 %c_col, i64 %rows, i64 %columns) noinline optsize {
 start:
   %sums = alloca [$room x $t], align 64
-  call void @tile_${rows}_${columns}_$s(i64 %k, $t %alpha, ptr %a, i64 1, i64 $rows, ptr %b, i64 $columns, $t $zero,
+  call void @tile_${group}_${columns}_$s(i64 %k, $t %alpha, ptr %a, i64 1, i64 $group, ptr %b, i64 $columns, $t $zero,
       ptr %sums, i64 $columns)
   %fresh = $equal $t %beta, $zero
   br label %row
@@ -296,8 +339,8 @@ start:
   $read_beta
   %unit = icmp eq i64 %c_col, 1
   %m.padded = add i64 %m, ${rows_less}
-  %a.count = udiv i64 %m.padded, $rows
-  %a.lanes = mul i64 %a.count, $rows
+  %a.count = udiv i64 %m.padded, $group
+  %a.lanes = mul i64 %a.count, $group
   %n.padded = add i64 %n, ${columns_less}
   %b.count = udiv i64 %n.padded, $columns
   %b.lanes = mul i64 %b.count, $columns
@@ -322,7 +365,7 @@ depths:
   %b.start = mul i64 %p, %b.lanes
   %a.depth = getelementptr $t, ptr %a_panels, i64 %a.start
   %b.depth = getelementptr $t, ptr %b_panels, i64 %b.start
-  %a.numbers = mul i64 %p.depth, $rows
+  %a.numbers = mul i64 %p.depth, $group
   %b.numbers = mul i64 %p.depth, $columns
   br label %columns
 columns:
@@ -341,22 +384,22 @@ columns:
   br label %rows
 rows:
   %i = phi i64 [%top, %columns], [%i.next, %row.end]
-  %i.row = mul i64 %i, $rows
-  %i.after = add i64 %i.row, $rows
+  %i.row = mul i64 %i, $group
+  %i.after = add i64 %i.row, $group
   %above = icmp sle i64 %i.after, %j.above
   br i1 %above, label %row.end, label %tile
 tile:
   %i.place = mul i64 %i, %a.numbers
   %a.panel = getelementptr $t, ptr %a.depth, i64 %i.place
   %i.left = sub i64 %m, %i.row
-  %i.rows = call i64 @llvm.smin.i64(i64 %i.left, i64 $rows)
-  %i.whole = icmp eq i64 %i.rows, $rows
+  %i.rows = call i64 @llvm.smin.i64(i64 %i.left, i64 $group)
+  %i.whole = icmp eq i64 %i.rows, $group
   %direct = and i1 %i.whole, %j.direct
   %i.offset = mul i64 %i.row, %c_row
   %c.tile = getelementptr $t, ptr %c.column, i64 %i.offset
   br i1 %direct, label %whole, label %part
 whole:
-  call void @tile_${rows}_${columns}_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 1, i64 $rows, ptr %b.panel,
+  call void @tile_${group}_${columns}_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 1, i64 $group, ptr %b.panel,
       i64 $columns, $t %factor, ptr %c.tile, i64 %c_row)
   br label %row.end
 part:
@@ -407,7 +450,7 @@ down:
   %i.left = sub i64 %m, %i
   %m.slab = call i64 @llvm.smin.i64(i64 %i.left, i64 $slab)
   $write_m_slab
-  %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $rows)
+  %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $group)
   br label %along
 along:
   %j = phi i64 [0, %down], [%j.next, %along.end]
@@ -455,16 +498,15 @@ deep:
   %b.pass = getelementptr $t, ptr %b, i64 %b.offset
   $write_a_pass
   $write_b_pass
-  %a.lanes = mul i64 %a.panels, $rows
+  %a.lanes = mul i64 %a.panels, $group
   %a.numbers = mul i64 %a.lanes, %p.depth
   %b.memory = getelementptr $t, ptr %memory, i64 %a.numbers
   $write_a_memory
   $write_b_memory
-  %b.groups = mul i64 %b.panels, $groups
-  %groups = add i64 %a.panels, %b.groups
+  %both = add i64 %a.panels, %b.panels
   %enough = udiv i64 $packed, %p.depth
   %share = call i64 @llvm.smax.i64(i64 %enough, i64 1)
-  call void @gc_parallel(ptr @pack_groups_$s, ptr %context, i64 %groups, i64 %share, ptr %settings)
+  call void @gc_parallel(ptr @pack_range_$s, ptr %context, i64 %both, i64 %share, ptr %settings)
   call void @gc_parallel(ptr @multiply_blocks_$s, ptr %context, i64 %blocks, i64 1, ptr %settings)
   %p.next = add nsw i64 %p, %p.depth
   %p.more = icmp slt i64 %p.next, %k
@@ -531,13 +573,13 @@ measure:
   ; depths of about the same length, in whole groups
   %depths = call i64 @panels_$s(i64 %k, i64 $depth)
   %exact = call i64 @panels_$s(i64 %k, i64 %depths)
-  %groups = call i64 @panels_$s(i64 %exact, i64 $rows)
-  %depth = mul i64 %groups, $rows
+  %groups = call i64 @panels_$s(i64 %exact, i64 $group)
+  %depth = mul i64 %groups, $group
   %m.slab = call i64 @llvm.smin.i64(i64 %m, i64 $slab)
   %n.slab = call i64 @llvm.smin.i64(i64 %n, i64 $slab)
-  %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $rows)
+  %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $group)
   %b.panels = call i64 @panels_$s(i64 %n.slab, i64 $columns)
-  %a.lanes = mul i64 %a.panels, $rows
+  %a.lanes = mul i64 %a.panels, $group
   %b.lanes = mul i64 %b.panels, $columns
   %lanes = add i64 %a.lanes, %b.lanes
   %room = udiv i64 $panel_numbers, %lanes

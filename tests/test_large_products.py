@@ -1,0 +1,309 @@
+"""Packed products: the same bits for every number of threads, nothing read or written beside the operands, and calls
+from several threads at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen import build, product_blocks
+from graphc.codegen.blas import OUTDATED, openblas_kernels
+from graphc.codegen.deferred import blocks_type, load_blocks
+from graphc.codegen.link import link
+from graphc.codegen.pool import POOL_EXPORTS, load_pool
+from graphc.codegen.pool_ir import pool_ir
+from graphc.codegen.product_blocks import blocks_ir
+from graphc.codegen.products import BLOCKED
+from graphc.codegen.target import emit_object, has_avx512
+from graphc.ir.node import variable
+
+Array = NDArray[Any]
+SUFFIXES = {"float64": "f64", "float32": "f32"}
+TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
+SHORT = {"DEPTH": 16, "BLOCK_PANELS": 2, "SLAB": 64, "PANEL_BYTES": 2**14, "PACKED": 64}
+"""Limits with which every edge of a block is met by small matrices."""
+
+ours = pytest.mark.skipif(
+    not has_avx512() or openblas_kernels()[0] not in OUTDATED, reason="BLAS computes large products here"
+)
+
+
+@cache
+def blocks(suffix: str, short: bool) -> Any:
+    """The function of large products, its limits those of SHORT or its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in SHORT.items() if short else ():
+            patch.setattr(product_blocks, name, number)
+        code = emit_object([blocks_ir(suffix)], 1)
+    pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+    return blocks_type(suffix)(load_blocks(suffix, code, pool))
+
+
+def steps(view: Array) -> tuple[int, ...]:
+    return tuple(stride // view.itemsize for stride in view.strides)
+
+
+def multiply(
+    a: Array, b: Array, c: Array, threads: int = 1, alpha: float = 1.0, beta: float = 0.0, triangle: int = 0,
+    short: bool = True,
+) -> None:  # fmt: skip
+    settings = np.array([threads, 1, 1, 0], np.int64)
+    operands = [(view.ctypes.data, *steps(view)) for view in (a, b, c)]
+    sizes = (*c.shape, a.shape[1])
+    code = blocks(SUFFIXES[c.dtype.name], short)(
+        settings.ctypes.data, triangle, *sizes, alpha, *operands[0], *operands[1], beta, *operands[2]
+    )
+    assert code == 0
+
+
+def drawn(rng: np.random.Generator, rows: int, columns: int, dtype: str, layout: str) -> Array:
+    match layout:
+        case "rows":
+            return rng.normal(size=(rows, columns)).astype(dtype)
+        case "columns":
+            return rng.normal(size=(columns, rows)).astype(dtype).T
+        case "strided":
+            return rng.normal(size=(2 * rows, 3 * columns)).astype(dtype)[::2, ::3]
+        case "reversed":
+            return rng.normal(size=(rows, columns)).astype(dtype)[::-1, ::-1]
+    raise ValueError(layout)
+
+
+LAYOUTS = ("rows", "columns", "strided", "reversed")
+EDGES = (1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 97, 130)
+
+
+@pytest.mark.parametrize("dtype", SUFFIXES)
+def test_sizes_around_the_edges_of_blocks(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    cases = [(m, n, k) for m, n, k in product(EDGES, EDGES, EDGES) if rng.random() < 0.1]
+    for number, (m, n, k) in enumerate(cases):
+        layouts = [LAYOUTS[(number + 3 * place) % 4] for place in range(2)]
+        a, b = drawn(rng, m, k, dtype, layouts[0]), drawn(rng, k, n, dtype, layouts[1])
+        alpha, beta = ((1.0, 0.0), (-0.5, 2.0), (1.0, 1.0))[number % 3]
+        c = drawn(rng, m, n, dtype, ("rows", "columns", "strided")[number % 3])
+        old = np.zeros(c.shape) if beta == 0 else c.astype(np.float64)
+        if beta == 0:
+            c[...] = np.nan
+        multiply(a, b, c, 1 + number % 3, alpha, beta)
+        expected = alpha * (a.astype(np.float64) @ b.astype(np.float64)) + beta * old
+        atol = TOLERANCE[dtype] * (1 + abs(expected).max())
+        np.testing.assert_allclose(c, expected, rtol=0, atol=atol, err_msg=str((m, n, k, layouts)))
+
+
+@pytest.mark.parametrize("short", [True, False])
+@pytest.mark.parametrize("dtype", SUFFIXES)
+def test_bits_are_those_of_one_thread(dtype: str, short: bool) -> None:
+    rng = np.random.default_rng(1)
+    for m, n, k in ((130, 97, 75), (64, 128, 40), (300, 270, 600), (17, 500, 33)):
+        a, b = drawn(rng, m, k, dtype, "rows"), drawn(rng, k, n, dtype, "columns")
+        start = drawn(rng, m, n, dtype, "rows")
+        results = []
+        for threads in (1, 2, 3, 7):
+            c = start.copy()
+            multiply(a, b, c, threads, 0.5, 1.0, short=short)
+            results.append(c)
+        for other in results[1:]:
+            np.testing.assert_array_equal(other, results[0])
+        # nor do they depend on the rows and columns that are computed with them
+        part = start[5:40, 3:90].copy()
+        multiply(a[5:40], b[:, 3:90], part, 2, 0.5, 1.0, short=short)
+        np.testing.assert_array_equal(part, results[0][5:40, 3:90][: part.shape[0], : part.shape[1]])
+
+
+@pytest.mark.parametrize("dtype", SUFFIXES)
+def test_triangles(dtype: str) -> None:
+    """What is on or below the diagonal has the bits of the whole product."""
+    rng = np.random.default_rng(2)
+    for m, k in ((5, 9), (64, 33), (65, 16), (150, 40)):
+        a = drawn(rng, m, k, dtype, "rows")
+        whole, lower = np.zeros((2, m, m), dtype)
+        multiply(a, a.T, whole)
+        multiply(a, a.T, lower, 2, triangle=1)
+        np.testing.assert_array_equal(np.tril(lower), np.tril(whole))
+
+
+def test_not_a_number_stays_in_its_row_and_column() -> None:
+    """Lanes that fill a panel up are multiplied too, but never seen."""
+    a, b, c = np.ones((9, 20)), np.ones((20, 17)), np.full((9, 17), np.nan)
+    a[8, 3], b[19, 16] = np.inf, np.nan
+    with np.errstate(all="ignore"):
+        expected = a @ b
+    multiply(a, b, c)
+    np.testing.assert_array_equal(c, expected)
+
+
+def test_calls_at_once() -> None:
+    """One has the memory that is kept, the others their own; the pool has one of them, the others are alone."""
+    rng = np.random.default_rng(3)
+    cases = [(drawn(rng, n, n, "float64", "rows"), drawn(rng, n, n, "float64", "rows")) for n in (90, 150, 210, 33)]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        a, b = cases[number]
+        expected = a @ b
+        for _ in range(30):
+            c = np.full_like(a, np.nan)
+            multiply(a, b, c, 2)
+            if not np.allclose(c, expected):
+                wrong.append(number)
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(len(cases))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+# Through functions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions with threads of their own number, which products of any size are worth."""
+
+    def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
+        return np.array([threads, 1, 1, 0], np.int64)
+
+    monkeypatch.setattr(build, "settings_of", settings)
+
+
+@pytest.mark.usefixtures("from_little_work")
+@pytest.mark.parametrize("dtype", SUFFIXES)
+def test_functions_with_threads(dtype: str) -> None:
+    """Products, batches of them, a matrix times its transpose, gradients: the same bits for every number of threads."""
+    rng = np.random.default_rng(4)
+    x, y = (T.matrix(name, dtype=dtype) for name in "xy")
+    p, q = (T.tensor3(name, dtype=dtype) for name in "pq")
+    outputs = [x @ y, x @ x.T, p @ q, *graphc.grad(T.tanh(x @ y).sum() + T.sqr(p @ q).sum(), [x, y, p, q])]
+    arrays = [rng.normal(size=shape).astype(dtype) for shape in ((110, 120), (120, 90), (9, 20, 30), (9, 30, 25))]
+    results = [graphc.function([x, y, p, q], outputs, threads=threads)(*arrays) for threads in (1, 2, 3, 7)]
+    expected = graphc.function([x, y, p, q], outputs, mode="interpreted")(*arrays)
+    for found, wanted in zip(results[0], expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=TOLERANCE[dtype] * (1 + abs(wanted).max()))
+    for other in results[1:]:
+        for found, wanted in zip(other, results[0], strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty ones, one for all, and sums of depth 0."""
+    monkeypatch.setattr(build, "settings_of", lambda *_: np.array([threads, 1, 1, 0], np.int64))
+    x, y = (variable("float64", (None, None, None), name) for name in "xy")
+    z = T.matrix("z")
+    f = graphc.function([x, y, z], [x @ y, z @ y, x + x @ T.matmul(y, z)])
+    rng = np.random.default_rng(5)
+    for count, m, k in product((0, 1, 2, 50), (0, 1, 6), (0, 1, 5)):
+        a, b, c = rng.normal(size=(count, m, k)), rng.normal(size=(count, k, m)), rng.normal(size=(m, k))
+        for found, expected in zip(f(a, b, c), (a @ b, c @ b, a + a @ (b @ c)), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@ours
+def test_large_products_are_ours_from_their_first_need() -> None:
+    program = f"""
+    import numpy as np, graphc
+    from graphc import tensor as T
+    from graphc.codegen import build, deferred
+    from graphc.codegen.blas import ENTRIES, blas_table
+    x, y = T.matrix("x"), T.matrix("y")
+    f = graphc.function([x, y], x @ y)
+    slot = ENTRIES.index("blocks f64")
+    before = blas_table()[slot]
+    f(np.ones((3, 4)), np.ones((4, 5)))
+    assert before and blas_table()[slot] == before and not build.ready_pool.cache_info().currsize
+    a, b = np.random.default_rng(0).normal(size=(2, {round(2 * BLOCKED ** (1 / 3))}, {round(2 * BLOCKED ** (1 / 3))}))
+    np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
+    assert blas_table()[slot] not in (before, None)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+
+
+@ours
+def test_what_cannot_be_loaded_is_left_to_blas() -> None:
+    program = """
+    import warnings
+    import numpy as np, graphc
+    from graphc import tensor as T
+    from graphc.codegen import build
+    from graphc.codegen.blas import ENTRIES, blas_table
+    def refuse(*_):
+        raise MemoryError("none left")
+    build.ready_pool = refuse
+    x, y = T.matrix("x"), T.matrix("y")
+    p, q = T.tensor3("p"), T.tensor3("q")
+    f, g = graphc.function([x, y], x @ y), graphc.function([p, q], p @ q)
+    a, b = np.random.default_rng(0).normal(size=(2, 300, 300))
+    c, d = np.random.default_rng(0).normal(size=(2, 200, 40, 40))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(g(c, d), c @ d, rtol=1e-10, atol=1e-10)
+    assert any("none left" in str(warning.message) for warning in caught)
+    np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
+    assert not blas_table()[ENTRIES.index("blocks f64")]
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+
+
+# Nothing beside the operands ------------------------------------------------------------------------------------------
+
+GUARDED = """
+import ctypes, itertools, mmap, sys
+import numpy as np
+sys.path.insert(0, {tests!r})
+from test_blas import IMPLEMENTATIONS, PROTOTYPES, steps
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+kept = []
+
+def guarded(rows, columns, dtype, turned, last):
+    "A matrix that ends, or begins, at a page that must not be touched."
+    size = rows * columns * np.dtype(dtype).itemsize
+    pages = max(-(-size // mmap.PAGESIZE), 1)
+    memory = mmap.mmap(-1, (pages + 2) * mmap.PAGESIZE)
+    kept.append(memory)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for page in (0, pages + 1):
+        assert libc.mprotect(base + page * mmap.PAGESIZE, mmap.PAGESIZE, 0) == 0
+    begin = (pages + 1) * mmap.PAGESIZE - size if last else mmap.PAGESIZE
+    flat = np.frombuffer(memory, dtype, rows * columns, begin)
+    flat[:] = np.random.default_rng(0).normal(size=flat.size)
+    return flat.reshape(columns, rows).T if turned else flat.reshape(rows, columns)
+
+def at(view):
+    return view.__array_interface__["data"][0]
+
+for dtype, suffix in (("float64", "f64"), ("float32", "f32")):
+    for which in ("loops", "blocks"):
+        call = IMPLEMENTATIONS[which]("gc_gemm_" + suffix)
+        for m, n, k in ((1, 1, 1), (3, 5, 4), (9, 17, 5), (8, 33, 16), (33, 9, 40), (65, 66, 17), (70, 3, 90)):
+            for last, *turned in itertools.product((False, True), repeat=4):
+                a, b, c = (guarded(*shape, dtype, t, last) for shape, t in zip(((m, k), (k, n), (m, n)), turned))
+                call(m, n, k, 1.0, at(a), *steps(a), at(b), *steps(b), 0.0, at(c), *steps(c))
+                assert np.allclose(c, a @ b, rtol=1e-3, atol=1e-3), (which, m, n, k)
+                call(m, n, k, 1.0, at(a), *steps(a), at(b), *steps(b), 1.0, at(c), *steps(c))
+                assert np.allclose(c, 2 * (a @ b), rtol=1e-3, atol=1e-3), (which, m, n, k)
+                for memory in kept[:-3]:
+                    kept.remove(memory)
+print("done")
+"""
+
+
+def test_nothing_beside_the_operands_is_touched() -> None:
+    from_here = GUARDED.format(tests=str(__file__).rpartition("/")[0])
+    done = subprocess.run([sys.executable, "-c", from_here], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0 and done.stdout.strip() == "done", done.stderr[-2000:]
