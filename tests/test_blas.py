@@ -50,6 +50,16 @@ def code() -> bytes:
         return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
 
 
+SHORT = {
+    "DEPTH": 16,
+    "BLOCK_PANELS": 2,
+    "SLAB": 64,
+    "PANEL_BYTES": 2**14,
+    "PACKED": 64,
+    "RESIDENT_BYTES": 4096,
+    "RESIDENT_TURNED_BYTES": 4096,
+}
+"""Limits with which every edge of a block is met by small matrices."""
 SHARED = np.array([3, 2, 1, 0], np.int64)
 """Settings with which every product of two chunks is shared by three threads."""
 
@@ -62,7 +72,7 @@ def blocks_table() -> Any:
     table = (ctypes.c_void_p * len(ENTRIES))()
     table[ENTRIES.index("parallel")] = pool.parallel
     with pytest.MonkeyPatch.context() as patch:
-        for name, number in (("DEPTH", 16), ("BLOCK_PANELS", 2), ("SLAB", 64), ("PANEL_BYTES", 2**14), ("PACKED", 64)):
+        for name, number in SHORT.items():
             patch.setattr(product_blocks, name, number)
         for suffix in SUFFIX.values():
             table[ENTRIES.index(f"blocks {suffix}")] = load_blocks(suffix, emit_object([blocks_ir(suffix)], 1), pool)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from test_blas import SHORT
 
 import graphc
 import graphc.tensor as T
@@ -31,9 +32,6 @@ from graphc.ir.node import variable
 Array = NDArray[Any]
 SUFFIXES = {"float64": "f64", "float32": "f32"}
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
-SHORT = {"DEPTH": 16, "BLOCK_PANELS": 2, "SLAB": 64, "PANEL_BYTES": 2**14, "PACKED": 64}
-"""Limits with which every edge of a block is met by small matrices."""
-
 ours = pytest.mark.skipif(
     not has_avx512() or openblas_kernels()[0] not in OUTDATED, reason="BLAS computes large products here"
 )

@@ -11,6 +11,7 @@ Operands are copied to panels, of 8 rows of a and of two registers of columns of
 other (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008, and BLIS). A panel of b then
 stays in the nearest cache while the panels of a block of rows go by, from the second one. Both operands are packed
 before a block of c is begun, so that threads have one copy between them: they share the packing, then the blocks.
+What is read well where it stands is not copied, but for the last panel, whose missing lanes become 0.
 
 Each element of c is a sum over p in order within depths of at most DEPTH, which follow from k alone, and these sums are
 added up in order. How c is divided, and who computes it, changes no bit of the result.
@@ -32,6 +33,8 @@ PARTS = 64
 """Blocks that a large c is divided into, at least: what the slowest thread is late by is a part of one."""
 LEAST_TILES = 8
 """Tiles of a block at least."""
+RESIDENT_BYTES, RESIDENT_TURNED_BYTES = 2**20, 2**19
+"""Of a b whose rows are contiguous, and of an a whose columns are, up to which they are faster read where they are."""
 SLAB = 4096
 """Rows and columns of c that are computed at a time."""
 PANEL_BYTES = 2**24
@@ -54,15 +57,15 @@ CONTEXT = {
     "c_col": "i64",
     "a_panels": "ptr",
     "b_panels": "ptr",
-    **dict.fromkeys(("height", "width", "across", "diagonal"), "i64"),
+    **dict.fromkeys(("a_first", "b_first", "height", "width", "across", "diagonal"), "i64"),
 }
 """What threads know of a product, beside alpha and beta: the part of the operands that is packed, of which `depth`
-numbers are multiplied at a time; a block's height and width in panels, and how many are beside each other; how far
-below the diagonal of the whole c its first row begins."""
+numbers are multiplied at a time; the first panels that are packed; a block's height and width in panels, and how many
+are beside each other; how far below the diagonal of the whole c its first row begins."""
 
 WRITTEN = {
     **{name: (name, f"%{name}") for name in ("depth", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "alpha")},
-    **{name: (name, f"%{name}") for name in ("diagonal", "height", "width", "across")},
+    **{name: (name, f"%{name}") for name in ("diagonal", "height", "width", "across", "a_first", "b_first")},
     **{f"{name}_slab": (name, f"%{name}.slab") for name in "mnc"},
     "k_pass": ("k", "%p.depth"),
     "a_pass": ("a", "%a.pass"),
@@ -84,6 +87,8 @@ def blocks_ir(suffix: str) -> str:
         "depth": DEPTH,
         "group": GROUP,
         "columns": width,
+        "resident": RESIDENT_BYTES // own.align,
+        "resident_turned": RESIDENT_TURNED_BYTES // own.align,
         "room": GROUP * width,
         "panels": BLOCK_PANELS,
         "parts": PARTS,
@@ -258,13 +263,20 @@ define internal void @pack_range_$s(ptr %context, i64 %begin, i64 %end) {
   $read_b_col
   $read_a_panels
   $read_b_panels
+  $read_a_first
+  $read_b_first
   %a.count = call i64 @panels_$s(i64 %m, i64 $group)
-  %a.end = call i64 @llvm.smin.i64(i64 %end, i64 %a.count)
-  call void @pack_panels_$s(i64 %begin, i64 %a.end, i64 %m, i64 %k, i64 %depth, i64 $group, ptr %a, i64 %a_row,
+  %a.begin = add i64 %begin, %a_first
+  %a.beyond = add i64 %end, %a_first
+  %a.end = call i64 @llvm.smin.i64(i64 %a.beyond, i64 %a.count)
+  call void @pack_panels_$s(i64 %a.begin, i64 %a.end, i64 %m, i64 %k, i64 %depth, i64 $group, ptr %a, i64 %a_row,
       i64 %a_col, ptr %a_panels)
-  %b.low = sub i64 %begin, %a.count
-  %b.begin = call i64 @llvm.smax.i64(i64 %b.low, i64 0)
-  %b.end = sub i64 %end, %a.count
+  %a.packed = sub i64 %a.count, %a_first
+  %b.low = sub i64 %begin, %a.packed
+  %b.number = call i64 @llvm.smax.i64(i64 %b.low, i64 0)
+  %b.begin = add i64 %b.number, %b_first
+  %b.most = sub i64 %end, %a.packed
+  %b.end = add i64 %b.most, %b_first
   call void @pack_panels_$s(i64 %b.begin, i64 %b.end, i64 %n, i64 %k, i64 %depth, i64 $columns, ptr %b, i64 %b_col,
       i64 %b_row, ptr %b_panels)
   ret void
@@ -273,12 +285,12 @@ define internal void @pack_range_$s(ptr %context, i64 %begin, i64 %end) {
 
 TILE = """
 ; A tile of c, of which only so many rows and columns are there, or whose columns are not contiguous.
-define internal void @edge_$s(i64 %k, $t %alpha, ptr noalias %a, ptr noalias %b, $t %beta, ptr noalias %c, i64 %c_row,
-    i64 %c_col, i64 %rows, i64 %columns) noinline optsize {
+define internal void @edge_$s(i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %b, i64 %b_row,
+    $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col, i64 %rows, i64 %columns) noinline optsize {
 start:
   %sums = alloca [$room x $t], align 64
-  call void @tile_${group}_${columns}_$s(i64 %k, $t %alpha, ptr %a, i64 1, i64 $group, ptr %b, i64 $columns, $t $zero,
-      ptr %sums, i64 $columns)
+  call void @tile_${group}_${columns}_$s(i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
+      $t $zero, ptr %sums, i64 $columns)
   %fresh = $equal $t %beta, $zero
   br label %row
 row:
@@ -335,6 +347,13 @@ start:
   $read_width
   $read_across
   $read_diagonal
+  $read_a
+  $read_a_row
+  $read_a_col
+  $read_b
+  $read_b_row
+  $read_a_first
+  $read_b_first
   $read_alpha
   $read_beta
   %unit = icmp eq i64 %c_col, 1
@@ -367,12 +386,20 @@ depths:
   %b.depth = getelementptr $t, ptr %b_panels, i64 %b.start
   %a.numbers = mul i64 %p.depth, $group
   %b.numbers = mul i64 %p.depth, $columns
+  %a.along = mul i64 %p, %a_col
+  %b.down = mul i64 %p, %b_row
+  %a.there = getelementptr $t, ptr %a, i64 %a.along
+  %b.there = getelementptr $t, ptr %b, i64 %b.down
   br label %columns
 columns:
   %j = phi i64 [%left, %depths], [%j.next, %column.end]
   %j.place = mul i64 %j, %b.numbers
-  %b.panel = getelementptr $t, ptr %b.depth, i64 %j.place
+  %b.packed = getelementptr $t, ptr %b.depth, i64 %j.place
   %j.column = mul i64 %j, $columns
+  %b.direct = getelementptr $t, ptr %b.there, i64 %j.column
+  %j.packed = icmp sge i64 %j, %b_first
+  %b.panel = select i1 %j.packed, ptr %b.packed, ptr %b.direct
+  %b.lead = select i1 %j.packed, i64 $columns, i64 %b_row
   %j.left = sub i64 %n, %j.column
   %j.columns = call i64 @llvm.smin.i64(i64 %j.left, i64 $columns)
   %j.whole = icmp eq i64 %j.columns, $columns
@@ -390,7 +417,13 @@ rows:
   br i1 %above, label %row.end, label %tile
 tile:
   %i.place = mul i64 %i, %a.numbers
-  %a.panel = getelementptr $t, ptr %a.depth, i64 %i.place
+  %a.packed = getelementptr $t, ptr %a.depth, i64 %i.place
+  %i.down = mul i64 %i.row, %a_row
+  %a.direct = getelementptr $t, ptr %a.there, i64 %i.down
+  %i.packed = icmp sge i64 %i, %a_first
+  %a.panel = select i1 %i.packed, ptr %a.packed, ptr %a.direct
+  %a.lane = select i1 %i.packed, i64 1, i64 %a_row
+  %a.lead = select i1 %i.packed, i64 $group, i64 %a_col
   %i.left = sub i64 %m, %i.row
   %i.rows = call i64 @llvm.smin.i64(i64 %i.left, i64 $group)
   %i.whole = icmp eq i64 %i.rows, $group
@@ -399,12 +432,12 @@ tile:
   %c.tile = getelementptr $t, ptr %c.column, i64 %i.offset
   br i1 %direct, label %whole, label %part
 whole:
-  call void @tile_${group}_${columns}_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 1, i64 $group, ptr %b.panel,
-      i64 $columns, $t %factor, ptr %c.tile, i64 %c_row)
+  call void @tile_${group}_${columns}_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 %a.lane, i64 %a.lead,
+      ptr %b.panel, i64 %b.lead, $t %factor, ptr %c.tile, i64 %c_row)
   br label %row.end
 part:
-  call void @edge_$s(i64 %p.depth, $t %alpha, ptr %a.panel, ptr %b.panel, $t %factor, ptr %c.tile, i64 %c_row,
-      i64 %c_col, i64 %i.rows, i64 %j.columns)
+  call void @edge_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 %a.lane, i64 %a.lead, ptr %b.panel,
+      i64 %b.lead, $t %factor, ptr %c.tile, i64 %c_row, i64 %c_col, i64 %i.rows, i64 %j.columns)
   br label %row.end
 row.end:
   %i.next = add nsw i64 %i, 1
@@ -443,6 +476,17 @@ start:
   $write_c_col
   $write_alpha
   %everywhere = icmp eq i64 %triangle, 0
+  ; rows of a that are contiguous are read where they are; so are its columns, and rows of b, that stay in cache
+  %a.rows = icmp eq i64 %a_col, 1
+  %a.columns = icmp eq i64 %a_row, 1
+  %a.numbers = mul i64 %k, %m
+  %a.small = icmp ult i64 %a.numbers, $resident_turned
+  %a.stays = and i1 %a.columns, %a.small
+  %a.direct = or i1 %a.rows, %a.stays
+  %b.rows = icmp eq i64 %b_col, 1
+  %b.numbers = mul i64 %k, %n
+  %b.small = icmp ule i64 %b.numbers, $resident
+  %b.stays = and i1 %b.rows, %b.small
   br label %down
 down:
   %i = phi i64 [0, %start], [%i.next, %down.end]
@@ -450,6 +494,9 @@ down:
   %i.left = sub i64 %m, %i
   %m.slab = call i64 @llvm.smin.i64(i64 %i.left, i64 $slab)
   $write_m_slab
+  %m.whole = udiv i64 %m.slab, $group
+  %a_first = select i1 %a.direct, i64 %m.whole, i64 0
+  $write_a_first
   %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $group)
   br label %along
 along:
@@ -458,6 +505,9 @@ along:
   %j.left = sub i64 %n, %j
   %n.slab = call i64 @llvm.smin.i64(i64 %j.left, i64 $slab)
   $write_n_slab
+  %n.whole = udiv i64 %n.slab, $columns
+  %b_first = select i1 %b.stays, i64 %n.whole, i64 0
+  $write_b_first
   %b.panels = call i64 @panels_$s(i64 %n.slab, i64 $columns)
   %below = sub i64 %i, %j
   %diagonal = select i1 %everywhere, i64 $far, i64 %below
@@ -499,11 +549,13 @@ deep:
   $write_a_pass
   $write_b_pass
   %a.lanes = mul i64 %a.panels, $group
-  %a.numbers = mul i64 %a.lanes, %p.depth
-  %b.memory = getelementptr $t, ptr %memory, i64 %a.numbers
+  %a.room = mul i64 %a.lanes, %p.depth
+  %b.memory = getelementptr $t, ptr %memory, i64 %a.room
   $write_a_memory
   $write_b_memory
-  %both = add i64 %a.panels, %b.panels
+  %a.packed = sub i64 %a.panels, %a_first
+  %b.packed = sub i64 %b.panels, %b_first
+  %both = add i64 %a.packed, %b.packed
   %enough = udiv i64 $packed, %p.depth
   %share = call i64 @llvm.smax.i64(i64 %enough, i64 1)
   call void @gc_parallel(ptr @pack_range_$s, ptr %context, i64 %both, i64 %share, ptr %settings)
