@@ -31,10 +31,8 @@ REASONS: dict[str | tuple[str, str], str] = {
     "is stored; by hand the slopes are multiplied on the way forward",
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "
     "the distribution function",
-    "moments-axis0": "the matrix is read twice, for the mean and for the squares of deviations from it; by hand one "
-    "pass takes both sums, shifted by the first row, which is not accurate for every matrix",
-    "moments-axis1": "sums of float64 go by blocks and carry what they round off, to be as accurate as NumPy's; by "
-    "hand they are plain",
+    "moments-axis0": "besides the squares the matrix is summed about a pivot and as it is, to be as accurate as two "
+    "passes; by hand one pass takes both sums, shifted by the first row, which is not accurate for every matrix",
 }
 
 LEFT_OUT = {

@@ -26,7 +26,7 @@ ops.elementwise ops.shape ops.scalar ops.recur ops.reduce ops.index ops.linalg o
 autodiff interpret testing
 tensor.variables tensor.elementary tensor.shaping tensor.creation tensor.indexing tensor.joining tensor.reductions
 tensor.products tensor.nnet tensor
-rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.pairs rewrite.scatter
+rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.moments rewrite.pairs rewrite.scatter
 rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing

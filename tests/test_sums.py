@@ -170,3 +170,73 @@ def test_sums_down_the_columns_share_one_pass(dtype: str, mode: str) -> None:
         for result, right in zip(f(a, b), [sum_x, (a + b).max(0), (a * b).sum(0, dtype=dtype), above_x], strict=True):
             np.testing.assert_allclose(result, right, rtol=2e-5 if dtype == "float32" else 1e-13, atol=1e-4)
         np.testing.assert_allclose(total.get_value(), seen, rtol=1e-5)
+
+
+# Deviations from the mean in one pass ---------------------------------------------------------------------------------
+
+
+def variance_error(found: NDArray[np.float64], value: NDArray[np.float64]) -> float:
+    """The mean over columns of the relative error, in units of 2**-53."""
+    wide = value.astype(np.longdouble)
+    exact = np.square(wide - wide.mean(axis=0)).mean(axis=0)
+    return float(np.mean(np.abs(found - exact) / exact)) * 2.0**53
+
+
+@pytest.mark.parametrize("rows", [65, 300, 5000])
+def test_variances_in_one_pass_are_as_accurate_as_in_two(rows: int) -> None:
+    """Far from 0, of any scale, with a trend, and of skewed values; NumPy goes over the rows in the same order."""
+    rng = np.random.default_rng(rows)
+    x = matrix("float64")
+    f = gc.function([x], T.var(x, axis=0))
+    assert "deviations_in_one_pass" in str(f.explain())
+    shape = rows, 50
+    cases = [
+        rng.normal(size=shape),
+        rng.normal(size=shape) + 1e8,
+        rng.normal(size=shape) * 1e-150 - 1e-142,
+        rng.normal(size=shape) + np.linspace(1e6, 1e6 + 1e3, rows)[:, None],
+        rng.exponential(size=shape) ** 3,
+    ]
+    for value in cases:
+        assert variance_error(f(value), value) <= 3 * variance_error(np.var(value, axis=0), value) + 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_deviations_of_every_length(dtype: str, mode: str) -> None:
+    """Down the columns and over all elements, with the mean, of a computed operand, keeping axes, of three axes."""
+    rng = np.random.default_rng(7)
+    x = matrix(dtype)
+    cube = T.stack([x, T.exp(x)])
+    outputs = [T.mean(x, 0), T.var(x, 0), T.std(x), T.var(x * x, 0, keepdims=True), T.var(cube, (0, 1)), T.var(x, 1)]
+    f = gc.function([x], outputs, mode=mode)
+    for shape in ((1, 3), (2, 1), (15, 2), (16, 3), (17, 3), (70, 4), (200, 1), (3, 200)):
+        value = (rng.normal(size=shape) + 5).astype(dtype)
+        v = value.astype("float64")
+        square, both = np.square(value).astype("float64"), np.stack([v, np.exp(v)])
+        expected = [v.mean(0), v.var(0), v.std(), square.var(0, keepdims=True), both.var((0, 1)), v.var(1)]
+        for result, right in zip(f(value), expected, strict=True):
+            np.testing.assert_allclose(result, right, rtol=2e-4 if dtype == "float32" else 1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("special", [[np.inf], [-np.inf], [np.inf, -np.inf], [np.nan], [1e305], [1e200], [-1e160] * 2])
+def test_deviations_keep_infinities_and_nan(special: list[float], mode: str) -> None:
+    x = matrix("float64")
+    f = gc.function([x], [T.var(x, axis=0), T.var(x)], mode=mode)
+    for place in (0, 20, 48, 52, 98):
+        value = np.ones((100, 2))
+        value[place : place + len(special), 0] = special
+        with np.errstate(all="ignore"):
+            for result, right in zip(f(value), [np.var(value, axis=0), np.var(value)], strict=True):
+                np.testing.assert_allclose(result, right, rtol=1e-12, atol=0)
+
+
+def test_equal_values_deviate_by_nothing() -> None:
+    x = matrix("float64")
+    f = gc.function([x], [T.std(x, axis=0), T.std(x), T.var(x[:0], axis=0)])
+    for number in (0.1, 1e100, -3e-310, 1e8 / 3):
+        columns, whole, empty = f(np.full((1000, 3), number))
+        assert np.all(columns <= abs(number) * 1e-13)
+        assert whole <= abs(number) * 1e-13
+        assert np.isnan(empty).all()

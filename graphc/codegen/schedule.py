@@ -16,7 +16,7 @@ Stored values whose loops run over the same sizes share a nest where no dependen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -339,6 +339,8 @@ class Scheduler:
         space, axes = self.space(node, kind, lowering), self.reduced_axes(node)
         users = list(dict.fromkeys(use.nest for use in uses))
         others = [number for number in reversed(self.drafts) if number not in users]
+        if kind == "loops" and self.feeds_reduction(users):
+            others = []
         later: set[int] | None = None
         for number in (*users, *others[:12]):
             draft = self.drafts[number]
@@ -354,11 +356,18 @@ class Scheduler:
                 continue
             if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
                 continue
+            if number not in users and self.feeds_reduction(u.nest for r in draft.roots for u in self.stored_uses[r]):
+                continue
             updates = any(self.targets.get(root) in self.owned for root in (node, *draft.roots))
             if updates and any(user != number for user in users):
                 continue
             return draft
         return None
+
+    def feeds_reduction(self, users: Iterable[int]) -> bool:
+        """Whether a value with these users goes into a reduction of its own nest. Others stay out of its nest: a sum
+        that they need would come before the reduction, and share no loop with it."""
+        return any(self.drafts[user].kind in ("fold", "total") for user in users)
 
     def reduced_axes(self, node: Node) -> tuple[int, ...]:
         """The loops over its operand that a reduction reduces; none for other ops."""

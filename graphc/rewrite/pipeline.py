@@ -13,6 +13,7 @@ from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_rules
 from graphc.rewrite.linear import LINEAR
+from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
 from graphc.rewrite.stable import STABLE
@@ -33,6 +34,7 @@ PIPELINE = (
     Pass("stability", STABLE),  # before algebra, while expressions are as they were written
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
     Pass("linear", FOLD + LAWS + LINEAR + SCATTERS),
+    Pass("moments", MOMENTS + VIEWS),
     Pass("pairs", PAIRS + VIEWS),  # last: it only changes the order of loops
 )
 

@@ -1,0 +1,108 @@
+"""Sums of squared deviations from the mean: one pass over memory for both, where the deviations took a second one.
+
+In: nothing. Out: `MOMENTS`, the rules. With a pivot `c` near the mean `m` of n elements,
+
+    sum((x - m)^2) = sum((x - c)^2) - s (2 sum(x - c) - n s)        s = m - c
+
+which is true of any c, and needs no mean before the sums. The classic choice c = 0 loses all digits where the mean is
+large beside the deviations (Chan, Golub and LeVeque 1983); c is here the mean of a few rows from the middle, so that
+`x - c` is as large as the deviations are, and what rounding m loses counts squared only, as in two passes. The sums
+over x, x - c and its square go over the same elements, and share their loops.
+
+Where the sum of finite deviations overflows, at magnitudes of 1e308, the result is NaN instead of infinity.
+The second pass stays where it costs little: where the last axis is reduced and others are not, a row is still in cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphc.dtypes import is_float
+from graphc.ir import sizes
+from graphc.ir.node import Argument, Node, Sample, Size, literal
+from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import cast
+from graphc.ops.index import subtensor
+from graphc.ops.reduce import reduce_sum, reduced_sizes, restore
+from graphc.ops.scalar import elementwise
+from graphc.ops.shape import broadcast_to, drop, filled
+from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+
+PIVOT_ROWS = 16
+"""Rows whose mean is the pivot: it then lies within a fraction of the deviation from the mean."""
+FEW_ROWS = 64
+"""So many rows, where their number is known, are in cache when they are read again."""
+MEAN_OPS = ("true_div", "mul", "dimshuffle", "broadcast_to")
+"""What makes a mean of a sum, and gives it its axes back."""
+
+
+def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
+    """sum((x - m)^2), m a mean of x, as sums about a pivot."""
+    axes: tuple[int, ...] = node.attrs["axes"]
+    x, mean = _deviation(node.args[0])
+    if x is None or mean is None or not is_float(x.dtype) or not axes or not _is_mean(mean, x, axes):
+        return None
+    rows = x.type.shape[axes[0]]
+    if (x.ndim - 1 in axes and len(axes) < x.ndim) or (isinstance(rows, int) and rows <= FEW_ROWS):
+        return None
+    pivot = _pivot(x, axes)
+    apart = elementwise("sub", x, restore(node, pivot))
+    total, squares = reduce_sum(apart, axes), reduce_sum(elementwise("sqr", apart), axes)
+    shift = elementwise("sub", broadcast_to(drop(mean, axes), node.type.shape), pivot)
+    count = _as_number(sizes.product(reduced_sizes(node)), node)
+    twice = elementwise("add", total, total)
+    excess = elementwise("mul", shift, elementwise("sub", twice, elementwise("mul", count, shift)))
+    zero = filled(literal(0, node.dtype), node.type.shape)
+    spread = elementwise("maximum", elementwise("sub", squares, excess), zero)
+    # Where squares overflow, the sum is infinite; it is NaN where an element was.
+    overflows = elementwise("logical_and", elementwise("isinf", squares), elementwise("isfinite", total))
+    exact = elementwise("logical_or", overflows, elementwise("logical_not", elementwise("isfinite", pivot)))
+    return elementwise("where", exact, squares, spread)
+
+
+def _deviation(squared: Node) -> tuple[Node | None, Node | None]:
+    """x and m of (x - m)^2, m before it is broadcast."""
+    if squared.op.name != "sqr" or squared.args[0].op.name != "sub":
+        return None, None
+    x, mean = squared.args[0].args
+    return x, mean.args[0] if mean.op.name == "broadcast_to" else None
+
+
+def _is_mean(node: Node, x: Node, axes: tuple[int, ...]) -> bool:
+    """Whether a node is the sum of x over these axes, times or divided by something."""
+    while node.op.name in MEAN_OPS:
+        factors = [arg for arg in node.args[:2] if arg.op.name in (*MEAN_OPS, "sum")]
+        node = factors[0] if node.op.name == "mul" and factors else node.args[0]
+    return node.op.name == "sum" and node.args[0] is x and node.attrs["axes"] == axes
+
+
+def _pivot(x: Node, axes: Sequence[int]) -> Node:
+    """The mean of a few rows from the middle along the first of the axes; NaN where there are none."""
+    shape, first = list(x.type.shape), axes[0]
+    count = sizes.minimum(shape[first], PIVOT_ROWS)
+    starts: list[Size] = [0] * x.ndim
+    starts[first] = sizes.floor_divide(sizes.subtract(shape[first], count), 2)
+    shape[first] = count
+    part = reduce_sum(subtensor(x, starts, shape, [1] * x.ndim), axes)
+    return elementwise("true_div", part, _as_number(sizes.product(shape[axis] for axis in axes), part))
+
+
+def _as_number(size: Size, like: Node) -> Node:
+    """A size as a number of the dtype and sizes of a node."""
+    return filled(cast(as_size_node(size), like.dtype), like.type.shape)
+
+
+def _spread(*axes: int) -> Sample:
+    """Squared deviations from the mean of columns that lie far from 0, or of all elements."""
+
+    def build(x: Node) -> Node:
+        total = reduce_sum(x, axes)
+        mean = elementwise("true_div", total, _as_number(sizes.product(reduced_sizes(total)), total))
+        return reduce_sum(elementwise("sqr", elementwise("sub", x, restore(total, mean))), axes)
+
+    return Sample(f"over {axes}", build, (Argument((100, 3), "float", 30.0, 32.0),))
+
+
+MOMENTS: tuple[AnyRule, ...] = (
+    Transformation("deviations_in_one_pass", ("sum",), _deviations_in_one_pass, CLOSE, (_spread(0), _spread(0, 1))),
+)
