@@ -602,3 +602,45 @@ def test_an_empty_environment_variable_counts_for_nothing() -> None:
     done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
     mode, folder = done.stdout.split()
     assert (mode, os.path.basename(folder)) == ("compiled", "graphc")
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+def test_indices_of_uint64_do_not_wrap(mode: str) -> None:
+    x, many, one = T.dvector("x"), T.vector("many", dtype="uint64"), T.scalar("one", dtype="uint64")
+    value = np.arange(4.0)
+    gathered = graphc.function([x, many], x[many], mode)
+    np.testing.assert_array_equal(gathered(value, np.array([3, 0], "uint64")), [3.0, 0.0])
+    for index in (2**63, 2**64 - 1, 4):
+        with pytest.raises(IndexOutOfBounds, match="many"):
+            gathered(value, np.array([0, index], "uint64"))
+        for output in (x[one], T.set_subtensor(x[one], 0.5), T.take(x, one)):
+            with pytest.raises(IndexOutOfBounds, match="one"):
+                graphc.function([x, one], output, mode)(value, np.uint64(index))
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+def test_sizes_do_not_wrap(mode: str) -> None:
+    n, m = T.lscalar("n"), T.lscalar("m")
+    quadruple = graphc.function([n], T.zeros((n * 4,)), mode)
+    assert quadruple(3).shape == (12,)
+    for size in (2**61, 2**62, -(2**62)):
+        with pytest.raises(ShapeError, match="axis 0"):
+            quadruple(size)
+    table = graphc.function([n, m], T.zeros((n * m,)), mode)
+    assert [table(*sizes).shape for sizes in ((3, 4), (0, 5), (5, 0), (0, 2**62))] == [(12,), (0,), (0,), (0,)]
+    for sizes in ((2**32, 2**32), (2**33, 2**31), (3, -4)):
+        with pytest.raises(ShapeError, match="axis 0"):
+            table(*sizes)
+
+
+def test_an_op_of_a_name_without_a_value_says_which() -> None:
+    def define() -> object:
+        @graphc.op()
+        def scaled(x: object) -> object:
+            return x * factor  # type: ignore[operator]
+
+        factor = 2.0
+        return scaled, factor
+
+    with pytest.raises(GraphTypeError, match=r"scaled uses factor, which has no value yet"):
+        define()

@@ -12,7 +12,7 @@ import graphc.tensor as T
 from graphc import nnet, optim
 from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.lower import Names
-from graphc.codegen.outline import outline
+from graphc.codegen.outline import LAUNCHES_IN_KERNEL, outline
 from graphc.ir.loops import (
     INDEX,
     ZERO,
@@ -174,3 +174,20 @@ def test_outlined_kernels_compute_what_the_interpreter_does(build: Callable[[], 
     for call in calls:
         with pytest.raises(graphc.GraphcError):
             call(values[0], np.full(5, 99))
+
+
+def test_many_launches_are_functions() -> None:
+    """Nests that threads may share, more than a kernel launches itself: elementwise, and sums that chunks leave."""
+    vectors = [T.dvector(f"x{n}") for n in range(LAUNCHES_IN_KERNEL + 1)]
+    outputs = [part for n, x in enumerate(vectors) for part in (T.exp(x) * (n + 1.0), (x * (n + 2.0)).sum(), x.max())]
+    rng = np.random.default_rng(0)
+    calls = {mode: graphc.function(vectors, outputs, mode) for mode in ("python", "compiled")}
+    assert calls["python"].source.count("def launch_") >= 2
+    assert "parallel(" not in calls["python"].source.split("def kernel(")[1]
+    for size in (1, 300, 70_000):
+        values = [rng.normal(size=size + n) for n in range(len(vectors))]
+        want = [part for n, x in enumerate(values) for part in (np.exp(x) * (n + 1.0), (x * (n + 2.0)).sum(), x.max())]
+        for mode, call in calls.items():
+            if mode == "compiled" or size < 1000:
+                for got, expected in zip(call(*values), want, strict=True):
+                    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)

@@ -52,7 +52,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_part
 
 from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.copies import Target, most_chunks, neutral, stride
@@ -94,8 +93,9 @@ OUTLINE_ABOVE = 12
 """A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
 BLOCK_OPS = 120
 """A kernel with more operators than this outside loops calls blocks of about so many."""
-MOST_LAUNCHES = 64
-"""A kernel with more nests that threads may share runs them alone: LLVM takes long for so many branches and loops."""
+LAUNCHES_IN_KERNEL = 8
+"""A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for so many
+branches, and loops over what chunks left, in one function."""
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
 
@@ -144,6 +144,8 @@ class Part:
     extent: Expr | None = None
     code: int | None = None
     shares: Shares | None = None
+    kind: str = "nest"
+    """What its function is called after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +169,11 @@ def outline(
     threads may share them. `buffers`: the dtype of each buffer; `rows`: the lengths of those that hold one
     row at a time; `targets`: those of which chunks may have copies."""
     parts = {} if policy == "never" else find_parts(body, policy == "always", Nearby(rows, targets, buffers))
-    interfaces = {place: interface(part, buffers) for place, part in parts.items()}
-    equal: dict[tuple[object, ...], list[int]] = {}
-    for place, used in interfaces.items():
-        equal.setdefault(used.key, []).append(place)
-    caller = Caller(names, buffers)
-    calls: dict[int, tuple[Stmt, ...]] = {}
-    for places in equal.values():
-        lifted = varying([interfaces[place].literals for place in places])
-        function = caller.define(parts[places[0]], interfaces[places[0]], lifted)
-        for place in places:
-            calls[place] = tuple(caller.call(function, parts[place], interfaces[place], lifted))
+    caller = Caller(names, dict(buffers))
+    calls = call_parts(caller, parts)
+    launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
+    if len(launches) > LAUNCHES_IN_KERNEL:
+        calls |= call_parts(caller, launches)
     moved = {stmt.var for part in parts.values() for stmt in part.body if isinstance(stmt, Let | Set)}
     kept: list[Stmt] = []
     for place, stmt in enumerate(body):
@@ -188,6 +184,26 @@ def outline(
     private = frozenset(buffer for part in parts.values() if part.shares for buffer in part.shares.rows)
     copies = {name: (dtype, tuple(caller.copies[name])) for dtype, name in caller.copy_buffers.items()}
     return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
+
+
+def call_parts(caller: Caller, parts: Mapping[int, Part]) -> dict[int, tuple[Stmt, ...]]:
+    """The statements that call each part; those that are equal are one function."""
+    interfaces = {place: interface(part, caller.buffers) for place, part in parts.items()}
+    equal: dict[tuple[object, ...], list[int]] = {}
+    for place, used in interfaces.items():
+        equal.setdefault(used.key, []).append(place)
+    calls: dict[int, tuple[Stmt, ...]] = {}
+    for places in equal.values():
+        lifted = varying([interfaces[place].literals for place in places])
+        function = caller.define(parts[places[0]], interfaces[places[0]], lifted)
+        for place in places:
+            calls[place] = tuple(caller.call(function, parts[place], interfaces[place], lifted))
+    return calls
+
+
+def launch_part(part: Part, launch: tuple[Stmt, ...]) -> Part:
+    """The launch of a nest as a part: what chunks left is combined there, too."""
+    return Part(launch, part.results, part.note, kind="launch")
 
 
 # Finding parts ------------------------------------------------------------------------------------------------------
@@ -209,9 +225,6 @@ def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Par
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
     parts = find_nests(body, own)
-    launches = [place for place, part in parts.items() if part.shares is not None]
-    if len(launches) > MOST_LAUNCHES:
-        parts |= {place: replace_part(parts[place], shares=None) for place in launches}
     if not always and loops <= OUTLINE_ABOVE:
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
@@ -271,7 +284,7 @@ def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
             continue
         if ops >= least:
             results = tuple(let.var for let in run if readers.get(let.var, -1) > place)
-            parts[place] = Part(tuple(run), results, note)
+            parts[place] = Part(tuple(run), results, note, kind="scalars")
         run, ops = [], 0
     return parts
 
@@ -406,7 +419,7 @@ class Caller:
     """Writes the functions and calls of one kernel."""
 
     names: Names
-    buffers: Mapping[str, str]
+    buffers: dict[str, str]
     functions: list[Function] = field(default_factory=list)
     scalars: dict[str, tuple[str, int]] = field(default_factory=dict)
     scalar_buffers: dict[str, str] = field(default_factory=dict)
@@ -442,8 +455,7 @@ class Caller:
                 *(Let(begin, multiply(place, length)) for length, begin in begins.items()),
                 *moved_rows(body, {buffer: begins[length] for buffer, length in lengths.items()}),
             )
-        kind = "scalars" if part.extent is None else "nest"
-        function = Function(self.names.fresh(f"{kind}_{part.note.subject}"), params, body, part.note.text)
+        function = Function(self.names.fresh(f"{part.kind}_{part.note.subject}"), params, body, part.note.text)
         self.functions.append(function)
         return function
 
@@ -516,7 +528,9 @@ class Caller:
         yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
         begins: dict[str, Pointer] = {}
         for dtype in dict.fromkeys(self.buffers[buffer] for buffer in shares.sums):
-            name = self.copy_buffers.setdefault(dtype, self.names.fresh(f"copies_{dtype}"))
+            if dtype not in self.copy_buffers:
+                self.copy_buffers[dtype] = self.new_buffer(f"copies_{dtype}", dtype)
+            name = self.copy_buffers[dtype]
             first: Expr = ZERO
             held = [buffer for buffer in shares.sums if self.buffers[buffer] == dtype]
             for buffer in held:
@@ -539,7 +553,7 @@ class Caller:
         places = []
         for dtype in dtypes:
             if dtype not in self.partial_buffers:
-                self.partial_buffers[dtype] = self.names.fresh(f"partial_{dtype}")
+                self.partial_buffers[dtype] = self.new_buffer(f"partial_{dtype}", dtype)
             buffer = self.partial_buffers[dtype]
             places.append((buffer, rows[dtype] * MOST_CHUNKS, dtype))
             rows[dtype] += 1
@@ -555,11 +569,17 @@ class Caller:
     def pointer(self, buffer: str) -> Pointer:
         return Pointer(buffer, ZERO, self.buffers[buffer])
 
+    def new_buffer(self, name: str, dtype: str) -> str:
+        """A buffer of the kernel's own."""
+        name = self.names.fresh(name)
+        self.buffers[name] = dtype
+        return name
+
     def place(self, dtype: str) -> tuple[str, int, str]:
         """A free element of the buffer of scalars of a dtype."""
         buffer = self.scalar_buffers.get(dtype)
         if buffer is None:
-            buffer = self.scalar_buffers[dtype] = self.names.fresh(f"scalars_{dtype}")
+            buffer = self.scalar_buffers[dtype] = self.new_buffer(f"scalars_{dtype}", dtype)
         _, count = self.scalars.get(buffer, (dtype, 0))
         self.scalars[buffer] = (dtype, count + 1)
         return buffer, count, dtype

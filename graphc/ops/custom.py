@@ -86,7 +86,7 @@ def fingerprint(*functions: Callable[..., Any]) -> str:
             case FunctionType():
                 seen.add(id(item))
                 around = [item.__globals__[n] for n in item.__code__.co_names if n in item.__globals__]
-                cells = [cell.cell_contents for cell in item.__closure__ or () if cell.cell_contents is not item]
+                cells = [value for value in _closed_over(item) if value is not item]
                 pending += [item.__code__, item.__defaults__, item.__kwdefaults__, *cells, *around]
             case CodeType():
                 digest.add(item.co_code + repr(item.co_names).encode())
@@ -101,6 +101,20 @@ def fingerprint(*functions: Callable[..., Any]) -> str:
             case _:
                 digest.add(str(getattr(item, "__qualname__", type(item).__qualname__)).encode())
     return digest.digits()[:16]
+
+
+def _closed_over(function: FunctionType) -> list[Any]:
+    """What a function takes from the functions around it; GraphTypeError where a name has no value yet."""
+    values: list[Any] = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:
+            raise GraphTypeError(
+                f"the user's function {function.__qualname__} uses {name}, which has no value yet; an op is made of "
+                f"what its functions use, so make it after {name} is bound"
+            ) from None
+    return values
 
 
 def _alike(name: str, nodes: Sequence[Node]) -> list[Node]:

@@ -16,6 +16,7 @@ from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import loops, sizes
 from graphc.ir.loops import Expr
 from graphc.ir.node import (
+    CONSTANT,
     OPS,
     SIZE,
     Argument,
@@ -40,7 +41,7 @@ from graphc.ir.node import (
     make,
     register,
 )
-from graphc.ir.walk import as_size_node
+from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.elementwise import describe_origin
 
 Order = tuple["int | str", ...]
@@ -123,10 +124,47 @@ def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
 def naturals_guard(shape: Sequence[Size], what: str) -> list[Guard]:
     """Guards that sizes are not negative, where that is not known already."""
     return [
-        Guard(0, "<=", size, f"{what}: the size of axis {axis}{label_size(size)} is {{right}}, which is negative")
-        for axis, size in enumerate(shape)
-        if not known_nonnegative(size)
+        *products_guard(shape, what),
+        *(
+            Guard(0, "<=", size, f"{what}: the size of axis {axis}{label_size(size)} is {{right}}, which is negative")
+            for axis, size in enumerate(shape)
+            if not known_nonnegative(size)
+        ),
     ]
+
+
+LARGEST = 2**63 - 1
+
+
+def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
+    """Guards that the products in sizes are what 64 bits can hold, where a factor may be any number: int64 wraps, and a
+    size of 2**64 would be none. They are exact where one factor is a number, or both are positive."""
+    guards: list[Guard] = []
+    for axis, size in enumerate(shape):
+        message = f"{what}: the size of axis {axis}{label_size(size)} does not fit 64 bits"
+        pending = [] if isinstance(size, int) or _is_of_arrays(size) else [size]
+        seen: set[Node] = set()
+        while pending:
+            node = pending.pop()
+            if node in seen or node.op.name not in ("mul", "add", "sub", "maximum", "minimum"):
+                continue
+            seen.add(node)
+            pending.extend(node.args)
+            if node.op.name == "mul" and not all(map(_is_of_arrays, node.args)):
+                left, right = map(sizes.as_size, node.args)
+                if isinstance(right, int):
+                    most = LARGEST // max(abs(right), 1)
+                    guards += [Guard(-most, "<=", left, message), Guard(left, "<=", most, message)]
+                else:
+                    positive = sizes.maximum(left, 1)
+                    whole = sizes.multiply(positive, right)
+                    guards.append(Guard(sizes.floor_divide(whole, positive), "==", right, message))
+    return guards
+
+
+def _is_of_arrays(node: Node) -> bool:
+    """Whether a size is made of sizes of arrays alone, which memory bounds."""
+    return node.op is SIZE or all(leaf.op in (SIZE, CONSTANT) for leaf in nodes_of([node]) if not leaf.args)
 
 
 def check_naturals(shape: Sequence[Size], what: str) -> None:
@@ -199,9 +237,8 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
         new = sizes.as_size(target)
         if not sizes.equal(old, 1):
             guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
-        elif not known_nonnegative(new):
-            text = f"{what}: the size of axis {axis}{label_size(new)} is {{right}}, which is negative"
-            guards.append(Guard(0, "<=", new, text))
+        else:
+            guards += naturals_guard((*(1,) * axis, new), what)
     return guards
 
 

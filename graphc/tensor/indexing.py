@@ -232,7 +232,17 @@ def _index(part: Any, what: str) -> Node | int:
     if node.dtype not in INTEGERS:
         raise GraphTypeError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")
     value = constant_value(node)
-    return int(value) if value is not None and value.ndim == 0 else node
+    if value is not None and value.ndim == 0:
+        return int(value)
+    return _within_int64(node) if node.dtype == "uint64" else node
+
+
+def _within_int64(index: Node) -> Node:
+    """An index of uint64 as int64: what that cannot hold is out of the bounds of any array, and must not wrap."""
+    most = np.uint64(np.iinfo(np.int64).max)
+    held = cast(elementwise("minimum", index, as_node(most)), "int64")
+    held.name = held.name or index.name
+    return held
 
 
 # --- slices ---------------------------------------------------------------------------------------------------------
