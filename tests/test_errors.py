@@ -587,7 +587,7 @@ def test_a_bad_environment_variable_is_named() -> None:
     program = [sys.executable, "-c", "import graphc"]
     for name, value, text in [
         ("MODE", "quick", "option mode='quick': must be one of compiled, interpreted, python"),
-        ("CACHE_MEGABYTES", "many", "option cache_megabytes='many': must be a positive whole number"),
+        ("CACHE_MEGABYTES", "many", "option cache_megabytes='many': must be a whole number, 1 or more"),
         ("FAST_MATH", "maybe", "option fast_math='maybe': must be true or false"),
     ]:
         environment = {**os.environ, f"GRAPHC_{name}": value}
