@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphc.codegen import blas, product_blocks, products
+from graphc.codegen import blas, product_blocks, product_loops, product_tiles, products
 from graphc.codegen.blas import ENTRIES, PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
 from graphc.codegen.chunks import SETTINGS
 from graphc.codegen.deferred import load_blocks
@@ -80,11 +80,20 @@ def blocks_table() -> Any:
 
 
 @cache
-def linked(table: int) -> tuple[Any, Any, dict[str, Callable[..., int]]]:
+def narrow_code() -> bytes:
+    """The products as they are where registers have 32 bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (product_tiles, product_loops):
+            patch.setattr(module, "has_avx512", lambda: False)
+        return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
+
+
+@cache
+def linked(table: int, narrow: bool = False) -> tuple[Any, Any, dict[str, Callable[..., int]]]:
     """The shims as ctypes functions over the BLAS of a table; its owner must be kept."""
     llvm.initialize_native_target()
     jit = llvm.create_lljit_compiler()
-    builder = llvm.JITLibraryBuilder().add_object_img(code()).add_current_process()
+    builder = llvm.JITLibraryBuilder().add_object_img(narrow_code() if narrow else code()).add_current_process()
     builder.import_symbol("gc_blas", table).import_symbol(SETTINGS, SHARED.ctypes.data)
     for name in PROTOTYPES:
         builder.export_symbol(name)
@@ -102,6 +111,7 @@ NO_BLAS = (ctypes.c_void_p * len(ENTRIES))()
 def implementations() -> Iterator[tuple[str, Callable[[str], Callable[..., int]]]]:
     yield "BLAS", lambda name: linked(blas_symbols()["gc_blas"])[2][name]
     yield "loops", lambda name: linked(ctypes.addressof(NO_BLAS))[2][name]
+    yield "narrow loops", lambda name: linked(ctypes.addressof(NO_BLAS), narrow=True)[2][name]
     yield "blocks", lambda name: linked(ctypes.addressof(blocks_table()))[2][name]
     yield "python", python_shim
 

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from string import Template
 
-from graphc.codegen.product_tiles import ARITHMETIC, GROUP, lanes_of, pack_ir, tile_ir, words_of
+from graphc.codegen.product_packing import GROUP, pack_ir, panels_ir
+from graphc.codegen.product_tiles import ARITHMETIC, lanes_of, tile_ir, words_of
 
 DEPTH = 256
 """Numbers of a panel's lane that are multiplied at a time: a panel of b is 32 kB of the nearest cache then."""
@@ -105,7 +106,7 @@ def blocks_ir(suffix: str) -> str:
     fields = {f"read_{name}": _read(name, suffix, own.element) for name in (*CONTEXT, "alpha", "beta")}
     fields |= {f"write_{key}": _write(*names, suffix, own.element) for key, names in WRITTEN.items()}
     texts = Template(MEMORY + PACKING + TILE + BLOCKS + PRODUCT).substitute(words | fields)
-    return tile_ir(GROUP, width, suffix) + pack_ir(suffix) + texts
+    return tile_ir(GROUP, width, suffix) + pack_ir(suffix) + panels_ir(suffix) + texts
 
 
 def _place(name: str, element: str) -> tuple[int, str]:
@@ -159,96 +160,6 @@ done:
 """
 
 PACKING = """
-; Packs the panels from begin to end of one operand, $group numbers of each lane at a time where its lanes stand apart.
-; Where they stand beside each other, a number of all lanes at a time, so that memory is read in order.
-define internal void @pack_panels_$s(i64 %begin, i64 %end, i64 %size, i64 %depth, i64 %step, i64 %lead, ptr %source,
-    i64 %lane_step, i64 %depth_step, ptr %target) noinline {
-start:
-  %some = icmp slt i64 %begin, %end
-  br i1 %some, label %look, label %done
-look:
-  %panels = call i64 @panels_$s(i64 %size, i64 %lead)
-  %all = mul i64 %panels, %lead
-  %whole.most = udiv i64 %size, %lead
-  %last = call i64 @llvm.smin.i64(i64 %end, i64 %whole.most)
-  %unit = icmp eq i64 %lane_step, 1
-  %beside = select i1 %unit, i64 %last, i64 %begin
-  br label %depths
-depths:
-  %p = phi i64 [0, %look], [%p.next, %depth.end]
-  %p.left = sub i64 %depth, %p
-  %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %step)
-  %p.offset = mul i64 %p, %depth_step
-  %p.from = getelementptr $t, ptr %source, i64 %p.offset
-  %p.start = mul i64 %p, %all
-  %p.to = getelementptr $t, ptr %target, i64 %p.start
-  %numbers = mul i64 %p.depth, %lead
-  %any = icmp slt i64 %begin, %beside
-  br i1 %any, label %numbers.loop, label %apart
-numbers.loop:
-  %r = phi i64 [0, %depths], [%r.next, %number.end]
-  %r.offset = mul i64 %r, %depth_step
-  %r.from = getelementptr $t, ptr %p.from, i64 %r.offset
-  %r.place = mul i64 %r, %lead
-  %r.to = getelementptr $t, ptr %p.to, i64 %r.place
-  br label %copy.panels
-copy.panels:
-  %q = phi i64 [%begin, %numbers.loop], [%q.next, %copy.end]
-  %q.lane = mul i64 %q, %lead
-  %q.from = getelementptr $t, ptr %r.from, i64 %q.lane
-  %q.place = mul i64 %q, %numbers
-  %q.to = getelementptr $t, ptr %r.to, i64 %q.place
-  br label %copy
-copy:
-  %i = phi i64 [0, %copy.panels], [%i.next, %copy]
-  %i.from = getelementptr $t, ptr %q.from, i64 %i
-  %i.to = getelementptr $t, ptr %q.to, i64 %i
-  %lanes.here = load <$group x $t>, ptr %i.from, align $align
-  store <$group x $t> %lanes.here, ptr %i.to, align $align
-  %i.next = add nsw i64 %i, $group
-  %i.more = icmp slt i64 %i.next, %lead
-  br i1 %i.more, label %copy, label %copy.end
-copy.end:
-  %q.next = add nsw i64 %q, 1
-  %q.more = icmp slt i64 %q.next, %beside
-  br i1 %q.more, label %copy.panels, label %number.end
-number.end:
-  %r.next = add nsw i64 %r, 1
-  %r.more = icmp slt i64 %r.next, %p.depth
-  br i1 %r.more, label %numbers.loop, label %apart
-apart:
-  ; what is left, by groups of lanes; those beyond the last are read nowhere
-  %first = mul i64 %beside, %lead
-  %beyond = mul i64 %end, %lead
-  br label %groups
-groups:
-  %g = phi i64 [%first, %apart], [%g.next, %group]
-  %g.more = icmp slt i64 %g, %beyond
-  br i1 %g.more, label %group, label %depth.end
-group:
-  %g.left = sub i64 %size, %g
-  %g.most = call i64 @llvm.smin.i64(i64 %g.left, i64 $group)
-  %lanes = call i64 @llvm.smax.i64(i64 %g.most, i64 0)
-  %missing = icmp eq i64 %lanes, 0
-  %inside = select i1 %missing, i64 0, i64 %g
-  %g.offset = mul i64 %inside, %lane_step
-  %g.from = getelementptr $t, ptr %p.from, i64 %g.offset
-  %panel = udiv i64 %g, %lead
-  %within = urem i64 %g, %lead
-  %panel.place = mul i64 %panel, %numbers
-  %g.place = add i64 %panel.place, %within
-  %g.to = getelementptr $t, ptr %p.to, i64 %g.place
-  call void @pack_$s(i64 %lanes, i64 %p.depth, ptr %g.from, i64 %lane_step, i64 %depth_step, ptr %g.to, i64 %lead)
-  %g.next = add nsw i64 %g, $group
-  br label %groups
-depth.end:
-  %p.next = add nsw i64 %p, %p.depth
-  %p.more = icmp slt i64 %p.next, %depth
-  br i1 %p.more, label %depths, label %done
-done:
-  ret void
-}
-
 ; Packs the panels from begin to end: those of a come first.
 define internal void @pack_range_$s(ptr %context, i64 %begin, i64 %end) {
   $read_m
@@ -328,9 +239,6 @@ done:
 """
 
 BLOCKS = """
-declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @llvm.smax.i64(i64, i64)
-
 ; Computes the blocks of c from begin to end.
 define internal void @multiply_blocks_$s(ptr %context, i64 %begin, i64 %end) {
 start:
@@ -521,7 +429,8 @@ along:
   %tiles = mul i64 %a.panels, %b.panels
   %part = udiv i64 %tiles, $parts
   %wanted = call i64 @llvm.smax.i64(i64 %part, i64 $least_tiles)
-  %height = call i64 @llvm.smin.i64(i64 %a.panels, i64 $panels)
+  %tall = call i64 @llvm.smin.i64(i64 %a.panels, i64 $panels)
+  %height = call i64 @llvm.smin.i64(i64 %tall, i64 %wanted)
   %wide = udiv i64 %wanted, %height
   %width = call i64 @llvm.smax.i64(i64 %wide, i64 1)
   %across = call i64 @panels_$s(i64 %b.panels, i64 %width)
@@ -571,14 +480,6 @@ down.end:
   br i1 %i.more, label %down, label %done
 done:
   ret void
-}
-
-; How many panels of that size hold so many lanes.
-define internal i64 @panels_$s(i64 %lanes, i64 %size) alwaysinline {
-  %padded = add i64 %lanes, %size
-  %above = sub i64 %padded, 1
-  %count = udiv i64 %above, %size
-  ret i64 %count
 }
 
 ; The settings of launches: threads only where the product is worth them.

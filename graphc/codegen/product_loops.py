@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import Template
 
-from graphc.codegen.product_tiles import ARITHMETIC, GROUP, lanes_of, pack_ir, parts_ir, tile_ir, words_of
+from graphc.codegen.product_packing import GROUP, pack_ir
+from graphc.codegen.product_tiles import ARITHMETIC, lanes_of, parts_ir, tile_ir, words_of
 from graphc.codegen.target import has_avx512
 
 PANEL_ROWS = 256

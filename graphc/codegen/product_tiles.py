@@ -1,14 +1,12 @@
-"""What loops over matrices are made of, as LLVM IR: dtypes, tiles of a result in registers, packing.
+"""Blocks of a matrix product in registers, as LLVM IR, and the arithmetic of each dtype.
 
 In: the suffix of a dtype (f64, f32, i64, i32). Out: how LLVM spells its arithmetic; IR text of internal functions:
 
     tile    a block of c of a few rows and contiguous columns, its sums in registers while p runs
-    pack    numbers that stand apart brought together, a group of lanes at a time
+    part    the same of a block that may have fewer columns
 """
 
 from __future__ import annotations
-
-from string import Template
 
 from graphc.codegen.target import has_avx512
 from graphc.record import record
@@ -16,8 +14,6 @@ from graphc.record import record
 AVX2 = {"f64": 4, "f32": 8, "i64": 4, "i32": 8}
 AVX512 = {suffix: 2 * lanes for suffix, lanes in AVX2.items()}
 """Numbers in a register."""
-GROUP = 8
-"""Lanes that are packed at a time."""
 
 
 @record()
@@ -154,115 +150,4 @@ def parts_ir(width: int, suffix: str) -> str:
     return f"""
 declare {vector} @llvm.masked.load.v{width}{own.short}.p0(ptr, i32, {bits}, {vector})
 declare void @llvm.masked.store.v{width}{own.short}.p0({vector}, ptr, i32, {bits})
-"""
-
-
-def pack_ir(suffix: str) -> str:
-    """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead)."""
-    words = words_of(suffix)
-    return Template(PACK).substitute(words, rows=GROUP, turn=_turn_ir(suffix))
-
-
-def _turn_ir(suffix: str) -> str:
-    """Eight rows of eight numbers, read at %from.here and %lane_step apart, to columns at %to.here, %lead apart."""
-    element, align = ARITHMETIC[suffix].element, ARITHMETIC[suffix].align
-    vector = f"<{GROUP} x {element}>"
-    lines = []
-    for row in range(GROUP):
-        lines += [
-            f"%row{row}.offset = mul i64 %lane_step, {row}",
-            f"%row{row}.at = getelementptr {element}, ptr %from.here, i64 %row{row}.offset",
-            f"%v0.{row} = load {vector}, ptr %row{row}.at, align {align}",
-        ]
-    for stage in range(3):
-        apart = 1 << stage
-        for row in range(GROUP):
-            first, other = row & ~apart, row | apart
-            low = 0 if row == first else apart
-            picks = [(lane & ~apart) + low + (GROUP if lane & apart else 0) for lane in range(GROUP)]
-            mask = ", ".join(f"i32 {pick}" for pick in picks)
-            lines.append(
-                f"%v{stage + 1}.{row} = shufflevector {vector} %v{stage}.{first}, {vector} %v{stage}.{other}, "
-                f"<{GROUP} x i32> <{mask}>"
-            )
-    for row in range(GROUP):
-        lines += [
-            f"%column{row}.offset = mul i64 %lead, {row}",
-            f"%column{row}.at = getelementptr {element}, ptr %to.here, i64 %column{row}.offset",
-            f"store {vector} %v3.{row}, ptr %column{row}.at, align {align}",
-        ]
-    return "\n".join("  " + line for line in lines)
-
-
-PACK = """
-; Copies so many lanes, at most $rows, of so many numbers each: number p of lane i goes to to[p * lead + i]. Lanes that
-; are missing are 0.
-define internal void @pack_$s(i64 %lanes, i64 %depth, ptr noalias %from, i64 %lane_step, i64 %depth_step,
-    ptr noalias %to, i64 %lead) noinline {
-start:
-  %full = icmp eq i64 %lanes, $rows
-  %beside = icmp eq i64 %lane_step, 1
-  %along = icmp eq i64 %depth_step, 1
-  %copied = and i1 %full, %beside
-  %some = icmp sgt i64 %depth, 0
-  %copies = and i1 %copied, %some
-  %turned = and i1 %full, %along
-  %long = icmp sge i64 %depth, $rows
-  %turns = and i1 %turned, %long
-  br i1 %copies, label %copy, label %look
-copy:
-  %p = phi i64 [0, %start], [%p.next, %copy]
-  %p.offset = mul i64 %p, %depth_step
-  %p.lead = mul i64 %p, %lead
-  %p.from = getelementptr $t, ptr %from, i64 %p.offset
-  %p.to = getelementptr $t, ptr %to, i64 %p.lead
-  %numbers = load <$rows x $t>, ptr %p.from, align $align
-  store <$rows x $t> %numbers, ptr %p.to, align $align
-  %p.next = add nsw i64 %p, 1
-  %p.more = icmp slt i64 %p.next, %depth
-  br i1 %p.more, label %copy, label %done
-look:
-  br i1 %turns, label %turn, label %ones
-turn:
-  %q = phi i64 [0, %look], [%q.next, %turn]
-  %q.lead = mul i64 %q, %lead
-  %from.here = getelementptr $t, ptr %from, i64 %q
-  %to.here = getelementptr $t, ptr %to, i64 %q.lead
-$turn
-  %q.next = add nsw i64 %q, $rows
-  %q.after = add nsw i64 %q.next, $rows
-  %q.more = icmp sle i64 %q.after, %depth
-  br i1 %q.more, label %turn, label %ones
-ones:
-  %r = phi i64 [0, %look], [%q.next, %turn], [%r.next, %one.end]
-  %r.more = icmp slt i64 %r, %depth
-  br i1 %r.more, label %one, label %done
-one:
-  %r.offset = mul i64 %r, %depth_step
-  %r.lead = mul i64 %r, %lead
-  %r.from = getelementptr $t, ptr %from, i64 %r.offset
-  %r.to = getelementptr $t, ptr %to, i64 %r.lead
-  br label %lane
-lane:
-  %i = phi i64 [0, %one], [%i.next, %lane.end]
-  %there = icmp slt i64 %i, %lanes
-  br i1 %there, label %lane.read, label %lane.end
-lane.read:
-  %i.offset = mul i64 %i, %lane_step
-  %i.from = getelementptr $t, ptr %r.from, i64 %i.offset
-  %number = load $t, ptr %i.from
-  br label %lane.end
-lane.end:
-  %value = phi $t [$zero, %lane], [%number, %lane.read]
-  %i.to = getelementptr $t, ptr %r.to, i64 %i
-  store $t %value, ptr %i.to
-  %i.next = add nsw i64 %i, 1
-  %i.more = icmp slt i64 %i.next, $rows
-  br i1 %i.more, label %lane, label %one.end
-one.end:
-  %r.next = add nsw i64 %r, 1
-  br label %ones
-done:
-  ret void
-}
 """

@@ -88,7 +88,7 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     elif "batched_gemm" in wanted:
         texts.append(_declaration("gemm", suffix, element))
     if "batched_gemm" in wanted:
-        texts.append(batches_ir(suffix, element, BLOCKED))
+        texts.append(batches_ir(suffix, element, min(BLOCKED, small_gemm())))
     return Template("".join(texts)).substitute(words, prologue=Template(PROLOGUE).substitute(words))
 
 
