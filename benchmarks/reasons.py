@@ -24,9 +24,8 @@ REASONS: dict[str | tuple[str, str], str] = {
     "memory-chain": "both read and write the same bytes on two threads; why by hand is faster was not found",
     "pairwise-kernel": "the loop over three dimensions is a loop of its length at run time, outside that over the "
     "points, and keeps a row of distances; by hand it is unrolled, and everything stays in registers",
-    "layer-norm-gradient": "rows that add to the gradients of scale and shift run on one thread; more loops over a row "
-    "than by hand, sums of float32 are carried in float64, and elements are divided by the deviation instead of "
-    "multiplied by its inverse, which is not exact",
+    "layer-norm-gradient": "elements are divided by the deviation, twice each, where others multiply by its inverse, "
+    "which is not exact; and one loop over a row more than by hand",
     "deep-chain-gradient": "the sum stands between the way forward and the way back, so that what the gradient needs "
     "is stored; by hand the slopes are multiplied on the way forward",
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "

@@ -49,14 +49,14 @@ PADDING = 16
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A buffer that a loop over `rows` adds into: its `size`, and the `cycle` of turns that add as many elements.
-    `length` and `turns` are the latter two in the kernel's terms."""
+    """A buffer that a loop of so many `turns` adds into: its `size`, and the `least` turns that are worth a copy.
+    `length` and `pays` are the latter two in the kernel's terms."""
 
-    rows: Size
+    turns: Size
     size: Size
-    cycle: Size
+    least: Size
     length: Expr
-    turns: Expr
+    pays: Expr
 
 
 def added_into(loop: Loop, targets: Collection[str]) -> dict[str, str]:
@@ -100,25 +100,34 @@ def neutral(step: str, dtype: str) -> Const:
     return Const(repr(float(text)) if is_float(dtype) else text, dtype)
 
 
+def row_sum(rows: Size, size: Size, length: Expr) -> Target:
+    """A buffer to which every one of so many rows adds one."""
+    return Target(rows, size, SHARE, length, integer(SHARE))
+
+
+def table_of_sums(rows: Size, size: Size, places: Size, length: Expr, turns: Expr) -> Target:
+    """A table of so many places (`turns`), to one of which each of so many rows is added."""
+    pays = Apply("maximum(_0, _1)", (multiply(integer(SHARE), turns), ONE), INDEX)
+    least = sizes.maximum(sizes.multiply(SHARE, places), 1)
+    return Target(rows, size, least, length, pays)
+
+
 # How many -------------------------------------------------------------------------------------------------------------
 
 
-def most_chunks(rows: Expr, targets: Iterable[Target]) -> Expr:
-    """How many chunks a loop over `rows` may have, at least one, in the kernel's terms."""
+def most_chunks(count: Expr, targets: Iterable[Target]) -> Expr:
+    """How many chunks a loop of `count` turns may have, at least one, in the kernel's terms."""
     most: Expr = integer(MOST_COPIES)
-    for turns in dict.fromkeys(target.turns for target in targets):
-        least = Apply("maximum(_0, _1)", (multiply(integer(SHARE), turns), ONE), INDEX)
-        chunks = quotient(rows, multiply(integer(SHARE), turns) if isinstance(turns, Const) else least)
-        most = Apply("minimum(_0, _1)", (chunks, most), INDEX)
+    for pays in dict.fromkeys(target.pays for target in targets):
+        most = Apply("minimum(_0, _1)", (quotient(count, pays), most), INDEX)
     return Apply("maximum(_0, _1)", (most, ONE), INDEX)
 
 
 def most_copies(targets: Iterable[Target]) -> Size:
     """How many copies the chunks of such a loop need at most, in the graph's terms."""
     most: Size = MOST_COPIES
-    for rows, cycle in dict.fromkeys((target.rows, target.cycle) for target in targets):
-        least = sizes.maximum(sizes.multiply(SHARE, cycle), 1)
-        most = sizes.minimum(most, sizes.floor_divide(rows, least))
+    for turns, least in dict.fromkeys((target.turns, target.least) for target in targets):
+        most = sizes.minimum(most, sizes.floor_divide(turns, least))
     return most
 
 

@@ -410,7 +410,9 @@ class Lowerer:
         """The loops of a reduction over `extents`; `unfold` gives the index into the reduced axes."""
         length = int_value(extents[-1]) if extents else 1
         if (length is None or length > BLOCK) and self.unchecked is None:
-            if fold.dtypes == ("float64",) == (node.dtype,) and fold.step == ("accumulate(_0, _1)",):
+            narrow = node.dtype == "float32" and fold.term == "float64(_0)"
+            is_sum = fold.dtypes == ("float64",) and fold.step == ("accumulate(_0, _1)",)
+            if is_sum and (node.dtype == "float64" or narrow):
                 return self.sum_blocks(node, fold, index, extents, unfold)
             if fold.search and len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1:
                 return self.search_blocks(node, fold, index, extents[0], unfold)
@@ -443,25 +445,32 @@ class Lowerer:
         return self.enter(scope, place, turns_in_block(length, block)), add(multiply(block, integer(BLOCK)), place)
 
     def sum_blocks(self, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
-        """A float64 sum: blocks are summed with the partial sums of a vector, and the blocks' sums are carried in two
-        floats, what each addition has rounded away beside the sum. The error then does not grow with the length,
-        where the loop's own partial sums would lose what n / 32 additions round away.
+        """A sum by blocks, each summed with the partial sums of a vector.
+
+        The blocks' sums of float64 are carried in two floats, what each addition has rounded away beside the sum: the
+        error then does not grow with the length, where the loop's own partial sums would lose what n / 32 additions
+        round away. Blocks of float32 are summed in float32, twice as many elements at a time, their sums in float64.
         """
         outer, hint = self.home_of_all(index), node.name or node.op.name
-        total, lost, part = (Var(self.names.fresh(name), "float64") for name in (hint, "lost", "part"))
+        total, part = Var(self.names.fresh(hint), "float64"), Var(self.names.fresh("part"), node.dtype)
+        lost = Var(self.names.fresh("lost"), "float64") if part.dtype == total.dtype else None
+        if lost is None:
+            fold = Fold(fold.sizes, fold.operands, "_0", fold.start, fold.step, (part.dtype,), fold.result, fold.axes)
         *before, length = extents
         loops = self.reduced_loops(len(before))
         turn, _, scope, place = self.enter_block(self.enter_all(outer, loops, before), length)
         self.homes[part] = scope
         steps = self.fold_step(node, fold, index, unfold((*loops, place)), [part])
-        outer.body.extend(Set(var, start_const("0", var.dtype)) for var in (total, lost))
+        carried = [total] if lost is None else [total, lost]
+        outer.body.extend(Set(var, start_const("0", var.dtype)) for var in carried)
         turn.body.append(Set(part, start_const("0", part.dtype)))
         scope.body.extend(steps)
         self.leave(scope, turn)
-        turn.body.extend(add_to_total(total, lost, part))
+        whole = Apply("accumulate(_0, _1)", (total, cast(part, total.dtype)), total.dtype)
+        turn.body.extend([Set(total, whole)] if lost is None else add_to_total(total, lost, part))
         self.leave(turn, outer)
-        self.homes[total] = self.homes[lost] = outer
-        return self.bind(whole_total(total, lost), hint)
+        self.homes.update(dict.fromkeys(carried, outer))
+        return total if lost is None else self.bind(whole_total(total, lost), hint)
 
     def search_blocks(self, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:
         """The first position of an extreme: the block that has it first is found with the extremes of all blocks, which

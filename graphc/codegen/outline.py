@@ -262,9 +262,17 @@ def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
 def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
     """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
     turn = Var("c", INDEX)
-    for buffer, (target, step) in shares.sums.items():
-        start = Store(buffer, turn, neutral(step, dtypes[buffer]))
-        yield Loop(turn, multiply(target.length, COPIED), (start,))
+    for length, buffers in by_length(shares).items():
+        starts = (Store(buffer, turn, neutral(shares.sums[buffer][1], dtypes[buffer])) for buffer in buffers)
+        yield Loop(turn, multiply(length, COPIED), tuple(starts))
+
+
+def by_length(shares: Shares) -> dict[Expr, list[str]]:
+    """The buffers that turns add into, those of one length together."""
+    result: dict[Expr, list[str]] = {}
+    for buffer, (target, _) in shares.sums.items():
+        result.setdefault(target.length, []).append(buffer)
+    return result
 
 
 def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
@@ -526,26 +534,36 @@ class Caller:
         yield Let(chunk, Apply("maximum(_0, _1)", (size, chunks_of(count, most)), INDEX))
         yield Let(shared, Apply("select(_0 > _1, _0, 0)", (count, chunk), INDEX))
         yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
-        begins: dict[str, Pointer] = {}
-        for dtype in dict.fromkeys(self.buffers[buffer] for buffer in shares.sums):
-            if dtype not in self.copy_buffers:
-                self.copy_buffers[dtype] = self.new_buffer(f"copies_{dtype}", dtype)
-            name = self.copy_buffers[dtype]
-            first: Expr = ZERO
-            held = [buffer for buffer in shares.sums if self.buffers[buffer] == dtype]
-            for buffer in held:
-                begins[buffer] = Pointer(name, first, dtype)
-                first = add(first, multiply(most, stride(shares.sums[buffer][0].length)))
-            self.copies.setdefault(name, []).append(Copies(tuple(shares.sums[b][0] for b in held), targets))
+        begins = self.copy_places(shares, most)
         replaced = dict(zip(used.operands, given, strict=False)) | begins
         copied = Apply("minimum(_0, _1)", (shared, ONE), INDEX)
         operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
         yield Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
-        for buffer, (target, step) in shares.sums.items():
-            begin, place = begins[buffer], Var("c", INDEX)
-            copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(target.length))), place), begin.dtype)
-            combined = Apply(step, (Load(buffer, place, begin.dtype), copy), begin.dtype)
-            yield Loop(turn, chunks_of(shared, chunk), (Loop(place, target.length, (Store(buffer, place, combined),)),))
+        place = Var("c", INDEX)
+        for length, buffers in by_length(shares).items():
+            stores = []
+            for buffer in buffers:
+                begin, step = begins[buffer], shares.sums[buffer][1]
+                copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), place), begin.dtype)
+                whole = Apply(step, (Load(buffer, place, begin.dtype), copy), begin.dtype)
+                stores.append(Store(buffer, place, whole))
+            yield Loop(turn, chunks_of(shared, chunk), (Loop(place, length, tuple(stores)),))
+
+    def copy_places(self, shares: Shares, most: Var) -> dict[str, Pointer]:
+        """Where the copies of each buffer begin, of which there are `most` at most."""
+        begins: dict[str, Pointer] = {}
+        targets = {buffer: target for buffer, (target, _) in shares.sums.items()}
+        for dtype in dict.fromkeys(self.buffers[buffer] for buffer in targets):
+            if dtype not in self.copy_buffers:
+                self.copy_buffers[dtype] = self.new_buffer(f"copies_{dtype}", dtype)
+            name = self.copy_buffers[dtype]
+            first: Expr = ZERO
+            held = {buffer: target for buffer, target in targets.items() if self.buffers[buffer] == dtype}
+            for buffer, target in held.items():
+                begins[buffer] = Pointer(name, first, dtype)
+                first = add(first, multiply(most, stride(target.length)))
+            self.copies.setdefault(name, []).append(Copies(tuple(held.values()), tuple(targets.values())))
+        return begins
 
     def partial_places(self, dtypes: Sequence[str]) -> list[tuple[str, int, str]]:
         """For each scalar of a launch a row with an element for every chunk. The rows serve all launches in turn."""

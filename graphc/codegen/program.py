@@ -15,7 +15,7 @@ from graphc.codegen.arena import Layout, Slot
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
 from graphc.codegen.chunks import MOST_CHUNKS
-from graphc.codegen.copies import Target, most_copies, stride_size
+from graphc.codegen.copies import Target, most_copies, row_sum, stride_size, table_of_sums
 from graphc.codegen.emit import emit_function
 from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
@@ -25,6 +25,8 @@ from graphc.codegen.lower_call import lower_call
 from graphc.codegen.lower_fold import lower_fold
 from graphc.codegen.lower_recur import lower_recur
 from graphc.codegen.lower_rows import lower_rows
+from graphc.codegen.merge import merge_rows
+from graphc.codegen.narrow import narrow_sums
 from graphc.codegen.outline import Copies, outline
 from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, first_reduced, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.prelude import CONSTANTS, PRELUDE
@@ -99,12 +101,18 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     dtypes |= {slot.name: slot.dtype for slot in plan.arena.slots}
     dtypes |= {name: dtype for name, (_, dtype) in plan.arena.views.items()}
     rows = row_buffers(plan)
-    own = row_lengths(plan, size_names), copy_targets(plan, size_names)
-    kernel_part = outline(lower_kernel(plan, lowerer), names, dtypes, outlining, *own)
+    narrowed = narrow_sums(lower_kernel(plan, lowerer), copy_targets(plan, size_names), names.fresh)
+    lengths = row_lengths(plan, size_names)
+    for name, buffer in narrowed.narrow.items():
+        target = narrowed.targets[buffer]
+        rows[name], lengths[name], dtypes[name] = target.turns, target.length, "float32"
+    kernel_part = outline(narrowed.body, names, dtypes, outlining, lengths, narrowed.targets)
     scalars = (Slot(name, dtype, ((dtype, (count,)),)) for name, (dtype, count) in kernel_part.scalars.items())
     chunks = {name: sizing.of(sizes.minimum(rows[name], MOST_CHUNKS)) for name in sorted(kernel_part.private)}
     copies = (copies_slot(name, *held, sizing) for name, held in kernel_part.copies.items())
-    slots = (*(in_chunks(slot, chunks.get(slot.name, 1)) for slot in plan.arena.slots), *scalars, *copies)
+    narrow = (Slot(n, "float32", (("float32", (narrowed.targets[b].size,)),)) for n, b in narrowed.narrow.items())
+    own = (in_chunks(slot, chunks.get(slot.name, 1)) for slot in (*plan.arena.slots, *narrow))
+    slots = (*own, *scalars, *copies)
     bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), (*view_slots(plan.arena), *kernel_part.body)
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
@@ -170,31 +178,37 @@ def row_length(shape: Sequence[Size], size_names: Mapping[Node, str]) -> Expr | 
 def copy_targets(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Target]:
     """The buffers that loops over rows add into."""
     targets: dict[str, Target] = {}
-    adding = (nest for nest in plan.nests if nest.kind in ("fold", "writes"))
-    for nest, node in ((each, root) for each in adding for root in each.roots):
-        buffer = plan.accumulators.get(node, plan.places[node].buffer)
-        shape = plan.sizing.shape(node)
-        if nest.kind == "fold":
-            outer, kept = nest.space[:1] if first_reduced(node) == 0 else (), shape
-        else:
-            outer, kept = added_rows(node, plan)
-        places = shape[: len(shape) - len(kept)]
-        length, turns = row_length(shape, size_names), row_length(places, size_names)
-        if buffer is None or not outer or outer[0] in places or length is None or turns is None:
-            continue
-        targets[buffer] = Target(outer[0], sizes.product(shape), sizes.product(places), length, turns)
+    for nest in plan.nests:
+        for node in nest.roots if nest.kind in ("fold", "writes") else ():
+            buffer = plan.accumulators.get(node, plan.places[node].buffer)
+            target = added_row(node, nest, size_names, plan) if nest.kind == "fold" else table(node, size_names, plan)
+            if buffer is not None and target is not None:
+                targets[buffer] = target
     return targets
 
 
-def added_rows(node: Node, plan: Plan) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
-    """Of a result that rows are added to: how many, and the sizes of one; nothing of any other result."""
+def added_row(node: Node, nest: Nest, size_names: Mapping[Node, str], plan: Plan) -> Target | None:
+    """The result of a reduction by rows to which every turn of its outermost loop adds."""
+    shape = plan.sizing.shape(node)
+    length = row_length(shape, size_names)
+    if first_reduced(node) or length is None:
+        return None
+    return row_sum(nest.space[0], sizes.product(shape), length)
+
+
+def table(node: Node, size_names: Mapping[Node, str], plan: Plan) -> Target | None:
+    """A table to which rows are added at places of their own."""
     lowering, shape = node.op.lower(node), plan.sizing.shape(node)
     assert isinstance(lowering, Writes)
     for region in lowering.regions(node):
-        outer, *kept = map(plan.sizing.of, region.sizes or (1,))
-        if region.accumulate and tuple(kept) == shape[len(shape) - len(kept) :]:
-            return (outer,), tuple(kept)
-    return (), ()
+        if not region.accumulate or not region.sizes:
+            continue
+        rows, *row = map(plan.sizing.of, region.sizes)
+        places = shape[: len(shape) - len(row)]
+        length, turns = row_length(shape, size_names), row_length(places, size_names)
+        if (*places, *row) == shape and rows not in places and length is not None and turns is not None:
+            return table_of_sums(rows, sizes.product(shape), sizes.product(places), length, turns)
+    return None
 
 
 def copies_slot(name: str, dtype: str, held: Sequence[Copies], sizing: Sizing) -> Slot:
@@ -410,7 +424,9 @@ def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
                 lower_fold(lowerer, part)
             case _:
                 lowerer.nest(part, plan)
-    return simplify(lowerer.top.body)
+    body = simplify(lowerer.top.body)
+    merged = merge_rows(body)
+    return body if merged == body else simplify(merged)
 
 
 def remarks(plan: Plan, nest: Nest) -> list[Note]:

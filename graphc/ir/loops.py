@@ -223,6 +223,9 @@ TILE = 8
 """Turns of either loop of a tile, in which operands are read in different orders: a line of memory holds eight float64,
 and the lines of eight rows fit even where they compete for the same places of a cache."""
 
+ROWS = 32
+"""Rows that are added in float32 one after the other, before their sums are added in float64."""
+
 
 def _blocks(block: int) -> str:
     return f"(_0 + {block - 1}) // {block}"
@@ -232,7 +235,7 @@ def _turns(block: int) -> str:
     return f"minimum({block}, _0 - {block} * _1)"
 
 
-_MOST_TURNS = {_turns(block): block for block in (BLOCK, TILE)}
+_MOST_TURNS = {_turns(block): block for block in (BLOCK, TILE, ROWS)}
 
 
 def blocks_of(length: Expr, block: int = BLOCK) -> Expr:
