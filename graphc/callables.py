@@ -24,6 +24,7 @@ from graphc.codegen.launch import (
     OUT,
     Keywords,
     Need,
+    Signature,
     bind,
     launch_python,
     measure,
@@ -370,12 +371,13 @@ class Compiled(Lowered, Direct):
         self.callbacks += own.values()
         return {name: address(callback) for name, callback in own.items()}
 
-    def bind_variant(self, kernel: Kernel) -> Any:
-        """The entry point of a kernel for other layouts of the arguments, over the same shared variables."""
+    def bind_variant(self, kernel: Kernel) -> tuple[Any, Signature]:
+        """The entry point of another kernel of the function, over the same shared variables, and its signature."""
         built, load_code = build_native(kernel)
         cells = [*self.cells[: len(kernel.shared)], *([constant] for constant in built.constants)]
         library = load_code(self.callback_addresses(built))
-        return bind(library, built.signature, cells, decline, fail, Keywords(out=OUT not in self.call.positions))
+        keywords = Keywords(out=OUT not in self.call.positions)
+        return bind(library, built.signature, cells, decline, fail, keywords), built.signature
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
@@ -407,7 +409,8 @@ class Compiled(Lowered, Direct):
             _converted.functions.discard(self)
 
     def run_where_it_stands(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
-        """A call with large arrays that are not contiguous, none of which is copied; Declined where that cannot be."""
+        """A call with large arrays that are not contiguous, or are results too, none of which is copied; Declined where
+        that cannot be."""
         order = self.variants.common_order(values) if all(array is None for array in given) else None
         if order is not None:
             back = np.argsort(order)
@@ -415,7 +418,8 @@ class Compiled(Lowered, Direct):
             if self.kernel.returns == "one":
                 return results.transpose(back)
             return [result.transpose(back) for result in results]
-        found = self.variants.find(values)
+        in_place = self.variants.find_in_place(values, given)
+        found = self.variants.find(values) if in_place is None else (in_place, [None] * len(values))
         if found is None:
             return Declined()
         entry, bases = found

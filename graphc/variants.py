@@ -1,8 +1,10 @@
-"""The kernels of a function for arguments of other layouts, made when such arguments come often.
+"""Other kernels of a function, made when they are worth it: for arguments of other layouts, and for results that go to
+the arrays of arguments.
 
 In: the values of a call that the entry point has refused. Out: what to call in its place, with which arguments, so that
 no large array is copied; or nothing, where copying is right: small arrays, layouts that are no region of a contiguous
-array, and the first calls, for a kernel costs as much time as copying COPIED_FIRST bytes.
+array, results that cannot be made in place, and the first calls, for a kernel costs as much time as copying
+COPIED_FIRST bytes.
 """
 
 from __future__ import annotations
@@ -16,16 +18,18 @@ import numpy as np
 
 from graphc.codegen.build import is_stored
 from graphc.codegen.kernel import Kernel
-from graphc.codegen.launch import MOST_COPIED
+from graphc.codegen.launch import MOST_COPIED, Signature
 from graphc.errors import CacheMissError
 from graphc.ir.node import Array, Node
 from graphc.layouts import Based, Layout, find_base, is_pointwise, rebased
-from graphc.record import record
+from graphc.record import record, replace
 
 COPIED_FIRST = 2**28
 """Bytes that are copied for a combination of layouts before a kernel is compiled for it: some tenths of a second."""
 
 Layouts = tuple[Layout | None, ...]
+Places = tuple[tuple[int, int], ...]
+"""Results that are to be made in the array of an argument: (number of the result, of the input)."""
 
 
 @record()
@@ -51,13 +55,14 @@ def fail(code: int, *args: Any) -> Failed:
 
 
 class Variants:
-    """The variants of one function. `make` compiles a kernel or takes it from the cache, and gives its entry point."""
+    """The variants of one function. `make` compiles a kernel or takes it from the cache, and gives its entry point and
+    signature."""
 
-    def __init__(self, kernel: Kernel, make: Callable[[Kernel], Any]) -> None:
+    def __init__(self, kernel: Kernel, make: Callable[[Kernel], tuple[Any, Signature]]) -> None:
         self.kernel = kernel
         self.make = make
-        self.entries: dict[Layouts, Any] = {}
-        self.copied: Counter[Layouts] = Counter()
+        self.entries: dict[Layouts | Places, Any] = {}
+        self.copied: Counter[Layouts | Places] = Counter()
 
     @cached_property
     def is_pointwise(self) -> bool:
@@ -83,18 +88,35 @@ class Variants:
         key = tuple(based.layout if based else None for based in bases)
         if not any(bases):
             return None
+        copied = sum(value.nbytes for value, based in zip(values, bases, strict=True) if based)
+        entry = self.entry_of(key, copied, lambda: rebased(self.kernel, key), ())
+        return None if entry is None else (entry, bases)
+
+    def find_in_place(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
+        """The entry point that makes results in arguments which were given for them too (`out` is an argument); None
+        where there are none, or they cannot be made there."""
+        large = {place: array for place, array in enumerate(given) if array is not None and array.nbytes > MOST_COPIED}
+        key = tuple((place, n) for place, array in large.items() for n, value in enumerate(values) if value is array)
+        inputs = tuple(sorted({number for _, number in key}))
+        if not key or len(inputs) < len(key):
+            return None
+        copied = sum(values[number].nbytes for number in inputs)
+        return self.entry_of(key, copied, lambda: replace(self.kernel, mutable=inputs), key)
+
+    def entry_of(self, key: Layouts | Places, copied: int, kernel_of: Callable[[], Kernel], taken: Places) -> Any:
+        """The entry point of a variant; None where it is not worth a kernel yet, with these bytes copied again, or its
+        kernel does not make exactly the results `taken` in arguments."""
         if key not in self.entries:
-            kernel = rebased(self.kernel, key)
-            first = key not in self.copied
-            self.copied[key] += sum(value.nbytes for value, based in zip(values, bases, strict=True) if based)
+            kernel, first = kernel_of(), key not in self.copied
+            self.copied[key] += copied
             if self.copied[key] < COPIED_FIRST and not (first and is_stored(kernel)):
                 return None
             try:
-                self.entries[key] = self.make(kernel)
+                entry, signature = self.make(kernel)
             except CacheMissError:
-                self.entries[key] = None
-        entry = self.entries[key]
-        return None if entry is None else (entry, bases)
+                entry = None
+            self.entries[key] = entry if entry is not None and signature.taken == taken else None
+        return self.entries[key]
 
     def free(self) -> None:
         """Give back the memory kept for temporaries."""
@@ -105,8 +127,11 @@ class Variants:
     def lines(self) -> list[str]:
         """What has been made, for `explain`."""
         names = [leaf.name or f"argument {number}" for number, leaf in enumerate(self.kernel.inputs)]
-        made = (zip(names, key, strict=True) for key, entry in self.entries.items() if entry is not None)
-        return ["not copied: " + "; ".join(f"{name} {_words(part)}" for name, part in each if part) for each in made]
+        return [
+            "not copied: " + "; ".join(_describe(names, number, part) for number, part in enumerate(key) if part)
+            for key, entry in self.entries.items()
+            if entry is not None
+        ]
 
 
 def arguments(bases: Sequence[Based | None], arrays: Sequence[Array | None]) -> list[Any]:
@@ -131,8 +156,14 @@ def _has_type(value: Any, leaf: Node) -> bool:
     return all(isinstance(size, Node) or size == own for size, own in zip(leaf.type.shape, value.shape, strict=True))
 
 
+def _describe(names: Sequence[str], number: int, part: Layout | tuple[int, int]) -> str:
+    """The layout of an argument, or a result that is made in one, for the reader."""
+    if isinstance(part, tuple):
+        return f"result {part[0]}, made in {names[part[1]]}"
+    return f"{names[number]} {_words(part)}"
+
+
 def _words(layout: Layout) -> str:
-    """A layout for the reader."""
     order = f"with its axes in memory as {layout.order}" if layout.order != tuple(sorted(layout.order)) else ""
     steps = f"by steps of {layout.steps}" if set(layout.steps) != {1} else ""
     part = "" if all(layout.whole) else "part of a larger array"

@@ -18,6 +18,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc import variants
 from graphc.errors import ArgumentError, GraphcError, ShapeError
 
 MODES = ("compiled", "interpreted", "python")
@@ -81,6 +82,36 @@ def test_out_of_any_layout_and_any_overlap(mode: str) -> None:
     np.testing.assert_array_equal(results[0], [[0, 1], [2, 3]])
     np.testing.assert_array_equal(results[1], [[0, 2], [1, 3]])
     np.testing.assert_array_equal(results[2], [[0, 1], [2, 3]])
+
+
+def test_results_given_the_array_of_an_argument_are_made_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "COPIED_FIRST", 0)
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    outputs = [T.exp(-x) * y + x, x[::-1] * y]
+    f, want = (graphc.function([x, y], outputs, mode) for mode in ("compiled", "interpreted"))
+    rng = np.random.default_rng(4)
+    first, second = rng.normal(size=(2, 90, 100))
+    for given in ((0, None), (1, None), (None, 0), (None, 1), (0, 1), (1, 0), (0, 0)):
+        arrays = [first.copy(), second.copy()]
+        expected = want(*arrays)
+        references = [sys.getrefcount(array) for array in arrays]
+        out = tuple(None if number is None else arrays[number] for number in given)
+        results = f(*arrays, out=out)
+        for place, number in enumerate(given):
+            assert number is None or results[place] is arrays[number]
+        if given != (0, 0):  # both in one array: it holds the last
+            assert all(np.allclose(got, right, rtol=1e-12) for got, right in zip(results, expected, strict=True))
+        del results, out
+        assert [sys.getrefcount(array) for array in arrays] == references
+    plain = graphc.function([x, y], outputs[0])
+    a = first.copy()
+    assert plain(a, second, out=a) is a and "not copied: result 0, made in x" in plain.explain()
+    np.testing.assert_allclose(a, np.exp(-first) * second + first, rtol=1e-12)
+    a = first.copy()
+    with pytest.raises(ShapeError):
+        plain(a, second[:2], out=a)
+    np.testing.assert_array_equal(a, first)
+    np.testing.assert_allclose(plain(a, a, out=a), np.exp(-first) * first + first, rtol=1e-12)
 
 
 @pytest.mark.parametrize("mode", MODES)
