@@ -201,6 +201,24 @@ def test_variances_in_one_pass_are_as_accurate_as_in_two(rows: int) -> None:
         assert variance_error(f(value), value) <= 3 * variance_error(np.var(value, axis=0), value) + 4
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rows", [100, 2048, 100_000])
+def test_variances_lose_no_more_than_four_digits_whatever_the_data(rows: int, dtype: str) -> None:
+    """A few elements that are unlike the rest, where the pivot is taken from: the mean of too few lies far away."""
+    x = matrix(dtype)
+    f = gc.function([x], [T.var(x, axis=0), T.var(x)])
+    rng, steps = np.random.default_rng(rows), np.arange(rows) - rows // 2
+    for width in (1, 4, 8, 20, rows // 32, rows // 16):
+        spike = np.where(np.abs(steps) <= width / 2, 1000.3, 0.001 * rng.normal(size=rows))
+        for column in (spike, 100.1 * np.exp(-np.square(steps / width)) + 0.1):
+            value = np.stack([column, 1 + column / 3], axis=1).astype(dtype)
+            wide = value.astype(np.longdouble)
+            exact = wide.var(axis=0), wide.var()
+            for found, right, numpys in zip(f(value), exact, (np.var(value, axis=0), np.var(value)), strict=True):
+                two_passes = np.abs(numpys - right) + np.finfo(dtype).eps * np.sqrt(rows) * right
+                assert np.all(np.abs(found - right) <= 17 * two_passes), width
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_deviations_of_every_length(dtype: str, mode: str) -> None:
