@@ -8,10 +8,10 @@ In: the suffix of a dtype (f64, f32). Out: IR text of one function of C, by the 
         then left undefined. Returns 0, or 1 where there was no memory and nothing is done
 
 Operands are copied to panels, of 8 rows of a and of two registers of columns of b, one number of each lane after the
-other (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008, and BLIS). A panel of b and a block of
-panels of a stay in the second cache while they are multiplied. Both operands are packed before a block of c is begun,
-so that threads have one copy between them: they share the packing, then the blocks. What is read well where it stands
-is not copied, but for the last panel, whose missing lanes become 0.
+other (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008, and BLIS). A panel of b and a
+block of panels of a stay in the second cache while they are multiplied. Both operands are packed before a block of c
+is begun, so that threads have one copy between them: they share the packing, then the blocks. What is read well where
+it stands is not copied, but for the last panel, whose missing lanes become 0.
 
 Each element of c is a sum over p in order within depths of at most DEPTH, which follow from k alone, and these sums are
 added up in order. How c is divided, and who computes it, changes no bit of the result.
