@@ -17,24 +17,31 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 
-import graphc.ops  # noqa: F401 - fills the table of ops
-from graphc import tensor
-from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
-from graphc.callables import Function
-from graphc.codegen import cache
-from graphc.codegen.kernel import on_phase
-from graphc.convention import In, Out
-from graphc.errors import GraphcError
-from graphc.function import function
-from graphc.ir.node import Node
-from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph
-from graphc.ops.custom import custom_op, op
-from graphc.options import options
-from graphc.shared import SharedVariable, shared
-from graphc.tensor import nnet
+_collects = gc.isenabled()
+gc.disable()  # what is imported stays: looking through it for garbage is a twentieth of a start
+try:
+    import graphc.ops  # noqa: F401 - fills the table of ops
+    from graphc import tensor
+    from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
+    from graphc.callables import Function
+    from graphc.codegen import cache
+    from graphc.codegen.kernel import on_phase
+    from graphc.convention import In, Out
+    from graphc.errors import GraphcError
+    from graphc.function import function
+    from graphc.ir.node import Node
+    from graphc.ir.text import print_graph
+    from graphc.ir.walk import Graph
+    from graphc.ops.custom import custom_op, op
+    from graphc.options import options
+    from graphc.shared import SharedVariable, shared
+    from graphc.tensor import nnet
+finally:
+    if _collects:
+        gc.enable()
 
 __version__ = "0.1.0"
 config = options

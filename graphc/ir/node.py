@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
@@ -188,6 +188,25 @@ class Sample:
     build: Callable[..., Node]
     args: tuple[Argument, ...]
     differentiable: bool = True
+
+
+class Samples(Sequence[Sample]):
+    """Samples that are made when somebody looks at them: programs do not, and would make a thousand when they start."""
+
+    def __init__(self, build: Callable[[], Iterable[Sample]]) -> None:
+        self._build = build
+        self._made: tuple[Sample, ...] | None = None
+
+    def _all(self) -> tuple[Sample, ...]:
+        if self._made is None:
+            self._made = tuple(self._build())
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __getitem__(self, position: Any) -> Any:
+        return self._all()[position]
 
 
 @record()

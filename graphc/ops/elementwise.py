@@ -41,6 +41,7 @@ from graphc.ir.node import (
     Node,
     Op,
     Sample,
+    Samples,
     Scalar,
     Size,
     Type,
@@ -169,15 +170,15 @@ def define(row: Row) -> None:
     register(
         Op(
             row.name,
-            infer=_infer(row),
-            eval=_eval(row),
-            lower=_lower(row),
-            vjp=_vjp(row),
-            guards=equal_sizes,
-            laws=row.laws,
-            cost=row.cost,
-            samples=_samples(row),
-            doc=row.doc,
+            _infer(row),
+            _eval(row),
+            _lower(row),
+            _vjp(row),
+            equal_sizes,
+            row.laws,
+            row.cost,
+            Samples(lambda: _samples(row)),
+            row.doc,
         )
     )
     FUNCTIONS[row.name] = user_function(row)

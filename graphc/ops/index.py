@@ -28,6 +28,7 @@ from graphc.ir.node import (
     Node,
     Op,
     Sample,
+    Samples,
     Size,
     Type,
     View,
@@ -198,14 +199,14 @@ register(
         _subtensor_vjp,
         _subtensor_guards,
         cost=0.0,
-        samples=(
+        samples=Samples(lambda: (
             Sample("front", lambda x: subtensor(x, (0,), (3,), (1,)), (Argument((5,)),)),
             Sample("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (Argument((4, 3)),)),
             Sample("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (Argument((5,)),)),
             Sample("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (Argument((4, 3)),)),
             Sample("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (Argument((4, 3)),)),
             Sample("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (Argument((5,)),)),
-        ),
+        )),
         doc="A region with constant steps: element start + step*i of each axis.",
     )
 )
@@ -404,7 +405,7 @@ register(
         lambda node: View(_gather_index),
         _gather_vjp,
         lambda node: _index_guards(node, node.args[1:]),
-        samples=(
+        samples=Samples(lambda: (
             Sample("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (Argument((3, 4)),)),
             Sample("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (Argument((3, 4)),)),
             Sample("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (Argument((3, 4)),)),
@@ -412,7 +413,7 @@ register(
             Sample("one", lambda x: gather(x, _fixed(1), 0), (Argument((3, 4)),)),
             Sample("given", lambda x, i: gather(x, (i,), 0), (Argument((3, 4)), Argument((5,), "index", 0, 2))),
             Sample("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (Argument((3, 4)),)),
-        ),
+        )),
         doc="Elements at integer arrays; negative indices count from the end; bounds are checked.",
     )
 )

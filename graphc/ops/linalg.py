@@ -28,6 +28,7 @@ from graphc.ir.node import (
     Op,
     Recur,
     Sample,
+    Samples,
     Size,
     Type,
     Writes,
@@ -165,7 +166,7 @@ register(
         _matmul_vjp,
         _matmul_guards,
         cost=8.0,
-        samples=(
+        samples=Samples(lambda: (
             Sample("vectors", matmul, (Argument((4,)), Argument((4,)))),
             Sample("vector and matrix", matmul, (Argument((4,)), Argument((4, 3)))),
             Sample("matrix and vector", matmul, (Argument((3, 4)), Argument((4,)))),
@@ -177,7 +178,7 @@ register(
             Sample("nothing summed", matmul, (Argument((3, 0)), Argument((0, 2)))),
             Sample("no rows", matmul, (Argument((0, 3)), Argument((3, 2)))),
             Sample("ints", matmul, (Argument((3, 4), "int"), Argument((4, 2), "int")), differentiable=False),
-        ),
+        )),
         doc="The matrix product, of ranks 1 and 2 in any mix, or of batches of equal rank.",
     )
 )
@@ -279,7 +280,7 @@ register(
         _gemm_vjp,
         _gemm_guards,
         cost=8.0,
-        samples=(
+        samples=Samples(lambda: (
             Sample("matrices", gemm, _GEMM),
             Sample("scaled", scaled_matmul, _GEMM[1:4]),
             Sample("a vector", gemm, (Argument((3,)), Argument(()), Argument((3, 4)), Argument((4,)), Argument(()))),
@@ -299,7 +300,7 @@ register(
                 gemm,
                 (Argument((3, 2)), Argument(()), Argument((3, 0)), Argument((0, 2)), Argument(())),
             ),
-        ),
+        )),
         doc="alpha * a @ b + beta * c, or alpha * a @ b; made by a rewrite.",
     )
 )

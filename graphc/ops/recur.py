@@ -15,6 +15,7 @@ These three are closed under differentiation: the derivative of one is another i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from graphc.ir.node import (
     Op,
     Recur,
     Sample,
+    Samples,
     Type,
     describe,
     make,
@@ -220,7 +222,7 @@ register(
         _accumulate(np.add),
         lambda node: _recur(node, "0", "_0 + _1", "_1"),
         _sum_vjp,
-        samples=_samples(running_sum, 1),
+        samples=Samples(lambda: _samples(running_sum, 1)),
         doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",
     )
 )
@@ -231,7 +233,7 @@ register(
         _accumulate(np.multiply),
         _prod_lower,
         _prod_vjp,
-        samples=[sample for form in FORMS[:2] for sample in _samples(_in_form(running_prod, form), 1)],
+        samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
         doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
     )
 )
@@ -244,7 +246,7 @@ register(
         _recurrence_vjp,
         _recurrence_guards,
         cost=2.0,
-        samples=[sample for form in FORMS for sample in _samples(_in_form(linear_recurrence, form), 2)],
+        samples=Samples(lambda: chain(*(_samples(_in_form(linear_recurrence, form), 2) for form in FORMS))),
         doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64.",
     )
 )

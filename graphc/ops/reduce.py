@@ -27,6 +27,7 @@ from graphc.ir.node import (
     Node,
     Op,
     Sample,
+    Samples,
     Size,
     Type,
     describe,
@@ -200,7 +201,7 @@ register(
         _accumulation_eval(np.add),
         lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
         _sum_vjp,
-        samples=(*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3]),
+        samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
         doc="The sum over axes; 0 where they are empty. float32 is accumulated in float64.",
     )
 )
@@ -211,7 +212,7 @@ register(
         _accumulation_eval(np.multiply),
         lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.dtype)),
         _prod_vjp,
-        samples=(*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3]),
+        samples=Samples(lambda: (*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3])),
         doc="The product over axes; 1 where they are empty. float32 is accumulated in float64.",
     )
 )
@@ -254,7 +255,7 @@ register(
         lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
         _extreme_vjp,
         _nonempty_guards,
-        samples=(*_samples("max", empty=False), *_samples("max", "int", False, False)[:3]),
+        samples=Samples(lambda: (*_samples("max", empty=False), *_samples("max", "int", False, False)[:3])),
         doc="The maximum over axes, NaN where one is NaN. Equal maxima share the derivative.",
     )
 )
@@ -266,7 +267,7 @@ register(
         lambda node: _fold(node, highest(node.dtype), "accumulate_minimum(_0, _1)", node.dtype),
         _extreme_vjp,
         _nonempty_guards,
-        samples=(*_samples("min", empty=False), *_samples("min", "int", False, False)[:3]),
+        samples=Samples(lambda: (*_samples("min", empty=False), *_samples("min", "int", False, False)[:3])),
         doc="The minimum over axes, NaN where one is NaN. Equal minima share the derivative.",
     )
 )
@@ -286,7 +287,7 @@ register(
         lambda node, x: np.asarray(np.maximum.reduce(x, axis=reduced_axes(node), initial=-np.inf)),
         lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
         _extreme_vjp,
-        samples=_samples("supremum"),
+        samples=Samples(lambda: _samples("supremum")),
         doc="The maximum of floats over axes; -inf where they are empty.",
     )
 )
@@ -312,7 +313,7 @@ register(
         lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
         lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
         _no_cotangent,
-        samples=_samples("any", "bool", differentiable=False),
+        samples=Samples(lambda: _samples("any", "bool", differentiable=False)),
         doc="Whether any element is true; false where there is none.",
     )
 )
@@ -323,7 +324,7 @@ register(
         lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
         lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
         _no_cotangent,
-        samples=_samples("all", "bool", differentiable=False),
+        samples=Samples(lambda: _samples("all", "bool", differentiable=False)),
         doc="Whether all elements are true; true where there is none.",
     )
 )
@@ -363,6 +364,11 @@ def _position_lower(node: Node, start: str, better: str) -> Lowering:
     return Fold(reduced_sizes, _operands, "_0", starts, steps, dtypes, axes=reduced_axes(node), search=search)
 
 
+def _position_samples(name: str) -> tuple[Sample, ...]:
+    floats, ints = (_samples(name, kind, differentiable=False, empty=False) for kind in ("float", "int"))
+    return *floats, *ints[:3]
+
+
 for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("argmin", np.argmin, highest, "<")):
     register(
         Op(
@@ -372,10 +378,7 @@ for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("
             lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
             _no_cotangent,
             _nonempty_guards,
-            samples=(
-                *_samples(_name, differentiable=False, empty=False),
-                *_samples(_name, "int", differentiable=False, empty=False)[:3],
-            ),
+            samples=Samples(lambda name=_name: _position_samples(name)),  # type: ignore[misc]
             doc="The position of the first extreme element, or of the first NaN, in C order of the reduced axes.",
         )
     )

@@ -30,6 +30,7 @@ from graphc.ir.node import (
     Node,
     Op,
     Sample,
+    Samples,
     Scalar,
     Type,
     constant_value,
@@ -410,7 +411,7 @@ register(
         eval=_eval_cast,
         lower=_lower_cast,
         vjp=_vjp_cast,
-        samples=(
+        samples=Samples(lambda: (
             *(
                 _cast_sample(dtype, Argument((2, 3), "float", 0.0, 100.0))
                 for dtype in ("bool", "uint8", "int64", "float32")
@@ -419,7 +420,7 @@ register(
                 _cast_sample(dtype, Argument((2, 3), "int", -100, 100))
                 for dtype in ("bool", "int8", "uint64", "float64")
             ),
-        ),
+        )),
         doc="x converted to a dtype as NumPy's astype does.",
     )
 )
@@ -438,7 +439,7 @@ STOP_GRADIENT = register(
         lower=lambda node: Scalar("_0"),
         vjp=lambda node, cotangent: [None],
         cost=0.0,
-        samples=(Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),),
+        samples=Samples(lambda: (Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),)),
         doc="x, held constant by differentiation.",
     )
 )
