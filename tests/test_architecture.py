@@ -36,7 +36,8 @@ codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
 codegen.copies codegen.parallel codegen.merge codegen.narrow codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.host codegen.image codegen.jit codegen.link codegen.intrinsics
-codegen.primitives codegen.numba_lowering codegen.worker codegen.compile codegen.product_tiles codegen.product_packing
+codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.product_tiles
+codegen.product_packing
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
 codegen.recycling codegen.launch codegen.vectorcall
 codegen.objects codegen.pool_ir codegen.pool codegen.deferred codegen.entry codegen.kernel codegen.program
@@ -57,6 +58,7 @@ LATE = {
     ("", "graphc.ir.parse"),
     ("codegen.build", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
+    ("codegen.lean_numba", "graphc.codegen.worker"),
     ("codegen.cache", "graphc.codegen.bundle"),
     ("codegen.image", "graphc.codegen.jit"),
     ("codegen.host", "graphc.codegen.target"),

@@ -745,7 +745,7 @@ def test_idle_process_leaves_and_the_next_request_starts_another(monkeypatch: py
     monkeypatch.setattr(
         compiler,
         "_BOOT",
-        compiler._BOOT.replace("main()", "import graphc.codegen.worker as w; w.IDLE_SECONDS = 0.05; main()"),
+        compiler._BOOT.replace("import_worker().main()", "w = import_worker(); w.IDLE_SECONDS = 0.05; w.main()"),
     )
     server = CompileServer()
     request = Request(*RETURN_SEVEN)
@@ -772,8 +772,7 @@ INTERNALS = {
     "numba.core.typing.context": ["BaseContext"],
     "numba.core.typing.templates": ["Signature", "signature"],
     "numba.core.funcdesc": ["PythonFunctionDescriptor"],
-    "numba.core.targetconfig": ["ConfigStack"],
-    "numba.core.compiler": ["Flags"],
+    "numba.core.targetconfig": ["ConfigStack", "Option", "TargetConfig"],
     "numba.core.datamodel.models": ["PrimitiveModel"],
     "numba.core.datamodel.registry": ["register_default"],
     "numba.core.cgutils": ["alloca_once"],
@@ -805,6 +804,29 @@ def test_numba_internals_in_use_are_these(user: str) -> None:
     for module, names in INTERNALS.items():
         loaded = importlib.import_module(module)
         assert all(hasattr(loaded, name) for name in names)
+
+
+LEAN = """
+    import sys
+    from types import ModuleType
+    sys.modules["scipy"] = None
+    package = sys.modules["graphc"] = ModuleType("graphc")
+    package.__path__ = [sys.argv[1]]
+    from graphc.codegen import lean_numba
+    lean_numba.UNUSED += tuple(sys.argv[2:])
+    worker = lean_numba.import_worker()
+    print("numba.core.compiler" in sys.modules, worker.compile_request(worker.WARM_UP).hex())
+"""
+
+
+@pytest.mark.parametrize("missed", [(), ("numba.core.lowering",), ("numba.core.utils",)])
+def test_the_compile_process_takes_what_it_needs_of_numba(missed: tuple[str, ...]) -> None:
+    """Where a module is left out that is needed after all, it takes the whole."""
+    program = [sys.executable, "-c", textwrap.dedent(LEAN), str(REPOSITORY / "graphc"), *missed]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    whole, code = done.stdout.split()
+    worker = importlib.import_module("graphc.codegen.worker")
+    assert (whole == "True") == bool(missed) and bytes.fromhex(code) == worker.compile_request(worker.WARM_UP)
 
 
 SIGNATURES = [

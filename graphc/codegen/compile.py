@@ -92,7 +92,7 @@ def compile_inline(request: Request) -> bytes:
 
 
 # A package of this name without its __init__: the compile process needs the modules below, not what graphc imports.
-# SciPy, which numba imports where it is installed, is hidden.
+# SciPy, which numba imports where it is installed, is hidden, and so is what numba itself can do without.
 _BOOT = """
 import sys
 from types import ModuleType
@@ -100,8 +100,8 @@ sys.path[:] = {path!r}
 sys.modules["scipy"] = None
 package = sys.modules["graphc"] = ModuleType("graphc")
 package.__path__ = [{package!r}]
-from graphc.codegen.worker import main
-main()
+from graphc.codegen.lean_numba import import_worker
+import_worker().main()
 """
 
 

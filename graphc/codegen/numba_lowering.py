@@ -20,10 +20,11 @@ from types import FunctionType
 from typing import Any
 
 import llvmlite.ir as llvm
-from numba.core import bytecode, cgutils, compiler, errors, interpreter, ir, lowering, typeinfer, types
+import numba.core.types  # noqa: F401 - before what it imports in a circle
+from numba.core import bytecode, cgutils, errors, interpreter, ir, lowering, typeinfer, types
 from numba.core.base import BaseContext as TargetContext
 from numba.core.funcdesc import PythonFunctionDescriptor
-from numba.core.targetconfig import ConfigStack
+from numba.core.targetconfig import ConfigStack, Option, TargetConfig
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
 
@@ -228,6 +229,15 @@ def _unpack_calls(body: Sequence[Any]) -> list[Any]:
     return kept
 
 
+class LoweringFlags(TargetConfig):
+    """What numba's lowering asks of the flags of a compilation, all off: its own have dozens."""
+
+    __slots__ = ()
+    debuginfo = Option(type=bool, default=False, doc="Emit debug information.")
+    dbg_directives_only = Option(type=bool, default=False, doc="Emit lines only.")
+    dbg_optnone = Option(type=bool, default=False, doc="Switch optimisation off for a debugger.")
+
+
 class KernelLowering(lowering.Lower):
     """numba's lowering of statements without its environment, debug information and generators."""
 
@@ -304,8 +314,7 @@ def _lower_function(
         noalias=True,
         abi_tags=(),
     )
-    flags = compiler.Flags()
-    with ConfigStack().enter(flags):
+    with ConfigStack().enter(LoweringFlags()):
         KernelLowering(target_context, _Module(module), description, kernel_ir).lower()
 
 
