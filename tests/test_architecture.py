@@ -41,7 +41,7 @@ codegen.product_packing
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
 codegen.recycling codegen.launch codegen.vectorcall
 codegen.objects codegen.pool_ir codegen.pool codegen.deferred codegen.entry codegen.kernel codegen.program
-codegen.cache codegen.bundle codegen.produce codegen.build
+codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
 
 shared convention layouts variants callables function
 
@@ -57,6 +57,7 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 LATE = {
     ("", "graphc.ir.parse"),
     ("codegen.build", "graphc.codegen.produce"),
+    ("codegen.parts", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
     ("codegen.lean_numba", "graphc.codegen.worker"),
     ("codegen.cache", "graphc.codegen.bundle"),

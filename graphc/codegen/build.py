@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -23,16 +22,9 @@ from graphc.codegen.deferred import blocks_win, fill_slots, load_blocks
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.image import load as load_code
 from graphc.codegen.kernel import Built, Kernel, Report
-from graphc.codegen.launch import Library, Signature, load
-from graphc.codegen.pool import (
-    DEFAULT_CROSSOVER,
-    Pool,
-    Words,
-    available_processors,
-    load_pool,
-    measure_crossover,
-    settings_of,
-)
+from graphc.codegen.launch import EXPORTS, Library, Signature, load
+from graphc.codegen.parts import ENTRY_POINTS, keep_part, missing_parts, part_code, ready_pool
+from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, Words, settings_of
 from graphc.errors import GraphcError
 from graphc.ir.node import SHARED, SIZE, Node, size_owner
 from graphc.ir.text import graph_key_text
@@ -103,9 +95,13 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     produce.start_compiler()
     program = produce.generate_program(kernel, report)
     products = produce.products_of(program)
+    parts = [ENTRY_POINTS, *with_all_callees(products), *([PARALLEL] if program.parallel else [])]
     with report.phase("compile"):
         Counter.compilations += 1
-        code: bytes = produce.compile_program(program, lambda: prepare(products, kernel.threads, program.parallel))
+        objects, made = produce.compile_program(program, missing_parts(parts))
+        for name, part in made.items():
+            keep_part(name, part)
+        code: bytes = produce.link([*objects, part_code(ENTRY_POINTS)], EXPORTS)
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report)
         cache.store(cache.Entry(key, program.plan, program.source, metadata, code))
@@ -113,8 +109,6 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     return built, loader(kernel, code, products, program.parallel, report)
 
 
-_kept: dict[str, bytes] = {}
-"""What is compiled once for a machine, as far as this process needed it."""
 _products: dict[tuple[int, ...], Products] = {}
 """The matrix products that are loaded, shared by all functions with the same number of threads."""
 
@@ -127,6 +121,11 @@ class Products:
     loaded: dict[str, tuple[int, Any]]
 
 
+def with_all_callees(names: Sequence[str]) -> list[str]:
+    """Products and those that they call, each after all that it calls itself."""
+    return list(dict.fromkeys(part for name in names for part in with_callees(name)))
+
+
 def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:
     """The addresses of the matrix products that a kernel calls, loaded where they are not yet."""
     if not names:
@@ -134,53 +133,13 @@ def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[s
     fill_slots(ready_blocks, products_pool)
     settings = settings_of(threads, DEFAULT_CROSSOVER)
     products = _products.setdefault(tuple(settings.tolist()), Products(settings, {}))
-    for name in dict.fromkeys(part for called in names for part in with_callees(called)):
+    for name in with_all_callees(names):
         if name not in products.loaded:
             others = {other: address for other, (address, _) in products.loaded.items()}
             needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
-            loaded = load_code(product_code(name), needed, (name,))
+            loaded = load_code(part_code(name), needed, (name,))
             products.loaded[name] = loaded.addresses[name], loaded.owner
     return {name: products.loaded[name][0] for name in names}
-
-
-def product_code(name: str) -> bytes:
-    """The code of a matrix product: up to which size its loops win depends on BLAS."""
-    settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
-    return kept_object(name, lambda: cold().compile_product(name), settings)
-
-
-def entry_object() -> bytes:
-    """The object of the functions that all entry points call."""
-    return kept_object("entry points", lambda: cold().compile_objects())
-
-
-def kept_object(name: str, compile_it: Callable[[], bytes], settings: Mapping[str, str] = {}) -> bytes:
-    """An object that is compiled once for each machine and these settings."""
-    if name not in _kept:
-        key = cache.Key(name, dict(settings), f"{target_fingerprint()}; {cache.package_fingerprint()}")
-        with options.change(cache_require=False):
-            found = cache.load(key)
-        _kept[name] = compile_it() if found is None else found.object
-        if found is None:
-            cache.store(cache.Entry(key, "", "", {"name": name}, _kept[name]))
-    return _kept[name]
-
-
-@lru_cache(maxsize=1)
-def ready_pool() -> tuple[Pool, int]:
-    """The pool of threads, and from how many chunks of a loop on they pay; compiled and measured once for each
-    machine."""
-    settings = {"processors": "several" if available_processors() > 1 else "one"}
-    key = cache.Key(PARALLEL, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
-    with options.change(cache_require=False):
-        found = cache.load(key)
-    if found is not None:
-        return load_pool(found.object), int(found.metadata["crossover"])
-    code = cold().compile_pool()
-    pool = load_pool(code)
-    crossover = measure_crossover(pool)
-    cache.store(cache.Entry(key, "", "", {"name": PARALLEL, "crossover": crossover}, code))
-    return pool, crossover
 
 
 def products_pool() -> Pool:
@@ -206,15 +165,6 @@ def ready_blocks(suffix: str) -> int:
     wins = bool(code) and blocks_win(suffix, address)
     cache.store(cache.Entry(key, "", "", {"name": f"large products {suffix}", "wins": wins}, code))
     return address if wins else 0
-
-
-def prepare(products: Sequence[str], threads: int | str | None, parallel: bool) -> bytes:
-    """Make what a kernel will call, while it is compiled; the object of what all entry points call."""
-    shared = entry_object()
-    product_addresses(products, threads)
-    if parallel:
-        ready_pool()
-    return shared
 
 
 def loader(

@@ -6,17 +6,19 @@ In: a `Kernel` as the user wrote it. Out: its generated source, its objects, its
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name
 from graphc.codegen.callback import CALLBACK, python_callback
+from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.compile import SERVER, compile_assembly, compile_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
-from graphc.codegen.launch import EXPORTS
 from graphc.codegen.link import link
 from graphc.codegen.objects import apart_ir
+from graphc.codegen.parts import ENTRY_POINTS
 from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
@@ -83,30 +85,54 @@ def build_assembly(kernel: Kernel) -> str:
     )
 
 
-def compile_program(program: Program, meanwhile: Callable[[], bytes]) -> bytes:
-    """The code of a program: its kernel, compiled by the compile process while this one compiles the entry point and
-    does what else there is to do, of which the result is the object that entry points call."""
+def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes], dict[str, bytes]]:
+    """The objects of a program, its kernel and its entry point, and the code of these parts that it needs beside.
+
+    The compile process makes the kernel while this one makes the entry point. Then both take what parts are left: this
+    one from the first on, the other from the last.
+    """
+    left = deque(parts)
     kernel: list[bytes] = []
+    made: dict[str, bytes] = {}
     problems: list[BaseException] = []
 
-    def compile_kernel() -> None:
+    def work(make: Callable[[str, int], bytes]) -> None:
+        while not problems:
+            try:
+                name = left.popleft() if make is emit_here else left.pop()
+            except IndexError:
+                return
+            made[name] = finish_part(name, make(*part_ir(name)))
+
+    def compile_beside() -> None:
         try:
             kernel.append(
                 compile_source(
                     program.source, program.prototypes, externals=program.externals, fast_math=options.fast_math
                 )
             )
+            work(emit_beside)
         except BaseException as error:  # raised again below, in the thread that asked
             problems.append(error)
 
-    worker = threading.Thread(target=compile_kernel)
+    worker = threading.Thread(target=compile_beside)
     worker.start()
-    entry = emit_object([entry_ir(program.signature, whole=False)], ENTRY_EFFORT)
-    shared = meanwhile()
+    entry = emit_here(entry_ir(program.signature, whole=False), ENTRY_EFFORT)
+    work(emit_here)
     worker.join()
     if problems:
         raise problems[0]
-    return link([kernel[0], entry, shared], EXPORTS)
+    return [kernel[0], entry], made
+
+
+def emit_here(ir: str, effort: int) -> bytes:
+    """The object of IR, compiled in this process."""
+    return emit_object([ir], effort)
+
+
+def emit_beside(ir: str, effort: int) -> bytes:
+    """The object of IR, compiled in the compile process."""
+    return compile_source("", (), extra_ir=ir, opt=effort)
 
 
 def products_of(program: Program) -> list[str]:
@@ -114,9 +140,25 @@ def products_of(program: Program) -> list[str]:
     return [name for name in program.externals if name in PROTOTYPES]
 
 
-def compile_product(name: str) -> bytes:
-    """The code of one of the matrix products."""
-    return link([emit_object([blas_ir([name])], effort_of(name))], [name])
+def part_ir(name: str) -> tuple[str, int]:
+    """The IR of a part (parts.py), and LLVM's level for it."""
+    if name == ENTRY_POINTS:
+        return apart_ir(), APART_EFFORT
+    if name == PARALLEL:
+        return pool_ir(), POOL_EFFORT
+    return blas_ir([name]), effort_of(name)
+
+
+def finish_part(name: str, code: bytes) -> bytes:
+    """The code of a part, from its object."""
+    if name == ENTRY_POINTS:
+        return code
+    return link([code], POOL_EXPORTS if name == PARALLEL else [name])
+
+
+def compile_part(name: str) -> bytes:
+    """The code of a part, compiled in this process."""
+    return finish_part(name, emit_here(*part_ir(name)))
 
 
 def compile_blocks(suffix: str) -> bytes:
@@ -124,13 +166,3 @@ def compile_blocks(suffix: str) -> bytes:
     if not has_avx512():
         return b""
     return link([emit_object([blocks_ir(suffix)], BLOCKS_EFFORT)], [blocks_name(suffix)])
-
-
-def compile_objects() -> bytes:
-    """The object of what entry points call."""
-    return emit_object([apart_ir()], APART_EFFORT)
-
-
-def compile_pool() -> bytes:
-    """The code of the pool of threads."""
-    return link([emit_object([pool_ir()], POOL_EFFORT)], POOL_EXPORTS)

@@ -33,8 +33,10 @@ WARM_UP = Request(
 
 def compile_request(request: Request) -> bytes:
     """The object of a request, or its assembly as text in UTF-8; raises CompileError."""
-    texts = [lower_source(request.source, request.functions, dict(request.externals), request.fast_math)]
-    texts += request.extra_ir
+    texts = list(request.extra_ir)
+    if request.functions or not texts:
+        lowered = lower_source(request.source, request.functions, dict(request.externals), request.fast_math)
+        texts.insert(0, lowered)
     if request.assembly:
         return emit_assembly(texts, request.opt).encode()
     return emit_object(texts, request.opt)

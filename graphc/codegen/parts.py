@@ -1,0 +1,96 @@
+"""Code that is compiled once for a machine and used by the functions of every graph.
+
+In: the name of a part: ENTRY_POINTS, PARALLEL, or a matrix product. Out: its code, from the cache or the cold path; and
+from how many chunks of a loop on threads pay, which is measured once for a machine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib import import_module
+
+from graphc.codegen import cache
+from graphc.codegen.blas import openblas_kernels
+from graphc.codegen.chunks import PARALLEL
+from graphc.codegen.host import target_fingerprint
+from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
+from graphc.options import options
+
+ENTRY_POINTS = "entry points"
+"""The part that the entry points of all functions call. It is an object, linked into each of them; others are loaded
+beside."""
+
+_kept: dict[str, bytes] = {}
+"""The parts that this process needed so far."""
+
+
+def part_key(name: str) -> cache.Key:
+    """All that decides the code of a part. That of a product depends on the BLAS with which its loops compete."""
+    settings: Mapping[str, str] = {}
+    if name == PARALLEL:
+        settings = _processors()
+    elif name != ENTRY_POINTS:
+        settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
+    return cache.Key(name, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
+
+
+def _processors() -> dict[str, str]:
+    return {"processors": "several" if available_processors() > 1 else "one"}
+
+
+def find_part(name: str) -> bytes | None:
+    """The code of a part where it is there already."""
+    if name not in _kept:
+        with options.change(cache_require=False):
+            found = cache.load(part_key(name))
+        if found is None:
+            return None
+        _kept[name] = found.object
+    return _kept[name]
+
+
+def missing_parts(names: Iterable[str]) -> list[str]:
+    """Those that are yet to be compiled."""
+    return [name for name in names if find_part(name) is None]
+
+
+def keep_part(name: str, code: bytes) -> None:
+    """Keep the code of a part, here and in the cache."""
+    _kept[name] = code
+    cache.store(cache.Entry(part_key(name), "", "", {"name": name}, code))
+
+
+def part_code(name: str) -> bytes:
+    """The code of a part, compiled where it is missing."""
+    code = find_part(name)
+    if code is None:
+        made: bytes = import_module("graphc.codegen.produce").compile_part(name)
+        keep_part(name, made)
+        code = made
+    return code
+
+
+@lru_cache(maxsize=1)
+def ready_pool() -> tuple[Pool, int]:
+    """The pool of threads, and from how many chunks of a loop on they pay.
+
+    That is measured when the first process ends which needs to know: it takes 40 ms, and measures little while that
+    process and its compiler keep the processors busy. Until then a typical answer is given.
+    """
+    pool = load_pool(part_code(PARALLEL))
+    key = cache.Key("crossover", _processors(), f"{target_fingerprint()}; {cache.package_fingerprint()}")
+    with options.change(cache_require=False):
+        found = cache.load(key)
+    if found is None:
+        atexit.register(_measure, pool, key, os.getpid())
+        return pool, DEFAULT_CROSSOVER
+    return pool, int(found.metadata["crossover"])
+
+
+def _measure(pool: Pool, key: cache.Key, process: int) -> None:
+    if os.getpid() == process:  # the pool of a forked child has no workers
+        metadata = {"name": "crossover of threads", "crossover": measure_crossover(pool)}
+        cache.store(cache.Entry(key, "", "", metadata, b""))
