@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -170,6 +171,41 @@ print(sorted(heavy & set(sys.modules)))
 def test_importing_graphc_imports_no_compiler() -> None:
     done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+WARM_START = """
+import sys
+import numpy as np
+before = set(sys.modules)
+import graphc
+import graphc.tensor as T
+x, w = T.dmatrix("x"), graphc.shared(np.ones((3, 2)), name="w")
+cost = graphc.nnet.sigmoid(T.dot(x, w)).mean()
+f = graphc.function([x], cost, updates=[(w, w - graphc.grad(cost, w))])
+f(np.ones((4, 3)))
+print(f.built.report.origin, *sorted(set(sys.modules) - before))
+"""
+STANDARD = """
+__future__ _blake2 _json atexit binascii errno gc json json.decoder json.encoder json.scanner mmap
+numpy._typing._add_docstring numpy.typing threading
+"""
+"""What graphc may import beside itself and NumPy when it finds a graph in the cache: each is a part of every start."""
+NOT_WARM = """
+codegen.bundle codegen.compile codegen.emit codegen.jit codegen.link codegen.lower codegen.plan codegen.produce
+codegen.program codegen.schedule codegen.simplify codegen.target codegen.worker ir.parse optim rewrite session testing
+"""
+
+
+def test_a_warm_start_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    environment = {**os.environ, "GRAPHC_CACHE_DIR": str(tmp_path)}
+    for origin in ("compiled", "cache"):
+        done = subprocess.run(
+            [sys.executable, "-c", WARM_START], capture_output=True, text=True, check=True, env=environment
+        )
+        found, *modules = done.stdout.split()
+        assert found == origin
+    assert {name for name in modules if name.partition(".")[0] != "graphc"} <= set(STANDARD.split())
+    assert not {f"graphc.{name}" for name in NOT_WARM.split()} & set(modules)
 
 
 def test_names_say_what_is_in_a_module() -> None:

@@ -11,7 +11,6 @@ import re
 import sys
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
 PROCESSOR = "/proc/cpuinfo"
 IDENTITY = (
@@ -32,8 +31,8 @@ def target_fingerprint() -> str:
     Neither package is imported. One line, a few kB long at most; the features are its last part, joined by commas.
     """
     parts = (
-        f"llvmlite {_version_of('llvmlite')}",
-        f"numba {_version_of('numba')}",
+        f"llvmlite {version_of('llvmlite')}",
+        f"numba {version_of('numba')}",
         f"python {platform.python_version()}",
         f"{sys.platform} {os.uname().machine if hasattr(os, 'uname') else platform.machine()}",
         *processor(),
@@ -57,14 +56,16 @@ def processor() -> tuple[str, str]:
     return asked
 
 
-def _version_of(package: str) -> str:
-    """From its version file: importlib.metadata would cost a warm start 10 ms."""
-    spec = find_spec(package)
+def version_of(package: str) -> str:
+    """The version of an installed package, which is not imported: from its version file, since importlib.metadata would
+    cost a warm start 10 ms."""
+    found = (finder.find_spec(package, None) for finder in sys.meta_path)
+    spec = next((spec for spec in found if spec is not None), None)
     if spec is None or spec.origin is None:
         return "absent"
     try:
         with open(os.path.join(os.path.dirname(spec.origin), "_version.py"), encoding="utf-8") as file:
-            found = re.search(r"""version(?:": "|_version = ')([^"']+)""", file.read())
+            version = re.search(r"""version(?:": "|_version = ')([^"']+)""", file.read())
     except OSError:
         return "unknown"
-    return found[1] if found else "unknown"
+    return version[1] if version else "unknown"

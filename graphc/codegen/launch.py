@@ -20,7 +20,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-import zlib
+from binascii import crc32
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, chain, islice
@@ -278,7 +278,7 @@ def layout_tag() -> int:
         ARRAY_DTYPE,
         ARRAY_FLAGS,
     )
-    return zlib.crc32(repr((offsets, RECORD)).encode())
+    return crc32(repr((offsets, RECORD)).encode())
 
 
 EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")

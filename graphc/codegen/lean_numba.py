@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from graphc.codegen.host import version_of
+
 UNUSED = (
     "numba.core.extending",
     "numba.core.pythonapi",
@@ -75,6 +77,7 @@ def install() -> bool:
     package = sys.modules["numba"] = ModuleType("numba")
     package.__path__ = list(spec.submodule_search_locations)
     package.__spec__ = spec
+    vars(package)["__version__"] = version_of("numba")
     for name in UNUSED:
         sys.modules[name] = module = Unused(name)
         parent, _, child = name.rpartition(".")
