@@ -57,6 +57,7 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 
 LATE = {
     ("", "graphc.ir.parse"),
+    ("codegen.build", "graphc.codegen.compile"),
     ("codegen.build", "graphc.codegen.produce"),
     ("codegen.parts", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),

@@ -38,6 +38,12 @@ def cold() -> ModuleType:
     return import_module("graphc.codegen.produce")
 
 
+def start_compiler() -> None:
+    """Let the compile process import numba while this one imports the cold path and rewrites the graph."""
+    if options.compile == "process":
+        import_module("graphc.codegen.compile").SERVER.start()
+
+
 class Counter:
     """How many graphs this process has compiled: a new size must never add to it."""
 
@@ -91,8 +97,8 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
         built = restore(kernel, found, report)
         if built is not None:
             return built, loader(kernel, found.object, found.metadata["products"], found.metadata["parallel"], report)
+    start_compiler()
     produce = cold()
-    produce.start_compiler()
     program = produce.generate_program(kernel, report)
     products = produce.products_of(program)
     parts = [ENTRY_POINTS, *with_all_callees(products), *([PARALLEL] if program.parallel else [])]

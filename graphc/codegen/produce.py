@@ -13,7 +13,7 @@ from typing import Any
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name
 from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.chunks import PARALLEL
-from graphc.codegen.compile import SERVER, compile_assembly, compile_source
+from graphc.codegen.compile import compile_assembly, compile_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
@@ -35,12 +35,6 @@ ENTRY_EFFORT = 2
 """LLVM's level for the entry point: it is short and runs at every call."""
 APART_EFFORT = POOL_EFFORT = BLOCKS_EFFORT = 1
 """What is compiled once for a machine, but waited for at the first start: no loop in it gains from more."""
-
-
-def start_compiler() -> None:
-    """Let the compile process import numba while this one rewrites the graph."""
-    if options.compile == "process":
-        SERVER.start()
 
 
 def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
