@@ -61,6 +61,7 @@ LATE = {
     ("codegen.build", "graphc.codegen.produce"),
     ("codegen.parts", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
+    ("codegen.compile", "tempfile"),
     ("codegen.lean_numba", "graphc.codegen.worker"),
     ("codegen.cache", "graphc.codegen.bundle"),
     ("codegen.image", "graphc.codegen.jit"),

@@ -19,8 +19,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO
 
 from graphc.codegen.prototype import Prototype, Request, read_message, write_message
@@ -142,7 +140,7 @@ class CompileServer:
             self._stop()
         if self._process is None:
             try:
-                self._complaints = TemporaryFile()  # noqa: SIM115 - closed with the process
+                self._complaints = _scratch_file()  # closed with the process
                 self._process = _spawn(self._complaints)
             except OSError:
                 return None
@@ -201,6 +199,14 @@ def _close_pipes(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
+def _scratch_file() -> IO[bytes]:
+    """A file without a name, in memory where the system has such: importing tempfile would delay the start."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("complaints of the compiler"), "w+b")
+    file: IO[bytes] = import_module("tempfile").TemporaryFile()
+    return file
+
+
 def _read_tail(stream: IO[bytes] | None) -> str:
     if stream is None:
         return ""
@@ -212,7 +218,7 @@ def _read_tail(stream: IO[bytes] | None) -> str:
 def _spawn(complaints: IO[bytes]) -> subprocess.Popen[bytes]:
     if not sys.executable:
         raise OSError("no interpreter to start")
-    package = str(Path(__file__).parent.parent)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     boot = _BOOT.format(path=[os.path.abspath(entry) for entry in sys.path], package=package)
     # numba's own settings must not reach the object; one BLAS thread, since nothing is multiplied there.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from graphc.codegen.simplify import expressions, statements
 from graphc.dtypes import is_float
@@ -35,6 +34,7 @@ from graphc.ir.loops import (
 )
 from graphc.ir.node import Size
 from graphc.ops.reduce import highest, lowest
+from graphc.record import record
 
 STEPS = re.compile(r"(accumulate(_product|_minimum|_maximum)?\(_0, _1\)|logical_(or|and)\(_0, _1\)|_0 [+|&] _1)$")
 """Steps whose results for parts of a loop combine as its elements do, in whatever order."""
@@ -47,7 +47,7 @@ PADDING = 16
 """Copies begin a multiple of so many elements after each other: threads seldom write to one line of memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Target:
     """A buffer that a loop of so many `turns` adds into: its `size`, and the `least` turns that are worth a copy.
     `length` and `pays` are the latter two in the kernel's terms."""

@@ -17,15 +17,15 @@ What is counted:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from graphc.codegen.plan import lowering_of
 from graphc.ir.node import LEAVES, Call, Fold, Node, Recur, Writes
+from graphc.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Memory:
     """What moving one byte costs."""
 

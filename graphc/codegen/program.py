@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from graphc.codegen.arena import Layout, Slot
@@ -56,9 +55,10 @@ from graphc.ir.loops import (
 )
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size, Writes
 from graphc.ir.walk import as_size_node, reachable
+from graphc.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Program:
     """`constants` are passed as shared variables after the real ones; `calls` are nodes that call back into Python;
     `parallel` says whether the kernel launches threads."""
@@ -229,7 +229,7 @@ def in_chunks(slot: Slot, chunks: Size) -> Slot:
     return Slot(slot.name, slot.dtype, tuple((dtype, (chunks, *shape)) for dtype, shape in slot.rooms))
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Dim:
     """The size of leaf `number` along `axis`, under the name of its parameter. Its node may be another leaf's, or
     computed: then the two must be equal."""
@@ -256,7 +256,7 @@ def stored_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
     return [node for node in all_nodes(roots) if node.op is CONSTANT and not is_bufferless(node)]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Results:
     """Where results go. `owned`: buffers of shared variables and inputs that are written in place; `shapes`: sizes of
     the fresh arrays, in order; `taken`: the outputs, by number, that are made in the array of an input, and of which.

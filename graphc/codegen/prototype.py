@@ -6,11 +6,12 @@ In: a request, the source text with all that decides its object. Out: messages, 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import IO
 
+from graphc.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record()
 class Prototype:
     """A C function: its symbol, the types of its arguments, and of its result.
 
@@ -23,7 +24,7 @@ class Prototype:
     returns: str = "int64"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Request:
     """One compilation: the arguments of `compile.compile_source`; `assembly` asks for text instead of an object."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from graphc.ir.loops import (
     TILE,
@@ -26,6 +25,7 @@ from graphc.ir.loops import (
     int_value,
     subexpressions,
 )
+from graphc.record import record
 
 
 def loop_across(body: Sequence[Stmt]) -> Var | None:
@@ -49,7 +49,7 @@ def is_short(size: Expr) -> bool:
     return turns is not None and turns <= TILE
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class LoopNest:
     """Loops, outermost first; the values of names in them; what the innermost one computes."""
 

@@ -6,7 +6,6 @@ In: nothing. Out: `LINEAR`, the rules. All are true of matrices; rounding differ
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -17,6 +16,7 @@ from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, sca
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
+from graphc.record import record
 from graphc.rewrite.engine import (
     CLOSE,
     NUMBERS,
@@ -230,7 +230,7 @@ def _product_of_rows(node: Node, uses: Uses) -> Node | None:
 # --- gemm -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class _Term:
     """`factor * matrix`, the factor a 0-d node."""
 

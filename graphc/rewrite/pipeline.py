@@ -6,10 +6,10 @@ In: a graph. Out: an equal graph that is cheaper and more stable, and the list o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from graphc.errors import GraphcError
 from graphc.ir.walk import Graph
+from graphc.record import record
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_rules
 from graphc.rewrite.linear import LINEAR
@@ -20,7 +20,7 @@ from graphc.rewrite.stable import STABLE
 from graphc.rewrite.views import REDUCTIONS, VIEWS
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Pass:
     """Rules that are applied together, bottom up, until none applies."""
 
