@@ -5,6 +5,9 @@ In: dtype names or Python scalars. Out: dtype names. A dtype is always its NumPy
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 
 from graphc.errors import GraphTypeError
@@ -19,6 +22,14 @@ DISCRETE = BOOL + INTEGERS
 
 Scalar = bool | int | float
 """A Python number: it takes part in promotion by its kind only (NEP 50)."""
+
+
+_NAMES = {np.dtype(name): name for name in DTYPES}
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype; NumPy takes microseconds to put it together."""
+    return _NAMES.get(dtype) or str(dtype.name)
 
 
 def check_dtype(dtype: object) -> str:
@@ -43,6 +54,18 @@ def itemsize(dtype: str) -> int:
 
 def promote(*operands: str | Scalar) -> str:
     """The dtype NumPy computes in for these operands: dtype names are strong, Python scalars weak (NEP 50)."""
+    if all(isinstance(o, str | bool | float) or 0 <= o < 128 for o in operands):  # an int may be one too many elsewhere
+        return _promote(tuple(o if isinstance(o, str) else type(o) for o in operands))
+    return _result_type(*operands)
+
+
+@lru_cache(maxsize=512)
+def _promote(kinds: tuple[str | type[Scalar], ...]) -> str:
+    """`promote` of dtypes and types of Python scalars."""
+    return _result_type(*(kind if isinstance(kind, str) else kind(0) for kind in kinds))
+
+
+def _result_type(*operands: str | Scalar) -> str:
     try:
         result = np.result_type(*(np.dtype(o) if isinstance(o, str) else o for o in operands))
     except OverflowError as error:

@@ -14,13 +14,15 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphc.dtypes import check_dtype
+from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
 from graphc.ir.loops import Expr
 from graphc.record import record
@@ -285,7 +287,10 @@ def user_line() -> Where | None:
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back  # type: ignore[assignment]
-    return Where(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+    return _where(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+_where = lru_cache(maxsize=1024)(Where)
 
 
 @record(eq=False)
@@ -299,7 +304,7 @@ class FrozenArray:
     def of(cls, value: Array) -> FrozenArray:
         frozen = np.array(value, order="C", copy=True)
         frozen.flags.writeable = False
-        return cls(frozen, (frozen.dtype.name, frozen.shape, frozen.tobytes()))
+        return cls(frozen, (name_of(frozen.dtype), frozen.shape, frozen.tobytes()))
 
     def __repr__(self) -> str:
         return f"FrozenArray({self.value!r})"
@@ -528,13 +533,17 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
     arguments = tuple(args)
     attributes = attrs or {}
-    key = (op.name, tuple(map(id, arguments)), tuple(sorted(attributes.items(), key=lambda item: item[0])))
+    own = attributes.items() if len(attributes) < 2 else sorted(attributes.items(), key=_first)
+    key = (op.name, tuple(map(id, arguments)), tuple(own))
     found = _interned.get(key)
     if found is not None and found.op is op:
         return found
     node = Node(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
     return node
+
+
+_first = itemgetter(0)
 
 
 def literal(value: Any, dtype: str | None = None) -> Node:

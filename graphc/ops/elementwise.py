@@ -199,10 +199,9 @@ def _infer(row: Row) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         if len(args) != row.arity:
             raise GraphTypeError(f"{row.name} takes {row.arity} arguments, not {len(args)}")
-        leading = len(row.rule.leading)
-        dtype = args[-1].dtype
-        expected = (*row.rule.leading, *(dtype,) * (row.arity - leading))
-        if dtype not in row.rule.accepts or any(a.dtype != e for a, e in zip(args, expected, strict=True)):
+        dtype, leading = args[-1].type.dtype, row.rule.leading
+        right = [arg.type.dtype for arg in args] == [*leading, *[dtype] * (row.arity - len(leading))]
+        if not right or dtype not in row.rule.accepts:
             raise GraphTypeError(f"{row.name} has no loop for {_list_types(args)}: cast the arguments")
         return Type(row.rule.result or dtype, common_shape(row.name, args))
 
@@ -321,6 +320,9 @@ def _disagreement(node: Node, left: Node, right: Node, axis: int) -> str:
 
 def broadcast_sizes(name: str, nodes: Sequence[Node]) -> tuple[Size, ...]:
     """The shape to which operands broadcast: ranks filled up on the left, static sizes of 1 giving way."""
+    first = nodes[0].type.shape
+    if all(node.type.shape == first for node in nodes):
+        return first
     shape: list[Size] = []
     for axis, aligned in enumerate(zip_longest(*(node.type.shape[::-1] for node in nodes), fillvalue=1), 1):
         wide = [size for size in aligned if not (isinstance(size, int) and size == 1)]
@@ -343,6 +345,8 @@ def _differing(nodes: Sequence[Node], axis: int) -> list[Node]:
 
 def broadcast_node(node: Node, shape: Sequence[Size]) -> Node:
     """`node` with axes of size 1 put in front and static sizes of 1 expanded, as `shape` asks. Other sizes stay."""
+    if node.type.shape == shape:
+        return node
     missing = len(shape) - node.ndim
     if missing:
         node = make(OPS["dimshuffle"], (node,), {"order": ("x",) * missing + tuple(range(node.ndim))})
@@ -407,6 +411,8 @@ def _convert(name: str, value: Any, dtype: str) -> Node:
         return cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_nodes(value):
         return cast(_stack(name, value, dtype), dtype)
+    if isinstance(value, float) and dtype == "float64":
+        return literal(value)
     array = _array(value)
     if dtype in INTEGERS and array.dtype.kind in "iu" and not isinstance(value, (np.ndarray, np.generic)):
         for number in (int(array.min(initial=0)), int(array.max(initial=0))):
