@@ -18,6 +18,7 @@ import graphc.tensor as T
 from graphc import nnet
 from graphc.codegen import build
 from graphc.ir.node import Node
+from graphc.tensor import tensor
 
 Array = NDArray[Any]
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
@@ -358,3 +359,44 @@ def test_second_derivatives_through_rows() -> None:
     for other in others:
         for got, expected in zip(other, want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+@pytest.mark.parametrize("features", [1, 2, 3, 4, 5])
+def test_few_features_of_all_pairs_are_unrolled(features: int, mode: str) -> None:
+    """Distances in a plane or in space, whose number of coordinates is part of the type: no loop over them is left."""
+    x, y = (tensor("float64", (None, features), name) for name in "xy")
+    apart = x[:, None, :] - y[None, :, :]
+    energy = T.exp(-0.5 * T.sqr(apart).sum(axis=2)).sum()
+    nearest = T.sqr(apart).sum(axis=2).argmin(axis=1)
+    call = graphc.function([x, y], [energy, graphc.grad(energy, x), nearest], mode)
+    if mode == "python" and 1 < features < 5:
+        assert f"range({features})" not in call.source.split("row by row")[1].split("return 0")[0]
+    rng = np.random.default_rng(features)
+    for left, right in ((7, 300), (1, 1), (5, 3), (0, 4)):
+        a, b = rng.normal(size=(left, features)), rng.normal(size=(right, features))
+        pairs = a[:, None] - b[None]
+        squares = np.square(pairs).sum(2)
+        k = np.exp(-0.5 * squares)
+        matches_numpy(call, [a, b], [np.array(k.sum()), -(k[:, :, None] * pairs).sum(1), squares.argmin(1)])
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "argmax", "mean"])
+def test_reductions_over_few_elements(name: str, dtype: str, mode: str) -> None:
+    """Of a known number, along either axis of a matrix, and over both; with signed zeros and NaN."""
+    rng = np.random.default_rng(8)
+    reduce, numpy_reduce = getattr(T, name), getattr(np, name)
+    wide, high, both = (tensor(dtype, shape, "x") for shape in ((None, 3), (2, None), (2, 2)))
+    calls = [
+        graphc.function([wide], [reduce(wide, axis=1), reduce(wide, axis=0)], mode),
+        graphc.function([high], [reduce(high, axis=0), reduce(high, axis=1)], mode),
+        graphc.function([both], [reduce(both), reduce(both, axis=0)], mode),
+    ]
+    for call, shape, axes in zip(calls, ((40, 3), (2, 40), (2, 2)), ((1, 0), (0, 1), (None, 0)), strict=True):
+        value = (rng.normal(size=shape) * 3).astype(dtype)
+        if value.dtype.kind == "f" and name != "argmax":
+            value[0, 0], value[-1, -1] = np.nan, -0.0
+        for found, axis in zip(call(value), axes, strict=True):
+            np.testing.assert_allclose(found, numpy_reduce(value, axis=axis), rtol=1e-5)

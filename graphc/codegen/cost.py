@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from graphc.codegen.plan import lowering_of
+from graphc.codegen.plan import lowering_of, unrolls
 from graphc.ir.node import LEAVES, Call, Fold, Node, Recur, Writes
 from graphc.record import record
 
@@ -71,4 +71,7 @@ def again(node: Node, memory: Memory, is_kept: Callable[[Node], bool], limit: fl
 
 def lies_in_memory(node: Node) -> bool:
     """Whether an element is read rather than computed, wherever it is wanted."""
-    return node.op in LEAVES or isinstance(lowering_of(node), Call | Writes | Recur | Fold)
+    lowering = lowering_of(node)
+    if isinstance(lowering, Fold):
+        return not unrolls(lowering.sizes(node))
+    return node.op in LEAVES or isinstance(lowering, Call | Writes | Recur)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.codegen.plan import Nest, Plan, gathered, loop_vars
+from graphc.codegen.plan import Nest, Plan, gathered, loop_vars, unrolls
 from graphc.codegen.sizing import Sizing
 from graphc.codegen.tiles import loop_across
 from graphc.dtypes import is_float
@@ -408,7 +408,10 @@ class Lowerer:
 
     def reduce(self, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
         """The loops of a reduction over `extents`; `unfold` gives the index into the reduced axes."""
-        length = int_value(extents[-1]) if extents else 1
+        turns = [int_value(extent) for extent in extents]
+        if self.unchecked is None and unrolls(turns):
+            return self.unrolled(node, fold, index, [turn or 0 for turn in turns], unfold)
+        length = turns[-1] if turns else 1
         if (length is None or length > BLOCK) and self.unchecked is None:
             narrow = node.dtype == "float32" and fold.term == "float64(_0)"
             is_sum = fold.dtypes == ("float64",) and fold.step == ("accumulate(_0, _1)",)
@@ -430,6 +433,20 @@ class Lowerer:
         for var in accumulators:
             self.homes[var] = outer
         return accumulators[fold.result]
+
+    def unrolled(self, node: Node, fold: Fold, index: Index, turns: Sequence[int], unfold: Unfold) -> Expr:
+        """A reduction over a few elements, term by term."""
+        hint, sizes = node.name or node.op.name, self.extents(fold.sizes(node))
+        values: list[Expr] = [start_const(text, dtype) for text, dtype in zip(fold.start, fold.dtypes, strict=True)]
+        for place in np.ndindex(*turns):
+            reduced = unfold(tuple(map(integer, place)))
+            term = self.fold_term(node, fold, index, reduced)
+            if len(values) == 1:
+                term = cast(term, fold.dtypes[0])
+            holes = self.with_dtype((*values, term, ravel(reduced, sizes)))
+            steps = zip(fold.step, fold.dtypes, strict=True)
+            values = [self.bind(typed(step, holes, dtype), hint) for step, dtype in steps]
+        return values[fold.result]
 
     def reduced_loops(self, count: int) -> tuple[Var, ...]:
         return tuple(Var(self.names.fresh(f"r{n}" if n else "r"), INDEX) for n in range(count))
@@ -537,7 +554,7 @@ class Lowerer:
             case "loops":
                 self.loops(nest, self.top)
             case "total":
-                self.store_roots(nest, (), self.top)
+                self.store_roots(nest, self.top, ())
             case "writes":
                 self.writes(nest)
             case "check":
@@ -554,13 +571,21 @@ class Lowerer:
         loops, extents = [nest.vars[axis] for axis in inner], self.extents([nest.space[a] for a in inner])
         before = Mark(self, scope)
         innermost = self.enter_all(scope, loops, extents)
-        self.store_roots(nest, index, innermost)
+        self.store_roots(nest, innermost, index)
         self.leave(innermost, scope)
-        across = loop_across(tuple(before.written()))
-        if across in loops:
+        written = tuple(before.written())
+        across = loop_across(written)
+        if loops and unrolls([nest.space[inner[-1]]]) and has_loops(written, len(loops)):
+            before.restore()
+            innermost = self.enter_all(scope, loops[:-1], extents[:-1])
+            first, last = index[: inner[-1]], index[inner[-1] + 1 :]
+            turns = range(int_value(extents[-1]) or 0)
+            self.store_roots(nest, innermost, *((*first, integer(turn), *last) for turn in turns))
+            self.leave(innermost, scope)
+        elif across in loops:
             before.restore()
             innermost = self.enter_tiles(scope, loops, extents, across)
-            self.store_roots(nest, index, innermost)
+            self.store_roots(nest, innermost, index)
             self.leave(innermost, scope)
 
     def enter_tiles(self, scope: Scope, loops: Sequence[Var], extents: Sequence[Expr], across: Var) -> Scope:
@@ -589,17 +614,18 @@ class Lowerer:
         extents = self.extents(nest.space[depth:])
         before = Mark(self, scope)
         inner = self.enter(scope, var, self.count(extents))
-        self.store_roots(nest, (*nest.index[:depth], *unravel(var, extents)), inner)
+        self.store_roots(nest, inner, (*nest.index[:depth], *unravel(var, extents)))
         if any(map(divides, (*before.written(), *inner.body))):
             before.restore()
             return False
         self.leave(inner, scope)
         return True
 
-    def store_roots(self, nest: Nest, index: Index, scope: Scope) -> None:
-        """Compute all values of a nest, then store them: a buffer that is updated in place is read first."""
+    def store_roots(self, nest: Nest, scope: Scope, *indices: Index) -> None:
+        """Compute all values of a nest at some indices, then store them: a buffer that is updated in place is read
+        first."""
         stores = []
-        for root in nest.roots:
+        for root, index in ((root, index) for root in nest.roots for index in indices):
             value = self.element(root, index)
             if root in self.buffers:
                 stores.append(Store(self.buffers[root], self.place(root, index), value))
@@ -707,6 +733,12 @@ def add_to_total(total: Var, lost: Var, part: Expr) -> tuple[Set, Set]:
 def whole_total(total: Expr, lost: Expr) -> Expr:
     """A sum that was carried in two floats. Where it is not finite, what was lost is NaN and means nothing."""
     return Apply("select(isfinite(_0), _0 + _1, _0)", (total, lost), total.dtype)
+
+
+def has_loops(body: Sequence[Stmt], depth: int) -> bool:
+    """Whether loops stand inside those of a nest of so many loops."""
+    inner = [part for stmt in body if isinstance(stmt, Loop) for part in stmt.body]
+    return has_loops(inner, depth - 1) if depth else any(isinstance(stmt, Loop) for stmt in body)
 
 
 def divides(stmt: Stmt) -> bool:

@@ -226,6 +226,20 @@ def first_reduced(node: Node) -> int:
     return fold.axes[0] if node.ndim else 0
 
 
+MOST_UNROLLED = 4
+"""Turns of a loop that is written out turn by turn, where their number is known."""
+
+
+def unrolls(turns: Sequence[Size | None]) -> bool:
+    """Whether loops of so many turns, where that is known, are written out turn by turn."""
+    count = 1
+    for size in turns:
+        if not isinstance(size, int):
+            return False
+        count *= size
+    return 0 < count <= MOST_UNROLLED
+
+
 def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
     """The loops over an operand as (kept axes, reduced axes)."""
     return (

@@ -16,13 +16,15 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from graphc.codegen.chunks import CHUNK, CHUNK_WORK, MOST_CHUNKS, PARALLEL, PATIENCE
+from graphc.codegen.chunks import CHUNK, CHUNK_WORK, PARALLEL, PATIENCE
 from graphc.codegen.image import load
 from graphc.options import options
 from graphc.record import record
 
 DEFAULT_CROSSOVER = 4
 """Chunks from which on threads pay, where that cannot be measured."""
+MOST_CROSSOVER = 16
+"""More says that the other processors were busy, as they are while a kernel is compiled: the figure is not kept."""
 PROBE = "gc_probe"
 POOL_EXPORTS = (PARALLEL, CHUNK, PROBE)
 
@@ -135,5 +137,5 @@ def measure_crossover(pool: Pool) -> int:
         if two > GAIN * one:
             break
         shortest, turns = one, turns // 2
-    chunks = math.ceil(shortest / (UNIT_SECONDS * CHUNK_WORK)) if shortest else DEFAULT_CROSSOVER
-    return min(max(chunks, 2), MOST_CHUNKS)
+    chunks = max(math.ceil(shortest / (UNIT_SECONDS * CHUNK_WORK)), 2)
+    return chunks if shortest and chunks <= MOST_CROSSOVER else DEFAULT_CROSSOVER

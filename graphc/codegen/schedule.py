@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from math import prod
 
 from graphc.codegen.arena import Kept, lay_out
 from graphc.codegen.cost import DEAR, MANY, ROW, WHOLE, keeping_pays
@@ -47,6 +48,7 @@ from graphc.codegen.plan import (
     nowhere,
     reach,
     split_axes,
+    unrolls,
     variables_of,
 )
 from graphc.codegen.sharing import ALONE, Access, reads_of, share
@@ -202,15 +204,13 @@ class Scheduler:
     def keeping_pays(self, node: Node, uses: Sequence[Use]) -> bool:
         """Whether a value is cheaper kept than computed for each of several uses."""
         times = len({(use.nest, use.index) for use in uses})
-        if any(not self.once(use) for use in uses):
-            times = max(times, MANY)
+        times = max((times, *map(self.turns_again, uses)))
         memory = ROW if all(map(partial(self.is_in_row, node), uses)) else WHOLE
         return times > 1 and keeping_pays(node, times, memory, self.is_kept)
 
     def is_kept(self, node: Node) -> bool:
-        """Whether a value that is yet to be decided on will be stored: in any case, or because it is dear and wanted
-        elsewhere too."""
-        return node in self.targets or node in self.needed or (node in self.uses and node.op.cost > DEAR)
+        """Whether a value that is yet to be decided on will be stored: in any case, or because it is dear."""
+        return node in self.targets or node in self.needed or node.op.cost > DEAR
 
     def is_in_row(self, node: Node, use: Use) -> bool:
         """Whether a use is in the row of the outermost loop that makes the element, and that loop has loops inside."""
@@ -226,6 +226,15 @@ class Scheduler:
         inside = [position for position, var in enumerate(use.path) if var in wanted]
         return not inside or all(var in wanted for var in use.path[: inside[-1] + 1])
 
+    def turns_again(self, use: Use) -> int:
+        """How often the loops that it does not depend on take an element for each use: MANY where that is not known."""
+        if self.once(use):
+            return 1
+        draft, wanted = self.drafts[use.nest], variables_of(use.index)
+        sizes = dict(zip(draft.vars, draft.space, strict=True))
+        again = [sizes.get(var) for var in use.path if var not in wanted]
+        return min(prod(size if isinstance(size, int) else MANY for size in again), MANY)
+
     def is_row_again(self, use: Use) -> bool:
         """Whether an innermost loop goes along the last axis, in an outer loop that the element does not depend on."""
         return bool(use.path) and use.index[-1] == use.path[-1] and not self.once(use)
@@ -236,7 +245,7 @@ class Scheduler:
 
     def walks_rows(self, node: Node, fold: Fold) -> bool:
         """Whether a stored reduction had better add rows into its result than run down columns."""
-        if len(fold.start) > 1 or not fold.axes:
+        if len(fold.start) > 1 or not fold.axes or unrolls([self.sizing.of(size) for size in fold.sizes(node)]):
             return False
         operand = node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]
         return operand.ndim - 1 not in fold.axes
