@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_part
 
 from graphc.codegen.copies import Target, added_into
 from graphc.codegen.simplify import statements
@@ -62,7 +61,7 @@ def narrow_sums(body: Sequence[Stmt], targets: Mapping[str, Target], fresh: Call
         result.append(by_blocks(stmt, held, {buffer: targets[buffer].length for buffer in found}, fresh))
         for buffer, name in held.items():
             blocks = sizes.floor_divide(sizes.add(targets[buffer].turns, ROWS - 1), ROWS)
-            changed[buffer] = replace_part(targets[buffer], turns=blocks, least=1, pays=ONE)
+            changed[buffer] = replace(targets[buffer], turns=blocks, least=1, pays=ONE)
             names[name] = buffer
     return Narrowed(tuple(result), changed, names)
 
