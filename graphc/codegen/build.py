@@ -7,6 +7,7 @@ On a hit nothing is rewritten, generated or compiled, and the modules that could
 
 from __future__ import annotations
 
+import gc
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -35,7 +36,13 @@ from graphc.record import record
 
 def cold() -> ModuleType:
     """`codegen.produce`. Not an import statement: rewriting and code generation would double the warm start."""
-    return import_module("graphc.codegen.produce")
+    collects = gc.isenabled()
+    gc.disable()  # as in graphc's own import
+    try:
+        return import_module("graphc.codegen.produce")
+    finally:
+        if collects:
+            gc.enable()
 
 
 def start_compiler() -> None:

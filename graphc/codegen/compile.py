@@ -92,6 +92,8 @@ def compile_inline(request: Request) -> bytes:
 # A package of this name without its __init__: the compile process needs the modules below, not what graphc imports.
 # SciPy, which numba imports where it is installed, is hidden, and so is what numba itself can do without.
 _BOOT = """
+import gc
+gc.disable()
 import sys
 from types import ModuleType
 sys.path[:] = {path!r}

@@ -5,6 +5,7 @@ This module imports numba; only the compile process imports it, or a process tha
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
@@ -65,6 +66,8 @@ def _answer(request: Request) -> tuple[bool, bytes | str]:
 
 def main() -> None:
     """Serve on standard input and output; whatever else prints goes to standard error."""
+    gc.freeze()  # what was imported stays, and no collection need look at it
+    gc.enable()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(os.fdopen(os.dup(0), "rb", buffering=0), answers)
