@@ -32,7 +32,7 @@ rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
 codegen.arena codegen.plan codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.schedule codegen.callback
-codegen.blas codegen.lower
+codegen.blas codegen.terms codegen.lower
 codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
 codegen.copies codegen.parallel codegen.merge codegen.narrow codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath

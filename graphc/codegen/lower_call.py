@@ -10,9 +10,10 @@ import numpy as np
 
 from graphc.codegen.blas import DTYPES
 from graphc.codegen.callback import CALLBACK
-from graphc.codegen.lower import Lowerer, literal_const, typed
+from graphc.codegen.lower import Lowerer
 from graphc.codegen.operand import strided
 from graphc.codegen.plan import PRODUCTS, Nest, call_kind, loop_vars
+from graphc.codegen.terms import literal_const, typed
 from graphc.ir.loops import ONE, ZERO, Apply, Check, Expr, Invoke, Load, Pointer, Store, add, integer, multiply
 from graphc.ir.node import Index, Node, constant_value
 from graphc.ops.linalg import Product, as_product

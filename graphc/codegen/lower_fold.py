@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from graphc.codegen.lower import Lowerer, Scope, cast, start_const, typed
+from graphc.codegen.lower import Lowerer, Scope
 from graphc.codegen.plan import Nest, loop_vars, split_axes
+from graphc.codegen.terms import cast, start_const, typed
 from graphc.ir.loops import ZERO, Expr, Load, Store, Var, add, integer, multiply, quotient, subtract
 from graphc.ir.node import Fold, Index, Node
 

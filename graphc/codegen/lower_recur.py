@@ -8,8 +8,9 @@ so that memory is walked in order and the loop along the row, whose turns do not
 
 from __future__ import annotations
 
-from graphc.codegen.lower import Lowerer, cast, start_const, typed
+from graphc.codegen.lower import Lowerer
 from graphc.codegen.plan import Nest
+from graphc.codegen.terms import cast, start_const, typed
 from graphc.ir.loops import INDEX, ONE, Expr, Load, Set, Store, Var, subtract
 from graphc.ir.node import Index, Node, Recur
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from graphc.codegen.lower import Lowerer, Scope, add_to_total, cast, start_const, typed, whole_total
+from graphc.codegen.lower import Lowerer, Scope
 from graphc.codegen.lower_fold import add_row, begin_rows, finish_rows, fold_of, fold_rows
 from graphc.codegen.plan import Nest, Rows, first_reduced, label, nests_of
+from graphc.codegen.terms import add_to_total, cast, start_const, typed, whole_total
 from graphc.ir.loops import ZERO, Expr, Note, Set, Store, Var
 from graphc.ir.node import Fold, Index, Node, Size
 from graphc.record import record
