@@ -18,7 +18,7 @@ from test_blas import SHORT
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build, product_blocks
+from graphc.codegen import build, deferred, product_blocks
 from graphc.codegen.blas import OUTDATED, openblas_kernels
 from graphc.codegen.deferred import blocks_type, load_blocks
 from graphc.codegen.link import link
@@ -219,13 +219,12 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     from graphc.codegen.blas import ENTRIES, blas_table
     x, y = T.matrix("x"), T.matrix("y")
     f = graphc.function([x, y], x @ y)
-    slot = ENTRIES.index("blocks f64")
-    before = blas_table()[slot]
+    place, finder = ENTRIES.index("blocks f64"), ENTRIES.index("find blocks f64")
     f(np.ones((3, 4)), np.ones((4, 5)))
-    assert before and blas_table()[slot] == before and not build.ready_pool.cache_info().currsize
+    assert blas_table()[finder] and not blas_table()[place] and not build.ready_pool.cache_info().currsize
     a, b = np.random.default_rng(0).normal(size=(2, {round(2 * BLOCKED ** (1 / 3))}, {round(2 * BLOCKED ** (1 / 3))}))
     np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
-    assert blas_table()[slot] not in (before, None)
+    assert blas_table()[place] and not blas_table()[finder]
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
 
@@ -252,9 +251,43 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
         np.testing.assert_allclose(g(c, d), c @ d, rtol=1e-10, atol=1e-10)
     assert any("none left" in str(warning.message) for warning in caught)
     np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
-    assert not blas_table()[ENTRIES.index("blocks f64")]
+    assert not blas_table()[ENTRIES.index("blocks f64")] and not blas_table()[ENTRIES.index("find blocks f64")]
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+
+
+@ours
+def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
+    program = """
+    import time, numpy as np, graphc
+    from graphc import tensor as T
+    from graphc.codegen import build
+    def interrupted(*_):
+        raise KeyboardInterrupt
+    real, build.ready_pool = build.ready_pool, interrupted
+    x, y = T.matrix("x"), T.matrix("y")
+    f = graphc.function([x, y], x @ y)
+    a, b = np.random.default_rng(0).normal(size=(2, 300, 300))
+    try:
+        np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
+        time.sleep(30)
+    except KeyboardInterrupt:
+        build.ready_pool = real
+        np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
+        print("raised", real.cache_info().currsize)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["raised", "1"]
+
+
+@pytest.mark.skipif(not has_avx512(), reason="large products need AVX-512")
+def test_a_blas_that_is_not_known_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred, "openblas_kernels", lambda: ("SkylakeX", 2))
+    pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+    address = load_blocks("f32", emit_object([blocks_ir("f32")], 1), pool)
+    assert isinstance(deferred.blocks_win("f32", address), bool)
 
 
 # Nothing beside the operands ------------------------------------------------------------------------------------------

@@ -34,9 +34,11 @@ from numpy.typing import NDArray
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
 """The first entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
-SLOTS = ("blocks f32", "blocks f64", "parallel")
-"""The others: functions of our own that are loaded at first need (deferred.py), 0 where there are none."""
-ENTRIES = (*ROUTINES, *SLOTS)
+DEFERRED = ("blocks f32", "blocks f64", "parallel")
+"""Functions of our own that are loaded at first need (deferred.py), 0 before that and where there are none."""
+FINDERS = tuple(f"find {name}" for name in DEFERRED)
+"""What is to be called where one of DEFERRED is 0 and needed; 0 where that has been done."""
+ENTRIES = (*ROUTINES, *DEFERRED, *FINDERS)
 OUTDATED = ("Haswell", "Zen")
 """Cores whose kernels have registers of 32 bytes: OpenBLAS takes a CPU for one of them that it does not know."""
 
@@ -91,7 +93,7 @@ def blas_symbols() -> Mapping[str, int]:
 
 @cache
 def blas_table() -> ctypes.Array[ctypes.c_void_p]:
-    """The addresses of ENTRIES; those of SLOTS are 0 until they are set."""
+    """The addresses of ENTRIES; those of our own functions are 0 until they are set."""
     return (ctypes.c_void_p * len(ENTRIES))(*(_numpy_routines() or _scipy_routines()))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from graphc.codegen import cache
 from graphc.codegen.blas import blas_symbols, openblas_kernels, with_callees
 from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS
-from graphc.codegen.deferred import blocks_win, fill_slots, load_blocks
+from graphc.codegen.deferred import blocks_win, defer, load_blocks
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.image import load as load_code
 from graphc.codegen.kernel import Built, Kernel, Report
@@ -143,7 +143,7 @@ def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[s
     """The addresses of the matrix products that a kernel calls, loaded where they are not yet."""
     if not names:
         return {}
-    fill_slots(ready_blocks, products_pool)
+    defer(ready_blocks, products_pool)
     settings = settings_of(threads, DEFAULT_CROSSOVER)
     products = _products.setdefault(tuple(settings.tolist()), Products(settings, {}))
     for name in with_all_callees(names):

@@ -1,16 +1,18 @@
 """What the machine code of matrix products asks for when it first needs it: large products, and the pool of threads.
 
-In: functions that make and load it. Out: addresses in the slots of `blas.blas_table`. A slot begins with a function of
-Python that loads the real one, puts that in its place, and calls it: so what is seldom needed costs nothing before.
+In: functions that make and load it. Out: addresses in `blas.blas_table`. Beside the entry of each there is the address
+of a function of Python that fills it: so what is seldom needed costs nothing before. Machine code calls that, looks
+again, and does without where there is nothing still. It never depends on how Python's function ends.
 """
 
 from __future__ import annotations
 
 import ctypes
 import warnings
-from _thread import interrupt_main
+from _thread import interrupt_main, start_new_thread
 from collections.abc import Callable
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from time import perf_counter
 from typing import Any
 
@@ -25,11 +27,10 @@ SUFFIXES = {"f64": ctypes.c_double, "f32": ctypes.c_float}
 MEASURED_SIDE, MEASURED_ROUNDS = 512, 5
 """Of the products by which BLAS is compared where it is not known."""
 _kept: list[Any] = []
-"""The functions whose addresses stand in slots. Never taken out again."""
+"""The functions whose addresses stand in the table. Never taken out again."""
 
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-LAUNCH = ctypes.CFUNCTYPE(None, _POINTER, _POINTER, _SIZE, _SIZE, _POINTER)
-"""gc_parallel (pool_ir.py)."""
+FINDER = ctypes.CFUNCTYPE(None)
 
 
 @cache
@@ -39,52 +40,34 @@ def blocks_type(suffix: str) -> Any:
     return ctypes.CFUNCTYPE(_SIZE, _POINTER, *[_SIZE] * 4, number, *matrix, *matrix, number, *matrix)
 
 
-def fill_slots(blocks: Callable[[str], int], pool: Callable[[], Pool]) -> None:
-    """Put what loads them into the slots of the large products of each dtype and of the pool. `blocks` gives the
-    address of large products of a dtype, 0 where BLAS is to compute them."""
-    if _kept:
+def defer(blocks: Callable[[str], int], pool: Callable[[], Pool]) -> None:
+    """Let machine code find large products, and the pool. `blocks` gives the address of large products of a dtype, 0
+    where BLAS is to compute them."""
+    if blas_table()[ENTRIES.index("find parallel")] or blas_table()[ENTRIES.index("parallel")]:
         return
-    _kept.append(LAUNCH(lambda *launch: _first_launch(pool, launch)))
-    _fill("parallel", _kept[-1])
+    _defer("parallel", lambda: pool().parallel)
     for suffix in SUFFIXES:
-        _kept.append(blocks_type(suffix)(_first_product(suffix, blocks)))
-        _fill(f"blocks {suffix}", _kept[-1])
+        _defer(f"blocks {suffix}", partial(blocks, suffix))
 
 
-def _fill(slot: str, function: Any) -> None:
-    blas_table()[ENTRIES.index(slot)] = function if isinstance(function, int) else ctypes.cast(function, _POINTER).value
+def _defer(name: str, find: Callable[[], int]) -> None:
+    place, finder = ENTRIES.index(name), ENTRIES.index(f"find {name}")
 
+    def fill() -> None:
+        try:
+            blas_table()[place] = find()
+        except KeyboardInterrupt:
+            # by another thread, so that it is raised when this function, whose exceptions nobody gets, is left
+            start_new_thread(interrupt_main, ())
+            return
+        except BaseException as problem:
+            with suppress(Warning):
+                warnings.warn(f"graphc goes on without faster products: {problem!r}", RuntimeWarning, stacklevel=1)
+        blas_table()[finder] = 0
 
-def _first_launch(pool: Callable[[], Pool], launch: tuple[Any, ...]) -> None:
-    address = _attempt(lambda: pool().parallel)
-    if address:
-        _fill("parallel", address)
-        LAUNCH(address)(*launch)
-        return
-    body, context, count, size, _ = launch
-    run = ctypes.CFUNCTYPE(None, _POINTER, _SIZE, _SIZE)(body)
-    for begin in range(0, count, size):
-        run(context, begin, min(begin + size, count))
-
-
-def _first_product(suffix: str, blocks: Callable[[str], int]) -> Callable[..., int]:
-    def first(*arguments: Any) -> int:
-        address = _attempt(lambda: blocks(suffix))
-        _fill(f"blocks {suffix}", address)
-        return int(blocks_type(suffix)(address)(*arguments)) if address else 1
-
-    return first
-
-
-def _attempt(find: Callable[[], int]) -> int:
-    """The address, 0 where there is a problem: machine code waits for the answer, and takes no exception."""
-    try:
-        return find()
-    except KeyboardInterrupt:
-        interrupt_main()
-    except BaseException as problem:
-        warnings.warn(f"graphc goes on without faster products: {problem!r}", RuntimeWarning, stacklevel=1)
-    return 0
+    function = FINDER(fill)
+    _kept.append(function)
+    blas_table()[finder] = ctypes.cast(function, _POINTER).value
 
 
 def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:

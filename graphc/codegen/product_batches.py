@@ -53,6 +53,7 @@ def batches_ir(suffix: str, element: str, largest: int) -> str:
         "largest": float(largest),
         "settings": SETTINGS,
         "parallel": ENTRIES.index("parallel"),
+        "find_parallel": ENTRIES.index("find parallel"),
     }
     return Template(BATCHES).substitute(words)
 
@@ -123,13 +124,25 @@ $write
   %least.real = sitofp i64 %least to double
   %least.work = fmul double %least.real, %chunk.real
   %worth = fcmp oge double %work, %least.work
-  %launch.at = getelementptr ptr, ptr @gc_blas, i64 $parallel
-  %launch = load atomic ptr, ptr %launch.at acquire, align 8
-  %able = icmp ne ptr %launch, null
   %shared = and i1 %small, %worth
-  %parallel = and i1 %shared, %able
-  br i1 %parallel, label %share, label %alone
+  br i1 %shared, label %look, label %alone
+look:
+  %launch.at = getelementptr ptr, ptr @gc_blas, i64 $parallel
+  %launch.known = load atomic ptr, ptr %launch.at acquire, align 8
+  %find.at = getelementptr ptr, ptr @gc_blas, i64 $find_parallel
+  %find = load atomic ptr, ptr %find.at acquire, align 8
+  %there = icmp ne ptr %launch.known, null
+  %findable = icmp ne ptr %find, null
+  br i1 %there, label %share, label %look.again
+look.again:
+  br i1 %findable, label %find.first, label %alone
+find.first:
+  call void %find()
+  %launch.found = load atomic ptr, ptr %launch.at acquire, align 8
+  %found = icmp ne ptr %launch.found, null
+  br i1 %found, label %share, label %alone
 share:
+  %launch = phi ptr [%launch.known, %look], [%launch.found, %find.first]
   ; chunks that are worth a claim
   %few.real = fdiv double %chunk.real, %each.work
   %few.low = fcmp olt double %few.real, %count.real

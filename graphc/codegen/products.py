@@ -76,6 +76,7 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     if letter is not None:
         words |= {name: ENTRIES.index(letter + name) for name in ("gemm", "gemv", "syrk")}
         words["blocks"] = ENTRIES.index(f"blocks {suffix}")
+        words["find_blocks"] = ENTRIES.index(f"find blocks {suffix}")
     texts = []
     if wanted & {"gemm", "gemv"}:
         texts += [dots_ir(suffix), LAYOUTS if letter else ""]
@@ -276,8 +277,12 @@ ${prologue}weigh:
   %c.down = icmp eq i64 %c_row, 1
   %direct = or i1 %c.along, %c.down
   %blocks.at = getelementptr ptr, ptr @gc_blas, i64 $blocks
-  %blocks = load atomic ptr, ptr %blocks.at acquire, align 8
-  %blocks.some = icmp ne ptr %blocks, null
+  %blocks.known = load atomic ptr, ptr %blocks.at acquire, align 8
+  %find.at = getelementptr ptr, ptr @gc_blas, i64 $find_blocks
+  %find.blocks = load atomic ptr, ptr %find.at acquire, align 8
+  %blocks.there = icmp ne ptr %blocks.known, null
+  %findable = icmp ne ptr %find.blocks, null
+  %blocks.some = or i1 %blocks.there, %findable
   %m.side = icmp sge i64 %m, $blocked_side
   %n.side = icmp sge i64 %n, $blocked_side
   %sides = and i1 %m.side, %n.side
@@ -315,6 +320,14 @@ compare:
   %symmetric = and i1 %same, %square.large
   br i1 %blocked, label %pack, label %choose
 pack:
+  br i1 %blocks.there, label %multiply, label %find.first
+find.first:
+  call void %find.blocks()
+  %blocks.found = load atomic ptr, ptr %blocks.at acquire, align 8
+  %found = icmp ne ptr %blocks.found, null
+  br i1 %found, label %multiply, label %choose
+multiply:
+  %blocks = phi ptr [%blocks.known, %pack], [%blocks.found, %find.first]
   %half = and i1 %symmetric, %c.along
   %half.word = zext i1 %half to i64
   %code = call i64 %blocks(ptr @$settings, i64 %half.word, i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row,
