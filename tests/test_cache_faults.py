@@ -362,7 +362,7 @@ def test_a_small_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8k,mode=700", "tmpfs", str(disk)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", str(disk)], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip("no file system can be mounted here")
@@ -377,7 +377,7 @@ def test_a_small_disk(tmp_path: Path) -> None:
 @LINUX
 def test_files_that_may_not_grow(folder: Path) -> None:
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
-    process = start(folder, f"{limit}; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))")
+    process = start(folder, f"{limit}; resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))")
     found = finish(process)
     assert found[0].startswith("1 ") and "File too large" in found[0]
     assert list(folder.glob("??/*")) == []
