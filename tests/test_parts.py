@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,3 +69,28 @@ def test_a_kernel_that_cannot_be_compiled_is_an_error_whatever_parts_are_left(mo
     with pytest.raises(graphc.GraphcError, match="not today"):
         graphc.function([x], x - 1.0)
     assert "function" not in stored()
+
+
+ELSEWHERE = """
+import numpy as np
+import graphc, graphc.tensor as T
+from graphc.codegen import produce
+from graphc.codegen.image import join
+produce.link = lambda objects, exports: join(objects)
+x, w = T.dmatrix("x"), graphc.shared(np.full((3, 2), 0.5), name="w")
+f = graphc.function([x], T.exp(T.dot(x, w)).sum(axis=1), updates=[(w, w * 2.0)], threads=2)
+a = np.random.default_rng(0).normal(size=(400, 3))
+for factor in (0.5, 1.0):
+    np.testing.assert_allclose(f(a), np.exp(a @ np.full((3, 2), factor)).sum(axis=1))
+again = graphc.function([x], T.exp(T.dot(x, w)).sum(axis=1), updates=[(w, w * 2.0)], threads=2)
+assert again.built.report.origin == "cache"
+np.testing.assert_allclose(again(a), np.exp(a @ np.full((3, 2), 2.0)).sum(axis=1))
+"""
+
+
+def test_where_nothing_can_be_linked_all_is_loaded_by_llvm(folder: Path) -> None:
+    """As on another processor: the kernel, products, the pool."""
+    environment = {**os.environ, "GRAPHC_CACHE_DIR": str(folder)}
+    program = [sys.executable, "-c", ELSEWHERE]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
