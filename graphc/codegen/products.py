@@ -23,12 +23,12 @@ LETTERS = {"f64": "d", "f32": "s"}
 SMALL_GEMM = 64**3
 """Multiplications up to which loops beat OpenBLAS, which packs its operands first; from there it starts its threads."""
 BLOCKED = 2**20
-"""Multiplications from which packing pays (product_blocks.py), and threads may."""
+"""Multiplications from which large products (product_blocks.py) are as fast on one thread as loops."""
 BLOCKED_SIDE = 16
-"""Rows and columns of the result from which packing pays."""
+"""Rows and columns of the result from which they are: whole panels."""
 SMALL_OUTDATED = {True: 2**25, False: 2**20}
 """SMALL_GEMM where the CPU has registers of 64 bytes and OpenBLAS does not use them: loops are twice as fast as one of
-its threads. By whether it has no more than two."""
+its threads. By whether it has no more than two. It counts for results with fewer rows or columns than BLOCKED_SIDE."""
 SMALL_ANY = 2**15
 """The same where neither the rows nor the columns of the result are contiguous, which no BLAS takes."""
 SMALL_GEMV = 400_000
