@@ -17,7 +17,7 @@ from graphc.codegen.launch import ALIGNMENT, MOST, Array, Signature, Temp, need_
 from graphc.dtypes import DTYPES, itemsize
 from graphc.ir.node import variable
 
-N = variable("float64", (None,), "n").type.shape[0]
+N, M = (variable("float64", (None,), name).type.shape[0] for name in "nm")
 LIVES = st.tuples(
     st.sampled_from(DTYPES),
     st.lists(st.sampled_from([1, 3, 100, N]), max_size=3),
@@ -122,3 +122,13 @@ def test_results_are_right_at_all_sizes(dtype: str) -> None:
         x = (rng.normal(size=shape) * 0.1).astype(dtype)
         np.testing.assert_allclose(f(x), slow(x), rtol=1e-3)
         np.testing.assert_allclose(plain(x), slow(x), rtol=1e-3)
+
+
+def test_rows_share_a_slot_with_rows_only() -> None:
+    """Threads have a row each, so that the slot of a row is several times as long."""
+    rows = [Kept("float64", (N,), number, number, rows=M) for number in (0, 2, 4)]
+    others = [Kept("float64", (N,), 1, 1), Kept("float64", (N,), 3, 3, rows=N), Kept("float32", (N,), 5, 5, rows=M)]
+    kept = [*rows, *others]
+    layout = lay_out(kept, lambda name: name)
+    assert len(set(layout.buffers[:3])) == 1
+    assert len(set(layout.buffers)) == len(layout.slots) == 4

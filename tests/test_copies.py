@@ -169,6 +169,20 @@ def test_elements_go_to_small_tables_and_to_large_ones(dtype: str) -> None:
             np.testing.assert_array_equal(run(call, threads, start, where, values)[0], want)
 
 
+def test_rows_go_to_small_tables_and_to_large_ones() -> None:
+    """Threads share rows where the table is small, columns where it is not."""
+    table, places, y = T.fmatrix("table"), T.lvector("places"), T.fmatrix("y")
+    call = graphc.function([table, places, y], [T.inc_subtensor(table[places], y)])
+    rng = np.random.default_rng(1)
+    for size, count, columns in ((1, 0, 4), (3, 500, 1), (3, 47, 5), (2, 3000, 600), (50, 100, 700), (5, 60, 0)):
+        start, values = (rng.integers(0, 9, (n, columns)).astype("float32") for n in (size, count))
+        where = rng.integers(-size, size, count)
+        want = start.copy()
+        np.add.at(want, where, values)
+        for threads in (1, 3):
+            np.testing.assert_array_equal(run(call, threads, start, where, values)[0], want)
+
+
 def test_copies_are_few_and_counted_as_memory() -> None:
     """At most so many, each with a part of the rows many times its size; none for a table as large as its updates."""
     x, y = T.fmatrix("x"), T.fmatrix("y")

@@ -37,6 +37,8 @@ from graphc.ir.loops import (
     turns_in_block,
 )
 from graphc.ir.node import Node
+from graphc.record import replace
+from graphc.tensor import tensor
 
 Array = NDArray[Any]
 TURN, J, K, N, M, ROW, BLOCK_VAR, R = (Var(name, INDEX) for name in ("i", "j", "k", "n", "m", "row", "block", "r"))
@@ -150,10 +152,17 @@ def test_sums_of_float32_rows_are_narrowed() -> None:
     assert stored == ["new_few_rows", "new_few_rows", "sums"]
     for other in (
         column_sum(Load("x", J, "int32")),
+        replace(column_sum(term), size=integer(ROWS)),
         loop(TURN, *column_sum(term).body, Store("out", TURN, load("sums", ZERO))),
     ):
         kept = narrow_sums([other], targets, lambda name: f"new_{name}")
         assert kept.body == (other,) and not kept.narrow and kept.targets == targets
+
+
+def test_small_sums_of_known_size_keep_to_one_thread() -> None:
+    x = tensor("float32", (100, 20), "x")
+    y = x - x.mean(axis=1, keepdims=True)
+    assert "parallel(" not in graphc.function([x], [y, (y * x).sum(axis=0)]).source
 
 
 def programs() -> dict[str, Callable[[Node, Node], Sequence[Node]]]:

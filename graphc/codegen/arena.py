@@ -27,12 +27,18 @@ NEVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A value that is kept from the nest at position `first` until that at `last`."""
+    """A value that is kept from the nest at position `first` until that at `last`. Of a buffer that holds one row at a
+    time `rows` is the number of rows: threads have one each, so that it shares a slot with its like only."""
 
     dtype: str
     shape: tuple[Size, ...]
     first: int
     last: int
+    rows: Size | None = None
+
+    @property
+    def kind(self) -> tuple[str, tuple[Size, ...], Size | None]:
+        return self.dtype, self.shape, self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class _Draft:
 
     held: list[Kept] = field(default_factory=list)
     lives: list[tuple[int, int]] = field(default_factory=list)
-    kinds: set[tuple[str, tuple[Size, ...]]] = field(default_factory=set)
+    kinds: set[tuple[str, tuple[Size, ...], Size | None]] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
     longest: int = 0
 
@@ -68,12 +74,14 @@ class _Draft:
         """Put a value of this nominal length here."""
         self.held.append(value)
         insort(self.lives, (value.first, value.last))
-        self.kinds.add((value.dtype, value.shape))
+        self.kinds.add(value.kind)
         self.dtypes.add(value.dtype)
         self.longest = max(self.longest, length)
 
     def is_free(self, value: Kept) -> bool:
         """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells."""
+        if self.kinds != {value.kind} and (value.rows is not None or self.held[0].rows is not None):
+            return False
         before = bisect_right(self.lives, (value.last, NEVER)) - 1
         return before < 0 or self.lives[before][1] < value.first
 
@@ -117,7 +125,7 @@ def _choose(drafts: list[_Draft], value: Kept, length: int) -> _Draft:
     free: list[_Draft] = []
     for draft in drafts:
         if draft.is_free(value):
-            if draft.longest == length and (value.dtype, value.shape) in draft.kinds:
+            if draft.longest == length and value.kind in draft.kinds:
                 return draft
             free.append(draft)
     if not free:
@@ -125,6 +133,6 @@ def _choose(drafts: list[_Draft], value: Kept, length: int) -> _Draft:
         return drafts[-1]
 
     def misfit(draft: _Draft) -> tuple[bool, bool, int]:
-        return (value.dtype, value.shape) not in draft.kinds, value.dtype not in draft.dtypes, draft.longest
+        return value.kind not in draft.kinds, value.dtype not in draft.dtypes, draft.longest
 
     return min(free, key=misfit)

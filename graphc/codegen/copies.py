@@ -57,6 +57,8 @@ class Target:
     least: Size
     length: Expr
     pays: Expr
+    is_table: bool = False
+    """Whether a turn adds to one place of several."""
 
 
 def added_into(loop: Loop, targets: Collection[str]) -> dict[str, str]:
@@ -109,7 +111,7 @@ def table_of_sums(rows: Size, size: Size, places: Size, length: Expr, turns: Exp
     """A table of so many places (`turns`), to one of which each of so many rows is added."""
     pays = Apply("maximum(_0, _1)", (multiply(integer(SHARE), turns), ONE), INDEX)
     least = sizes.maximum(sizes.multiply(SHARE, places), 1)
-    return Target(rows, size, least, length, pays)
+    return Target(rows, size, least, length, pays, is_table=True)
 
 
 # How many -------------------------------------------------------------------------------------------------------------

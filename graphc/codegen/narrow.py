@@ -29,6 +29,7 @@ from graphc.ir.loops import (
     Var,
     add,
     blocks_of,
+    int_value,
     integer,
     multiply,
     turns_in_block,
@@ -67,7 +68,10 @@ def narrow_sums(body: Sequence[Stmt], targets: Mapping[str, Target], fresh: Call
 
 
 def narrow_targets(loop: Loop, targets: Mapping[str, Target]) -> list[str]:
-    """The buffers that a loop over rows only adds float32 numbers to, in loops inside it."""
+    """The buffers that a loop over rows only adds float32 numbers to, in loops inside it; none of few rows."""
+    count = int_value(loop.size)
+    if count is not None and count <= ROWS:
+        return []
     if not any(isinstance(stmt, Loop) and stores_to(stmt, targets) for stmt in loop.body):
         return []
     added = added_into(loop, targets)
@@ -105,7 +109,9 @@ def by_blocks(loop: Loop, held: Mapping[str, str], lengths: Mapping[str, Expr], 
     first, last = ([Loop(place, length, tuple(body)) for length, body in part.items()] for part in (starts, ends))
     row = Let(loop.var, add(multiply(block, integer(ROWS)), turn))
     rows = Loop(turn, turns_in_block(loop.size, block, ROWS), (row, *narrowed(loop.body, held)))
-    return Loop(block, blocks_of(loop.size, ROWS), (*first, rows, *last))
+    count = int_value(loop.size)
+    blocks = blocks_of(loop.size, ROWS) if count is None else integer(-(-count // ROWS))
+    return Loop(block, blocks, (*first, rows, *last))
 
 
 def narrowed(body: Sequence[Stmt], held: Mapping[str, str]) -> tuple[Stmt, ...]:

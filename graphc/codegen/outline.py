@@ -36,8 +36,9 @@ number of its chunk, `begin // size`, and the kernel combines them in order:
         sum = accumulate(sum, partial_float64[part])
 
 Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
-to `end`. Where the turns of a loop add into a buffer, each chunk adds into a copy (copies.py), which its function fills
-first; where there is one chunk, the function adds into the buffer itself, and none is left for the launch:
+to `end`; or over some rows, where it adds them into copies. Where the turns of a loop add into a buffer, each chunk
+adds into a copy (copies.py), which its function fills first; where there is one chunk, the function adds into the
+buffer itself, and none is left for the launch:
 
     shared = select(n > size, n, 0)
     nest_sum(shared, n, x, total, size, 0)
@@ -54,10 +55,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphc.codegen.chunks import MOST_CHUNKS
-from graphc.codegen.copies import Target, most_chunks, neutral, stride
+from graphc.codegen.copies import MOST_COPIES, Target, most_chunks, neutral, stride
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
-from graphc.codegen.parallel import ROUNDING, Shares, columns_of, describe_work, shares_of
+from graphc.codegen.parallel import LEAST_COLUMNS, ROUNDING, Shares, columns_of, describe_work, shares_of
 from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
@@ -116,8 +117,8 @@ class Outlined:
     functions: tuple[Function, ...]
     scalars: Mapping[str, tuple[str, int]]
     launches: tuple[str, ...] = ()
-    private: frozenset[str] = frozenset()
-    """Buffers of one row of which every chunk has its own: they are so many times as long."""
+    private: Mapping[str, int] = field(default_factory=dict)
+    """Buffers of one row of which every chunk has its own, with the most chunks of their loops."""
     copies: Mapping[str, tuple[str, tuple[Copies, ...]]] = field(default_factory=dict)
     """Buffers of the copies that chunks add into, each with its dtype and what it has to hold in turn."""
 
@@ -146,6 +147,15 @@ class Part:
     shares: Shares | None = None
     kind: str = "nest"
     """What its function is called after."""
+    columns: Columns | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The other way to share a nest: so many columns, each of so much work."""
+
+    extent: Expr
+    work: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +191,10 @@ def outline(
             kept.extend(calls[place])
         elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
             kept.append(stmt)
-    private = frozenset(buffer for part in parts.values() if part.shares for buffer in part.shares.rows)
+    private: dict[str, int] = {}
+    for shares in (part.shares for part in parts.values() if part.shares is not None):
+        for buffer in shares.rows:
+            private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
     copies = {name: (dtype, tuple(caller.copies[name])) for dtype, name in caller.copy_buffers.items()}
     return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
 
@@ -253,10 +266,30 @@ def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
                 fills = filling(shares, own.dtypes) if shares is not None else ()
                 parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
             else:
-                inner, shares = columns
-                part = Loop(inner.var, END, inner.body, BEGIN)
-                parts[place] = Part((replace(stmt, body=(*stmt.body[:-1], part)),), (), note, inner.size, None, shares)
+                tables = {buffer: target for buffer, target in own.targets.items() if target.is_table}
+                parts[place] = of_columns(stmt, note, *columns, shares_of(stmt, (), {}, tables), own.dtypes)
     return parts
+
+
+def of_columns(
+    loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Shares | None, dtypes: Mapping[str, str]
+) -> Part:
+    """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
+    where COPIED is 1."""
+    if rows is None:
+        part = Loop(inner.var, END, inner.body, BEGIN)
+        return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, None, columns)
+    names = ("first", "last", "left", "right")
+    first, last, left, right = (Var(name, INDEX) for name in names)
+    limits = (
+        Let(first, Apply("select(_0 > 0, _1, 0)", (COPIED, BEGIN), INDEX)),
+        Let(last, Apply("select(_0 > 0, _1, _2)", (COPIED, END, loop.size), INDEX)),
+        Let(left, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
+        Let(right, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
+    )
+    part = Loop(inner.var, right, inner.body, left)
+    body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, Loop(loop.var, last, (*loop.body[:-1], part), first))
+    return Part(body, (), note, loop.size, None, rows, columns=Columns(inner.size, columns.work))
 
 
 def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
@@ -452,6 +485,8 @@ class Caller:
             *(Param(at, f"{var.dtype}*") for var, at in outs),
         )
         place = quotient(BEGIN, chunk[0]) if chunk else ZERO
+        if part.columns is not None:
+            place = multiply(place, COPIED)
         body: tuple[Stmt, ...] = (
             *with_literals(part.body, given),
             *(Store(at, place, var) for var, at in outs),
@@ -492,7 +527,8 @@ class Caller:
         chunks left."""
         shares, count = part.shares, part.extent
         assert shares is not None and count is not None
-        self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}")
+        otherwise = ", or all into one by columns" if part.columns is not None else ""
+        self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}{otherwise}")
         size: Expr = Apply("chunk(_0, _1)", (count, shares.work), INDEX)
         if shares.least > 1:
             size = Apply("maximum(_0, _1)", (size, integer(shares.least)), INDEX)
@@ -503,7 +539,7 @@ class Caller:
         places = self.partial_places([var.dtype for var in part.results])
         outs = tuple(Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
         if shares.sums:
-            yield from self.launch_on_copies(function, shares, count, size, chunk, used, given, outs)
+            yield from self.launch_on_copies(function, part, size, chunk, used, given, outs)
         else:
             yield Let(chunk, size)
             yield Launch(function.name, count, chunk, (*given, chunk, *outs))
@@ -519,8 +555,7 @@ class Caller:
     def launch_on_copies(
         self,
         function: Function,
-        shares: Shares,
-        count: Expr,
+        part: Part,
         size: Expr,
         chunk: Var,
         used: Interface,
@@ -528,12 +563,19 @@ class Caller:
         outs: tuple[Expr, ...],
     ) -> Iterator[Stmt]:
         """A nest whose chunks add into copies, which are then combined in order; one chunk needs none."""
+        shares, count = part.shares, part.extent
+        assert shares is not None and count is not None
         targets = tuple(target for target, _ in shares.sums.values())
         most, shared, turn = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
         yield Let(most, most_chunks(count, targets))
         yield Let(chunk, Apply("maximum(_0, _1)", (size, chunks_of(count, most)), INDEX))
         yield Let(shared, Apply("select(_0 > _1, _0, 0)", (count, chunk), INDEX))
-        yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
+        if part.columns is None:
+            yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
+        else:
+            columns = Apply("select(_0 > 0, 0, _1)", (shared, part.columns.extent), INDEX)
+            least = Apply("maximum(chunk(_0, _1), _2)", (columns, part.columns.work, integer(LEAST_COLUMNS)), INDEX)
+            yield Launch(function.name, columns, least, (*given, chunk, ZERO, *outs))
         begins = self.copy_places(shares, most)
         replaced = dict(zip(used.operands, given, strict=False)) | begins
         copied = Apply("minimum(_0, _1)", (shared, ONE), INDEX)

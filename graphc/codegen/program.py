@@ -13,7 +13,6 @@ from functools import partial
 from graphc.codegen.arena import Layout, Slot
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
-from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.copies import Target, most_copies, row_sum, stride_size, table_of_sums
 from graphc.codegen.emit import emit_function
 from graphc.codegen.kernel import Kernel
@@ -108,7 +107,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         rows[name], lengths[name], dtypes[name] = target.turns, target.length, "float32"
     kernel_part = outline(narrowed.body, names, dtypes, outlining, lengths, narrowed.targets)
     scalars = (Slot(name, dtype, ((dtype, (count,)),)) for name, (dtype, count) in kernel_part.scalars.items())
-    chunks = {name: sizing.of(sizes.minimum(rows[name], MOST_CHUNKS)) for name in sorted(kernel_part.private)}
+    chunks = {name: sizing.of(sizes.minimum(rows[name], most)) for name, most in sorted(kernel_part.private.items())}
     copies = (copies_slot(name, *held, sizing) for name, held in kernel_part.copies.items())
     narrow = (Slot(n, "float32", (("float32", (narrowed.targets[b].size,)),)) for n, b in narrowed.narrow.items())
     own = (in_chunks(slot, chunks.get(slot.name, 1)) for slot in (*plan.arena.slots, *narrow))
@@ -243,7 +242,7 @@ class Dim:
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
     """Identifiers that mean something in generated source, or are given without asking: loop variables."""
     calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
-    own = {"range", "S", "kernel", "sizes", "begin", "end", "copied", "c"}
+    own = {"range", "S", "kernel", "sizes", "begin", "end", "copied", "c", "first", "last", "left", "right"}
     own |= {f"{CALLBACK}{number}" for number in range(calls)}
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 

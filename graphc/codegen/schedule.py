@@ -625,19 +625,19 @@ def _finish(
     places = dict(scheduler.places)
     kept: list[Kept] = []
     keepers: list[tuple[Node, bool]] = []
-    throughout = 0, len(nests)  # rows: each thread has its own, so that their slots are theirs alone
     for nest in nests:
         now = position[nest.number]
         for node in nest.roots:
             place, depth = places[node], sharing.depths[node]
             shape = sizing.shape(node)[depth:]
+            rows = sizing.shape(node)[0] if depth else None
             if place.buffer is None and not is_local(nest, node, depth, access.needed):
                 last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
-                kept.append(Kept(node.dtype, shape, *(throughout if depth else (now, last))))
+                kept.append(Kept(node.dtype, shape, now, last, rows))
                 keepers.append((node, False))
             lowering = lowering_of(node)
             if nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
-                kept.append(Kept(lowering.dtypes[0], shape, *(throughout if depth else (now, now))))
+                kept.append(Kept(lowering.dtypes[0], shape, now, now, rows))
                 keepers.append((node, True))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 kept.append(Kept(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
