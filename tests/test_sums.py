@@ -258,3 +258,12 @@ def test_equal_values_deviate_by_nothing() -> None:
         assert np.all(columns <= abs(number) * 1e-13)
         assert whole <= abs(number) * 1e-13
         assert np.isnan(empty).all()
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+def test_totals_of_a_matrix_share_one_loop(mode: str) -> None:
+    x = matrix("float64")
+    f = gc.function([x], [T.sum(x), T.sum(x * x), T.std(x)], mode=mode)
+    assert f.source.count("for block") == 2  # of the pivot, and of all sums
+    value = np.random.default_rng(9).normal(size=(70, 41))
+    np.testing.assert_allclose(f(value), [value.sum(), (value * value).sum(), value.std()], rtol=1e-12)

@@ -653,7 +653,13 @@ class Lowerer:
         count: Expr = ONE
         for extent in extents:
             count = multiply(count, extent)
-        return self.bind(count, "count")
+        if self.home(count) is not self.top or not isinstance(count, Apply):
+            return self.bind(count, "count")
+        if count not in self.top_offsets:  # one name for equal numbers, so that loops of as many turns are seen to be
+            named = self.bind(count, "count")
+            assert isinstance(named, Var)
+            self.top_offsets[count] = named
+        return self.top_offsets[count]
 
     def writes(self, nest: Nest) -> None:
         (node,) = nest.roots

@@ -269,9 +269,11 @@ def is_barrier(stmt: Stmt) -> bool:
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
-    reads = read_vars([loop])
+    reads, buffers = read_vars([loop]), read_buffers([loop])
     for place in range(len(before) - 1, -1, -1):
         first = before[place]
+        if isinstance(first, Store) and first.buffer not in buffers:
+            continue  # a scalar result on its way out
         if is_barrier(first):
             return False
         if isinstance(first, Loop) and first.size == loop.size:
@@ -285,14 +287,16 @@ def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
 
 
 def _split(between: Sequence[Stmt], results: set[Var]) -> tuple[list[Stmt], list[Stmt]]:
-    """Statements that may stand before a loop, and those that need its results."""
+    """Statements that may stand before a loop, and those that need its results, or come after a store."""
     moved: list[Stmt] = []
     kept: list[Stmt] = []
-    needed = set(results)
+    needed, stored = set(results), set[str]()
     for stmt in between:
-        if read_vars([stmt]) & needed or defined([stmt]) & defined(kept):
+        after_store = isinstance(stmt, Store) or bool(read_buffers([stmt]) & stored)
+        if after_store or read_vars([stmt]) & needed or defined([stmt]) & defined(kept):
             kept.append(stmt)
             needed |= defined([stmt])
+            stored |= stored_buffers([stmt])
         else:
             moved.append(stmt)
     return moved, kept
