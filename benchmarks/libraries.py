@@ -81,8 +81,6 @@ class Symbolic:
     grad: Callable[..., Any]
     softmax: Callable[..., Any]
     log_softmax: Callable[..., Any]
-    table: Callable[[str, int], Any]
-    """A float64 matrix of so many columns and any number of rows."""
 
     def parameters(self, arrays: tuple[Array, ...]) -> list[Any]:
         """Shared variables with these values."""
@@ -98,11 +96,7 @@ def load_graphc(peer: Peer) -> Symbolic:
     nnet, function = graphc.nnet, graphc.function
     if peer.name == "interpreted":
         function = partial(function, mode="interpreted")
-
-    def table(name: str, columns: int) -> Any:
-        return graphc.tensor.tensor("float64", (None, columns), name)
-
-    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, nnet.softmax, nnet.log_softmax, table)
+    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, nnet.softmax, nnet.log_softmax)
 
 
 def load_pytensor(peer: Peer) -> Symbolic:
@@ -114,11 +108,7 @@ def load_pytensor(peer: Peer) -> Symbolic:
         return pytensor.function(inputs, outputs, updates=updates, trust_input=True)
 
     tensor = import_module("pytensor.tensor")
-
-    def table(name: str, columns: int) -> Any:
-        return tensor.tensor(name, dtype="float64", shape=(None, columns))
-
-    return Symbolic(tensor, function, pytensor.shared, pytensor.grad, special.softmax, special.log_softmax, table)
+    return Symbolic(tensor, function, pytensor.shared, pytensor.grad, special.softmax, special.log_softmax)
 
 
 # --- the others -------------------------------------------------------------------------------------------------------
