@@ -191,6 +191,7 @@ def test_the_process_ends_while_a_launch_runs(leave: str) -> None:
 def test_workers_take_no_signals() -> None:
     run("""
         import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
         before = set(os.listdir("/proc/self/task"))
         launch("doze", np.zeros(6, np.int64), 6, 1, 4)
         workers = set(os.listdir("/proc/self/task")) - before

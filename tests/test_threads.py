@@ -418,6 +418,7 @@ SAFE = {
         time.sleep(0.1)
     """,
     "an interrupt during calls": """
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
         for turn in range(5):
             threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
             try:
