@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.copies import MOST_COPIES, SHARE, added_into, neutral
+from graphc.codegen.copies import MOST_COPIES, added_into, neutral
 from graphc.codegen.pool_ir import has_threads
 from graphc.ir.loops import INDEX, Apply, Expr, Load, Loop, Store, Var, integer
 from graphc.ir.node import Node
@@ -188,10 +188,13 @@ def test_copies_are_few_and_counted_as_memory() -> None:
     x, y = T.fmatrix("x"), T.fmatrix("y")
     call = graphc.function([x, y], layer_norm(x, y))
 
-    def copies(rows: int) -> int:
-        return call.memory((rows, 64), (rows, 64)).arena - call.memory((0, 64), (0, 64)).arena
+    def growth(rows: int) -> int:
+        """The bytes that one more row asks for: of values stored by rows, and of a copy where it begins a group."""
+        return call.memory((rows + 1, 64), (rows + 1, 64)).arena - call.memory((rows, 64), (rows, 64)).arena
 
-    assert copies(SHARE * MOST_COPIES) - copies(SHARE * MOST_COPIES - 1) >= 2 * 8 * 64
+    for group in (1, 2, 5):
+        assert growth(group * 32) - growth(group * 32 - 1) >= 2 * 8 * 64
+    assert growth(MOST_COPIES * 32) - growth(MOST_COPIES * 32 - 1) < 8 * 64
     table, places, added = T.dvector("table"), T.lvector("places"), T.dvector("y")
     scatter = graphc.function([table, places, added], [T.inc_subtensor(table[places], added)])
     assert scatter.memory(*[(10**6,)] * 3).arena < 100_000

@@ -168,7 +168,7 @@ _binary("sub", np.subtract, "_0 - _1", NO_BOOL, _same, lambda g, z, x, y: -g, "D
 _binary("mul", np.multiply, _by_dtype("_0 * _1", "_0 * _1", "logical_and(_0, _1)"), ANY,
         lambda g, z, x, y: g * y, lambda g, z, x, y: g * x, "Product.",
         laws=Laws(identity=1.0, zero=0.0, commutative=True, associative=True))
-_binary("true_div", np.true_divide, "_0 / _1", QUOTIENT, lambda g, z, x, y: g / y, lambda g, z, x, y: -(g / y * z),
+_binary("true_div", np.true_divide, "_0 / _1", QUOTIENT, lambda g, z, x, y: g / y, lambda g, z, x, y: -(g * z / y),
         "Quotient; of integers a float64.", laws=Laws(identity=1.0), cost=4.0, domain=(_ANYWHERE, _POSITIVE))
 _binary("floor_div", np.floor_divide, "floordiv(_0, _1)", NUMBER, None, None,
         "Quotient rounded down; integers by 0 give 0.", cost=20.0, domain=(_ANYWHERE, _POSITIVE))
