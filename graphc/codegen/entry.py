@@ -44,7 +44,8 @@ from graphc.codegen.launch import (
     Signature,
     layout_tag,
 )
-from graphc.codegen.objects import OBJECTS, Lines, field, objects_beside_apart, scalar_function
+from graphc.codegen.objects import OBJECTS, Lines, field, objects_beside_apart
+from graphc.codegen.scalars import scalar_function
 from graphc.dtypes import itemsize
 
 RELEASE_GIL_ABOVE = 50_000
