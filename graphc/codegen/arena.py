@@ -79,7 +79,12 @@ class _Draft:
         self.longest = max(self.longest, length)
 
     def is_free(self, value: Kept) -> bool:
-        """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells."""
+        """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
+
+        A slot has one dtype: statements are moved by the names of the buffers they read and write (simplify.py), and
+        under another dtype a slot has another name."""
+        if self.dtypes != {value.dtype}:
+            return False
         if self.kinds != {value.kind} and (value.rows is not None or self.held[0].rows is not None):
             return False
         before = bisect_right(self.lives, (value.last, NEVER)) - 1
