@@ -33,15 +33,11 @@ def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
     numbers = count()
     layout = lay_out(kept, lambda name: f"{name}_{next(numbers)}")
     slots = {slot.name: slot for slot in layout.slots}
-    homes = [
-        layout.views.get(buffer, (buffer, slots[buffer].dtype if buffer in slots else ""))[0]
-        for buffer in layout.buffers
-    ]
+    homes = layout.buffers
     for (a, home), (b, other) in combinations(zip(kept, homes, strict=True), 2):
         assert home != other or a.last < b.first or b.last < a.first
-    for value, buffer, home in zip(kept, layout.buffers, homes, strict=True):
-        dtype = layout.views[buffer][1] if buffer in layout.views else slots[buffer].dtype
-        assert dtype == value.dtype and (value.dtype, value.shape) in slots[home].rooms
+    for value, home in zip(kept, homes, strict=True):
+        assert slots[home].dtype == value.dtype and (value.dtype, value.shape) in slots[home].rooms
     meeting = max((sum(v.first <= now <= v.last for v in kept) for now in range(20)), default=0)
     assert meeting <= len(slots) <= len(kept)
 
@@ -61,7 +57,6 @@ def test_equal_values_come_first_and_a_slot_has_one_dtype() -> None:
         (("float64", (N, N)), ("float64", (N,))),
         (("int64", (N,)),),
     ]
-    assert not layout.views
 
 
 SIZES = st.one_of(st.integers(-2, 50), st.sampled_from([2**20, 2**31, 2**58, 2**62, -(2**63), 2**63 - 1]))

@@ -52,12 +52,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`buffers` are those of the kept values in their order; `views` the ones that are a slot under another dtype:
-    name -> (slot's name, dtype)."""
+    """`buffers` are the slots of the kept values, in their order, by name."""
 
     slots: tuple[Slot, ...]
     buffers: tuple[str, ...]
-    views: dict[str, tuple[str, str]]
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +65,6 @@ class _Draft:
     held: list[Kept] = field(default_factory=list)
     lives: list[tuple[int, int]] = field(default_factory=list)
     kinds: set[tuple[str, tuple[Size, ...], Size | None]] = field(default_factory=set)
-    dtypes: set[str] = field(default_factory=set)
     longest: int = 0
 
     def hold(self, value: Kept, length: int) -> None:
@@ -75,15 +72,14 @@ class _Draft:
         self.held.append(value)
         insort(self.lives, (value.first, value.last))
         self.kinds.add(value.kind)
-        self.dtypes.add(value.dtype)
         self.longest = max(self.longest, length)
 
     def is_free(self, value: Kept) -> bool:
         """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
 
         A slot has one dtype: statements are moved by the names of the buffers they read and write (simplify.py), and
-        under another dtype a slot has another name."""
-        if self.dtypes != {value.dtype}:
+        under another dtype a slot would have another name."""
+        if self.held[0].dtype != value.dtype:
             return False
         if self.kinds != {value.kind} and (value.rows is not None or self.held[0].rows is not None):
             return False
@@ -100,24 +96,14 @@ def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
         homes[number] = _choose(drafts, kept[number], lengths[number])
         homes[number].hold(kept[number], lengths[number])
     slots: dict[_Draft, Slot] = {}
-    views: dict[str, tuple[str, str]] = {}
-    view_names: dict[tuple[str, str], str] = {}
     buffers: list[str] = []
     for number, value in enumerate(kept):
         draft = homes[number]
         if draft not in slots:
             rooms = tuple(dict.fromkeys((held.dtype, held.shape) for held in sorted(draft.held, key=lambda k: k.first)))
             slots[draft] = Slot(fresh(f"t{len(slots)}"), value.dtype, rooms)
-        slot = slots[draft]
-        if value.dtype == slot.dtype:
-            buffers.append(slot.name)
-            continue
-        key = (slot.name, value.dtype)
-        if key not in view_names:
-            view_names[key] = fresh(f"{slot.name}_{value.dtype}")
-            views[view_names[key]] = key
-        buffers.append(view_names[key])
-    return Layout(tuple(slots.values()), tuple(buffers), views)
+        buffers.append(slots[draft].name)
+    return Layout(tuple(slots.values()), tuple(buffers))
 
 
 def nominal_bytes(value: Kept) -> int:
@@ -137,7 +123,7 @@ def _choose(drafts: list[_Draft], value: Kept, length: int) -> _Draft:
         drafts.append(_Draft())
         return drafts[-1]
 
-    def misfit(draft: _Draft) -> tuple[bool, bool, int]:
-        return value.kind not in draft.kinds, value.dtype not in draft.dtypes, draft.longest
+    def misfit(draft: _Draft) -> tuple[bool, int]:
+        return value.kind not in draft.kinds, draft.longest
 
     return min(free, key=misfit)

@@ -289,8 +289,6 @@ def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
     for slot in plan.arena.slots:
         rooms = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.rooms)
         yield f"temporary {slot.name}: {' or '.join(rooms)}"
-    for name, (slot_name, dtype) in plan.arena.views.items():
-        yield f"  {name}: {slot_name} as {dtype}"
 
 
 def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:

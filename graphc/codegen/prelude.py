@@ -146,11 +146,6 @@ def parallel(function: Function, count: int, size: int, *args: Any) -> None:
         function(begin, min(begin + size, count), *args)
 
 
-def _view(dtype: str) -> Function:
-    """A pointer to the same memory as elements of another dtype."""
-    return lambda pointer: pointer.view(dtype)
-
-
 def _build_prelude() -> dict[str, Function]:
     dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
     same = (
@@ -184,7 +179,6 @@ def _build_prelude() -> dict[str, Function]:
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
     table |= {"chunk": chunk, "parallel": parallel, "rounding": rounding}
-    table |= {f"view_{dtype}": _view(dtype) for dtype in dtypes}
     return table
 
 

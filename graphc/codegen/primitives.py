@@ -175,26 +175,6 @@ class Advance(Primitive):
         return builder.gep(args[0], [args[1]], inbounds=True)
 
 
-class PointerView(Primitive):
-    """`view_float32(pointer)`: the same address as a pointer to elements of another dtype."""
-
-    def __init__(self, name: str, dtype: str) -> None:
-        super().__init__(name)
-        self.result = types.CPointer(SCALARS[dtype])
-
-    def infer(self, args: tuple[types.Type, ...]) -> Signature:
-        if len(args) != 1 or not isinstance(args[0], types.CPointer):
-            raise InferenceError("takes a pointer")
-        return signature(self.result, args[0])
-
-    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
-        element = sig.return_type.dtype
-        width = llvm.FloatType() if element == types.float32 else llvm.DoubleType()
-        if element not in (types.float32, types.float64):
-            width = llvm.IntType(8 if element == types.boolean else element.bitwidth)
-        return builder.bitcast(args[0], width.as_pointer())
-
-
 def _element(pointer: types.Type, index: types.Type) -> types.Type:
     """The type of `pointer[index]`; raises InferenceError."""
     if not isinstance(pointer, types.CPointer):
@@ -459,7 +439,6 @@ NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic i
     "advance": Advance("advance"),
     "chunk": Chunk("chunk"),
     "parallel": Parallel("parallel"),
-    **{f"view_{dtype}": PointerView(f"view_{dtype}", dtype) for dtype in SCALARS},
 }
 
 

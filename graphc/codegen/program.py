@@ -10,7 +10,7 @@ import keyword
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 
-from graphc.codegen.arena import Layout, Slot
+from graphc.codegen.arena import Slot
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
 from graphc.codegen.copies import Target, most_copies, row_sum, stride_size, table_of_sums
@@ -41,7 +41,6 @@ from graphc.ir.loops import (
     Expr,
     Function,
     Invoke,
-    Let,
     Load,
     Note,
     Param,
@@ -98,7 +97,6 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
     dtypes = {array.name: array.dtype for array in (*inputs, *shared, *results.outputs)}
     dtypes |= {slot.name: slot.dtype for slot in plan.arena.slots}
-    dtypes |= {name: dtype for name, (_, dtype) in plan.arena.views.items()}
     rows = row_buffers(plan)
     narrowed = narrow_sums(lower_kernel(plan, lowerer), copy_targets(plan, size_names), names.fresh)
     lengths = row_lengths(plan, size_names)
@@ -112,7 +110,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     narrow = (Slot(n, "float32", (("float32", (narrowed.targets[b].size,)),)) for n, b in narrowed.narrow.items())
     own = (in_chunks(slot, chunks.get(slot.name, 1)) for slot in (*plan.arena.slots, *narrow))
     slots = (*own, *scalars, *copies)
-    bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), (*view_slots(plan.arena), *kernel_part.body)
+    bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
     signature = Signature(
@@ -399,13 +397,6 @@ def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[
     """The operands whose elements statements read, by number."""
     read = {part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer)}
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
-
-
-def view_slots(arena: Layout) -> Iterable[Stmt]:
-    """Names for the slots that are used under another dtype."""
-    for name, (slot, dtype) in arena.views.items():
-        pointer = f"{dtype}*"
-        yield Let(Var(name, pointer), Apply(f"view_{dtype}(_0)", (Var(slot, pointer),), pointer))
 
 
 def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
