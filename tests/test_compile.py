@@ -260,8 +260,7 @@ def test_prelude_is_numpy(index: int) -> None:
 
 
 def test_every_name_has_both_meanings() -> None:
-    views = {f"view_{dtype}" for dtype in DTYPES}
-    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "parallel"} | views
+    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "parallel"}
 
 
 # --- pointers, statements, literals ---------------------------------------------------------------------------------
