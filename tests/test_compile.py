@@ -27,17 +27,10 @@ import pytest
 
 from graphc.codegen import compile as compiler
 from graphc.codegen import host
+from graphc.codegen.casts import DTYPES, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.compile import CompileServer, Prototype, Request, compile_source
 from graphc.codegen.host import target_fingerprint
-from graphc.codegen.intrinsics import (
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    INTRINSICS,
-    OPERATORS,
-    SIGNED,
-    InferenceError,
-)
+from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError
 from graphc.codegen.prelude import PRELUDE, bind_source
 from graphc.codegen.target import has_fma
 from graphc.errors import CompileError

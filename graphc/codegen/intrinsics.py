@@ -1,9 +1,8 @@
 """What each scalar name of the generated source means in LLVM IR.
 
 In: operand dtypes and llvmlite values. Out: `INTRINSICS`, one `Intrinsic` per name of `prelude.PRELUDE` that takes
-and gives scalars, and `OPERATORS`, the same for Python's operators. A dtype is one of `DTYPES`, or a literal's dtype
-that adapts to the other operand as NumPy's weak scalars do: "int" and "float". A bool is an `i1` here and one byte (0
-or 1) in memory.
+and gives scalars, and `OPERATORS`, the same for Python's operators. `casts.py` says
+what a dtype is.
 
 No operation has undefined behaviour: integers wrap, dividing an integer by zero gives 0, a shift by the width or more
 gives 0 (-1 for a negative value shifted right), a float that does not fit an integer converts as x86's `cvttsd2si`
@@ -20,21 +19,41 @@ from typing import Any
 
 from llvmlite import ir
 
+from graphc.codegen.casts import (
+    BITS,
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    SIGNED,
+    WEAK,
+    Builder,
+    Emit,
+    Value,
+    call_libm,
+    call_llvm,
+    constant,
+    emit_cast,
+    is_nonzero,
+    llvm_type,
+)
+from graphc.codegen.integers import (
+    float_floordiv,
+    float_mod,
+    gcd,
+    integer_power,
+    lcm,
+    shift_left,
+    shift_right,
+    signed_absolute,
+    signed_floordiv,
+    signed_fmod,
+    signed_mod,
+    unsigned_floordiv,
+    unsigned_mod,
+)
 from graphc.codegen.target import has_fma
 from graphc.codegen.vecmath import VECTOR_MATH, define
-
-Builder = Any
-Value = Any
-Emit = Callable[[Builder, str, Sequence[Value]], Value]
-
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = SIGNED + UNSIGNED
-FLOATS = ("float32", "float64")
-NUMBERS = INTEGERS + FLOATS
-BITS = ("bool", *INTEGERS)
-DTYPES = ("bool", *NUMBERS)
-WEAK = {"int": "int64", "float": "float64"}
 
 REASSOCIATE = ("reassoc",)
 FAST = ("reassoc", "nsz", "arcp", "contract", "afn")
@@ -62,31 +81,6 @@ class FastModule(ir.Module):  # type: ignore[misc]
     """A module in which Python's operators on floats carry `FAST`. The elementary functions never do: they are relaxed
     by formulas of their own.
     """
-
-
-def llvm_type(dtype: str) -> ir.Type:
-    """The LLVM type of a value of `dtype` in a register."""
-    match dtype:
-        case "bool":
-            return ir.IntType(1)
-        case "float32":
-            return ir.FloatType()
-        case "float64" | "float":
-            return ir.DoubleType()
-        case "int":
-            return ir.IntType(64)
-        case _:
-            return ir.IntType(width(dtype))
-
-
-def width(dtype: str) -> int:
-    """Bits of an integer dtype."""
-    return int(dtype.lstrip("uint"))
-
-
-def constant(dtype: str, value: float) -> Value:
-    """A constant of `dtype`."""
-    return ir.Constant(llvm_type(dtype), value)
 
 
 # --- inference ------------------------------------------------------------------------------------------------------
@@ -153,72 +147,6 @@ def _infer_cast(target: str) -> Callable[[tuple[str, ...]], tuple[tuple[str, ...
         return dtypes, target
 
     return infer
-
-
-# --- casts ----------------------------------------------------------------------------------------------------------
-
-
-def emit_cast(builder: Builder, source: str, target: str, value: Value) -> Value:
-    """`value` of dtype `source` as `target`, as NumPy's astype gives it."""
-    source = WEAK.get(source, source)
-    if source == target:
-        return value
-    if target == "bool":
-        return _nonzero(builder, source, value)
-    if source in FLOATS:
-        return _float_resize(builder, target, value) if target in FLOATS else _float_to_int(builder, target, value)
-    if target in FLOATS:
-        convert = builder.sitofp if source in SIGNED else builder.uitofp
-        return convert(value, llvm_type(target))
-    return _int_resize(builder, source, target, value)
-
-
-def _nonzero(builder: Builder, dtype: str, value: Value) -> Value:
-    if dtype in FLOATS:
-        return builder.fcmp_unordered("!=", value, constant(dtype, 0.0))
-    return builder.icmp_unsigned("!=", value, constant(dtype, 0))
-
-
-def _float_resize(builder: Builder, target: str, value: Value) -> Value:
-    convert = builder.fptrunc if target == "float32" else builder.fpext
-    return convert(value, llvm_type(target))
-
-
-def _int_resize(builder: Builder, source: str, target: str, value: Value) -> Value:
-    before = 1 if source == "bool" else width(source)
-    if width(target) == before:
-        return value
-    if width(target) < before:
-        return builder.trunc(value, llvm_type(target))
-    extend = builder.sext if source in SIGNED else builder.zext
-    return extend(value, llvm_type(target))
-
-
-def _float_to_int(builder: Builder, target: str, value: Value) -> Value:
-    """Through int32 or int64 as C compilers convert on x86; outside their range the lowest value of those."""
-    if target == "uint64":
-        middle = ir.Constant(value.type, 2.0**63)
-        big = builder.fcmp_ordered(">=", value, middle)
-        low = _truncate_in_range(builder, "int64", value)
-        high = _truncate_in_range(builder, "int64", builder.fsub(value, middle))
-        return builder.select(big, builder.xor(high, constant("int64", -(2**63))), low)
-    carrier = "int64" if target in ("int64", "uint32") else "int32"
-    return _int_resize(builder, carrier, target, _truncate_in_range(builder, carrier, value))
-
-
-def _truncate_in_range(builder: Builder, target: str, value: Value) -> Value:
-    lowest = -(2.0 ** (width(target) - 1))
-    # In double there are fractions between int32's lowest value and the next integer below, and they truncate into
-    # range.
-    if target == "int32" and isinstance(value.type, ir.DoubleType):
-        above = builder.fcmp_ordered(">", value, ir.Constant(value.type, lowest - 1.0))
-    else:
-        above = builder.fcmp_ordered(">=", value, ir.Constant(value.type, lowest))
-    below = builder.fcmp_ordered("<", value, ir.Constant(value.type, -lowest))
-    # The unfit value's poison stays behind the select.
-    return builder.select(
-        builder.and_(above, below), builder.fptosi(value, llvm_type(target)), constant(target, int(lowest))
-    )
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -289,208 +217,19 @@ def _fixed(answer: int) -> Emit:
     return emit
 
 
-def _safe_divisor(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
-    """Whether the divisor is 0, and a divisor that cannot trap: 1 in its place and where lowest / -1 would overflow."""
-    a, b = args
-    zero = builder.icmp_unsigned("==", b, constant(dtype, 0))
-    trap = zero
-    if dtype in SIGNED:
-        lowest = builder.icmp_signed("==", a, constant(dtype, -(2 ** (width(dtype) - 1))))
-        minus = builder.icmp_signed("==", b, constant(dtype, -1))
-        trap = builder.or_(zero, builder.and_(lowest, minus))
-    return zero, builder.select(trap, constant(dtype, 1), b)
-
-
-def _signed_quotient(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
-    """Quotient rounded down and remainder with the divisor's sign; 0 and 0 for a divisor of 0."""
-    a, b = args
-    zero, divisor = _safe_divisor(builder, dtype, args)
-    quotient, remainder = builder.sdiv(a, divisor), builder.srem(a, divisor)
-    inexact = builder.icmp_signed("!=", remainder, constant(dtype, 0))
-    opposite = builder.icmp_signed("<", builder.xor(remainder, b), constant(dtype, 0))
-    shift = builder.and_(inexact, opposite)
-    quotient = builder.select(shift, builder.sub(quotient, constant(dtype, 1)), quotient)
-    remainder = builder.select(shift, builder.add(remainder, b), remainder)
-    return builder.select(zero, constant(dtype, 0), quotient), remainder
-
-
-def _signed_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return _signed_quotient(builder, dtype, args)[0]
-
-
-def _signed_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return _signed_quotient(builder, dtype, args)[1]
-
-
-def _unsigned_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    zero, divisor = _safe_divisor(builder, dtype, args)
-    return builder.select(zero, constant(dtype, 0), builder.udiv(args[0], divisor))
-
-
-def _unsigned_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.urem(args[0], _safe_divisor(builder, dtype, args)[1])
-
-
-def _signed_fmod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.srem(args[0], _safe_divisor(builder, dtype, args)[1])
-
-
-def _float_quotient(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
-    """Floor quotient and remainder of floats, as numpy's npy_divmod computes them."""
-    a, b = args
-    zero = constant(dtype, 0.0)
-    remainder = _math(builder, "fmod", dtype, [a, b])
-    quotient = builder.fdiv(builder.fsub(a, remainder), b)
-    inexact = builder.fcmp_unordered("!=", remainder, zero)
-    opposite = builder.xor(builder.fcmp_ordered("<", b, zero), builder.fcmp_ordered("<", remainder, zero))
-    shift = builder.and_(inexact, opposite)
-    quotient = builder.select(shift, builder.fsub(quotient, constant(dtype, 1.0)), quotient)
-    exact = _llvm(builder, "copysign", [zero, b])
-    remainder = builder.select(inexact, builder.select(shift, builder.fadd(remainder, b), remainder), exact)
-    floor = _llvm(builder, "floor", [quotient])
-    above = builder.fcmp_ordered(">", builder.fsub(quotient, floor), constant(dtype, 0.5))
-    floor = builder.select(above, builder.fadd(floor, constant(dtype, 1.0)), floor)
-    plain = builder.fdiv(a, b)
-    nothing = _llvm(builder, "copysign", [zero, plain])
-    floor = builder.select(builder.fcmp_unordered("!=", quotient, zero), floor, nothing)
-    by_zero = builder.fcmp_ordered("==", b, zero)
-    return builder.select(by_zero, plain, floor), builder.select(by_zero, constant(dtype, math.nan), remainder)
-
-
-def _float_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return _float_quotient(builder, dtype, args)[0]
-
-
-def _float_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return _float_quotient(builder, dtype, args)[1]
-
-
-def _shift_left(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    fits = builder.icmp_unsigned("<", args[1], constant(dtype, width(dtype)))
-    return builder.select(fits, builder.shl(*args), constant(dtype, 0))
-
-
-def _shift_right(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    fits = builder.icmp_unsigned("<", args[1], constant(dtype, width(dtype)))
-    if dtype in UNSIGNED:
-        return builder.select(fits, builder.lshr(*args), constant(dtype, 0))
-    beyond = builder.ashr(args[0], constant(dtype, width(dtype) - 1))
-    return builder.select(fits, builder.ashr(*args), beyond)
-
-
-def _integer_power(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.call(_define_power(builder.module, dtype), args)
-
-
-def _define_power(module: ir.Module, dtype: str) -> ir.Function:
-    """base ** exponent by squaring, wrapping; a negative exponent gives 1 for 1, +-1 for -1, 0 otherwise."""
-    name, kind = f"ipow_{dtype}", llvm_type(dtype)
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
-    entry, head, body, done = (function.append_basic_block(label) for label in ("entry", "head", "body", "done"))
-    zero, one = constant(dtype, 0), constant(dtype, 1)
-    base, exponent = function.args
-    builder = ir.IRBuilder(entry)
-    start, times = one, exponent
-    if dtype in SIGNED:
-        negative = builder.icmp_signed("<", exponent, zero)
-        is_one = builder.icmp_signed("==", base, one)
-        is_minus = builder.icmp_signed("==", base, constant(dtype, -1))
-        inverse = builder.select(builder.or_(is_one, is_minus), one, zero)
-        start = builder.select(negative, inverse, one)
-        odd = builder.select(is_minus, builder.and_(exponent, one), zero)
-        times = builder.select(negative, odd, exponent)
-    builder.branch(head)
-    builder.position_at_end(head)
-    result, square, left = (builder.phi(kind) for _ in range(3))
-    builder.cbranch(builder.icmp_unsigned("!=", left, zero), body, done)
-    builder.position_at_end(body)
-    bit = builder.trunc(left, ir.IntType(1))
-    following = (
-        builder.select(bit, builder.mul(result, square), result),
-        builder.mul(square, square),
-        builder.lshr(left, one),
-    )
-    builder.branch(head)
-    for phi, first, next_value in zip((result, square, left), (start, base, times), following, strict=True):
-        phi.add_incoming(first, entry)
-        phi.add_incoming(next_value, body)
-    builder.position_at_end(done)
-    builder.ret(result)
-    return function
-
-
-def _gcd(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    magnitudes = [_magnitude(builder, dtype, arg) for arg in args]
-    return builder.call(_define_gcd(builder.module, dtype), magnitudes)
-
-
-def _lcm(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    """|a| / gcd * |b|, wrapping; 0 where either is 0."""
-    a, b = (_magnitude(builder, dtype, arg) for arg in args)
-    zero, one = constant(dtype, 0), constant(dtype, 1)
-    divisor = builder.call(_define_gcd(builder.module, dtype), [a, b])
-    safe = builder.select(builder.icmp_unsigned("==", divisor, zero), one, divisor)
-    return builder.mul(builder.udiv(a, safe), b)
-
-
-def _magnitude(builder: Builder, dtype: str, value: Value) -> Value:
-    """|value| as an unsigned number."""
-    return value if dtype in UNSIGNED else _signed_absolute(builder, dtype, [value])
-
-
-def _define_gcd(module: ir.Module, dtype: str) -> ir.Function:
-    """Euclid's algorithm on unsigned numbers."""
-    name, kind = f"gcd_{dtype}", llvm_type(dtype)
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
-    entry, head, body, done = (function.append_basic_block(label) for label in ("entry", "head", "body", "done"))
-    ir.IRBuilder(entry).branch(head)
-    builder = ir.IRBuilder(head)
-    a, b = builder.phi(kind), builder.phi(kind)
-    builder.cbranch(builder.icmp_unsigned("!=", b, constant(dtype, 0)), body, done)
-    builder.position_at_end(body)
-    remainder = builder.urem(a, b)
-    builder.branch(head)
-    for phi, first, following in ((a, function.args[0], b), (b, function.args[1], remainder)):
-        phi.add_incoming(first, entry)
-        phi.add_incoming(following, body)
-    ir.IRBuilder(done).ret(a)
-    return function
-
-
 # --- order and sign -------------------------------------------------------------------------------------------------
-
-
-def _llvm(builder: Builder, name: str, args: Sequence[Value], flags: tuple[str, ...] = ()) -> Value:
-    kind = args[0].type
-    suffix = f"i{kind.width}" if isinstance(kind, ir.IntType) else "f32" if isinstance(kind, ir.FloatType) else "f64"
-    function = _declare(builder.module, f"llvm.{name}.{suffix}", kind, len(args))
-    return builder.call(function, args, fastmath=flags)
-
-
-def _declare(module: ir.Module, name: str, kind: ir.Type, arity: int) -> ir.Function:
-    if name in module.globals:
-        return module.globals[name]
-    return ir.Function(module, ir.FunctionType(kind, [kind] * arity), name)
 
 
 def _llvm_call(name: str, flags: tuple[str, ...] = ()) -> Emit:
     def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return _llvm(builder, name, args, flags)
+        return call_llvm(builder, name, args, flags)
 
     return emit
 
 
 def _integer_extreme(signed: str, unsigned: str) -> Emit:
     def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return _llvm(builder, signed if dtype in SIGNED else unsigned, args)
+        return call_llvm(builder, signed if dtype in SIGNED else unsigned, args)
 
     return emit
 
@@ -500,11 +239,6 @@ _MINIMUM = _by_kind(_llvm_call("minimum", ("nsz",)), _integer_extreme("smin", "u
 _MAXIMUM = _by_kind(_llvm_call("maximum", ("nsz",)), _integer_extreme("smax", "umax"))
 _FMIN = _by_kind(_llvm_call("minnum", ("nsz",)), _integer_extreme("smin", "umin"))
 _FMAX = _by_kind(_llvm_call("maxnum", ("nsz",)), _integer_extreme("smax", "umax"))
-
-
-def _signed_absolute(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    negative = builder.icmp_signed("<", args[0], constant(dtype, 0))
-    return builder.select(negative, builder.neg(args[0]), args[0])
 
 
 def _float_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -521,7 +255,7 @@ def _signed_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
 
 
 def _unsigned_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.zext(_nonzero(builder, dtype, args[0]), llvm_type(dtype))
+    return builder.zext(is_nonzero(builder, dtype, args[0]), llvm_type(dtype))
 
 
 def _isnan(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -529,11 +263,11 @@ def _isnan(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
 
 
 def _isinf(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.fcmp_ordered("==", _llvm(builder, "fabs", args), constant(dtype, math.inf))
+    return builder.fcmp_ordered("==", call_llvm(builder, "fabs", args), constant(dtype, math.inf))
 
 
 def _isfinite(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.fcmp_ordered("<", _llvm(builder, "fabs", args), constant(dtype, math.inf))
+    return builder.fcmp_ordered("<", call_llvm(builder, "fabs", args), constant(dtype, math.inf))
 
 
 def _signbit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -572,10 +306,7 @@ def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Val
         return builder.call(define(builder.module, name, llvm_type(dtype), has_fma(), relaxed), args)
     if name in _COMPOSED:
         return _COMPOSED[name](builder, dtype, args)
-    symbol = _LIBM.get(name, name) + ("f" if dtype == "float32" else "")
-    function = _declare(builder.module, symbol, llvm_type(dtype), len(args))
-    function.attributes.add("nounwind")
-    return builder.call(function, args)
+    return call_libm(builder, _LIBM.get(name, name), dtype, args)
 
 
 def _math_call(name: str) -> Emit:
@@ -588,7 +319,7 @@ def _math_call(name: str) -> Emit:
 def _sigmoid(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     """1 / (1 + exp(-|x|)), or exp(-|x|) times it for x < 0: exp cannot overflow."""
     (x,), one = args, constant(dtype, 1.0)
-    decay = _math(builder, "exp", dtype, [builder.fneg(_llvm(builder, "fabs", [x]))])
+    decay = _math(builder, "exp", dtype, [builder.fneg(call_llvm(builder, "fabs", [x]))])
     above = builder.fcmp_unordered(">=", x, constant(dtype, 0.0))
     return builder.fdiv(builder.select(above, one, decay), builder.fadd(one, decay))
 
@@ -596,7 +327,7 @@ def _sigmoid(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
 def _softplus(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     """max(x, 0) + log1p(exp(-|x|))."""
     (x,) = args
-    decay = _math(builder, "exp", dtype, [builder.fneg(_llvm(builder, "fabs", [x]))])
+    decay = _math(builder, "exp", dtype, [builder.fneg(call_llvm(builder, "fabs", [x]))])
     return builder.fadd(_MAXIMUM(builder, dtype, [x, constant(dtype, 0.0)]), _math(builder, "log1p", dtype, [decay]))
 
 
@@ -605,7 +336,7 @@ def _log_add(exponential: str, scale: float) -> Emit:
 
     def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
         a, b = args
-        gap = builder.fneg(_llvm(builder, "fabs", [builder.fsub(a, b)]))
+        gap = builder.fneg(call_llvm(builder, "fabs", [builder.fsub(a, b)]))
         decay = _math(builder, exponential, dtype, [gap])
         tail = builder.fmul(_math(builder, "log1p", dtype, [decay]), constant(dtype, scale))
         apart = builder.fadd(_MAXIMUM(builder, dtype, [a, b]), tail)
@@ -641,8 +372,8 @@ _UNARY_MATH = (
 _BINARY_MATH = "pow atan2 hypot logaddexp logaddexp2 nextafter".split()
 _ROUNDING = "floor ceil trunc rint sqrt".split()
 
-_FLOORDIV = _by_kind(_float_floordiv, _signed_floordiv, _unsigned_floordiv)
-_MOD = _by_kind(_float_mod, _signed_mod, _unsigned_mod)
+_FLOORDIV = _by_kind(float_floordiv, signed_floordiv, unsigned_floordiv)
+_MOD = _by_kind(float_mod, signed_mod, unsigned_mod)
 
 
 def _build_table() -> dict[str, Intrinsic]:
@@ -654,22 +385,22 @@ def _build_table() -> dict[str, Intrinsic]:
         ("maximum", _same(2, both), _MAXIMUM),
         ("fmin", _same(2, both), _FMIN),
         ("fmax", _same(2, both), _FMAX),
-        ("abs_", _same(1, both), _by_kind(_llvm_call("fabs"), _signed_absolute, _identity)),
+        ("abs_", _same(1, both), _by_kind(_llvm_call("fabs"), signed_absolute, _identity)),
         ("fabs", _same(1, FLOATS), _llvm_call("fabs")),
         ("sign", _same(1, NUMBERS), _by_kind(_float_sign, _signed_sign, _unsigned_sign)),
         ("copysign", _same(2, FLOATS), _llvm_call("copysign")),
-        ("fmod", _same(2, NUMBERS), _by_kind(_math_call("fmod"), _signed_fmod, _unsigned_mod)),
+        ("fmod", _same(2, NUMBERS), _by_kind(_math_call("fmod"), signed_fmod, unsigned_mod)),
         ("floordiv", _same(2, NUMBERS), _FLOORDIV),
         ("mod", _same(2, NUMBERS), _MOD),
-        ("shift_left", _same(2, INTEGERS), _shift_left),
-        ("shift_right", _same(2, INTEGERS), _shift_right),
+        ("shift_left", _same(2, INTEGERS), shift_left),
+        ("shift_right", _same(2, INTEGERS), shift_right),
         ("logical_and", _same(2, ("bool",)), _plain("and_")),
         ("logical_or", _same(2, ("bool",)), _plain("or_")),
         ("logical_xor", _same(2, ("bool",)), _plain("xor")),
         ("logical_not", _same(1, ("bool",)), _plain("not_")),
-        ("ipow", _same(2, INTEGERS), _integer_power),
-        ("gcd", _same(2, INTEGERS), _gcd),
-        ("lcm", _same(2, INTEGERS), _lcm),
+        ("ipow", _same(2, INTEGERS), integer_power),
+        ("gcd", _same(2, INTEGERS), gcd),
+        ("lcm", _same(2, INTEGERS), lcm),
         ("isnan", _test(1, both), _by_kind(_isnan, _fixed(0))),
         ("isinf", _test(1, both), _by_kind(_isinf, _fixed(0))),
         ("isfinite", _test(1, both), _by_kind(_isfinite, _fixed(1))),
@@ -705,8 +436,8 @@ def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
         ("truediv", _infer_divide, _divide),
         ("floordiv", _same(2, NUMBERS), _FLOORDIV),
         ("mod", _same(2, NUMBERS), _MOD),
-        ("lshift", _same(2, INTEGERS), _shift_left),
-        ("rshift", _same(2, INTEGERS), _shift_right),
+        ("lshift", _same(2, INTEGERS), shift_left),
+        ("rshift", _same(2, INTEGERS), shift_right),
         ("and_", _same(2, BITS), _plain("and_")),
         ("or_", _same(2, BITS), _plain("or_")),
         ("xor", _same(2, BITS), _plain("xor")),

@@ -28,17 +28,16 @@ from numba.core.targetconfig import ConfigStack, Option, TargetConfig
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
 
-from graphc.codegen.intrinsics import FastModule, InferenceError, emit_cast
+from graphc.codegen.casts import Builder, Value, emit_cast
+from graphc.codegen.intrinsics import FastModule, InferenceError
 from graphc.codegen.prelude import CONSTANTS
 from graphc.codegen.primitives import (
     LITERAL_FLOAT,
     NAMES,
     PRIMITIVES,
     SCALARS,
-    Builder,
     NativeCall,
     Primitive,
-    Value,
     dtype_of,
     numba_type,
 )

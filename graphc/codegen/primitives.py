@@ -23,20 +23,11 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import Signature, signature
 
+from graphc.codegen.casts import DTYPES, Builder, Value, llvm_type
 from graphc.codegen.chunks import CHUNK, LEAST_WORK, PARALLEL, SETTINGS
-from graphc.codegen.intrinsics import (
-    DTYPES,
-    INTRINSICS,
-    OPERATORS,
-    InferenceError,
-    Intrinsic,
-    llvm_type,
-)
+from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.prototype import Prototype
 from graphc.errors import CompileError
-
-Builder = Any
-Value = Any
 
 
 class LiteralFloat(types.Number):
