@@ -737,7 +737,7 @@ def test_idle_process_leaves_and_the_next_request_starts_another(monkeypatch: py
     monkeypatch.setattr(
         compiler,
         "_BOOT",
-        compiler._BOOT.replace("import_worker().main()", "w = import_worker(); w.IDLE_SECONDS = 0.05; w.main()"),
+        compiler._BOOT.replace("import_worker(lean={lean})", "w = import_worker(); w.IDLE_SECONDS = 0.05; w"),
     )
     server = CompileServer()
     request = Request(*RETURN_SEVEN)
@@ -748,6 +748,31 @@ def test_idle_process_leaves_and_the_next_request_starts_another(monkeypatch: py
         assert process.wait(timeout=20) == 0
         process.returncode = None  # as if nobody had looked: the request finds the closed pipe
         assert server.compile(request) == binary
+    finally:
+        server.close()
+
+
+BREAK_LEAN = {
+    "at the request": "lowering.Lower.lower_inst = lambda *statement: missing",
+    "with the process": "lowering.Lower.lower_inst = lambda *statement: __import__('os').abort()",
+}
+
+
+@pytest.mark.parametrize("change", BREAK_LEAN.values(), ids=BREAK_LEAN)
+def test_what_the_lean_numba_fails_at_the_whole_compiles(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    wanted = compile_source("def kernel(x):\n    return 7\n", [Prototype("kernel", ("float64*",))])
+    broken = f"w = import_worker({{lean}})\nif {{lean}}:\n    from numba.core import lowering\n    {change}\nw"
+    monkeypatch.setattr(compiler, "_BOOT", compiler._BOOT.replace("import_worker(lean={lean})", broken))
+    server = CompileServer()
+    try:
+        assert server.start()
+        first = server._process
+        assert server.compile(Request(*RETURN_SEVEN)) == wanted
+        second = server._process
+        assert second is not None and second is not first
+        with pytest.raises(CompileError, match="no function"):
+            server.compile(Request("", *RETURN_SEVEN[1:]))
+        assert server._process is second  # it has the whole already
     finally:
         server.close()
 
@@ -807,6 +832,7 @@ LEAN = """
     from graphc.codegen import lean_numba
     lean_numba.UNUSED += tuple(sys.argv[2:])
     worker = lean_numba.import_worker()
+    assert ("numpy.linalg" in sys.modules) == ("numba.core.compiler" in sys.modules)
     print("numba.core.compiler" in sys.modules, worker.compile_request(worker.WARM_UP).hex())
 """
 

@@ -90,7 +90,7 @@ def compile_inline(request: Request) -> bytes:
 
 
 # A package of this name without its __init__: the compile process needs the modules below, not what graphc imports.
-# SciPy, which numba imports where it is installed, is hidden, and so is what numba itself can do without.
+# SciPy, which numba imports where it is installed, is hidden, and so is what kernels can do without (lean_numba.py).
 _BOOT = """
 import gc
 gc.disable()
@@ -101,7 +101,7 @@ sys.modules["scipy"] = None
 package = sys.modules["graphc"] = ModuleType("graphc")
 package.__path__ = [{package!r}]
 from graphc.codegen.lean_numba import import_worker
-import_worker().main()
+import_worker(lean={lean}).main()
 """
 
 
@@ -111,6 +111,7 @@ class CompileServer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._lean = True
         self._complaints: IO[bytes] | None = None
         os.register_at_fork(after_in_child=self._forget)
         atexit.register(self.close)
@@ -121,16 +122,21 @@ class CompileServer:
             return self._running() is not None
 
     def compile(self, request: Request) -> bytes:
-        """The object of a request; raises CompileError with the compiler's message."""
+        """The object of a request; raises CompileError with the compiler's message.
+
+        What fails in a process with the lean numba, which may lack what the request needs, is tried once more in one
+        with the whole, which then stays.
+        """
         with self._lock:
             message = pickle.dumps(request)
-            answer = self._exchange(message) or self._exchange(message)
-            if answer is None:
-                raise CompileError("the compile process ended without an answer")
-            succeeded, result = pickle.loads(answer)
-        if not succeeded:
-            raise CompileError(result)
-        return bytes(result)
+            try:
+                return self._object(message)
+            except CompileError:
+                if not self._lean:
+                    raise
+            self._lean = False
+            self._stop()
+            return self._object(message)
 
     def close(self) -> None:
         """End the process; the next request starts another."""
@@ -143,10 +149,19 @@ class CompileServer:
         if self._process is None:
             try:
                 self._complaints = _scratch_file()  # closed with the process
-                self._process = _spawn(self._complaints)
+                self._process = _spawn(self._complaints, self._lean)
             except OSError:
                 return None
         return self._process
+
+    def _object(self, message: bytes) -> bytes:
+        answer = self._exchange(message) or self._exchange(message)
+        if answer is None:
+            raise CompileError("the compile process ended without an answer")
+        succeeded, result = pickle.loads(answer)
+        if not succeeded:
+            raise CompileError(result)
+        return bytes(result)
 
     def _exchange(self, message: bytes) -> bytes | None:
         """The answer, or None where the process had just left for idleness; a process that crashes is an error."""
@@ -217,11 +232,11 @@ def _read_tail(stream: IO[bytes] | None) -> str:
         return stream.read().decode(errors="replace")[-4000:]
 
 
-def _spawn(complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+def _spawn(complaints: IO[bytes], lean: bool) -> subprocess.Popen[bytes]:
     if not sys.executable:
         raise OSError("no interpreter to start")
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    boot = _BOOT.format(path=[os.path.abspath(entry) for entry in sys.path], package=package)
+    boot = _BOOT.format(path=[os.path.abspath(entry) for entry in sys.path], package=package, lean=lean)
     # numba's own settings must not reach the object; one BLAS thread, since nothing is multiplied there.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     environment["OPENBLAS_NUM_THREADS"] = "1"

@@ -1,13 +1,14 @@
-"""numba without what a compile process has no use for, which is more than half of its import.
+"""numba without what a compile process has no use for: NumPy, and more than half of its own modules.
 
 In: nothing. Out: the compiling side of a compile process, over a `numba` in `sys.modules` that did not run its own
 `__init__`, and empty modules in the place of those below. Only a compile process may do this: in a process of the
-user's, numba must be whole.
+user's, numba and NumPy must be whole.
 
-numba's typing, lowering and interpreter import these modules for registries, for the object mode, for parallel loops
-and for dispatchers. Kernels have registries of their own (`primitives.py`), and the tests compile every statement they
-may hold in such a process. Which modules may be left out depends on numba's version, so its range is declared; where
-one is missed when it is imported, the compile process starts again with the whole of numba.
+numba's typing, lowering and interpreter import these modules for registries, for the object mode, for parallel loops,
+for dispatchers, and for the types of arrays. Kernels have registries of their own (`primitives.py`), and the tests
+compile every statement they may hold in such a process. Which modules may be left out depends on numba's version, so
+its range is declared; where one is missed when it is imported, the compile process goes on with the whole of numba, and
+where one is missed later, the request is sent to another process that has it from the start (`compile.py`).
 """
 
 from __future__ import annotations
@@ -18,26 +19,41 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from graphc.codegen.host import version_of
 
 UNUSED = (
+    "numpy",
+    "numpy.polynomial",
+    "numpy.random",
+    "numpy.random.bit_generator",
+    "numba._helperlib",
     "numba.core.extending",
     "numba.core.pythonapi",
     "numba.core.serialize",
     "numba.core.target_extension",
     "numba.core.typeconv.rules",
+    "numba.core.typing.asnumbatype",
     "numba.cpython.builtins",
-    "numpy.polynomial",
-    "numpy.polynomial.polynomial",
-    "numpy.random",
-    "numpy.random.bit_generator",
+    "numba.np",
+    "numba.np.npdatetime_helpers",
+    "numba.np.numpy_support",
+    "numba.np.types",
+    "numba.np.types.datetime",
 )
-"""Modules that numba imports and kernels do not need; NumPy's are there to be told by their types."""
+"""Modules that numba imports and kernels do not need, each after its package. NumPy's and those of arrays are there to
+be told by their types; `_helperlib` is C that cannot be loaded without NumPy."""
 
 
-class Nothing:
+class Names(type):
+    """A class whose attributes are classes of its kind."""
+
+    def __getattr__(cls, name: str) -> Names:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Names(name, (Nothing,), {})
+
+
+class Nothing(metaclass=Names):
     """Stands for every name of a module that is left out: a class, a decorator, a table, as its importer likes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -53,15 +69,15 @@ class Nothing:
 class Unused(ModuleType):
     """A module whose names are all a `Nothing` of their own."""
 
-    def __getattr__(self, name: str) -> type[Nothing]:
+    def __getattr__(self, name: str) -> Names:
         if name.startswith("__"):
             raise AttributeError(name)
-        return type(name, (Nothing,), {})
+        return Names(name, (Nothing,), {})
 
 
-def import_worker() -> ModuleType:
-    """`worker.py` over the lean numba, or over the whole where that cannot be imported."""
-    if install():
+def import_worker(lean: bool = True) -> ModuleType:
+    """`worker.py` over the lean numba where that is wanted and can be imported, else over the whole."""
+    if lean and install():
         try:
             return import_module("graphc.codegen.worker")
         except Exception:  # whatever a module makes of what it misses
@@ -71,18 +87,22 @@ def import_worker() -> ModuleType:
 
 def install() -> bool:
     """Put the lean numba in place; False where there is none to be found, or one is imported already."""
-    spec = None if "numba" in sys.modules else find_spec("numba")
+    spec = None if {"numba", "numpy"} & sys.modules.keys() else find_spec("numba")
     if spec is None or spec.submodule_search_locations is None:
         return False
     package = sys.modules["numba"] = ModuleType("numba")
     package.__path__ = list(spec.submodule_search_locations)
     package.__spec__ = spec
     vars(package)["__version__"] = version_of("numba")
+    numpy_version = version_of("numpy")
     for name in UNUSED:
         sys.modules[name] = module = Unused(name)
         parent, _, child = name.rpartition(".")
-        if parent == "numpy" or parent in UNUSED:
-            setattr(np if parent == "numpy" else sys.modules[parent], child, module)
+        if parent in UNUSED:
+            setattr(sys.modules[parent], child, module)
+    vars(sys.modules["numpy"])["__version__"] = numpy_version
+    # The functions of which numba tells LLVM when its first target is made.
+    vars(sys.modules["numba._helperlib"])["c_helpers"] = {}
     return True
 
 
@@ -92,5 +112,3 @@ def uninstall() -> None:
     ours = [name for name in sys.modules if name.startswith("graphc.codegen.") and name != __name__]
     for name in (*lean, *ours):
         del sys.modules[name]
-    for child in ("polynomial", "random"):
-        vars(np).pop(child, None)

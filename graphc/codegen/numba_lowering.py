@@ -30,7 +30,6 @@ from numba.core.typing.templates import Signature
 
 from graphc.codegen.casts import Builder, Value, emit_cast
 from graphc.codegen.intrinsics import FastModule, InferenceError
-from graphc.codegen.prelude import CONSTANTS
 from graphc.codegen.primitives import (
     LITERAL_FLOAT,
     NAMES,
@@ -43,6 +42,7 @@ from graphc.codegen.primitives import (
 )
 from graphc.codegen.prototype import Prototype
 from graphc.errors import CompileError
+from graphc.ir.loops import CONSTANTS
 
 SOURCE_NAME = "<graphc kernel>"
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")

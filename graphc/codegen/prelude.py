@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from graphc import numerics
 from graphc.codegen.chunks import chunk_size
+from graphc.ir.loops import CONSTANTS
 
 Scalar = Any
 Function = Callable[..., Any]
@@ -183,10 +184,6 @@ def _build_prelude() -> dict[str, Function]:
 
 
 PRELUDE: dict[str, Function] = _build_prelude()
-
-CONSTANTS = {"inf": math.inf, "nan": math.nan}
-"""Names for the floats that Python has no literals for."""
-
 
 _DIVIDE = "divide two numbers"  # no identifier: it cannot be a name of the source
 

@@ -27,13 +27,14 @@ from graphc.codegen.merge import merge_rows
 from graphc.codegen.narrow import narrow_sums
 from graphc.codegen.outline import Copies, outline
 from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, first_reduced, is_bufferless, loop_vars, lowering_of
-from graphc.codegen.prelude import CONSTANTS, PRELUDE
+from graphc.codegen.prelude import PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
 from graphc.codegen.simplify import all_expressions, simplify, statements
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
 from graphc.ir import sizes
 from graphc.ir.loops import (
+    CONSTANTS,
     INDEX,
     ONE,
     Apply,

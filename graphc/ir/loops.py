@@ -13,12 +13,16 @@ template whose holes are `_0`, `_1`, …, so that the same text means the same i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from graphc.record import record
 
 INDEX = "int64"
+
+CONSTANTS = {"inf": math.inf, "nan": math.nan}
+"""Names for the floats that Python has no literals for."""
 
 
 @record()
