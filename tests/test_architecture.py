@@ -31,10 +31,11 @@ rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewri
 rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
-codegen.arena codegen.plan codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.schedule codegen.callback
+codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.schedule
+codegen.callback
 codegen.blas codegen.terms codegen.lower
 codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
-codegen.copies codegen.parallel codegen.merge codegen.narrow codegen.outline
+codegen.parallel codegen.merge codegen.narrow codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.host codegen.image codegen.jit codegen.link
 codegen.casts codegen.integers codegen.intrinsics

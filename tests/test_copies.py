@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.copies import MOST_COPIES, added_into, neutral
+from graphc.codegen.copies import MOST_COPIES, added_into, neutral, row_sum, table_of_sums, target_of_both
 from graphc.codegen.pool_ir import has_threads
 from graphc.ir.loops import INDEX, Apply, Expr, Load, Loop, Store, Var, integer
-from graphc.ir.node import Node
+from graphc.ir.node import Node, variable
 
 Array = NDArray[Any]
 TURN, J, N, M = (Var(name, INDEX) for name in "ijnm")
@@ -145,6 +145,46 @@ def test_special_values_reach_the_columns_they_belong_to() -> None:
         with np.errstate(all="ignore"):
             for result, specified in zip(run(call, 3, *values), specification(*values), strict=True):
                 np.testing.assert_allclose(result, specified, rtol=1e-11)
+
+
+def sum_then_matrix(x: Node, y: Node) -> list[Node]:
+    """A row that rows are added to is dead before a matrix is that elements are added to."""
+    scaled = x / (1.0 + T.sqr(x).sum(axis=1, keepdims=True))
+    columns = T.sqr(scaled).sum(axis=0)
+    grown = scaled * T.exp(columns / columns.sum())[::-1]
+    back = T.inc_subtensor(grown[:, ::-1], scaled * y)
+    return [scaled, T.exp(back) / back.sum(axis=1, keepdims=True)]
+
+
+def narrow_and_wide(x: Node, y: Node) -> list[Node]:
+    """Two rows in float64 that rows are added to, one after the other: of float32, then of float64."""
+    narrow = T.cast(x, "float32")
+    centred = narrow - narrow.mean(axis=1, keepdims=True)
+    total = T.sqr(centred.sum(axis=0)).sum()
+    scaled = (T.cast(y, "float64") + narrow) * total - x.mean(axis=1, keepdims=True)
+    columns = scaled.sum(axis=0)
+    return [centred, scaled, columns / T.sqr(columns).sum()]
+
+
+@needs_threads
+@pytest.mark.parametrize("program", [sum_then_matrix, narrow_and_wide])
+def test_buffers_that_rows_are_added_to_are_told_apart(program: Callable[[Node, Node], list[Node]]) -> None:
+    """Copies are made by the name of a buffer: no slot of the arena is copied as what another value needs."""
+    call, specification = (compiled(program, "float64", mode) for mode in ("compiled", "interpreted"))
+    for shape in ((5, 3), (40, 7), (400, 7), (1000, 2)):
+        values = np.random.default_rng(6).normal(size=(2, *shape))
+        for result, specified in zip(run(call, 3, *values), specification(*values), strict=True):
+            scale = np.abs(specified).max()
+            np.testing.assert_allclose(result, specified, rtol=1e-5, atol=1e-6 * scale)
+
+
+def test_a_buffer_is_one_target_of_all_loops_that_change_it() -> None:
+    length, other = variable("int64", (), "n"), variable("int64", (), "m")
+    few, many = row_sum(8, length, J), row_sum(100, length, J)
+    assert target_of_both(few, many) == many
+    assert target_of_both(few, row_sum(8, other, J)) is None
+    assert target_of_both(few, None) is None and target_of_both(None, few) is None
+    assert target_of_both(few, table_of_sums(8, length, length, J, J)) is None
 
 
 def test_zeros_keep_their_sign_where_nothing_is_added() -> None:

@@ -28,17 +28,24 @@ NEVER = 2**62
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A value that is kept from the nest at position `first` until that at `last`. Of a buffer that holds one row at a
-    time `rows` is the number of rows: threads have one each, so that it shares a slot with its like only."""
+    time `rows` is the number of rows: threads have one each, so that it shares a slot with its like only. So does what
+    is `added` into: threads have copies of the buffer, and know it by its name."""
 
     dtype: str
     shape: tuple[Size, ...]
     first: int
     last: int
     rows: Size | None = None
+    added: bool = False
 
     @property
-    def kind(self) -> tuple[str, tuple[Size, ...], Size | None]:
-        return self.dtype, self.shape, self.rows
+    def kind(self) -> tuple[str, tuple[Size, ...], Size | None, bool]:
+        return self.dtype, self.shape, self.rows, self.added
+
+    @property
+    def is_particular(self) -> bool:
+        """Whether it shares a slot with its like only."""
+        return self.rows is not None or self.added
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ class _Draft:
 
     held: list[Kept] = field(default_factory=list)
     lives: list[tuple[int, int]] = field(default_factory=list)
-    kinds: set[tuple[str, tuple[Size, ...], Size | None]] = field(default_factory=set)
+    kinds: set[tuple[str, tuple[Size, ...], Size | None, bool]] = field(default_factory=set)
     longest: int = 0
 
     def hold(self, value: Kept, length: int) -> None:
@@ -81,7 +88,7 @@ class _Draft:
         under another dtype a slot would have another name."""
         if self.held[0].dtype != value.dtype:
             return False
-        if self.kinds != {value.kind} and (value.rows is not None or self.held[0].rows is not None):
+        if self.kinds != {value.kind} and (value.is_particular or self.held[0].is_particular):
             return False
         before = bisect_right(self.lives, (value.last, NEVER)) - 1
         return before < 0 or self.lives[before][1] < value.first

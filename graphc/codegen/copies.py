@@ -1,7 +1,8 @@
 """Private copies of what a loop adds into, so that threads may share it.
 
-In: a loop, and for each buffer that may be copied its length. Out: the buffers that the loop does nothing to but add
-elements (or keep the larger ones, and so on), each with the step; how many chunks of the loop get a copy of their own.
+In: values that loops add into; a loop, and for each buffer that may be copied its length. Out: what such a value is as
+a `Target`; the buffers that the loop does nothing to but add elements (or keep the larger ones, and so on), each with
+the step; how many chunks of the loop get a copy of their own.
 
 A sum over the first axis, inside a loop over rows, adds a whole row in every turn; rows scattered into a table add to a
 few elements. Each chunk of the loop starts its copy with what adding leaves as it is, and the copies are combined in
@@ -12,9 +13,11 @@ any number of threads. A loop of one chunk needs no copy.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from graphc.codegen.plan import Nest, first_reduced
 from graphc.codegen.simplify import expressions, statements
+from graphc.codegen.sizing import Sizing
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.loops import (
@@ -26,15 +29,16 @@ from graphc.ir.loops import (
     Load,
     Loop,
     Store,
+    Var,
     add,
     integer,
     multiply,
     quotient,
     subexpressions,
 )
-from graphc.ir.node import Size
+from graphc.ir.node import Node, Size, Writes
 from graphc.ops.reduce import highest, lowest
-from graphc.record import record
+from graphc.record import record, replace
 
 STEPS = re.compile(r"(accumulate(_product|_minimum|_maximum)?\(_0, _1\)|logical_(or|and)\(_0, _1\)|_0 [+|&] _1)$")
 """Steps whose results for parts of a loop combine as its elements do, in whatever order."""
@@ -112,6 +116,57 @@ def table_of_sums(rows: Size, size: Size, places: Size, length: Expr, turns: Exp
     pays = Apply("maximum(_0, _1)", (multiply(integer(SHARE), turns), ONE), INDEX)
     least = sizes.maximum(sizes.multiply(SHARE, places), 1)
     return Target(rows, size, least, length, pays, is_table=True)
+
+
+def target_of(node: Node, nest: Nest, size_names: Mapping[Node, str], sizing: Sizing) -> Target | None:
+    """What loops add a value of a nest into, if that may be copied."""
+    match nest.kind:
+        case "fold":
+            return added_row(node, nest, size_names, sizing)
+        case "writes":
+            return table(node, size_names, sizing)
+    return None
+
+
+def added_row(node: Node, nest: Nest, size_names: Mapping[Node, str], sizing: Sizing) -> Target | None:
+    """The result of a reduction by rows to which every turn of its outermost loop adds."""
+    shape = sizing.shape(node)
+    length = row_length(shape, size_names)
+    if first_reduced(node) or length is None:
+        return None
+    return row_sum(nest.space[0], sizes.product(shape), length)
+
+
+def table(node: Node, size_names: Mapping[Node, str], sizing: Sizing) -> Target | None:
+    """A table to which rows are added at places of their own."""
+    lowering, shape = node.op.lower(node), sizing.shape(node)
+    assert isinstance(lowering, Writes)
+    for region in lowering.regions(node):
+        if not region.accumulate or not region.sizes:
+            continue
+        rows, *row = map(sizing.of, region.sizes)
+        places = shape[: len(shape) - len(row)]
+        length, turns = row_length(shape, size_names), row_length(places, size_names)
+        if (*places, *row) == shape and rows not in places and length is not None and turns is not None:
+            return table_of_sums(rows, sizes.product(shape), sizes.product(places), length, turns)
+    return None
+
+
+def row_length(shape: Sequence[Size], size_names: Mapping[Node, str]) -> Expr | None:
+    """A number of elements as a product of numbers and arguments of the kernel."""
+    length: Expr = ONE
+    for size in shape:
+        if not isinstance(size, int) and size not in size_names:
+            return None
+        length = multiply(length, integer(size) if isinstance(size, int) else Var(size_names[size], INDEX))
+    return length
+
+
+def target_of_both(one: Target | None, other: Target | None) -> Target | None:
+    """What holds of a buffer that two loops add into; None where they differ in more than their number of turns."""
+    if one is None or other is None or replace(one, turns=other.turns) != other:
+        return None
+    return replace(one, turns=sizes.maximum(one.turns, other.turns))
 
 
 # How many -------------------------------------------------------------------------------------------------------------

@@ -50,11 +50,15 @@ class Narrowed:
 
 
 def narrow_sums(body: Sequence[Stmt], targets: Mapping[str, Target], fresh: Callable[[str], str]) -> Narrowed:
-    """A kernel's statements with sums of rows narrowed. `fresh` gives names."""
+    """A kernel's statements with sums of rows narrowed, in the buffers of which that is true of all loops: `Target`
+    says how many turns they have. `fresh` gives names."""
     result: list[Stmt] = []
     changed, names = dict(targets), dict[str, str]()
-    for stmt in body:
-        found = narrow_targets(stmt, targets) if isinstance(stmt, Loop) else []
+    narrow = [narrow_targets(stmt, targets) if isinstance(stmt, Loop) else [] for stmt in body]
+    loops = [(stmt, found) for stmt, found in zip(body, narrow, strict=True) if isinstance(stmt, Loop)]
+    wide = {buffer for loop, found in loops for buffer in added_into(loop, targets) if buffer not in found}
+    for stmt, candidates in zip(body, narrow, strict=True):
+        found = [buffer for buffer in candidates if buffer not in wide]
         if not isinstance(stmt, Loop) or not found:
             result.append(stmt)
             continue

@@ -13,7 +13,7 @@ from functools import partial
 from graphc.codegen.arena import Slot
 from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
-from graphc.codegen.copies import Target, most_copies, row_sum, stride_size, table_of_sums
+from graphc.codegen.copies import Target, most_copies, row_length, stride_size, target_of, target_of_both
 from graphc.codegen.emit import emit_function
 from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
@@ -26,7 +26,7 @@ from graphc.codegen.lower_rows import lower_rows
 from graphc.codegen.merge import merge_rows
 from graphc.codegen.narrow import narrow_sums
 from graphc.codegen.outline import Copies, outline
-from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, first_reduced, is_bufferless, loop_vars, lowering_of
+from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.prelude import PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
@@ -36,7 +36,6 @@ from graphc.ir import sizes
 from graphc.ir.loops import (
     CONSTANTS,
     INDEX,
-    ONE,
     Apply,
     Check,
     Expr,
@@ -50,9 +49,8 @@ from graphc.ir.loops import (
     Store,
     Var,
     integer,
-    multiply,
 )
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size, Writes
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size
 from graphc.ir.walk import as_size_node, reachable
 from graphc.record import record
 
@@ -163,50 +161,19 @@ def row_lengths(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Expr]:
     return lengths
 
 
-def row_length(shape: Sequence[Size], size_names: Mapping[Node, str]) -> Expr | None:
-    """A number of elements as a product of numbers and arguments of the kernel."""
-    length: Expr = ONE
-    for size in shape:
-        if not isinstance(size, int) and size not in size_names:
-            return None
-        length = multiply(length, integer(size) if isinstance(size, int) else Var(size_names[size], INDEX))
-    return length
-
-
 def copy_targets(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Target]:
-    """The buffers that loops over rows add into."""
-    targets: dict[str, Target] = {}
+    """The buffers that loops over rows add into; none that a loop changes in another way, for statements tell by the
+    names of buffers only."""
+    targets: dict[str, Target | None] = {}
     for nest in plan.nests:
-        for node in nest.roots if nest.kind in ("fold", "writes") else ():
-            buffer = plan.accumulators.get(node, plan.places[node].buffer)
-            target = added_row(node, nest, size_names, plan) if nest.kind == "fold" else table(node, size_names, plan)
-            if buffer is not None and target is not None:
-                targets[buffer] = target
-    return targets
-
-
-def added_row(node: Node, nest: Nest, size_names: Mapping[Node, str], plan: Plan) -> Target | None:
-    """The result of a reduction by rows to which every turn of its outermost loop adds."""
-    shape = plan.sizing.shape(node)
-    length = row_length(shape, size_names)
-    if first_reduced(node) or length is None:
-        return None
-    return row_sum(nest.space[0], sizes.product(shape), length)
-
-
-def table(node: Node, size_names: Mapping[Node, str], plan: Plan) -> Target | None:
-    """A table to which rows are added at places of their own."""
-    lowering, shape = node.op.lower(node), plan.sizing.shape(node)
-    assert isinstance(lowering, Writes)
-    for region in lowering.regions(node):
-        if not region.accumulate or not region.sizes:
-            continue
-        rows, *row = map(plan.sizing.of, region.sizes)
-        places = shape[: len(shape) - len(row)]
-        length, turns = row_length(shape, size_names), row_length(places, size_names)
-        if (*places, *row) == shape and rows not in places and length is not None and turns is not None:
-            return table_of_sums(rows, sizes.product(shape), sizes.product(places), length, turns)
-    return None
+        for node in nest.roots:
+            own, carried = plan.places[node].buffer, plan.accumulators.get(node)
+            target = target_of(node, nest, size_names, plan.sizing)
+            changed = {own: target} if carried is None else {carried: target, own: None}
+            for buffer, each in changed.items():
+                if buffer is not None:
+                    targets[buffer] = target_of_both(targets[buffer], each) if buffer in targets else each
+    return {buffer: target for buffer, target in targets.items() if target is not None}
 
 
 def copies_slot(name: str, dtype: str, held: Sequence[Copies], sizing: Sizing) -> Slot:

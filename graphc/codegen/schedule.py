@@ -23,6 +23,7 @@ from itertools import islice
 from math import prod
 
 from graphc.codegen.arena import Kept, lay_out
+from graphc.codegen.copies import target_of
 from graphc.codegen.cost import DEAR, MANY, ROW, WHOLE, keeping_pays
 from graphc.codegen.operand import strided
 from graphc.codegen.plan import (
@@ -631,13 +632,15 @@ def _finish(
             place, depth = places[node], sharing.depths[node]
             shape = sizing.shape(node)[depth:]
             rows = sizing.shape(node)[0] if depth else None
+            added = target_of(node, nest, size_names, sizing) is not None
+            lowering = lowering_of(node)
+            is_carried = nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype
             if place.buffer is None and not is_local(nest, node, depth, access.needed):
                 last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
-                kept.append(Kept(node.dtype, shape, now, last, rows))
+                kept.append(Kept(node.dtype, shape, now, last, rows, added and not is_carried))
                 keepers.append((node, False))
-            lowering = lowering_of(node)
-            if nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype:
-                kept.append(Kept(lowering.dtypes[0], shape, now, now, rows))
+            if isinstance(lowering, Fold) and is_carried:
+                kept.append(Kept(lowering.dtypes[0], shape, now, now, rows, added))
                 keepers.append((node, True))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 kept.append(Kept(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
