@@ -29,6 +29,7 @@ from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
 
 from graphc.codegen.casts import Builder, Value, emit_cast
+from graphc.codegen.interleave import interleave
 from graphc.codegen.intrinsics import FastModule, InferenceError
 from graphc.codegen.primitives import (
     LITERAL_FLOAT,
@@ -283,6 +284,7 @@ def lower_source(
             _lower_function(module, typing_context, target_context, function, prototype)
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
+    interleave(module)
     return str(module)
 
 
