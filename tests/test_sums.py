@@ -267,3 +267,69 @@ def test_totals_of_a_matrix_share_one_loop(mode: str) -> None:
     assert f.source.count("for block") == 2  # of the pivot, and of all sums
     value = np.random.default_rng(9).normal(size=(70, 41))
     np.testing.assert_allclose(f(value), [value.sum(), (value * value).sum(), value.std()], rtol=1e-12)
+
+
+# Terms that add up to nothing -----------------------------------------------------------------------------------------
+
+
+def normalisation_gradient(x: Any, scale: Any, g: Any, axis: int) -> Any:
+    """The gradient by x of a normalisation by mean and deviation along an axis."""
+    apart = x - x.mean(axis=axis, keepdims=True)
+    normal = apart / T.sqrt(T.sqr(apart).mean(axis=axis, keepdims=True) + np.asarray(1e-5, x.dtype)[()])
+    return gc.grad((normal * scale * g).sum(), x)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_apart_are_as_accurate_as_together(axis: int, dtype: str) -> None:
+    """Rows far from 0, with spikes, nearly constant, and with a cotangent that the deviations cancel."""
+    x, g, scale = matrix(dtype), matrix(dtype), matrix(dtype)
+    inputs, wanted = [x, scale, g], normalisation_gradient(x, scale, g, axis)
+    apart = gc.function(inputs, wanted)
+    with gc.options.change(excluding=("sum_apart",)):
+        together = gc.function(inputs, wanted)
+    assert "sum_apart" in str(apart.explain())
+    rng, shape = np.random.default_rng(axis), (90, 120)
+    spikes = rng.normal(size=shape) + 1e4 * (rng.random(shape) < 0.01)
+    trend = np.linspace(-1, 1, shape[axis]).reshape((-1, 1) if axis == 0 else (1, -1)) + np.zeros(shape)
+    cases = [
+        (rng.normal(size=shape), rng.normal(size=shape)),
+        (rng.normal(size=shape) + 1000, rng.normal(size=shape) + 50),
+        (spikes, rng.exponential(size=shape) ** 3),
+        (1 + 1e-3 * rng.normal(size=shape), rng.normal(size=shape)),
+        (trend, 1e3 * trend + rng.normal(size=shape)),
+        (trend + 7, trend),
+    ]
+    for value, cotangent in cases:
+        a, c = value.astype(dtype), cotangent.astype(dtype)
+        b = (1 + rng.random(shape)).astype(dtype)
+        w, u, v = (each.astype(np.longdouble) for each in (a, b, c))
+        centred = w - w.mean(axis=axis, keepdims=True)
+        deviation = np.sqrt(np.square(centred).mean(axis=axis, keepdims=True) + np.longdouble(np.asarray(1e-5, dtype)))
+        pull = (u * v * centred).mean(axis=axis, keepdims=True) / deviation**2
+        exact = (u * v - (u * v).mean(axis=axis, keepdims=True) - centred * pull) / deviation
+        errors = [float(np.sqrt(np.mean(np.square(f(a, b, c) - exact)))) for f in (apart, together)]
+        assert errors[0] <= 1.5 * errors[1] + np.finfo(dtype).eps * float(np.sqrt(np.mean(np.square(exact)))), errors
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_apart_keep_what_is_not_finite(axis: int, mode: str) -> None:
+    """NaN, infinities, lines of equal elements, and lines of none, beside ordinary ones."""
+    x, g, scale = matrix("float64"), matrix("float64"), matrix("float64")
+    apart = x - x.mean(axis=axis, keepdims=True)
+    inverse = 1 / T.sqrt(T.sqr(apart).sum(axis=axis, keepdims=True))
+    slope = (g * apart).sum(axis=axis, keepdims=True) * inverse
+    outputs = [(g - slope * apart).sum(axis=axis), gc.grad((apart * inverse * scale * g).sum(), x)]
+    f = gc.function([x, scale, g], outputs, mode=mode)
+    with gc.options.change(excluding=("sum_apart",)):
+        plain = gc.function([x, scale, g], outputs, mode=mode)
+    rng = np.random.default_rng(3)
+    for shape in ((6, 7), (1, 3), (3, 1), (0, 3), (3, 0)):
+        value, cotangent, factor = (rng.normal(size=shape) for _ in range(3))
+        for k, special in enumerate((np.nan, np.inf, -np.inf, 1e200)):
+            value[k : k + 1, k : k + 1] = special
+        value[4:5], value[:, 4:5] = 2.0, 2.0
+        with np.errstate(all="ignore"):
+            for found, right in zip(f(value, factor, cotangent), plain(value, factor, cotangent), strict=True):
+                np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-13)

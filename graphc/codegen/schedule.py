@@ -123,6 +123,7 @@ class Scheduler:
         self.home: dict[Node, int] = {}
         self.after: dict[int, set[int]] = {}
         self.leaf_uses: dict[Node, list[Use]] = {}
+        self.rounds: Mapping[Node, int] = {}
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
         self.stored_uses: dict[Node, Sequence[Use]] = {}
@@ -134,7 +135,9 @@ class Scheduler:
     # Decisions ------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        for node in reversed(toposort(self.targets, self.predecessors)):
+        order = toposort(self.targets, self.predecessors)
+        self.rounds = self.rounds_of(order)
+        for node in reversed(order):
             uses = self.uses.pop(node, [])
             if node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
                 self.leaf_uses[node] = uses
@@ -149,6 +152,16 @@ class Scheduler:
                     self.inline(node, uses)
                 else:
                     self.store(node, uses, reason)
+
+    def rounds_of(self, order: Iterable[Node]) -> dict[Node, int]:
+        """How many reductions along rows must have run, one after the other, before each of the nodes is known."""
+        rounds: dict[Node, int] = {}
+        for node in order:
+            before = max((rounds[arg] for arg in node.args), default=0)
+            lowering = None if node.op in LEAVES else lowering_of(node)
+            by_rows = node.ndim and isinstance(lowering, Fold) and not self.walks_rows(node, lowering)
+            rounds[node] = before + 1 if by_rows else before
+        return rounds
 
     def is_held_reshape(self, node: Node) -> bool:
         """Whether storing the argument of a reshape does as well: contiguous, it has its elements in this order."""
@@ -348,11 +361,11 @@ class Scheduler:
             return None
         space, axes = self.space(node, kind, lowering), self.reduced_axes(node)
         users = list(dict.fromkeys(use.nest for use in uses))
-        others = [number for number in reversed(self.drafts) if number not in users]
-        if kind == "loops" and self.feeds_reduction(users):
-            others = []
+        others = [number for number in reversed(self.drafts) if number not in users][:12]
+        if kind == "loops":
+            others = [] if self.feeds_reduction(users) else [n for n in others if self.waits_alike(node, n)]
         later: set[int] | None = None
-        for number in (*users, *others[:12]):
+        for number in (*users, *others):
             draft = self.drafts[number]
             if draft.kind != kind or draft.space != space or draft.ops >= NEST_OPS or len(draft.roots) >= 8:
                 continue
@@ -378,6 +391,11 @@ class Scheduler:
         """Whether a value with these users goes into a reduction of its own nest. Others stay out of its nest: a sum
         that they need would come before the reduction, and share no loop with it."""
         return any(self.drafts[user].kind in ("fold", "total") for user in users)
+
+    def waits_alike(self, node: Node, number: int) -> bool:
+        """Whether a nest waits for as many reductions along a row as a value does. In one that waits for more, the
+        value would not be stored where the loop over rows makes what it is computed from."""
+        return node.ndim < 2 or any(self.rounds[node] == self.rounds[root] for root in self.drafts[number].roots[:1])
 
     def reduced_axes(self, node: Node) -> tuple[int, ...]:
         """The loops over its operand that a reduction reduces; none for other ops."""

@@ -13,15 +13,22 @@ elements, and share their loops.
 
 Where the sum of finite deviations overflows, at magnitudes of 1e308, the result is NaN instead of infinity.
 The second pass stays where it costs little: where the last axis is reduced and others are not, a row is still in cache.
+
+The gradient of what is normalised by mean and variance sums `a + k (x - m)` over the same elements, where k comes of
+another sum over them. Its terms in x - m add up to nothing but what m was rounded by. Written as sum(a) + k sum(x - m),
+both sums are there before k is, and one pass over the elements goes. Of no elements the sum is 0, and where k is not
+finite NaN, because x - m has both signs, or is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from graphc.dtypes import is_float
 from graphc.ir import sizes
-from graphc.ir.node import Argument, Node, Sample, Size, literal
+from graphc.ir.node import Argument, Node, Sample, Scalar, Size, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast
 from graphc.ops.index import subtensor
@@ -36,6 +43,8 @@ FEW_ROWS = 64
 """So many rows, where their number is known, are in cache when they are read again."""
 MEAN_OPS = ("true_div", "mul", "dimshuffle", "broadcast_to")
 """What makes a mean of a sum, and gives it its axes back."""
+MOST_FACTORS, MOST_NODES = 3, 32
+"""So many factors of a product, and nodes that they come from, are looked at."""
 
 
 def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
@@ -90,6 +99,66 @@ def _pivot(x: Node, axes: Sequence[int]) -> Node:
     return elementwise("true_div", part, _as_number(sizes.product(shape[axis] for axis in axes), part))
 
 
+# --- terms that add up to nothing -------------------------------------------------------------------------------------
+
+
+def _sum_apart(node: Node, uses: Uses) -> Node | None:
+    """sum(a + k (x - m)), m a mean of x and k made of other sums over the same axes, as sum(a) + k sum(x - m)."""
+    axes: tuple[int, ...] = node.attrs["axes"]
+    inner = node.args[0].args[0] if node.args[0].op.name == "neg" else node.args[0]
+    if inner.op.name not in ("add", "sub") or not is_float(node.dtype):
+        return None
+    for place in (1, 0):
+        found = _centred(inner.args[place], axes)
+        if found is not None and any(map(_is_of_sums, found[1])):
+            parts = [reduce_sum(inner.args[1 - place], axes), _multiple_of_sum(node, *found)]
+            result = elementwise(inner.op.name, *(parts if place else parts[::-1]))
+            return result if inner is node.args[0] else elementwise("neg", result)
+    return None
+
+
+def _centred(term: Node, axes: tuple[int, ...], factors: tuple[Node, ...] = ()) -> tuple[Node, tuple[Node, ...]] | None:
+    """x - m and the factors, constant along the axes and without them, of a product of such."""
+    if term.op.name == "sub":
+        mean = term.args[1]
+        is_centred = mean.op.name == "broadcast_to" and _is_mean(mean.args[0], term.args[0], axes)
+        return (term, factors) if is_centred and factors else None
+    if term.op.name != "mul" or len(factors) == MOST_FACTORS:
+        return None
+    for factor, rest in (term.args, term.args[::-1]):
+        if factor.op.name == "broadcast_to" and all(factor.args[0].broadcastable[axis] for axis in axes):
+            return _centred(rest, axes, (*factors, drop(factor.args[0], axes)))
+    return None
+
+
+def _is_of_sums(factor: Node) -> bool:
+    """Whether a sum is among the few nodes that a factor comes from first."""
+    seen: dict[Node, None] = {}
+    pending = [factor]
+    while pending and len(seen) < MOST_NODES:
+        node = pending.pop()
+        if node.op.name == "sum":
+            return True
+        if node.args and node not in seen and (node.op.name in MEAN_OPS or isinstance(node.op.lower(node), Scalar)):
+            seen[node] = None
+            pending += node.args
+    return False
+
+
+def _multiple_of_sum(node: Node, centred: Node, factors: Sequence[Node]) -> Node:
+    """The sum of x - m times all factors; `node` is the reduction that they are taken out of."""
+    shape = node.type.shape
+    factor, *others = (broadcast_to(each, shape) for each in factors)
+    for other in others:
+        factor = elementwise("mul", factor, other)
+    count = sizes.product(reduced_sizes(node))
+    undefined = literal(np.nan, node.dtype)
+    if isinstance(count, Node):
+        undefined = elementwise("where", elementwise("equal", count, literal(0)), literal(0, node.dtype), undefined)
+    product = elementwise("mul", factor, reduce_sum(centred, node.attrs["axes"]))
+    return elementwise("where", elementwise("isfinite", factor), product, filled(undefined, shape))
+
+
 def _as_number(size: Size, like: Node) -> Node:
     """A size as a number of the dtype and sizes of a node."""
     return filled(cast(as_size_node(size), like.dtype), like.type.shape)
@@ -106,6 +175,30 @@ def _spread(*axes: int) -> Sample:
     return Sample(f"over {axes}", build, (Argument((100, 3), "float", 30.0, 32.0),))
 
 
+def _normalised(*axes: int, sign: str = "add") -> Sample:
+    """The sum of what a normalisation's gradient is made of: elements, and deviations times something of each row."""
+
+    def build(x: Node, a: Node) -> Node:
+        total = reduce_sum(x, axes)
+        mean = elementwise("true_div", total, _as_number(sizes.product(reduced_sizes(total)), total))
+        apart = elementwise("sub", x, restore(total, mean))
+        slope = restore(total, reduce_sum(elementwise("mul", a, apart), axes))
+        half = filled(literal(0.5, x.dtype), x.type.shape)
+        terms = elementwise(sign, a, elementwise("mul", slope, elementwise("mul", half, apart)))
+        return reduce_sum(elementwise("neg", terms), axes)
+
+    positive = Argument((4, 3), "float", 1.0, 2.0)
+    return Sample(f"over {axes}", build, (positive, positive))
+
+
 MOMENTS: tuple[AnyRule, ...] = (
     Transformation("deviations_in_one_pass", ("sum",), _deviations_in_one_pass, CLOSE, (_spread(0), _spread(0, 1))),
+    Transformation(
+        "sum_apart",
+        ("sum",),
+        _sum_apart,
+        CLOSE,
+        (_normalised(1), _normalised(0, sign="sub"), _normalised(0, 1)),
+        operands=("add", "sub", "neg"),
+    ),
 )
