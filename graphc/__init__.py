@@ -17,12 +17,11 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 
-_collects = gc.isenabled()
-gc.disable()  # what is imported stays: looking through it for garbage is a twentieth of a start
-try:
+from graphc.garbage import uncollected
+
+with uncollected():
     import graphc.ops  # noqa: F401 - fills the table of ops
     from graphc import tensor
     from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
@@ -39,9 +38,6 @@ try:
     from graphc.options import options
     from graphc.shared import SharedVariable, shared
     from graphc.tensor import nnet
-finally:
-    if _collects:
-        gc.enable()
 
 __version__ = "0.1.0"
 config = options

@@ -6,7 +6,7 @@ arrays of the declared types, and through Python, which converts or explains, wh
 
 from __future__ import annotations
 
-import threading
+from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
@@ -489,7 +489,7 @@ def keywords_of(call: Convention) -> Keywords:
     )
 
 
-class _Converted(threading.local):
+class _Converted(local):
     """The functions whose converted arguments are on their way to the entry point, in each thread."""
 
     def __init__(self) -> None:

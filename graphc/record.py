@@ -8,7 +8,7 @@ else; here they are shared closures over the field names. A class may have a `__
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
@@ -23,17 +23,21 @@ def record(*, eq: bool = True, deep: bool = False) -> Callable[[type[T]], type[T
     def define(cls: type[T]) -> type[T]:
         fields = tuple(inspected(cls))
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
-        body = {name: value for name, value in cls.__dict__.items() if name not in (*fields, "__dict__", "__weakref__")}
-        slots = (*fields, "kept_hash") if deep else fields
-        made: Any = type(cls.__name__, cls.__bases__, {**body, "__slots__": slots, "__match_args__": fields})
-        if "__init__" not in body:
-            made.__init__ = _initializer(made, fields, defaults, body.get("__post_init__"))
-        made.__setattr__ = made.__delattr__ = _refuse
-        made.__reduce__ = lambda self: (made, tuple(getattr(self, name) for name in fields))
-        if "__repr__" not in body:
-            made.__repr__ = _representation(fields)
-        if eq and "__eq__" not in body:
-            _compare_by_value(made, fields, deep)
+        setters: list[Callable[[Any, Any], None]] = []
+        # What the class says itself comes last: it goes before what is made here.
+        body: dict[str, Any] = {
+            "__init__": _initializer(cls.__name__, fields, setters, defaults, cls.__dict__.get("__post_init__")),
+            "__repr__": _representation(fields),
+            "__reduce__": _reducer(fields),
+            **(_comparison(fields, deep) if eq and "__eq__" not in cls.__dict__ else {}),
+            **{name: value for name, value in cls.__dict__.items() if name not in (*fields, "__dict__", "__weakref__")},
+            "__setattr__": _refuse,
+            "__delattr__": _refuse,
+            "__slots__": (*fields, "kept_hash") if deep else fields,
+            "__match_args__": fields,
+        }
+        made: Any = type(cls.__name__, cls.__bases__, body)
+        setters += [getattr(made, name).__set__ for name in fields]
         done: type[T] = made
         return done
 
@@ -47,9 +51,13 @@ def inspected(cls: type) -> dict[str, Any]:
 
 
 def _initializer(
-    cls: Any, fields: tuple[str, ...], defaults: dict[str, Any], check: Callable[[Any], None] | None
+    name: str,
+    fields: tuple[str, ...],
+    setters: Sequence[Callable[[Any, Any], None]],
+    defaults: dict[str, Any],
+    check: Callable[[Any], None] | None,
 ) -> Callable[..., None]:
-    setters = tuple(getattr(cls, name).__set__ for name in fields)
+    """`setters` are filled in when there is a class."""
     count = len(fields)
     last = tuple(defaults[name] for name in fields if name in defaults)
     needed = count - len(last) if fields[count - len(last) :] == tuple(defaults) else count
@@ -57,7 +65,7 @@ def _initializer(
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of that name
         given = len(args)
         if kwargs or given > count or given < needed:
-            args = _complete(cls.__name__, fields, defaults, args, kwargs)
+            args = _complete(name, fields, defaults, args, kwargs)
         elif given != count:
             args += last[given - needed :]
         for setter, value in zip(setters, args):  # noqa: B905 - there are as many: strict costs
@@ -96,28 +104,31 @@ def _representation(fields: tuple[str, ...]) -> Callable[[Any], str]:
     return __repr__
 
 
-def _compare_by_value(cls: Any, fields: tuple[str, ...], deep: bool) -> None:
+def _reducer(fields: tuple[str, ...]) -> Callable[[Any], tuple[type, tuple[Any, ...]]]:
+    def __reduce__(self: Any) -> tuple[type, tuple[Any, ...]]:  # noqa: N807 - it becomes the method of that name
+        return type(self), tuple(getattr(self, name) for name in fields)
+
+    return __reduce__
+
+
+def _comparison(fields: tuple[str, ...], deep: bool) -> dict[str, Callable[..., Any]]:
     values: Callable[[Any], Any] = attrgetter(*fields) if fields else lambda self: ()
 
     def __eq__(self: Any, other: Any) -> Any:  # noqa: N807 - it becomes the method of that name
         return values(self) == values(other) if type(self) is type(other) else NotImplemented
 
     def __hash__(self: Any) -> int:  # noqa: N807 - it becomes the method of that name
-        return hash((cls, values(self)))
+        return hash((type(self), values(self)))
 
     def kept_hash(self: Any) -> int:
         try:
             found: int = self.kept_hash
         except AttributeError:
             found = __hash__(self)
-            keep(self, found)
+            type(self).kept_hash.__set__(self, found)
         return found
 
-    cls.__eq__ = __eq__
-    cls.__hash__ = __hash__
-    if deep:
-        keep = cls.kept_hash.__set__
-        cls.__hash__ = kept_hash
+    return {"__eq__": __eq__, "__hash__": kept_hash if deep else __hash__}
 
 
 def replace(item: T, **changes: Any) -> T:

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, check_dtype
 from graphc.errors import GraphTypeError
 from graphc.options import options
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def natural_dtype(value: Any, what: str) -> str:

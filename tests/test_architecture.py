@@ -18,7 +18,7 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-errors record digest dtypes options values numerics
+garbage errors record digest dtypes options values numerics
 
 ir.loops ir.node ir.walk ir.sizes ir.text ir.parse ir.verify ir
 
@@ -45,7 +45,7 @@ codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.pro
 codegen.recycling codegen.launch codegen.vectorcall
 codegen.objects codegen.scalars codegen.pool_ir codegen.pool codegen.deferred codegen.entry codegen.kernel
 codegen.program
-codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
+codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
 
 shared convention layouts variants callables function
 
@@ -191,8 +191,7 @@ f(np.ones((4, 3)))
 print(f.built.report.origin, *sorted(set(sys.modules) - before))
 """
 STANDARD = """
-__future__ _blake2 _json atexit binascii errno gc json json.decoder json.encoder json.scanner mmap
-numpy._typing._add_docstring numpy.typing threading
+__future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import beside itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from graphc.codegen import cache
+from graphc.codegen import cache, sources
 from graphc.codegen.cache import Entry, Key
 from graphc.digest import DIGITS
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
@@ -119,6 +119,33 @@ def test_the_package_fingerprint_follows_the_content_of_the_sources(
     source.rename(package / "node.py")
     assert len({before, edited, fingerprint_of(package, monkeypatch)}) == 3
     assert before.startswith("graphc ") and "numpy " in before
+
+
+def test_what_the_system_says_of_the_sources_stands_for_their_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, kept = tmp_path / "package", str(tmp_path / "sources")
+    package.mkdir()
+    source = package / "node.py"
+    source.write_text("x = 1\n")
+    before = sources.sources_digest(f"{package}", kept)
+    assert not os.path.exists(kept)  # another write could fall in the same tick of the clock
+    monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
+    assert sources.sources_digest(f"{package}", kept) == before
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "_digest", lambda package: pytest.fail("the sources are read"))
+        assert sources.sources_digest(f"{package}", kept) == before
+    status = source.stat()
+    source.write_text("x = 2\n")  # as long as before, and with the times that any program can set
+    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    edited = sources.sources_digest(f"{package}", kept)
+    assert edited != before and edited == sources.sources_digest(f"{package}", None)
+    Path(kept).write_bytes(Path(kept).read_bytes()[:-1] + b"\n\n\xff")
+    assert sources.sources_digest(f"{package}", kept) == edited
+    for number in range(2 * sources.MOST_KEPT):
+        source.write_text(f"y = {number}\n")
+        assert sources.sources_digest(f"{package}", kept) == sources.sources_digest(f"{package}", None)
+    assert len(Path(kept).read_bytes().split(b"\n")) == sources.MOST_KEPT
 
 
 # Damage

@@ -7,6 +7,7 @@ The kernels are written in LLVM IR here; `probe` is told by its first argument w
 from __future__ import annotations
 
 import gc
+import marshal
 import subprocess
 import sys
 import textwrap
@@ -335,7 +336,7 @@ def test_kernel_receives_what_the_signature_says(data: st.DataObject) -> None:
     dims = [size for _, shape in outputs for size in shape] + [extent for _, extent in temps]
     code = link([emit_object([witness_ir(signature, dims), entry_ir(signature)], 1, EXPORTED)], EXPORTS)
     library = load(code, {})
-    assert Signature.from_json(signature.to_json()) == signature
+    assert Signature.from_fields(signature.to_fields()) == signature
     given_arrays = [np.zeros(shape, array.dtype) for array, shape in inputs]
     cells: list[list[Any]] = [[np.zeros(shape, array.dtype)] for array, shape in shared]
     before = [cell[0] for cell in cells]
@@ -948,11 +949,13 @@ def test_bind_wants_its_cells() -> None:
             bind(compiled(PROBE, PROBE_IR), PROBE, cells, refused, failed)
 
 
-def test_signature_as_json() -> None:
-    assert Signature.from_json(PROBE.to_json()) == PROBE
-    for text in ("", "[]", "{}", '{"name": 3}'):
-        with pytest.raises((KeyError, TypeError, ValueError)):
-            Signature.from_json(text)
+def test_signature_as_tuples() -> None:
+    fields = PROBE.to_fields()
+    assert Signature.from_fields(marshal.loads(marshal.dumps(fields))) == PROBE
+    wrong: list[Any] = [None, "", "{}", (), {}, fields[:-3], (*fields, ()), (*fields[:1], (3,), *fields[2:])]
+    for others in wrong:
+        with pytest.raises((GraphcError, TypeError, ValueError)):
+            Signature.from_fields(others)
 
 
 def test_signature_is_checked() -> None:
@@ -978,10 +981,10 @@ def test_layout_of_this_python() -> None:
 
 def python(program: str, object_path: Path) -> subprocess.CompletedProcess[str]:
     prologue = """
-    import gc, os, sys, threading
+    import gc, marshal, os, sys, threading
     import numpy as np
     from graphc.codegen.launch import Signature, bind, load
-    signature = Signature.from_json(open(sys.argv[1] + ".json").read())
+    signature = Signature.from_fields(marshal.load(open(sys.argv[1] + ".fields", "rb")))
     code = open(sys.argv[1], "rb").read()
     def make(n):
         return bind(load(code, {}), signature, [[np.zeros(n)], [np.zeros(n)]], print, print)
@@ -997,7 +1000,7 @@ def python(program: str, object_path: Path) -> subprocess.CompletedProcess[str]:
 def stored(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     path = tmp_path_factory.mktemp("object") / "probe.o"
     path.write_bytes(LINKS[request.param]([emit_object([PROBE_IR, entry_ir(PROBE)], 2, EXPORTED)]))
-    Path(f"{path}.json").write_text(PROBE.to_json())
+    Path(f"{path}.fields").write_bytes(marshal.dumps(PROBE.to_fields()))
     return path
 
 
@@ -1060,15 +1063,11 @@ def test_processes(program: str, stored: Path) -> None:
 
 def test_ir_is_the_same_in_every_process() -> None:
     program = """if True:
-    import sys
+    import marshal, sys
     from graphc.codegen.entry import entry_ir
     from graphc.codegen.launch import Signature
-    print(entry_ir(Signature.from_json(sys.argv[1])), end="")
+    print(entry_ir(Signature.from_fields(marshal.loads(bytes.fromhex(sys.argv[1])))), end="")
     """
-    texts = [
-        subprocess.run(
-            [sys.executable, "-c", program, PROBE.to_json()], capture_output=True, text=True, check=True, timeout=60
-        ).stdout
-        for _ in range(2)
-    ]
+    command = [sys.executable, "-c", program, marshal.dumps(PROBE.to_fields()).hex()]
+    texts = [subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout for _ in range(2)]
     assert texts == [entry_ir(PROBE)] * 2

@@ -286,7 +286,7 @@ def test_long_chains_and_deep_diamonds() -> None:
         ("inputs x: float64[]\n%0 = sum(x; axes=f())\noutputs %0", "line 2"),
         ("inputs x: float64[]\n%0 = sum(x; axes=(1\noutputs %0", "line 2"),
         ("inputs\n%0 = constant(float64[2] [1.0])\noutputs %0", "line 2"),
-        ("inputs\n%0 = constant(float64[17] base64 '???')\noutputs %0", "line 2"),
+        ("inputs\n%0 = constant(float64[17] hex '???')\noutputs %0", "line 2"),
         ("inputs\n%0 = constant(float64[1] [zero])\noutputs %0", "line 2"),
         ("inputs\noutputs 1.5:float16", "float16"),
         ("inputs\noutputs 300:int8", "line 2.*300"),

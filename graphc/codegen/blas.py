@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
 """The first entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
@@ -42,7 +41,7 @@ ENTRIES = (*ROUTINES, *DEFERRED, *FINDERS)
 OUTDATED = ("Haswell", "Zen")
 """Cores whose kernels have registers of 32 bytes: OpenBLAS takes a CPU for one of them that it does not know."""
 
-Flat = NDArray[Any]
+Flat = np.ndarray[Any, np.dtype[Any]]
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 """By suffix; an unsigned product has the bits of the signed one."""

@@ -7,8 +7,6 @@ On a hit nothing is rewritten, generated or compiled, and the modules that could
 
 from __future__ import annotations
 
-import gc
-from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
@@ -27,6 +25,7 @@ from graphc.codegen.launch import EXPORTS, Library, Signature, load
 from graphc.codegen.parts import ENTRY_POINTS, keep_part, missing_parts, part_code, ready_pool
 from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, Words, settings_of
 from graphc.errors import GraphcError
+from graphc.garbage import uncollected
 from graphc.ir.node import SHARED, SIZE, Node, size_owner
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
@@ -36,13 +35,8 @@ from graphc.record import record
 
 def cold() -> ModuleType:
     """`codegen.produce`. Not an import statement: rewriting and code generation would double the warm start."""
-    collects = gc.isenabled()
-    gc.disable()  # as in graphc's own import
-    try:
+    with uncollected():
         return import_module("graphc.codegen.produce")
-    finally:
-        if collects:
-            gc.enable()
 
 
 def start_compiler() -> None:
@@ -199,13 +193,11 @@ def loader(
 def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: Report) -> dict[str, Any]:
     return {
         "name": kernel.name,
-        "signature": program.signature.to_json(),
+        "signature": program.signature.to_fields(),
         "products": list(products),
         "parallel": program.parallel,
         "calls": [identity(node) for node in program.calls],
-        "constants": [
-            [c.dtype.name, list(c.shape), b2a_base64(c.tobytes(), newline=False).decode()] for c in program.constants
-        ],
+        "constants": [(c.dtype.name, c.shape, c.tobytes()) for c in program.constants],
         "fired": report.fired,
     }
 
@@ -223,10 +215,8 @@ def restore(kernel: Kernel, found: cache.Loaded, report: Report) -> Built | None
     """What a cache entry holds, bound to this graph's nodes; None where an entry does not fit, which compiles anew."""
     metadata = found.metadata
     try:
-        signature = Signature.from_json(metadata["signature"])
-        constants = tuple(
-            np.frombuffer(a2b_base64(data), dtype).reshape(shape) for dtype, shape, data in metadata["constants"]
-        )
+        signature = Signature.from_fields(metadata["signature"])
+        constants = tuple(np.frombuffer(data, dtype).reshape(shape) for dtype, shape, data in metadata["constants"])
         wanted = metadata["calls"]
         calls: list[Node] = []
         if wanted:

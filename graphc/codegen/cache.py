@@ -4,13 +4,13 @@ In: the parts of a key (printed graph, settings, versions), and what was compile
 verified, or nothing; where a folder cannot be used, a CacheWarning and nothing. One folder an entry, named by its key:
 
     <folder>/<first two digits of the key>/<key>/
-        metadata.json                      line 1: the digest of the lines below; then the parts of the key,
-                                           the digests of the other files, and the caller's metadata
+        metadata                           line 1: the digest of what follows; then, by Python's marshal, the parts of
+                                           the key, the digests of the other files, and the caller's metadata
         kernel.o                           the machine code
         graph.txt  plan.txt  source.py     for people
 
 `usage`, beside these folders, holds the bytes of all entries when they were last counted, and a line for each stored
-since: only where their sum is above the limit is the folder looked through.
+since: only where their sum is above the limit is the folder looked through. `sources` holds digests (sources.py).
 
 An entry is written beside its place and renamed into it, so that it is whole or absent whatever else reads, writes or
 removes it. The modification time of its folder is the time of its last use. Entries hold machine code: a folder in
@@ -20,7 +20,7 @@ which another user could have put one is refused.
 from __future__ import annotations
 
 import errno
-import json
+import marshal
 import os
 import stat
 import sys
@@ -35,6 +35,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphc.codegen.sources import sources_digest
 from graphc.digest import DIGITS, Digest, digest_of
 from graphc.errors import CacheMissError, CacheWarning
 from graphc.ir.node import PACKAGE
@@ -49,11 +50,14 @@ __all__ = [
 Metadata = dict[str, Any]
 Text = Literal["graph", "plan", "source"]
 
-FORMAT = "graphc cache 2"
-METADATA, OBJECT = "metadata.json", "kernel.o"
+FORMAT = "graphc cache 3"
+METADATA, OBJECT = "metadata", "kernel.o"
 TEXTS: dict[Text, str] = {"graph": "graph.txt", "plan": "plan.txt", "source": "source.py"}
 FILES = (METADATA, OBJECT, *TEXTS.values())
-USAGE = "usage"
+MARSHAL_VERSION = 2
+"""Every Python reads it, and the same metadata give the same bytes: later versions depend on reference counts. json
+would cost a warm start a millisecond."""
+USAGE, SOURCES = "usage", "sources"
 COUNTED = b"bytes"
 SPARE = 0.1
 """The part of a full folder that is cleared at a time, so that not every store has to look through it."""
@@ -82,7 +86,7 @@ class Key:
 
 @record()
 class Entry:
-    """What is stored for a graph: its three texts, the object code, and whatever JSON the caller needs to bind it."""
+    """What is stored for a graph: its three texts, the object code, and plain data that the caller needs to bind it."""
 
     key: Key
     plan: str
@@ -137,27 +141,18 @@ def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) ->
 @cache
 def package_fingerprint() -> str:
     """Versions of what runs in this process whatever the target: graphc's sources, NumPy, and Python's binary
-    interface.
-
-    The sources are hashed by content: their times differ between installations of the same version.
-    """
-    digest = Digest()
-    for path in sorted(_sources(PACKAGE)):
-        with open(path, "rb", buffering=0) as file:
-            content = file.read()
-        digest.add(f"{path[len(PACKAGE) :]}:{len(content)}:".encode())
-        digest.add(content)
+    interface."""
     interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
-    return f"graphc {digest.digits()[:16]}; numpy {np.__version__}; interface {interface}"
+    return f"graphc {_sources_digest()}; numpy {np.__version__}; interface {interface}"
 
 
-def _sources(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as found:
-        for item in found:
-            if item.name.endswith(".py"):
-                yield item.path
-            elif item.is_dir() and item.name != "__pycache__":
-                yield from _sources(item.path)
+def _sources_digest() -> str:
+    root = options.cache_dir
+    if not options.cache or not _is_trusted(root):
+        return sources_digest(PACKAGE, None)
+    with suppress(OSError):
+        make_folder(root)
+    return sources_digest(PACKAGE, f"{root}{os.sep}{SOURCES}")
 
 
 # Loading and storing
@@ -297,7 +292,7 @@ def _read_metadata(entry: str, digest: str) -> Metadata:
     first, _, rest = content.partition(b"\n")
     if first != _seal(rest):
         raise Damaged(f"the checksum of {METADATA} is wrong")
-    header: Metadata = json.loads(content)
+    header: Metadata = marshal.loads(rest)
     if header["key"] != digest:
         raise Damaged("it is the entry of another key")
     return header
@@ -314,8 +309,8 @@ def _read_bytes(entry: str, name: str) -> bytes:
 
 
 def _seal(rest: bytes) -> bytes:
-    """The first line of metadata.json: with it, the file is JSON and vouches for itself."""
-    return b'{"digest": "%s",' % digest_of(rest).encode()
+    """The first line of the metadata, which so vouch for themselves."""
+    return digest_of(rest).encode()
 
 
 def _files(entry: Entry) -> dict[str, bytes]:
@@ -333,7 +328,7 @@ def _files(entry: Entry) -> dict[str, bytes]:
         "files": {name: digest_of(content) for name, content in files.items()},
         "metadata": entry.metadata,
     }
-    rest = json.dumps(header, indent=1).removeprefix("{\n").encode()
+    rest = marshal.dumps(header, MARSHAL_VERSION)
     return {METADATA: _seal(rest) + b"\n" + rest, **files}
 
 

@@ -18,9 +18,7 @@ compares each offset with what Python itself says of known objects before the fi
 from __future__ import annotations
 
 import ctypes
-import json
 import sys
-from binascii import crc32
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, chain, islice
@@ -30,15 +28,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
-from numpy.typing import NDArray
 
 from graphc.codegen import image
 from graphc.codegen.recycling import block
+from graphc.digest import digest_of
 from graphc.dtypes import DTYPES, itemsize
 from graphc.errors import GraphcError
 from graphc.record import record
 
-AnyArray = NDArray[Any]
+AnyArray = np.ndarray[Any, np.dtype[Any]]
 Cell = list[Any]
 
 # Offsets in bytes, on a 64-bit CPython with the GIL; verify_layout() compares them with live objects.
@@ -161,8 +159,9 @@ class Signature:
         if len(set(replaced)) < len(replaced) or not all(0 <= k < len(self.shared) for k in replaced):
             raise GraphcError(f"{self.name}: shared variables {replaced} cannot be replaced")
 
-    def to_json(self) -> str:
-        return json.dumps(fields_of(self))
+    def to_fields(self) -> Any:
+        """The same as tuples in tuples, for `from_fields` in another process."""
+        return fields_of(self)
 
     @property
     def results(self) -> tuple[tuple[Literal["input", "output"], int], ...]:
@@ -179,25 +178,12 @@ class Signature:
         return dims + sum(rank for temp in self.temps for _, rank in temp.held)
 
     @staticmethod
-    def from_json(text: str) -> Signature:
-        """The signature that `to_json` wrote; KeyError, TypeError or ValueError where the text is no signature."""
-        fields = json.loads(text)
-        arrays = {
-            role: tuple(Array(**{**array, "shape": tuple(array["shape"])}) for array in fields[role])
-            for role in ("inputs", "shared", "outputs")
-        }
-        return Signature(
-            name=fields["name"],
-            temps=tuple(
-                Temp(temp["name"], temp["dtype"], tuple((dtype, rank) for dtype, rank in temp["rooms"]))
-                for temp in fields["temps"]
-            ),
-            sizes=tuple((index, axis) for index, axis in fields["sizes"]),
-            returns=fields["returns"],
-            reads=tuple(fields["reads"]),
-            taken=tuple((place, number) for place, number in fields["taken"]),
-            **arrays,
-        )
+    def from_fields(fields: Any) -> Signature:
+        """The signature of these `to_fields`; GraphcError, TypeError or ValueError where they are none."""
+        name, inputs, shared, outputs, temps, *others = fields
+        arrays = [tuple(Array(*array) for array in role) for role in (inputs, shared, outputs)]
+        values: list[Any] = [name, *arrays, tuple(Temp(*temp) for temp in temps), *others]
+        return Signature(*values)
 
 
 @record(eq=False)
@@ -216,12 +202,10 @@ class Library:
 
 
 def fields_of(value: Any) -> Any:
-    """A record as a dict of its fields, and so the records in its tuples; anything else as it is."""
-    if isinstance(value, tuple):
-        return [fields_of(item) for item in value]
+    """A record as a tuple of its fields, and so the records in its tuples; anything else as it is."""
     if isinstance(value, Signature | Array | Temp):
-        return {name: fields_of(getattr(value, name)) for name in value.__match_args__}
-    return value
+        value = tuple([getattr(value, name) for name in value.__match_args__])
+    return tuple(map(fields_of, value)) if isinstance(value, tuple) else value
 
 
 ABSENT = object()
@@ -278,7 +262,7 @@ def layout_tag() -> int:
         ARRAY_DTYPE,
         ARRAY_FLAGS,
     )
-    return crc32(repr((offsets, RECORD)).encode())
+    return int(digest_of(repr((offsets, RECORD)).encode())[:8], 16)
 
 
 EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")

@@ -12,9 +12,9 @@ import os
 import time
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphc.codegen.chunks import CHUNK, CHUNK_WORK, PARALLEL, PATIENCE
 from graphc.codegen.image import load
@@ -28,7 +28,7 @@ MOST_CROSSOVER = 16
 PROBE = "gc_probe"
 POOL_EXPORTS = (PARALLEL, CHUNK, PROBE)
 
-Words = NDArray[np.int64]
+Words = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def thread_count(threads: int | str | None = None) -> int:

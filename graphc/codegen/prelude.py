@@ -21,11 +21,11 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphc import numerics
 from graphc.codegen.chunks import chunk_size
 from graphc.ir.loops import CONSTANTS
+from graphc.numerics import Array
 
 Scalar = Any
 Function = Callable[..., Any]
@@ -72,7 +72,7 @@ def _elementwise(function: Callable[[float], float]) -> Function:
     return _quiet(call)
 
 
-def _special(function: Callable[[NDArray[Any]], NDArray[Any]]) -> Function:
+def _special(function: Callable[[Array], Array]) -> Function:
     """A function of arrays on a NumPy float."""
 
     def call(x: Scalar) -> Scalar:
@@ -131,7 +131,7 @@ def rounding(a: Scalar, b: Scalar) -> Scalar:
     return (a - (total - of_b)) + (b - of_b)
 
 
-def advance(pointer: NDArray[Any], count: int) -> NDArray[Any]:
+def advance(pointer: Array, count: int) -> Array:
     """The pointer to element `count`."""
     return pointer[count:]
 

@@ -16,11 +16,10 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphc.options import options
 
-Block = NDArray[np.uint8]
+Block = np.ndarray[Any, np.dtype[np.uint8]]
 
 LARGE = 2**25
 """Bytes above which a result lies in a block. Up to there glibc learns to keep the memory of arrays that are dropped:

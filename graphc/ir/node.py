@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
@@ -29,7 +28,7 @@ from graphc.record import record
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Size: TypeAlias = "int | Node"
 Attributes: TypeAlias = Mapping[str, Any]
 Index: TypeAlias = tuple[Expr, ...]

@@ -6,7 +6,6 @@ In: a text as `text.py` prints it, which has the grammar. Out: a graph of fresh 
 from __future__ import annotations
 
 import ast
-import base64
 import re
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -21,7 +20,7 @@ from graphc.ir.walk import Graph
 
 _LEAF = re.compile(r"(\w+): (\w+)\[([^\]]*)\](?:, |$)")
 _STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*)\)(?:  # .*)?")
-_ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|base64 '(.*)')")
+_ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|hex '(.*)')")
 _HEADS = ("inputs", "shared", "free", "sizes")
 
 
@@ -125,7 +124,7 @@ def _read_array(text: str) -> Node:
         _fail(f"{dtype} is not a dtype")
     sizes = tuple(map(int, _split(shape)))
     if encoded is not None:
-        return literal(np.frombuffer(base64.b64decode(encoded, validate=True), dtype).reshape(sizes))
+        return literal(np.frombuffer(bytes.fromhex(encoded), dtype).reshape(sizes))
     # an array made from the bytes keeps the payload of NaNs
     data = b"".join(read_digits(item, dtype).tobytes() for item in _split(items))
     return literal(np.frombuffer(data, dtype).reshape(sizes))

@@ -5,7 +5,7 @@ In: a graph. Out: its text. The grammar, one item a line:
     inputs  leaf: type, …              the inputs, in order; `shared`, `free` (inputs that were forgotten) and `sizes`
     shared  leaf: type, …              (size leaves of no leaf of the graph) likewise, where there are any
     %0 = op(ref, …; attribute=literal, …)  # type      op@version where the op has one
-    %1 = constant(dtype[size, …] [number, …])      or base64 '…' of its bytes, where it has more than 16 elements
+    %1 = constant(dtype[size, …] [number, …])      or hex '…' of its bytes, where it has more than 16 elements
     outputs ref, …
 
     ref  := %number | leaf | leaf.axis | number:dtype
@@ -19,7 +19,6 @@ identity of their leaves and the order in which they were built have the same te
 from __future__ import annotations
 
 import math
-from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -43,7 +42,7 @@ from graphc.ir.node import (
 from graphc.ir.walk import Graph, toposort
 
 INLINE_ELEMENTS = 16
-"""Constants with more elements than this are printed as base64."""
+"""Constants with more elements than this are printed as bytes."""
 
 
 def print_graph(graph: Graph) -> str:
@@ -201,7 +200,7 @@ def _print_literal(node: Node, value: Any) -> str:
 def _print_array(value: Array) -> str:
     head = f"{value.dtype.name}[{', '.join(map(str, value.shape))}]"
     if value.size > INLINE_ELEMENTS:
-        return f"{head} base64 '{b2a_base64(value.tobytes(), newline=False).decode()}'"
+        return f"{head} hex '{value.tobytes().hex()}'"
     return f"{head} [{', '.join(_digits(item) for item in value.ravel())}]"
 
 
