@@ -39,11 +39,11 @@ codegen.parallel codegen.merge codegen.narrow codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.host codegen.image codegen.jit codegen.link
 codegen.casts codegen.integers codegen.intrinsics codegen.interleave
-codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.product_tiles
-codegen.product_packing
+codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.counted
+codegen.product_tiles codegen.product_packing codegen.product_threads codegen.product_streams codegen.pool_ir
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
 codegen.recycling codegen.launch codegen.vectorcall
-codegen.objects codegen.scalars codegen.pool_ir codegen.pool codegen.deferred codegen.entry codegen.kernel
+codegen.objects codegen.scalars codegen.pool codegen.deferred codegen.entry codegen.kernel
 codegen.program
 codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
 

@@ -17,7 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphc.codegen import blas, product_blocks, product_loops, product_tiles, products
+from graphc.codegen import (
+    blas,
+    product_blocks,
+    product_loops,
+    product_streams,
+    product_tiles,
+    product_vectors,
+    products,
+)
 from graphc.codegen.blas import ENTRIES, PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
 from graphc.codegen.chunks import SETTINGS
 from graphc.codegen.deferred import load_blocks
@@ -44,6 +52,9 @@ def code() -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(products, "small_gemm", lambda: 12**3)
         patch.setattr(products, "SMALL_GEMV", 100)
+        patch.setattr(products, "has_threads", lambda: False)
+        for name, number in SHORT_PIECES.items():
+            patch.setattr(product_vectors, name, number)
         patch.setattr(products, "SMALL_ANY", 10**3)
         patch.setattr(products, "BLOCKED", 10**3)
         patch.setattr(products, "BLOCKED_SIDE", 3)
@@ -60,6 +71,8 @@ SHORT = {
     "RESIDENT_TURNED_BYTES": 4096,
 }
 """Limits with which every edge of a block is met by small matrices."""
+SHORT_PIECES = {"SMALL": 60, "PIECE": 64, "TALL": 32, "MOST_PARTIAL": 200, "PART": 8}
+"""The same for products with a vector, which fall into pieces and parts."""
 SHARED = np.array([3, 2, 1, 0], np.int64)
 """Settings with which every product of two chunks is shared by three threads."""
 
@@ -83,7 +96,7 @@ def blocks_table() -> Any:
 def narrow_code() -> bytes:
     """The products as they are where registers have 32 bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (product_tiles, product_loops):
+        for module in (product_tiles, product_loops, product_streams):
             patch.setattr(module, "has_avx512", lambda: False)
         return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
 

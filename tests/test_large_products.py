@@ -328,6 +328,14 @@ for dtype, suffix in (("float64", "f64"), ("float32", "f32")):
                 assert np.allclose(c, a @ b, rtol=1e-3, atol=1e-3), (which, m, n, k)
                 call(m, n, k, 1.0, at(a), *steps(a), at(b), *steps(b), 1.0, at(c), *steps(c))
                 assert np.allclose(c, 2 * (a @ b), rtol=1e-3, atol=1e-3), (which, m, n, k)
+    for which in ("loops", "narrow loops", "blocks"):
+        call = IMPLEMENTATIONS[which]("gc_gemv_" + suffix)
+        for m, n in itertools.product((1, 2, 5, 9, 16, 31, 33, 70, 130), repeat=2):
+            for last, turned in itertools.product((False, True), repeat=2):
+                a, x, y = guarded(m, n, dtype, turned, last), *(guarded(1, k, dtype, False, last)[0] for k in (n, m))
+                for beta, count in ((0.0, 1), (1.0, 2)):
+                    call(m, n, 1.0, at(a), *steps(a), at(x), 1, beta, at(y), 1)
+                    assert np.allclose(y, count * (a @ x), rtol=1e-3, atol=1e-3), (which, m, n)
                 for memory in kept[:-3]:
                     kept.remove(memory)
 print("done")

@@ -15,8 +15,8 @@ t is f64, f32, i64 or i32. Element (i, j) of a stands at a[i * a_row + j * a_col
 no copy. c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else
 is IEEE arithmetic, or wraps. Each returns 0.
 
-Large products go to the BLAS that NumPy itself has loaded, so that both share one pool of threads; small ones, and
-layouts that no BLAS takes, to loops of their own.
+Large products of matrices may go to the BLAS that NumPy itself has loaded, small ones, and layouts that no BLAS takes,
+to loops of their own; so do those with a vector (products.py).
 """
 
 from __future__ import annotations

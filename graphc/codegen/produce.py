@@ -23,7 +23,7 @@ from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
 from graphc.codegen.product_blocks import blocks_ir
-from graphc.codegen.products import blas_ir, effort_of
+from graphc.codegen.products import blas_ir
 from graphc.codegen.program import Program, generate
 from graphc.codegen.target import emit_object, has_avx512
 from graphc.ir.walk import Graph
@@ -33,7 +33,7 @@ from graphc.rewrite import rewrite
 
 ENTRY_EFFORT = 2
 """LLVM's level for the entry point: it is short and runs at every call."""
-APART_EFFORT = POOL_EFFORT = BLOCKS_EFFORT = 1
+APART_EFFORT = POOL_EFFORT = PRODUCTS_EFFORT = 1
 """What is compiled once for a machine, but waited for at the first start: no loop in it gains from more."""
 
 
@@ -140,7 +140,7 @@ def part_ir(name: str) -> tuple[str, int]:
         return apart_ir(), APART_EFFORT
     if name == PARALLEL:
         return pool_ir(), POOL_EFFORT
-    return blas_ir([name]), effort_of(name)
+    return blas_ir([name]), PRODUCTS_EFFORT
 
 
 def finish_part(name: str, code: bytes) -> bytes:
@@ -159,4 +159,4 @@ def compile_blocks(suffix: str) -> bytes:
     """The code of large products; empty where this CPU has no registers that make them faster than BLAS."""
     if not has_avx512():
         return b""
-    return link([emit_object([blocks_ir(suffix)], BLOCKS_EFFORT)], [blocks_name(suffix)])
+    return link([emit_object([blocks_ir(suffix)], PRODUCTS_EFFORT)], [blocks_name(suffix)])

@@ -12,8 +12,10 @@ from string import Template
 
 from graphc.codegen.blas import ENTRIES, OUTDATED, PROTOTYPES, openblas_kernels
 from graphc.codegen.chunks import SETTINGS
+from graphc.codegen.pool_ir import has_threads
 from graphc.codegen.product_batches import batches_ir
 from graphc.codegen.product_loops import loops_ir
+from graphc.codegen.product_threads import share_ir
 from graphc.codegen.product_tiles import ARITHMETIC
 from graphc.codegen.product_vectors import dots_ir, vectors_ir
 from graphc.codegen.target import has_avx512
@@ -32,7 +34,8 @@ its threads. By whether it has no more than two. It counts for results with fewe
 SMALL_ANY = 2**15
 """The same where neither the rows nor the columns of the result are contiguous, which no BLAS takes."""
 SMALL_GEMV = 400_000
-"""Elements of a matrix up to which loops beat OpenBLAS at a vector; from there it starts its threads."""
+"""Elements of a matrix up to which loops beat OpenBLAS at a vector where the pool has no threads: from there it starts
+its own."""
 THIN = 4
 """Summed size up to which loops win at every size: nothing is used again that packing could help."""
 FEW = 4
@@ -53,7 +56,9 @@ def small_gemm() -> int:
 def products_ir(wanted: Mapping[str, Set[str]]) -> str:
     """The functions of each suffix. Those that they call are declared where they are not wanted: `blas.with_callees`
     names the objects that go together."""
-    return DECLARATIONS + "".join(_functions_ir(suffix, names) for suffix, names in wanted.items())
+    shared = any(names & {"gemv", "batched_gemm"} for names in wanted.values())
+    functions = "".join(_functions_ir(suffix, names) for suffix, names in wanted.items())
+    return _declared_once(DECLARATIONS + (share_ir() if shared else "") + functions)
 
 
 def _functions_ir(suffix: str, wanted: Set[str]) -> str:
@@ -77,11 +82,13 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
         words |= {name: ENTRIES.index(letter + name) for name in ("gemm", "gemv", "syrk")}
         words["blocks"] = ENTRIES.index(f"blocks {suffix}")
         words["find_blocks"] = ENTRIES.index(f"find blocks {suffix}")
+    by_blas = letter is not None and not has_threads()
+    words["look_for_blas"] = Template(ASK_BLAS).substitute(words) if by_blas else "  br label %loops"
     texts = []
     if wanted & {"gemm", "gemv"}:
         texts += [dots_ir(suffix), LAYOUTS if letter else ""]
     if "gemv" in wanted:
-        texts += [vectors_ir(suffix), VECTOR_PRODUCT if letter else INTEGER_VECTOR_PRODUCT]
+        texts += [vectors_ir(suffix), VECTOR_BY_BLAS if by_blas else "", VECTOR_PRODUCT]
     elif "gemm" in wanted:
         texts.append(_declaration("gemv", suffix, element))
     if "gemm" in wanted:
@@ -91,6 +98,13 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     if "batched_gemm" in wanted:
         texts.append(batches_ir(suffix, element, min(BLOCKED, small_gemm())))
     return Template("".join(texts)).substitute(words, prologue=Template(PROLOGUE).substitute(words))
+
+
+def _declared_once(text: str) -> str:
+    """The text without declarations that it has already."""
+    lines = text.split("\n")
+    declared = {line: number for number, line in reversed([*enumerate(lines)]) if line.startswith("declare ")}
+    return "\n".join(line for number, line in enumerate(lines) if declared.get(line, number) == number)
 
 
 def _declaration(routine: str, suffix: str, element: str) -> str:
@@ -410,10 +424,10 @@ done:
 }
 """
 
-VECTOR_PRODUCT = """
-define i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %x, i64 %x_step, $t %beta,
-                       ptr noalias %y, i64 %y_step) noinline optsize {
+VECTOR_BY_BLAS = """
+; y = alpha a x + beta y by BLAS where it takes the layouts; false where it does not, and nothing is done.
+define internal i1 @vector_by_blas_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
+    ptr noalias %x, i64 %x_step, $t %beta, ptr noalias %y, i64 %y_step) noinline optsize {
 start:
   %rows.at = alloca i64
   %columns.at = alloca i64
@@ -423,24 +437,17 @@ start:
   %alpha.at = alloca $t
   %beta.at = alloca $t
   %letter.at = alloca i8
-  %none = icmp slt i64 %m, 1
-  br i1 %none, label %done, label %weigh
-weigh:
   %m.real = sitofp i64 %m to double
   %n.real = sitofp i64 %n to double
   %work = fmul double %m.real, %n.real
-  %light = fcmp ole double %work, $small_gemv
-  %thin = icmp sle i64 %n, $thin
-  %void = fcmp oeq $t %alpha, 0.0
-  %small.size = or i1 %light, %thin
-  %small = or i1 %small.size, %void
-  br i1 %small, label %loops, label %find
-find:
+  %heavy = fcmp ogt double %work, $small_gemv
+  ; BLAS does not look at a and x where alpha is 0, so that their NaN would be lost
+  %counts = fcmp une $t %alpha, 0.0
   %routine.at = getelementptr ptr, ptr @gc_blas, i64 $gemv
   %routine = load ptr, ptr %routine.at
-  %absent = icmp eq ptr %routine, null
-  br i1 %absent, label %loops, label %operands
-operands:
+  %present = icmp ne ptr %routine, null
+  %wanted = and i1 %heavy, %counts
+  %possible = and i1 %wanted, %present
   %plain = call i1 @rows_fit_$s(i64 %m, i64 %n, i64 %a_row, i64 %a_col)
   %turned = call i1 @rows_fit_$s(i64 %n, i64 %m, i64 %a_col, i64 %a_row)
   %fits = or i1 %plain, %turned
@@ -459,8 +466,11 @@ operands:
   %bits = or i64 %bits.x, %y_step
   %in.range = icmp ule i64 %bits, 2147483647
   %well = and i1 %fits, %forward
-  %callable = and i1 %well, %in.range
-  br i1 %callable, label %call, label %loops
+  %taken = and i1 %well, %in.range
+  %callable = and i1 %taken, %possible
+  br i1 %callable, label %call, label %refused
+refused:
+  ret i1 false
 call:
   store i64 %rows, ptr %rows.at
   store i64 %columns, ptr %columns.at
@@ -471,9 +481,19 @@ call:
   store $t %beta, ptr %beta.at
   store i8 %letter, ptr %letter.at
   call void %routine(ptr %letter.at, ptr %rows.at, ptr %columns.at, ptr %alpha.at, ptr %a, ptr %leading.at, ptr %x,
-      ptr %x_step.at,
-                     ptr %beta.at, ptr %y, ptr %y_step.at, i64 1)
-  br label %done
+      ptr %x_step.at, ptr %beta.at, ptr %y, ptr %y_step.at, i64 1)
+  ret i1 true
+}
+"""
+
+VECTOR_PRODUCT = """
+define i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %x, i64 %x_step,
+    $t %beta, ptr noalias %y, i64 %y_step) noinline optsize {
+start:
+  %none = icmp slt i64 %m, 1
+  br i1 %none, label %done, label %look
+look:
+$look_for_blas
 loops:
   call void @vector_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, $t %beta,
       ptr %y, i64 %y_step)
@@ -482,6 +502,11 @@ done:
   ret i64 0
 }
 """
+
+ASK_BLAS = """\
+  %sent = call i1 @vector_by_blas_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step,
+      $t %beta, ptr %y, i64 %y_step)
+  br i1 %sent, label %done, label %loops"""
 
 INTEGER_PRODUCT = """
 define i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %b,
@@ -495,28 +520,6 @@ done:
   ret i64 0
 }
 """
-
-INTEGER_VECTOR_PRODUCT = """
-define i64 @gc_gemv_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %x, i64 %x_step,
-    $t %beta, ptr noalias %y, i64 %y_step) noinline optsize {
-start:
-  %none = icmp slt i64 %m, 1
-  br i1 %none, label %done, label %loops
-loops:
-  call void @vector_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, $t %beta,
-      ptr %y, i64 %y_step)
-  br label %done
-done:
-  ret i64 0
-}
-"""
-
-
-def effort_of(name: str) -> int:
-    """LLVM's level for a product's object. The tiles of matrices are vectors as they are written; products with a
-    vector, and of integers, are loops that LLVM has to vectorise."""
-    return 3 if "gemv" in name or name.rpartition("_")[2] not in LETTERS else 1
-
 
 def blas_ir(names: Iterable[str]) -> str:
     """LLVM IR that defines these functions of PROTOTYPES, "" where there are none.
