@@ -304,6 +304,13 @@ class Lowered(Function):
                 cell = self.cells[number - len(arrays)]
                 cell[0] = cell[0].copy()
 
+    def make_way(self, given: Sequence[Array | None]) -> None:
+        """Move variables that are updated out of the arrays that results will be written to."""
+        for leaf, _ in self.kernel.updates:
+            assert isinstance(leaf, SharedVariable)
+            if any(array is not None and np.may_share_memory(array, leaf.cell[0]) for array in given):
+                leaf.cell[0] = leaf.cell[0].copy()
+
     def explain_failure(self, arrays: Sequence[Array]) -> Any:
         """A check failed in generated code: raise what a user's op raised, or what the interpreter says of the call."""
         if self.failures:
@@ -328,6 +335,7 @@ class Generated(Lowered):
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         self.separate(arrays)
+        self.make_way(given)
         sizes, run = self.functions["sizes"], self.functions["kernel"]
         results = launch_python(
             self.built.signature,
@@ -394,6 +402,7 @@ class Compiled(Lowered, Direct):
         if self in _converted.functions:
             raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
         given = self.take_out(kwargs)
+        self.make_way(given)
         values = self.in_order(args, kwargs)
         result = self.run_where_it_stands(values, given)
         if not isinstance(result, Declined):

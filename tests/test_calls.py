@@ -158,6 +158,21 @@ def test_out_with_updates_and_failures(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_out_in_the_memory_of_a_variable_that_is_updated(mode: str) -> None:
+    """The results are written there, and the variable has its new value elsewhere."""
+    x, memory, value = T.dmatrix("x"), np.arange(12.0).reshape(4, 3), np.ones((4, 3))
+    w = graphc.shared(memory, "w", borrow=True)
+    f = graphc.function([x], x * 2 + w, mode, updates=[(w, w - x)])
+    for target in (memory, memory[::-1]):
+        memory[...] = np.arange(12.0).reshape(4, 3)
+        w.set_value(memory, borrow=True)
+        before = memory.copy()
+        assert f(value, out=target) is target
+        np.testing.assert_array_equal(target, 2 * value + before)
+        np.testing.assert_array_equal(w.get_value(), before - value)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_an_input_called_out_keeps_its_keyword(mode: str) -> None:
     out, x = T.dvector("out"), T.dvector("x")
     for outputs in (x - out, {"difference": x - out}):

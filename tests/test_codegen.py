@@ -20,7 +20,11 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc.codegen.build import Counter
+from graphc.codegen.lower import Lowerer, Mark, Names
+from graphc.codegen.plan import loop_vars
+from graphc.codegen.sizing import Sizing
 from graphc.dtypes import DTYPES
+from graphc.ir.loops import Apply, Var, integer
 from graphc.ir.node import Node, Type, variable
 from graphc.ops.custom import custom_op
 from graphc.options import options
@@ -472,3 +476,16 @@ def test_without_rewriting(spec: Case) -> None:
     """The same where code is generated for the graph as it was written."""
     with options.change(excluding=[step.name for step in PIPELINE]):
         run_case(spec, ("interpreted", "python"))
+
+
+def test_names_that_were_taken_back_are_known_nowhere() -> None:
+    """A name that is given again is a new one: it does not belong to the loop in which it stood before."""
+    lowerer = Lowerer({}, {}, Sizing((), {}), Names(()))
+    (i,) = loop_vars(1)
+    before = Mark(lowerer, lowerer.top)
+    inner = lowerer.enter(lowerer.top, i, integer(5))
+    first = lowerer.bind(Apply("_0 + 1", (i,), "int64"), "total")
+    assert lowerer.home(first) is inner
+    before.restore()
+    again = Var(lowerer.names.fresh("total"), "int64")
+    assert again == first and lowerer.home(again) is lowerer.top

@@ -139,7 +139,8 @@ class Mark:
     def __init__(self, lowerer: Lowerer, scope: Scope) -> None:
         self.lowerer = lowerer
         self.bodies: list[tuple[list[Stmt], int]] = []
-        self.tables = [(table, len(table)) for table in (lowerer.memo, lowerer.offsets, lowerer.top_offsets)]
+        tables: tuple[dict[Any, Any], ...] = (lowerer.memo, lowerer.offsets, lowerer.top_offsets, lowerer.homes)
+        self.tables = [(table, len(table)) for table in tables]
         self.scalars = len(lowerer.scalars)
         self.given = len(lowerer.names.given)
         enclosing: Scope | None = scope

@@ -1,0 +1,45 @@
+"""Random programs over all dtypes and most ops, ranks and layouts: every mode gives what the interpreter gives.
+
+More of them with GRAPHC_PROGRAMS; each is run in one of the modes beside the interpreter, and compiled ones on threads
+with small chunks.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+from wide_programs import arguments, difference, has_float32, laid_out, outcome, random_program, rounded
+
+from graphc.callables import Compiled
+
+PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
+SIZES = ((3, 4), (1, 1), (0, 3), (5, 0), (1, 7), (40, 33), (300, 5), (2, 600))
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_modes_agree(seed: int) -> None:
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    program = random_program(seed)
+    is_compiled = seed % 3 == 0
+    specification = program.compile("interpreted")
+    call = program.compile("compiled" if is_compiled else "python")
+    if isinstance(call, Compiled) and call.library.settings is not None:
+        call.library.settings[:] = [draw.choice([1, 2, 3]), 2, draw.choice([1, 20, 500]), 0]
+    narrow = has_float32(program)
+    for rows, columns in SIZES if is_compiled else SIZES[:5]:
+        inputs, shared = arguments(program, rows, columns, seed, special=draw.random() < 0.25)
+        want = outcome(specification, program, inputs, shared)
+        near = [
+            outcome(specification, program, rounded(inputs, narrow, rng), rounded(shared, narrow, rng)) for _ in "ab"
+        ]
+        for turn in range(3):
+            values = [value.copy() for value in inputs]
+            given = laid_out(values, draw) if turn else values
+            before = [value.tobytes() for value in given]
+            found = outcome(call, program, given, shared)
+            assert not difference(found, want, near, narrow), call.explain() + call.source
+            changed = {number for number, value in enumerate(given) if value.tobytes() != before[number]}
+            assert changed <= program.mutable, call.source
