@@ -1,9 +1,9 @@
-"""Small immutable records, cheap to define.
+"""Small records, immutable unless they say otherwise, cheap to define.
 
 In: a class with annotated fields, some with defaults. Out: a slotted, frozen class with `__init__`, `__eq__`,
 `__hash__`, `__repr__` and `__match_args__`, as `dataclass(frozen=True, slots=True)` makes it. A dataclass compiles
-each of these methods from source text, half a millisecond a class, which a warm start pays before it does anything
-else; here they are shared closures over the field names. A class may have a `__post_init__`.
+each of these methods from source text, a third of a millisecond a class, which every start pays before it does
+anything else; here they are shared closures over the field names. A class may have a `__post_init__`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,27 @@ from typing import Any, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True)
-def record(*, eq: bool = True, deep: bool = False) -> Callable[[type[T]], type[T]]:
+class Fresh:
+    """The default of a field that is made anew for each instance."""
+
+    __slots__ = ("factory",)
+
+    def __init__(self, factory: Callable[[], Any]) -> None:
+        self.factory = factory
+
+
+def fresh(*, factory: Callable[[], T]) -> T:
+    """A default that `factory` makes for each instance: for fields that hold a list or a dict."""
+    default: Any = Fresh(factory)
+    made: T = default
+    return made
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(fresh,))
+def record(*, eq: bool = True, deep: bool = False, frozen: bool = True) -> Callable[[type[T]], type[T]]:
     """A class decorator. eq=False: instances are compared and hashed by identity. deep: records that hold records of
-    their kind, as trees do, keep their hash. Defaults must be immutable."""
+    their kind, as trees do, keep their hash. frozen=False: fields can be set, and what is compared by value has no
+    hash. Defaults must be immutable, or `fresh`."""
 
     def define(cls: type[T]) -> type[T]:
         fields = tuple(inspected(cls))
@@ -29,10 +46,9 @@ def record(*, eq: bool = True, deep: bool = False) -> Callable[[type[T]], type[T
             "__init__": _initializer(cls.__name__, fields, setters, defaults, cls.__dict__.get("__post_init__")),
             "__repr__": _representation(fields),
             "__reduce__": _reducer(fields),
-            **(_comparison(fields, deep) if eq and "__eq__" not in cls.__dict__ else {}),
+            **(_comparison(fields, deep, frozen) if eq and "__eq__" not in cls.__dict__ else {}),
             **{name: value for name, value in cls.__dict__.items() if name not in (*fields, "__dict__", "__weakref__")},
-            "__setattr__": _refuse,
-            "__delattr__": _refuse,
+            **({"__setattr__": _refuse, "__delattr__": _refuse} if frozen else {}),
             "__slots__": (*fields, "kept_hash") if deep else fields,
             "__match_args__": fields,
         }
@@ -61,6 +77,7 @@ def _initializer(
     count = len(fields)
     last = tuple(defaults[name] for name in fields if name in defaults)
     needed = count - len(last) if fields[count - len(last) :] == tuple(defaults) else count
+    any_fresh = any(type(default) is Fresh for default in last)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of that name
         given = len(args)
@@ -68,6 +85,8 @@ def _initializer(
             args = _complete(name, fields, defaults, args, kwargs)
         elif given != count:
             args += last[given - needed :]
+        if any_fresh:
+            args = tuple([value.factory() if type(value) is Fresh else value for value in args])
         for setter, value in zip(setters, args):  # noqa: B905 - there are as many: strict costs
             setter(self, value)
         if check is not None:
@@ -111,7 +130,7 @@ def _reducer(fields: tuple[str, ...]) -> Callable[[Any], tuple[type, tuple[Any, 
     return __reduce__
 
 
-def _comparison(fields: tuple[str, ...], deep: bool) -> dict[str, Callable[..., Any]]:
+def _comparison(fields: tuple[str, ...], deep: bool, frozen: bool) -> dict[str, Callable[..., Any] | None]:
     values: Callable[[Any], Any] = attrgetter(*fields) if fields else lambda self: ()
 
     def __eq__(self: Any, other: Any) -> Any:  # noqa: N807 - it becomes the method of that name
@@ -128,7 +147,7 @@ def _comparison(fields: tuple[str, ...], deep: bool) -> dict[str, Callable[..., 
             type(self).kept_hash.__set__(self, found)
         return found
 
-    return {"__eq__": __eq__, "__hash__": kept_hash if deep else __hash__}
+    return {"__eq__": __eq__, "__hash__": (kept_hash if deep else __hash__) if frozen else None}
 
 
 def replace(item: T, **changes: Any) -> T:

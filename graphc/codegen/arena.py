@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 from graphc.dtypes import itemsize
 from graphc.ir.node import Size
+from graphc.record import fresh, record
 
 NOMINAL = 128
 """What an unknown size is taken for when lengths are compared."""
@@ -25,7 +25,7 @@ NEVER = 2**62
 """A position after all nests."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Kept:
     """A value that is kept from the nest at position `first` until that at `last`. Of a buffer that holds one row at a
     time `rows` is the number of rows: threads have one each, so that it shares a slot with its like only. So does what
@@ -48,7 +48,7 @@ class Kept:
         return self.rows is not None or self.added
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Slot:
     """Memory of the arena under the name of a buffer; `rooms` are the dtypes and sizes that it has to hold."""
 
@@ -57,7 +57,7 @@ class Slot:
     rooms: tuple[tuple[str, tuple[Size, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Layout:
     """`buffers` are the slots of the kept values, in their order, by name."""
 
@@ -65,13 +65,13 @@ class Layout:
     buffers: tuple[str, ...]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class _Draft:
     """A slot while it is being filled. `lives` are those of the values it holds, (first, last) in order."""
 
-    held: list[Kept] = field(default_factory=list)
-    lives: list[tuple[int, int]] = field(default_factory=list)
-    kinds: set[tuple[str, tuple[Size, ...], Size | None, bool]] = field(default_factory=set)
+    held: list[Kept] = fresh(factory=list)
+    lives: list[tuple[int, int]] = fresh(factory=list)
+    kinds: set[tuple[str, tuple[Size, ...], Size | None, bool]] = fresh(factory=set)
     longest: int = 0
 
     def hold(self, value: Kept, length: int) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -54,6 +53,7 @@ from graphc.codegen.integers import (
 )
 from graphc.codegen.target import has_fma
 from graphc.codegen.vecmath import VECTOR_MATH, define
+from graphc.record import record
 
 REASSOCIATE = ("reassoc",)
 FAST = ("reassoc", "nsz", "arcp", "contract", "afn")
@@ -63,7 +63,7 @@ class InferenceError(TypeError):
     """Operands of dtypes that a name of the generated source does not take."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Intrinsic:
     """One scalar operation of the generated source.
 

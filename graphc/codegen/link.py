@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from graphc.codegen.image import BASE, MOST_BYTES, WORD, Image, encode, in_pages, join
+from graphc.record import record
 
 FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -90,7 +90,7 @@ class Relocation(NamedTuple):
     addend: int
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Program:
     """The objects laid out: the bytes of each segment, where global names are defined, what remains to be written."""
 
@@ -288,9 +288,7 @@ def read_symbols(
         yield name
 
 
-def place_symbol(
-    program: Program, places: Sequence[Place | None], index: int, value: int, size: int
-) -> Place | None:
+def place_symbol(program: Program, places: Sequence[Place | None], index: int, value: int, size: int) -> Place | None:
     """Where a symbol of section `index` is defined, None for one that is not."""
     if index == COMMON:  # its value is its alignment
         zeros = program.segments[ZEROS]

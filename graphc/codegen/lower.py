@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,6 +75,7 @@ from graphc.ir.node import (
     constant_value,
     describe,
 )
+from graphc.record import fresh, record
 
 NOT_IDENTIFIER = re.compile(r"\W+")
 LONGEST_NAME = 60
@@ -120,14 +120,14 @@ def identifier(wanted: str) -> str:
     return stem if stem.isidentifier() else f"v{stem}"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Scope:
     """The body of a loop (or of the function) while it is written."""
 
     parent: Scope | None
     var: Var | None = None
     size: Expr = ZERO
-    body: list[Stmt] = field(default_factory=list)
+    body: list[Stmt] = fresh(factory=list)
     depth: int = 0
     place: Var | None = None
     """In a loop over one tile of an axis, the index into the axis."""

@@ -15,8 +15,6 @@ A loop over the whole range goes into the blocks of another (`sum_blocks`), of w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import replace as replace_part
 
 from graphc.codegen.parallel import ACCUMULATIONS
 from graphc.codegen.simplify import (
@@ -53,7 +51,7 @@ from graphc.ir.loops import (
     subexpressions,
     turns_in_block,
 )
-from graphc.record import replace
+from graphc.record import record, replace
 
 MOST_OPS = 160
 """Operators of a loop that is made of several: compile time grows faster than the gain."""
@@ -61,7 +59,7 @@ PLACE = Var("place of both", INDEX)
 """The index into the range, in positions that are compared."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Pass:
     """A loop over 0 .. `length`: the statements of one turn, at `place`, and for a loop over blocks those before and
     after each block with the names of the block's number and of the turn in it."""
@@ -227,7 +225,7 @@ def in_blocks(each: Pass, block: Var, var: Var) -> Pass:
     """A pass by blocks under these names."""
     place = add(multiply(block, integer(BLOCK)), var)
     if each.block is None:
-        return replace_part(each, block=block, var=var, turn=(Let(each.var, place), *each.turn))
+        return replace(each, block=block, var=var, turn=(Let(each.var, place), *each.turn))
     names = {each.block: block, each.var: var}
     parts = (tuple(with_values(part, names)) for part in (each.turn, each.before, each.after))
     return Pass(each.length, next(parts), var, block, next(parts), next(parts))

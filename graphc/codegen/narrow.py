@@ -9,7 +9,6 @@ rows one after the other loses less than NumPy, which adds all rows so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from graphc.codegen.copies import Target, added_into
 from graphc.codegen.simplify import statements
@@ -34,19 +33,19 @@ from graphc.ir.loops import (
     multiply,
     turns_in_block,
 )
-from graphc.record import replace
+from graphc.record import fresh, record, replace
 
 ACCUMULATE, WIDEN = "accumulate(_0, _1)", "float64(_0)"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Narrowed:
     """`targets`: the buffers that may be copied, those that loops now add blocks of rows to with the number of blocks;
     `narrow`: the new buffers of float32, each with the one whose elements it holds for a block."""
 
     body: tuple[Stmt, ...]
     targets: Mapping[str, Target]
-    narrow: Mapping[str, str] = field(default_factory=dict)
+    narrow: Mapping[str, str] = fresh(factory=dict)
 
 
 def narrow_sums(body: Sequence[Stmt], targets: Mapping[str, Target], fresh: Callable[[str], str]) -> Narrowed:

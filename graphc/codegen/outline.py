@@ -52,7 +52,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.copies import MOST_COPIES, Target, most_chunks, neutral, stride
@@ -88,7 +87,7 @@ from graphc.ir.loops import (
     quotient,
     rebuild,
 )
-from graphc.record import replace
+from graphc.record import fresh, record, replace
 
 OUTLINE_ABOVE = 12
 """A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
@@ -108,7 +107,7 @@ COPIED = Var("copied", INDEX)
 """1 where a nest adds into copies, 0 where it does into the buffers themselves."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Outlined:
     """A kernel's statements, the functions they call, the buffers of scalars these need (dtype and length), and a line
     on every nest that threads may share."""
@@ -117,13 +116,13 @@ class Outlined:
     functions: tuple[Function, ...]
     scalars: Mapping[str, tuple[str, int]]
     launches: tuple[str, ...] = ()
-    private: Mapping[str, int] = field(default_factory=dict)
+    private: Mapping[str, int] = fresh(factory=dict)
     """Buffers of one row of which every chunk has its own, with the most chunks of their loops."""
-    copies: Mapping[str, tuple[str, tuple[Copies, ...]]] = field(default_factory=dict)
+    copies: Mapping[str, tuple[str, tuple[Copies, ...]]] = fresh(factory=dict)
     """Buffers of the copies that chunks add into, each with its dtype and what it has to hold in turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Copies:
     """`held`: the targets of which a buffer holds copies for every chunk of a loop; `targets`: all of the loop."""
 
@@ -131,7 +130,7 @@ class Copies:
     targets: tuple[Target, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Part:
     """Statements that become a function, the scalars they make for the kernel, and the remark above them.
 
@@ -150,7 +149,7 @@ class Part:
     columns: Columns | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Columns:
     """The other way to share a nest: so many columns, each of so much work."""
 
@@ -158,7 +157,7 @@ class Columns:
     work: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Interface:
     """What a part is given (names of scalars, buffers), its literals in order, and a key that equal parts share."""
 
@@ -222,7 +221,7 @@ def launch_part(part: Part, launch: tuple[Stmt, ...]) -> Part:
 # Finding parts ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Nearby:
     """What may be a thread's own: the lengths of buffers that hold one row at a time, the buffers that may be copied;
     and the dtype of each buffer."""
@@ -368,7 +367,7 @@ def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
 # Comparing parts ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Buffer:
     """The name of a buffer among the words of a part."""
 
@@ -455,19 +454,19 @@ def varying(literals: Sequence[tuple[Const, ...]]) -> dict[int, int]:
 # Writing functions and calls ----------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Caller:
     """Writes the functions and calls of one kernel."""
 
     names: Names
     buffers: dict[str, str]
-    functions: list[Function] = field(default_factory=list)
-    scalars: dict[str, tuple[str, int]] = field(default_factory=dict)
-    scalar_buffers: dict[str, str] = field(default_factory=dict)
-    partial_buffers: dict[str, str] = field(default_factory=dict)
-    launches: list[str] = field(default_factory=list)
-    copy_buffers: dict[str, str] = field(default_factory=dict)
-    copies: dict[str, list[Copies]] = field(default_factory=dict)
+    functions: list[Function] = fresh(factory=list)
+    scalars: dict[str, tuple[str, int]] = fresh(factory=dict)
+    scalar_buffers: dict[str, str] = fresh(factory=dict)
+    partial_buffers: dict[str, str] = fresh(factory=dict)
+    launches: list[str] = fresh(factory=list)
+    copy_buffers: dict[str, str] = fresh(factory=dict)
+    copies: dict[str, list[Copies]] = fresh(factory=dict)
 
     def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
         """The function of parts that are equal but for the literals at the positions of `lifted`."""

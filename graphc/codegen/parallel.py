@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from graphc.codegen.chunks import CHUNK_WORK
 from graphc.codegen.copies import Target, added_into
@@ -51,7 +50,7 @@ from graphc.ir.loops import (
     subexpressions,
 )
 from graphc.ops.elementwise import ROWS
-from graphc.record import replace
+from graphc.record import fresh, record, replace
 
 ACCUMULATIONS = re.compile(r"(accumulate\w*\(_0, _1\)|_0 [|&] _1)$")
 """Steps that combine the results of parts as they combine elements."""
@@ -67,7 +66,7 @@ Region = tuple[tuple[str, Expr], ...]
 """How a position is built around the loop's variable, from the inside out."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Shares:
     """`work` of a turn, in units of an addition; for each carried scalar the step that combines two parts' values, and
     for a sum carried in two floats the other one; the buffers that hold a row of every turn in turn, with its length:
@@ -79,7 +78,7 @@ class Shares:
     rows: Mapping[str, Expr]
     least: int = 1
     """Turns of a chunk at least."""
-    sums: Mapping[str, tuple[Target, str]] = field(default_factory=dict)
+    sums: Mapping[str, tuple[Target, str]] = fresh(factory=dict)
     """Buffers that turns add into, each with the step: a chunk has copies of its own."""
 
 
@@ -166,7 +165,7 @@ def reads_of(var: Var, expr: Expr) -> int:
 # Regions ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Scope:
     """What is known of names at a place inside the loop: its variable, values of names, sizes of inner loops, and all
     names that may differ from turn to turn."""

@@ -7,7 +7,6 @@ In: nodes, sizes, loop variables. Out: records, what they say of a node's loops 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from graphc.codegen.arena import Layout
@@ -30,6 +29,7 @@ from graphc.ir.node import (
     constant_value,
     describe_size,
 )
+from graphc.record import fresh, record
 
 COPY = Op(
     "copy",
@@ -51,7 +51,7 @@ Kind: TypeAlias = Literal["loops", "fold", "total", "recur", "writes", "call", "
 an external function; a check of indices."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Use:
     """An element wanted of a node: in which nest, at which index, inside which loops (outermost first)."""
 
@@ -60,7 +60,7 @@ class Use:
     path: tuple[Var, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Place:
     """Where a stored value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
 
@@ -73,7 +73,7 @@ def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:
     return tuple(ZERO if size == 1 else var for var, size in zip(variables, space, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Nest:
     """One loop nest, or one external call. `roots` are the values it stores, `space` the sizes of its loops."""
 
@@ -92,7 +92,7 @@ class Nest:
         return index_of(self.vars, self.space)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Rows:
     """A loop that several nests share, with `depth` others around it: each turn carries out the parts one by one."""
 
@@ -105,7 +105,7 @@ class Rows:
 Part: TypeAlias = "Nest | Rows"
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Draft:
     """A nest while it is being planned."""
 
@@ -113,7 +113,7 @@ class Draft:
     kind: Kind
     space: tuple[Size, ...]
     vars: tuple[Var, ...]
-    roots: list[Node] = field(default_factory=list)
+    roots: list[Node] = fresh(factory=list)
     ops: int = 0
     cost: float = 0.0
     taken_over: bool = False
@@ -131,7 +131,7 @@ class Draft:
         return Nest(self.number, self.kind, self.space, self.vars, roots, self.taken_over, self.ops)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Bound:
     """An index array whose elements must lie within an axis: checked before the nest that gathers."""
 
@@ -140,7 +140,7 @@ class Bound:
     gather: Node
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Plan:
     """`parts` in the order in which they run."""
 

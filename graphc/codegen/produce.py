@@ -31,10 +31,9 @@ from graphc.options import options
 from graphc.record import replace
 from graphc.rewrite import rewrite
 
-ENTRY_EFFORT = 2
-"""LLVM's level for the entry point: it is short and runs at every call."""
-APART_EFFORT = POOL_EFFORT = PRODUCTS_EFFORT = 1
-"""What is compiled once for a machine, but waited for at the first start: no loop in it gains from more."""
+ENTRY_EFFORT = APART_EFFORT = POOL_EFFORT = PRODUCTS_EFFORT = 1
+"""LLVM's level for what is no kernel: the entry point, and what is compiled once for a machine but waited for at the
+first start. No loop in it gains from more."""
 
 
 def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:

@@ -11,12 +11,13 @@ becomes a constant of its type.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from llvmlite import ir
 
+from graphc.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record()
 class Format:
     """An IEEE 754 binary format: `precision` counts the stored significand bits, `bias` is the exponent's."""
 
@@ -66,7 +67,7 @@ def find_format(type: ir.Type) -> Format:
     raise TypeError(f"vector math is defined for float and double, not for {type}")
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Block:
     """Where instructions go, in which format, whether the CPU multiplies and adds with one rounding, and whether the
     formulas may be those of fast math.
@@ -88,7 +89,7 @@ class Block:
         return Bits(self, ir.Constant(self.format.integer, value % (1 << self.format.width)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Real:
     """A floating-point value in a block."""
 
@@ -190,7 +191,7 @@ class Real:
         return Real(block, cast(self.value, format.type))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Bits:
     """An integer of the format's width in a block; arithmetic wraps."""
 
@@ -237,7 +238,7 @@ class Bits:
         return Real(self.block, self.block.builder.bitcast(self.value, self.block.format.type))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Mask:
     """A truth value in a block."""
 

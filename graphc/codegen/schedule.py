@@ -17,7 +17,6 @@ Stored values whose loops run over the same sizes share a nest where no dependen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import prod
@@ -74,6 +73,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.ops.linalg import as_product
+from graphc.record import replace
 
 NEST_OPS = 160
 """A nest with more ops than this is split: compile time grows faster than the gain of fusing."""

@@ -14,10 +14,10 @@ merged into those before it, latest first, that no third nest separates from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from graphc.codegen.plan import Draft, Kind, Nest, Part, Rows, Use, first_reduced, label, nests_of, variables_of
 from graphc.ir.node import Index, Node
+from graphc.record import fresh, record
 
 NESTS_BACK = 16
 """How many loops back one is looked for that a nest may share."""
@@ -36,7 +36,7 @@ ALONE: Mapping[Kind, str] = {
 """Kinds of nests that share no loop with others, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Access:
     """What nests do to memory: `reads` of each nest, the nests that read each stored value, the leaf that each result
     overwrites, who must come after whom."""
@@ -49,7 +49,7 @@ class Access:
     """Values whose address is given away: they keep a buffer of all their elements."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Sharing:
     """`depths`: for each stored value, in how many of its loops it is made and read in the same turn."""
 
@@ -59,14 +59,14 @@ class Sharing:
     """For a nest: another before it over the same sizes, and why they share no loop."""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Group:
     """Nests that share a loop, in the order of the plan."""
 
     members: list[Draft]
     ops: int
     by_rows: bool
-    reads: set[Node] = field(default_factory=set)
+    reads: set[Node] = fresh(factory=set)
 
     @property
     def sharing(self) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -37,7 +36,7 @@ from graphc.ir.loops import (
     multiply,
     subexpressions,
 )
-from graphc.record import replace
+from graphc.record import fresh, record, replace
 
 HOLE = re.compile(r"\b_\d+\b")
 INLINE_OPS = 12
@@ -137,7 +136,7 @@ def stored_buffers(body: Iterable[Stmt]) -> set[str]:
     return stored
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Changes:
     """What statements give another value: buffers, and names that are set."""
 
@@ -155,11 +154,11 @@ class Changes:
 NO_CHANGES = Changes(frozenset(), frozenset())
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Readers:
     """Which entries of a table read which buffers and names: what a change touches is found without a search."""
 
-    entries: dict[str | Var, dict[Hashable, None]] = field(default_factory=dict)
+    entries: dict[str | Var, dict[Hashable, None]] = fresh(factory=dict)
 
     def add(self, entry: Hashable, value: Expr) -> None:
         """Note what `value`, which `entry` stands for, reads."""

@@ -8,19 +8,19 @@ because no kernel runs before its guards have been checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from graphc.ir.node import SIZE, Guard, Node, Size, constant_value
 from graphc.ir.walk import as_size_node, nodes_of, rebuilt, type_sizes
+from graphc.record import fresh, record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Sizing:
     """`checks` in the order in which the `sizes` function makes them; `same` maps sizes to their representatives."""
 
     checks: tuple[Guard, ...]
     same: dict[Node, Node]
-    _memo: dict[Node, Node] = field(default_factory=dict, repr=False)
+    _memo: dict[Node, Node] = fresh(factory=dict)
 
     def of(self, size: Size) -> Size:
         """The representative of `size`, a number where it is known."""

@@ -22,7 +22,6 @@ Each rule has its class of truth, for which the tests hold it to account:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -359,7 +358,7 @@ def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
     return table
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Rewriter:
     """`fitting` remembers which rules fit an op with arguments of given ops."""
 
