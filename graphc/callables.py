@@ -18,6 +18,7 @@ import numpy as np
 from graphc.codegen import recycling
 from graphc.codegen.build import build_native, build_python, cold
 from graphc.codegen.callback import CALLBACK, address, native_callback
+from graphc.codegen.deferred import free_panels
 from graphc.codegen.kernel import Built, Kernel
 from graphc.codegen.launch import (
     ABSENT,
@@ -196,8 +197,8 @@ class Function:
         raise GraphcError(f"{self.label}: the memory of a function in {self.mode} mode is not planned")
 
     def free(self) -> None:
-        """Give back the memory that is kept between calls: for this function's temporaries, and for large results of
-        all functions. The next call allocates it anew."""
+        """Give back the memory that is kept between calls: for this function's temporaries, and for large results and
+        large matrix products of all functions. The next call allocates it anew."""
 
     def explain(self) -> str:
         """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
@@ -457,6 +458,7 @@ class Compiled(Lowered, Direct):
         self.entry.__self__.arena[0] = None
         self.variants.free()
         recycling.free()
+        free_panels()
 
     def failed(self, code: int, *args: Any) -> Any:
         """Check number `code` failed, or a size is absurd (-1): raise what explains it."""

@@ -165,6 +165,27 @@ def test_calls_at_once() -> None:
     assert not wrong
 
 
+def test_memory_is_given_back_while_others_multiply() -> None:
+    """What a call uses is not: whoever frees, and how often, every product is right."""
+    rng = np.random.default_rng(3)
+    a, b = drawn(rng, 150, 210, "float64", "columns"), drawn(rng, 210, 170, "float64", "columns")
+    expected, wrong, left = a @ b, [], [threading.Event() for _ in range(2)]
+
+    def work(done: threading.Event) -> None:
+        for _ in range(60):
+            c = np.full((150, 170), np.nan)
+            multiply(a, b, c, 2)
+            if not np.allclose(c, expected):
+                wrong.append(c)
+        done.set()
+
+    for done in left:
+        threading.Thread(target=work, args=(done,)).start()
+    while not all(done.is_set() for done in left):
+        deferred.free_panels()
+    assert not wrong
+
+
 # Through functions ----------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +246,28 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     a, b = np.random.default_rng(0).normal(size=(2, {round(2 * BLOCKED ** (1 / 3))}, {round(2 * BLOCKED ** (1 / 3))}))
     np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
     assert blas_table()[place] and not blas_table()[finder]
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+
+
+@ours
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the memory of a process")
+def test_a_function_gives_back_the_memory_of_its_products() -> None:
+    program = """
+    import mmap
+    import numpy as np, graphc
+    from graphc import tensor as T
+    def resident():
+        return int(open("/proc/self/statm").read().split()[1]) * mmap.PAGESIZE
+    x, y = T.matrix("x"), T.matrix("y")
+    f, z = graphc.function([x, y], x @ y), np.empty((1500, 1500))
+    a, b = np.random.default_rng(0).normal(size=(2, 1500, 1500))
+    f(a, b, out=z)
+    before = resident()
+    f.free()
+    assert resident() < before - 2**22, (before, resident())
+    f(a, b, out=z)
+    np.testing.assert_allclose(z, a @ b, rtol=1e-10, atol=1e-10)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
 

@@ -70,6 +70,11 @@ def blocks_name(suffix: str) -> str:
     return f"gc_blocks_{suffix}"
 
 
+def free_name(suffix: str) -> str:
+    """The symbol of the function that gives back the memory that large products keep."""
+    return f"gc_blocks_free_{suffix}"
+
+
 CALLED = {"gemm": "gemv", "batched_gemm": "gemm"}
 """What products call in objects of their own."""
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.blas import ENTRIES, OUTDATED, blas_table, blocks_name, openblas_kernels
+from graphc.codegen.blas import ENTRIES, OUTDATED, blas_table, blocks_name, free_name, openblas_kernels
 from graphc.codegen.chunks import CHUNK_WORK, PARALLEL, PATIENCE
 from graphc.codegen.image import load
 from graphc.codegen.pool import Pool, thread_count
@@ -28,6 +28,9 @@ MEASURED_SIDE, MEASURED_ROUNDS = 512, 5
 """Of the products by which BLAS is compared where it is not known."""
 _kept: list[Any] = []
 """The functions whose addresses stand in the table. Never taken out again."""
+
+_givers: list[Callable[[], None]] = []
+"""Functions that give back the memory that large products keep."""
 
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 FINDER = ctypes.CFUNCTYPE(None)
@@ -72,10 +75,17 @@ def _defer(name: str, find: Callable[[], int]) -> None:
 
 def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:
     """Load the code of `product_blocks.blocks_ir`; the address of its function."""
-    name = blocks_name(suffix)
-    loaded = load(code, {PARALLEL: pool.parallel}, [name])
+    name, free = blocks_name(suffix), free_name(suffix)
+    loaded = load(code, {PARALLEL: pool.parallel}, [name, free])
     _kept.append(loaded.owner)
+    _givers.append(FINDER(loaded.addresses[free]))
     return loaded.addresses[name]
+
+
+def free_panels() -> None:
+    """Give back the memory that large products keep between calls, but for what a call on another thread is using."""
+    for give in tuple(_givers):
+        give()
 
 
 def blocks_win(suffix: str, address: int) -> bool:

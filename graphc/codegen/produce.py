@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name
+from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
 from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.compile import compile_assembly, compile_source
@@ -158,4 +158,4 @@ def compile_blocks(suffix: str) -> bytes:
     """The code of large products; empty where this CPU has no registers that make them faster than BLAS."""
     if not has_avx512():
         return b""
-    return link([emit_object([blocks_ir(suffix)], PRODUCTS_EFFORT)], [blocks_name(suffix)])
+    return link([emit_object([blocks_ir(suffix)], PRODUCTS_EFFORT)], [blocks_name(suffix), free_name(suffix)])

@@ -16,14 +16,19 @@ it stands is not copied, but for the last panel, whose missing lanes become 0.
 Each element of c is a sum over p in order within depths of at most DEPTH, which follow from k alone, and these sums are
 added up in order. How c is divided, and who computes it, changes no bit of the result.
 
-The memory for the panels is kept from call to call. A call that finds it in use has its own.
+The memory for the panels is kept from call to call. A call that finds it in use has its own. What is kept is given back
+by the module's other function, `blas.free_name`, which does nothing while a call uses it.
 """
 
 from __future__ import annotations
 
+import sys
 from string import Template
 
+from graphc.codegen.blas import free_name
+from graphc.codegen.counted import expand_loops
 from graphc.codegen.product_packing import GROUP, pack_ir, panels_ir
+from graphc.codegen.product_threads import read_ir, record_ir, write_ir
 from graphc.codegen.product_tiles import ARITHMETIC, lanes_of, tile_ir, words_of
 
 DEPTH = 512
@@ -43,6 +48,12 @@ PANEL_BYTES = 2**24
 """Memory for panels, about: of longer operands some depths are packed at a time."""
 PACKED = 2**15
 """Numbers that are worth a thread's turn to be packed."""
+HUGE_PAGE = 2**21
+"""Bytes that long memory for panels is a multiple of, and aligned to."""
+HUGE_FROM = 2**22
+"""Bytes from which it is long."""
+ADVICE = 14
+"""Linux's number for: in huge pages."""
 UNIT = {"f64": 0.3, "f32": 0.15}
 """What a multiplication and addition costs here, in units of work (chunks.py)."""
 
@@ -60,31 +71,44 @@ CONTEXT = {
     "a_panels": "ptr",
     "b_panels": "ptr",
     **dict.fromkeys(("a_first", "b_first", "height", "width", "across", "diagonal"), "i64"),
+    **dict.fromkeys(("alpha", "beta"), ""),
 }
-"""What threads know of a product, beside alpha and beta: the part of the operands that is packed, of which `depth`
+"""What threads know of a product, "" being its dtype: the part of the operands that is packed, of which `depth`
 numbers are multiplied at a time; the first panels that are packed; a block's height and width in panels, and how many
 are beside each other; how far below the diagonal of the whole c its first row begins."""
 
 WRITTEN = {
-    **{name: (name, f"%{name}") for name in ("depth", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "alpha")},
-    **{name: (name, f"%{name}") for name in ("diagonal", "height", "width", "across", "a_first", "b_first")},
-    **{f"{name}_slab": (name, f"%{name}.slab") for name in "mnc"},
-    "k_pass": ("k", "%p.depth"),
-    "a_pass": ("a", "%a.pass"),
-    "b_pass": ("b", "%b.pass"),
-    "beta_factor": ("beta", "%factor"),
-    "a_memory": ("a_panels", "%memory"),
-    "b_memory": ("b_panels", "%b.memory"),
+    "operands": {name: f"%{name}" for name in ("depth", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "alpha")},
+    "rows": {"m": "%m.slab", "a_first": "%a_first"},
+    "columns": {"n": "%n.slab", "b_first": "%b_first", "c": "%c.slab"}
+    | {name: f"%{name}" for name in ("diagonal", "height", "width", "across")},
+    "depths": {
+        "k": "%p.depth",
+        "a": "%a.pass",
+        "b": "%b.pass",
+        "beta": "%factor",
+        "a_panels": "%memory",
+        "b_panels": "%b.memory",
+    },
 }
-"""The words of the context that are written, and their values, by the names that PRODUCT has for the lines."""
+"""The words that are written once, and for each slab of rows, of columns, and part of the depth; their values."""
+PACKED_BY = (
+    *("m", "n", "k", "depth", "a", "a_row", "a_col", "b", "b_row", "b_col", "a_panels", "b_panels"),
+    *("a_first", "b_first"),
+)
+"""The words that packing reads. Multiplying reads all but b_col."""
 
 
 def blocks_ir(suffix: str) -> str:
     """The module of one dtype. It refers to gc_parallel."""
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
     width = 2 * lanes
+    record, fields = f"context_{suffix}", {name: kind or own.element for name, kind in CONTEXT.items()}
     words = {
         **words_of(suffix),
+        "read_packing": read_ir(record, fields, PACKED_BY),
+        "read_all": read_ir(record, fields, [name for name in fields if name != "b_col"]),
+        **{f"write_{part}": write_ir(record, fields, values) for part, values in WRITTEN.items()},
         "bytes": own.align,
         "depth": DEPTH,
         "group": GROUP,
@@ -101,40 +125,64 @@ def blocks_ir(suffix: str) -> str:
         "columns_less": width - 1,
         "packed": PACKED // width,
         "far": 2**62,
+        "free_name": free_name(suffix),
+        "page": HUGE_PAGE,
+        "page_less": HUGE_PAGE - 1,
+        "huge_from": HUGE_FROM,
+        "advice": ADVICE,
         "panel_numbers": PANEL_BYTES // own.align,
-        "context": ", ".join([*CONTEXT.values(), own.element, own.element]),
     }
-    fields = {f"read_{name}": _read(name, suffix, own.element) for name in (*CONTEXT, "alpha", "beta")}
-    fields |= {f"write_{key}": _write(*names, suffix, own.element) for key, names in WRITTEN.items()}
-    texts = Template(MEMORY + PACKING + TILE + BLOCKS + PRODUCT).substitute(words | fields)
-    return tile_ir(GROUP, width, suffix) + pack_ir(suffix) + panels_ir(suffix) + texts
+    allocate = ALLOCATE_HUGE if sys.platform == "linux" else ALLOCATE
+    memory = MEMORY.replace("$allocate", allocate)
+    texts = Template(memory + PACKING + TILE + BLOCKS + PRODUCT).substitute(words)
+    return (
+        record_ir(record, fields)
+        + tile_ir(GROUP, width, suffix)
+        + pack_ir(suffix)
+        + panels_ir(suffix)
+        + expand_loops(texts)
+    )
 
 
-def _place(name: str, element: str) -> tuple[int, str]:
-    """Where a word of the context is, and its type."""
-    fields = {**CONTEXT, "alpha": element, "beta": element}
-    return list(fields).index(name), fields[name]
+ALLOCATE = """
+define internal ptr @allocate(i64 %bytes) alwaysinline {
+  %memory = call ptr @malloc(i64 %bytes)
+  ret ptr %memory
+}
+"""
 
+ALLOCATE_HUGE = """
+declare ptr @aligned_alloc(i64, i64)
+declare i32 @madvise(ptr, i64, i32)
 
-def _read(name: str, suffix: str, element: str) -> str:
-    number, kind = _place(name, element)
-    return f"""%{name}.at = getelementptr %context_{suffix}, ptr %context, i32 0, i32 {number}
-  %{name} = load {kind}, ptr %{name}.at"""
-
-
-def _write(name: str, value: str, suffix: str, element: str) -> str:
-    number, kind = _place(name, element)
-    return f"""%{name}.to = getelementptr %context_{suffix}, ptr %context, i32 0, i32 {number}
-  store {kind} {value}, ptr %{name}.to"""
-
+; Memory, if it is long in huge pages: of small ones the first touch took a fifth of a first product.
+define internal ptr @allocate(i64 %bytes) noinline {
+start:
+  %long = icmp uge i64 %bytes, $huge_from
+  br i1 %long, label %huge, label %plain
+plain:
+  %short.memory = call ptr @malloc(i64 %bytes)
+  ret ptr %short.memory
+huge:
+  %more = add i64 %bytes, $page_less
+  %size = and i64 %more, -$page
+  %memory = call ptr @aligned_alloc(i64 $page, i64 %size)
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %done, label %advise
+advise:
+  %advised = call i32 @madvise(ptr %memory, i64 %size, i32 $advice)
+  br label %done
+done:
+  ret ptr %memory
+}
+"""
 
 MEMORY = """
-%context_$s = type {$context}
-
 declare ptr @malloc(i64)
 declare void @free(ptr)
 declare void @gc_parallel(ptr, ptr, i64, i64, ptr)
 
+$allocate
 ; Memory that is kept, its bytes, and 1 while a call uses it.
 @kept = internal global ptr null
 @kept.bytes = internal global i64 0
@@ -149,7 +197,7 @@ start:
   br i1 %enough, label %done, label %longer
 longer:
   call void @free(ptr %old)
-  %new = call ptr @malloc(i64 %bytes)
+  %new = call ptr @allocate(i64 %bytes)
   %none = icmp eq ptr %new, null
   %new.bytes = select i1 %none, i64 0, i64 %bytes
   store ptr %new, ptr @kept
@@ -158,25 +206,29 @@ longer:
 done:
   ret ptr %old
 }
+
+; Gives back the memory that is kept, unless a call uses it.
+define void @$free_name() noinline {
+start:
+  %exchange = cmpxchg ptr @kept.used, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue {i32, i1} %exchange, 1
+  br i1 %mine, label %give, label %done
+give:
+  %old = load ptr, ptr @kept
+  call void @free(ptr %old)
+  store ptr null, ptr @kept
+  store i64 0, ptr @kept.bytes
+  store atomic i32 0, ptr @kept.used release, align 4
+  br label %done
+done:
+  ret void
+}
 """
 
 PACKING = """
 ; Packs the panels from begin to end: those of a come first.
 define internal void @pack_range_$s(ptr %context, i64 %begin, i64 %end) {
-  $read_m
-  $read_n
-  $read_k
-  $read_depth
-  $read_a
-  $read_a_row
-  $read_a_col
-  $read_b
-  $read_b_row
-  $read_b_col
-  $read_a_panels
-  $read_b_panels
-  $read_a_first
-  $read_b_first
+  $read_packing
   %a.count = call i64 @panels_$s(i64 %m, i64 $group)
   %a.begin = add i64 %begin, %a_first
   %a.beyond = add i64 %end, %a_first
@@ -204,14 +256,10 @@ start:
   call void @tile_${group}_${columns}_$s(i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
       $t $zero, ptr %sums, i64 $columns)
   %fresh = $equal $t %beta, $zero
-  br label %row
-row:
-  %i = phi i64 [0, %start], [%i.next, %row.end]
+  repeat %i from 0 to %rows by 1 {
   %i.offset = mul i64 %i, %c_row
   %i.sums = mul i64 %i, $columns
-  br label %column
-column:
-  %j = phi i64 [0, %row], [%j.next, %write]
+  repeat %j from 0 to %columns by 1 {
   %j.offset = mul i64 %j, %c_col
   %offset = add i64 %i.offset, %j.offset
   %at = getelementptr $t, ptr %c, i64 %offset
@@ -225,16 +273,10 @@ update:
   %updated = $join $t %sum, %kept
   br label %write
 write:
-  %value = phi $t [%sum, %column], [%updated, %update]
+  %value = phi $t [%sum, %j.turn], [%updated, %update]
   store $t %value, ptr %at
-  %j.next = add nsw i64 %j, 1
-  %j.more = icmp slt i64 %j.next, %columns
-  br i1 %j.more, label %column, label %row.end
-row.end:
-  %i.next = add nsw i64 %i, 1
-  %i.more = icmp slt i64 %i.next, %rows
-  br i1 %i.more, label %row, label %done
-done:
+  }
+  }
   ret void
 }
 """
@@ -243,28 +285,7 @@ BLOCKS = """
 ; Computes the blocks of c from begin to end.
 define internal void @multiply_blocks_$s(ptr %context, i64 %begin, i64 %end) {
 start:
-  $read_m
-  $read_n
-  $read_k
-  $read_depth
-  $read_c
-  $read_c_row
-  $read_c_col
-  $read_a_panels
-  $read_b_panels
-  $read_height
-  $read_width
-  $read_across
-  $read_diagonal
-  $read_a
-  $read_a_row
-  $read_a_col
-  $read_b
-  $read_b_row
-  $read_a_first
-  $read_b_first
-  $read_alpha
-  $read_beta
+  $read_all
   %unit = icmp eq i64 %c_col, 1
   %m.padded = add i64 %m, ${rows_less}
   %a.count = udiv i64 %m.padded, $group
@@ -272,9 +293,7 @@ start:
   %n.padded = add i64 %n, ${columns_less}
   %b.count = udiv i64 %n.padded, $columns
   %b.lanes = mul i64 %b.count, $columns
-  br label %blocks
-blocks:
-  %block = phi i64 [%begin, %start], [%block.next, %block.end]
+  repeat %block from %begin to %end by 1 {
   %block.row = udiv i64 %block, %across
   %block.column = urem i64 %block, %across
   %top = mul i64 %block.row, %height
@@ -283,10 +302,7 @@ blocks:
   %left.beside = add i64 %left, %width
   %bottom = call i64 @llvm.smin.i64(i64 %top.below, i64 %a.count)
   %right = call i64 @llvm.smin.i64(i64 %left.beside, i64 %b.count)
-  br label %depths
-depths:
-  %p = phi i64 [0, %blocks], [%p.next, %depth.end]
-  %factor = phi $t [%beta, %blocks], [1.0, %depth.end]
+  repeat %p from 0 to %k by %p.depth with $t %factor = %beta then 1.0 {
   %p.left = sub i64 %k, %p
   %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %depth)
   %a.start = mul i64 %p, %a.lanes
@@ -299,9 +315,7 @@ depths:
   %b.down = mul i64 %p, %b_row
   %a.there = getelementptr $t, ptr %a, i64 %a.along
   %b.there = getelementptr $t, ptr %b, i64 %b.down
-  br label %columns
-columns:
-  %j = phi i64 [%left, %depths], [%j.next, %column.end]
+  repeat %j from %left to %right by 1 {
   %j.place = mul i64 %j, %b.numbers
   %b.packed = getelementptr $t, ptr %b.depth, i64 %j.place
   %j.column = mul i64 %j, $columns
@@ -317,9 +331,7 @@ columns:
   %c.column = getelementptr $t, ptr %c, i64 %j.offset
   ; the last row that is wholly above the diagonal
   %j.above = sub i64 %j.column, %diagonal
-  br label %rows
-rows:
-  %i = phi i64 [%top, %columns], [%i.next, %row.end]
+  repeat %i from %top to %bottom by 1 {
   %i.row = mul i64 %i, $group
   %i.after = add i64 %i.row, $group
   %above = icmp sle i64 %i.after, %j.above
@@ -349,22 +361,10 @@ part:
       i64 %b.lead, $t %factor, ptr %c.tile, i64 %c_row, i64 %c_col, i64 %i.rows, i64 %j.columns)
   br label %row.end
 row.end:
-  %i.next = add nsw i64 %i, 1
-  %i.more = icmp slt i64 %i.next, %bottom
-  br i1 %i.more, label %rows, label %column.end
-column.end:
-  %j.next = add nsw i64 %j, 1
-  %j.more = icmp slt i64 %j.next, %right
-  br i1 %j.more, label %columns, label %depth.end
-depth.end:
-  %p.next = add nsw i64 %p, %p.depth
-  %p.more = icmp slt i64 %p.next, %k
-  br i1 %p.more, label %depths, label %block.end
-block.end:
-  %block.next = add nsw i64 %block, 1
-  %block.more = icmp slt i64 %block.next, %end
-  br i1 %block.more, label %blocks, label %done
-done:
+  }
+  }
+  }
+  }
   ret void
 }
 """
@@ -376,14 +376,7 @@ define internal void @slabs_$s(ptr %settings, i64 %triangle, i64 %m, i64 %n, i64
     ptr %memory) noinline optsize {
 start:
   %context = alloca %context_$s, align 8
-  $write_depth
-  $write_a_row
-  $write_a_col
-  $write_b_row
-  $write_b_col
-  $write_c_row
-  $write_c_col
-  $write_alpha
+  $write_operands
   %everywhere = icmp eq i64 %triangle, 0
   ; rows of a that are contiguous are read where they are; so are its columns, and rows of b, that stay in cache
   %a.rows = icmp eq i64 %a_col, 1
@@ -396,36 +389,25 @@ start:
   %b.numbers = mul i64 %k, %n
   %b.small = icmp ule i64 %b.numbers, $resident
   %b.stays = and i1 %b.rows, %b.small
-  br label %down
-down:
-  %i = phi i64 [0, %start], [%i.next, %down.end]
-  %i.next = add nsw i64 %i, $slab
+  repeat %i from 0 to %m by $slab {
   %i.left = sub i64 %m, %i
   %m.slab = call i64 @llvm.smin.i64(i64 %i.left, i64 $slab)
-  $write_m_slab
   %m.whole = udiv i64 %m.slab, $group
   %a_first = select i1 %a.direct, i64 %m.whole, i64 0
-  $write_a_first
+  $write_rows
   %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $group)
-  br label %along
-along:
-  %j = phi i64 [0, %down], [%j.next, %along.end]
-  %j.next = add nsw i64 %j, $slab
+  repeat %j from 0 to %n by $slab {
   %j.left = sub i64 %n, %j
   %n.slab = call i64 @llvm.smin.i64(i64 %j.left, i64 $slab)
-  $write_n_slab
   %n.whole = udiv i64 %n.slab, $columns
   %b_first = select i1 %b.stays, i64 %n.whole, i64 0
-  $write_b_first
   %b.panels = call i64 @panels_$s(i64 %n.slab, i64 $columns)
   %below = sub i64 %i, %j
   %diagonal = select i1 %everywhere, i64 $far, i64 %below
-  $write_diagonal
   %i.offset = mul i64 %i, %c_row
   %j.offset = mul i64 %j, %c_col
   %offset = add i64 %i.offset, %j.offset
   %c.slab = getelementptr $t, ptr %c, i64 %offset
-  $write_c_slab
   ; about $parts blocks, of as many panels of a as stay in cache
   %tiles = mul i64 %a.panels, %b.panels
   %part = udiv i64 %tiles, $parts
@@ -437,17 +419,10 @@ along:
   %across = call i64 @panels_$s(i64 %b.panels, i64 %width)
   %height.count = call i64 @panels_$s(i64 %a.panels, i64 %height)
   %blocks = mul i64 %across, %height.count
-  $write_height
-  $write_width
-  $write_across
-  br label %deep
-deep:
-  %p = phi i64 [0, %along], [%p.next, %deep]
-  %factor = phi $t [%beta, %along], [1.0, %deep]
+  $write_columns
+  repeat %p from 0 to %k by %p.depth with $t %factor = %beta then 1.0 {
   %p.left = sub i64 %k, %p
   %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %pass)
-  $write_k_pass
-  $write_beta_factor
   %a.down = mul i64 %i, %a_row
   %a.along = mul i64 %p, %a_col
   %a.offset = add i64 %a.down, %a.along
@@ -456,13 +431,10 @@ deep:
   %b.along = mul i64 %j, %b_col
   %b.offset = add i64 %b.down, %b.along
   %b.pass = getelementptr $t, ptr %b, i64 %b.offset
-  $write_a_pass
-  $write_b_pass
   %a.lanes = mul i64 %a.panels, $group
   %a.room = mul i64 %a.lanes, %p.depth
   %b.memory = getelementptr $t, ptr %memory, i64 %a.room
-  $write_a_memory
-  $write_b_memory
+  $write_depths
   %a.packed = sub i64 %a.panels, %a_first
   %b.packed = sub i64 %b.panels, %b_first
   %both = add i64 %a.packed, %b.packed
@@ -470,16 +442,9 @@ deep:
   %share = call i64 @llvm.smax.i64(i64 %enough, i64 1)
   call void @gc_parallel(ptr @pack_range_$s, ptr %context, i64 %both, i64 %share, ptr %settings)
   call void @gc_parallel(ptr @multiply_blocks_$s, ptr %context, i64 %blocks, i64 1, ptr %settings)
-  %p.next = add nsw i64 %p, %p.depth
-  %p.more = icmp slt i64 %p.next, %k
-  br i1 %p.more, label %deep, label %along.end
-along.end:
-  %j.more = icmp slt i64 %j.next, %n
-  br i1 %j.more, label %along, label %down.end
-down.end:
-  %i.more = icmp slt i64 %i.next, %m
-  br i1 %i.more, label %down, label %done
-done:
+  }
+  }
+  }
   ret void
 }
 
