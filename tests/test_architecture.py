@@ -35,7 +35,7 @@ codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.ope
 codegen.callback
 codegen.blas codegen.terms codegen.lower
 codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
-codegen.parallel codegen.merge codegen.narrow codegen.outline
+codegen.parallel codegen.merge codegen.forward codegen.narrow codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.target codegen.host codegen.image codegen.jit codegen.link
 codegen.casts codegen.integers codegen.intrinsics codegen.interleave

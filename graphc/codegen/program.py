@@ -15,6 +15,7 @@ from graphc.codegen.blas import PROTOTYPES
 from graphc.codegen.callback import CALLBACK
 from graphc.codegen.copies import Target, most_copies, row_length, stride_size, target_of, target_of_both
 from graphc.codegen.emit import emit_function
+from graphc.codegen.forward import forward_stores
 from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
@@ -30,7 +31,7 @@ from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless
 from graphc.codegen.prelude import PRELUDE
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.schedule import schedule
-from graphc.codegen.simplify import all_expressions, simplify, statements
+from graphc.codegen.simplify import all_expressions, read_buffers, simplify, statements, stored_buffers
 from graphc.codegen.sizing import Sizing, all_nodes, size_up
 from graphc.ir import sizes
 from graphc.ir.loops import (
@@ -107,7 +108,9 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     chunks = {name: sizing.of(sizes.minimum(rows[name], most)) for name, most in sorted(kernel_part.private.items())}
     copies = (copies_slot(name, *held, sizing) for name, held in kernel_part.copies.items())
     narrow = (Slot(n, "float32", (("float32", (narrowed.targets[b].size,)),)) for n, b in narrowed.narrow.items())
-    own = (in_chunks(slot, chunks.get(slot.name, 1)) for slot in (*plan.arena.slots, *narrow))
+    held = read_buffers(narrowed.body) | stored_buffers(narrowed.body)
+    kept = (*(slot for slot in plan.arena.slots if slot.name in held), *narrow)
+    own = (in_chunks(slot, chunks.get(slot.name, 1)) for slot in kept)
     slots = (*own, *scalars, *copies)
     bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
@@ -384,7 +387,9 @@ def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
                 lowerer.nest(part, plan)
     body = simplify(lowerer.top.body)
     merged = merge_rows(body)
-    return body if merged == body else simplify(merged)
+    if merged == body:
+        return body
+    return simplify(forward_stores(merged, {slot.name for slot in plan.arena.slots}, lowerer.names.fresh))
 
 
 def remarks(plan: Plan, nest: Nest) -> list[Note]:

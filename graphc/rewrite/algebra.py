@@ -13,10 +13,10 @@ import numpy as np
 
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
-from graphc.ir.node import CONSTANT, OPS, Argument, Array, Laws, Node, Scalar, literal
+from graphc.ir.node import CONSTANT, OPS, Argument, Array, Laws, Node, Scalar, literal, make
 from graphc.ops.custom import PYTHON
 from graphc.ops.scalar import cast, elementwise, stop_gradient
-from graphc.ops.shape import filled
+from graphc.ops.shape import broadcast_to, dimshuffle, filled
 from graphc.rewrite.engine import (
     BETTER,
     CLOSE,
@@ -334,6 +334,27 @@ def _join_factors(node: Node, uses: Uses) -> Node | None:
     return scaled(number, inner[1]) if _usable(number) else None
 
 
+def _cancel_factors(node: Node, uses: Uses) -> Node | None:
+    """(a * x) * (b * y) as x * y or -(x * y), for powers of two a, b of which one undoes the other."""
+    first, second = map(_apart, node.args)
+    if first is None or second is None or not is_float(node.dtype):
+        return None
+    (a, x), (b, y) = first, second
+    if abs(np.frexp(a)[0]) != 0.5 or abs(a * b) != 1:
+        return None
+    product = elementwise("mul", x, y)
+    return product if a * b == 1 else elementwise("neg", product)
+
+
+def _apart(node: Node) -> tuple[Array, Node] | None:
+    """(c, x) where the node is c * x for a number c, or that broadcast."""
+    found = constant_factor(node)
+    if found is not None or node.op.name not in ("broadcast_to", "dimshuffle"):
+        return found
+    inner = _apart(node.args[0])
+    return None if inner is None else (inner[0], make(node.op, (inner[1], *node.args[1:]), node.attrs))
+
+
 def _negate_factor(node: Node, uses: Uses) -> Node | None:
     """-(a * x) as (-a) * x."""
     inner = constant_factor(node.args[0])
@@ -389,6 +410,11 @@ _LARGE = ("int64", "uint64")
 """Integers that a float64 may round, whatever NumPy says of safe casts."""
 
 
+def _beside(x: Node, y: Node) -> Node:
+    """An element of a vector beside each row of a matrix."""
+    return broadcast_to(dimshuffle(x, (0, "x")), y.type.shape)
+
+
 NUMERIC: tuple[AnyRule, ...] = (
     Transformation(
         "where_known",
@@ -405,6 +431,18 @@ NUMERIC: tuple[AnyRule, ...] = (
         BETTER,
         [sample(lambda x: 3.0 * (x * 0.7), _FLOATS), sample(lambda x: 3 * (x * 5), _INTS)],
         operands=("mul",),
+    ),
+    Transformation(
+        "cancel_factors",
+        ("mul",),
+        _cancel_factors,
+        BETTER,
+        [
+            sample(lambda x, y: (x * 0.5) * (2.0 * y), _FLOATS, _FLOATS),
+            sample(lambda x: (x * -4.0) * (0.25 * x), _FLOATS),
+            sample(lambda x, y: _beside(x * 0.5, y) * (y * -2.0), Argument((2,)), _FLOATS),
+        ],
+        operands=("mul", "broadcast_to", "dimshuffle"),
     ),
     Transformation(
         "negate_factor", ("neg",), _negate_factor, EXACT, [sample(lambda x: -(x * 3), _FLOATS)], operands=("mul",)
