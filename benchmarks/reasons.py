@@ -25,7 +25,7 @@ REASONS: dict[str | tuple[str, str], str] = {
     "pairwise-kernel": "a row of exponentials is written and read once more, and sums go by blocks, to be as accurate "
     "as NumPy's; by hand everything stays in registers, and sums are plain",
     "layer-norm-gradient": "elements are divided by the deviation, twice each, where others multiply by its inverse, "
-    "which is not exact; and one loop over a row more than by hand",
+    "which is not exact",
     "deep-chain-gradient": "the sum stands between the way forward and the way back, so that what the gradient needs "
     "is stored; by hand the slopes are multiplied on the way forward",
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "

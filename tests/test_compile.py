@@ -253,7 +253,7 @@ def test_prelude_is_numpy(index: int) -> None:
 
 
 def test_every_name_has_both_meanings() -> None:
-    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "parallel"}
+    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "columns", "parallel"}
 
 
 # --- pointers, statements, literals ---------------------------------------------------------------------------------

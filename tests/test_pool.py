@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from graphc import GraphcError
 from graphc.codegen import pool
-from graphc.codegen.chunks import MOST_CHUNKS, chunk_size
+from graphc.codegen.chunks import LEAST_COLUMNS, MOST_CHUNKS, MOST_COLUMNS, chunk_size, columns_size
 from graphc.codegen.pool_ir import has_threads
 from graphc.options import MOST_THREADS, options
 
@@ -220,6 +220,17 @@ def test_chunks_cover_all_turns_and_are_few(count: int, work: int, least: int) -
     chunks = -(-count // size)
     assert size >= 1 and chunks <= MOST_CHUNKS
     assert chunks <= 1 or count * work >= 2 * least
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64])
+def test_columns_are_shared_evenly_in_long_parts(threads: int) -> None:
+    for count in (1, 255, 256, 700, 2048, 5000, 10**6):
+        size = columns_size(count, 10**6, threads)
+        assert size >= LEAST_COLUMNS
+        assert size >= MOST_COLUMNS or size * threads >= count
+        assert size <= max(MOST_COLUMNS, chunk_size(count, 10**6))
+    assert columns_size(2048, 10**6, threads) == {1: 1024, 2: 1024, 3: 683, 64: 256}[threads]
+    assert columns_size(2048, 1, threads) == 2048
 
 
 def test_threads_default_to_the_processors_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

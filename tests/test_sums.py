@@ -333,3 +333,17 @@ def test_sums_apart_keep_what_is_not_finite(axis: int, mode: str) -> None:
         with np.errstate(all="ignore"):
             for found, right in zip(f(value, factor, cotangent), plain(value, factor, cotangent), strict=True):
                 np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-13)
+
+
+# Columns on threads ---------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_the_same_for_any_number_of_threads() -> None:
+    """Threads take other columns where there are more of them."""
+    x = matrix("float64")
+    value = np.random.default_rng(4).normal(size=(400, 2500)) + 3
+    outputs = [T.mean(x, axis=0), T.var(x, axis=0), T.max(x, axis=0), T.sum(T.exp(x), axis=0)]
+    plain = gc.function([x], outputs, threads=1)(value)
+    for threads in (2, 3, 7):
+        for found, right in zip(gc.function([x], outputs, threads=threads)(value), plain, strict=True):
+            np.testing.assert_array_equal(found, right)

@@ -1,7 +1,8 @@
 """How a loop is cut into chunks: what threads share out, and what a reduction combines in order.
 
 In: the turns of a loop, the work of each. Out: the turns of a chunk. Nothing else decides, neither how many threads
-there are nor how fast, so that a result is the same to the bit for any number of them.
+there are nor how fast, so that a result is the same to the bit for any number of them; but for columns, which do not
+meet in a result.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 CHUNK_WORK = 2**17
 """Work of a chunk at least, in units of an addition: some microseconds, against the tenth of one that a claim takes."""
 MOST_CHUNKS = 256
+LEAST_COLUMNS, MOST_COLUMNS = 256, 1024
+"""Columns of which a thread goes over all rows. Parts of rows of fewer elements are slow to read, for hardware fetches
+ahead within a page of memory only; from so many on more make no difference."""
 LINE = 64
 """Turns of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
 
@@ -19,6 +23,13 @@ patience (pool_ir.py)."""
 LEAST_WORK = 2
 PATIENCE = 20
 """Threads lose at most one part in so many, whatever else the machine does."""
+
+
+def columns_size(count: int, work: int, threads: int) -> int:
+    """How many of `count` columns, each of so much work, a thread takes at a time. Columns do not meet: the number of
+    threads decides too, and no bit of a result depends on it."""
+    share = min(-(-count // threads), MOST_COLUMNS)
+    return max(chunk_size(count, work), share, LEAST_COLUMNS)
 
 
 def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:

@@ -57,7 +57,7 @@ from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.copies import MOST_COPIES, Target, most_chunks, neutral, stride
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
-from graphc.codegen.parallel import LEAST_COLUMNS, ROUNDING, Shares, columns_of, describe_work, shares_of
+from graphc.codegen.parallel import COLUMNS, ROUNDING, Shares, columns_of, describe_work, shares_of
 from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
@@ -528,9 +528,7 @@ class Caller:
         assert shares is not None and count is not None
         otherwise = ", or all into one by columns" if part.columns is not None else ""
         self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}{otherwise}")
-        size: Expr = Apply("chunk(_0, _1)", (count, shares.work), INDEX)
-        if shares.least > 1:
-            size = Apply("maximum(_0, _1)", (size, integer(shares.least)), INDEX)
+        size = Apply(shares.chunk, (count, shares.work), INDEX)
         if not (part.results or shares.rows or shares.sums):
             yield Launch(function.name, count, size, given)
             return
@@ -573,8 +571,8 @@ class Caller:
             yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
         else:
             columns = Apply("select(_0 > 0, 0, _1)", (shared, part.columns.extent), INDEX)
-            least = Apply("maximum(chunk(_0, _1), _2)", (columns, part.columns.work, integer(LEAST_COLUMNS)), INDEX)
-            yield Launch(function.name, columns, least, (*given, chunk, ZERO, *outs))
+            part_of_row = Apply(COLUMNS, (columns, part.columns.work), INDEX)
+            yield Launch(function.name, columns, part_of_row, (*given, chunk, ZERO, *outs))
         begins = self.copy_places(shares, most)
         replaced = dict(zip(used.operands, given, strict=False)) | begins
         copied = Apply("minimum(_0, _1)", (shared, ONE), INDEX)

@@ -55,10 +55,10 @@ from graphc.record import fresh, record, replace
 ACCUMULATIONS = re.compile(r"(accumulate\w*\(_0, _1\)|_0 [|&] _1)$")
 """Steps that combine the results of parts as they combine elements."""
 ROUNDING = "rounding(_0, _1)"
+CHUNK, COLUMNS = "chunk(_0, _1)", "columns(_0, _1)"
+"""How many turns a thread takes at a time, or of a loop over columns, of their number and the work of each."""
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
-LEAST_COLUMNS = 256
-"""A part of a row of fewer elements than this is slow to read."""
 GUESSED_TURNS = 16
 """Of an inner loop whose length differs from turn to turn."""
 
@@ -76,8 +76,8 @@ class Shares:
     steps: Mapping[Var, str]
     lost: Mapping[Var, Var]
     rows: Mapping[str, Expr]
-    least: int = 1
-    """Turns of a chunk at least."""
+    chunk: str = CHUNK
+    """The turns of a chunk, of their number and the work of each."""
     sums: Mapping[str, tuple[Target, str]] = fresh(factory=dict)
     """Buffers that turns add into, each with the step: a chunk has copies of its own."""
 
@@ -115,7 +115,7 @@ def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
         return None
     within = Loop(loop.var, loop.size, (*loop.body[:-1], *inner.body))
     shares = shares_of(Loop(inner.var, inner.size, (within,)), ())
-    return None if shares is None else (inner, replace(shares, least=LEAST_COLUMNS))
+    return None if shares is None else (inner, replace(shares, chunk=COLUMNS))
 
 
 def only_fills(loop: Loop) -> bool:

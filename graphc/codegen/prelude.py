@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from graphc import numerics
-from graphc.codegen.chunks import chunk_size
+from graphc.codegen.chunks import chunk_size, columns_size
 from graphc.ir.loops import CONSTANTS
 from graphc.numerics import Array
 
@@ -141,6 +141,11 @@ def chunk(count: int, work: int) -> int:
     return chunk_size(int(count), int(work))
 
 
+def columns(count: int, work: int) -> int:
+    """How many of `count` columns, each of so much work, a thread takes at a time; here there is one thread."""
+    return columns_size(int(count), int(work), 1)
+
+
 def parallel(function: Function, count: int, size: int, *args: Any) -> None:
     """function(begin, end, *args) for every chunk of `size` turns, in order."""
     for begin in range(0, count, size):
@@ -179,7 +184,7 @@ def _build_prelude() -> dict[str, Function]:
     table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
-    table |= {"chunk": chunk, "parallel": parallel, "rounding": rounding}
+    table |= {"chunk": chunk, "columns": columns, "parallel": parallel, "rounding": rounding}
     return table
 
 

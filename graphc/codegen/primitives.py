@@ -24,7 +24,7 @@ from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import Signature, signature
 
 from graphc.codegen.casts import DTYPES, Builder, Value, llvm_type
-from graphc.codegen.chunks import CHUNK, LEAST_WORK, PARALLEL, SETTINGS
+from graphc.codegen.chunks import CHUNK, LEAST_COLUMNS, LEAST_WORK, MOST_COLUMNS, PARALLEL, SETTINGS
 from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.prototype import Prototype
 from graphc.errors import CompileError
@@ -308,6 +308,21 @@ class Chunk(Primitive):
         return builder.select(empty, llvm.Constant(count.type, 1), builder.load(result))
 
 
+class Columns(Chunk):
+    """`columns(count, work)`: how many columns a thread takes at a time: as many as each of them would have, within
+    bounds, or what is worth a thread's while."""
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        chunk, count = super().emit(builder, sig, args), args[0]
+        threads = builder.load(builder.gep(declare_settings(builder.module), [llvm.Constant(count.type, 0)]))
+        above = builder.add(count, builder.sub(threads, llvm.Constant(count.type, 1)))
+        share = builder.sdiv(above, threads)
+        for bound, keep in ((MOST_COLUMNS, "<"), (LEAST_COLUMNS, ">")):
+            limit = llvm.Constant(count.type, bound)
+            share = builder.select(builder.icmp_signed(keep, share, limit), share, limit)
+        return builder.select(builder.icmp_signed(">", chunk, share), chunk, share)
+
+
 class Parallel(Primitive):
     """`parallel(function, count, size, *args)`: one call where there is one chunk, a launch of the pool where there are
     several, nothing where there is no turn."""
@@ -429,6 +444,7 @@ PRIMITIVES: dict[Any, Primitive] = {symbol: ScalarCall(row) for symbol, row in O
 NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic in INTRINSICS.items()} | {
     "advance": Advance("advance"),
     "chunk": Chunk("chunk"),
+    "columns": Columns("columns"),
     "parallel": Parallel("parallel"),
 }
 
