@@ -26,10 +26,12 @@ from graphc.codegen.real import (
 # --- powers of two --------------------------------------------------------------------------------------------------
 
 
-def round_scaled(x: Real, factor: float = 1.0) -> tuple[Bits, Real]:
-    """The integer next to x * factor: in the low bits of the first result (the rest is junk), and as a value."""
-    shifted = fma(x, factor, x.format.rounder)
-    return shifted.bits(), shifted - x.format.rounder
+def round_scaled(x: Real, factor: float = 1.0, more: int = 0) -> tuple[Bits, Real]:
+    """The integer next to x * factor: `more` than it in the low bits of the first result (the rest is junk), and itself
+    as a value."""
+    rounder = x.format.rounder + more
+    shifted = fma(x, factor, rounder)
+    return shifted.bits(), shifted - rounder
 
 
 def power_of_two(low: Bits) -> Real:
@@ -40,10 +42,13 @@ def power_of_two(low: Bits) -> Real:
 
 def scale_by(x: Real, low: Bits) -> Real:
     """x * 2**k with one rounding, in two steps, so that subnormal and infinite results come out right."""
-    format = x.format
-    exponent = low + (2 * format.bias - format.rounder_bits)
-    half = exponent >> 1
-    return x * (half << format.precision).real() * ((exponent - half) << format.precision).real()
+    return scale_biased(x, low + (2 * x.format.bias - x.format.rounder_bits))
+
+
+def scale_biased(x: Real, exponent: Bits) -> Real:
+    """`scale_by`, where `exponent` is 2 * bias more than k."""
+    half, precision = exponent >> 1, x.format.precision
+    return x * (half << precision).real() * ((exponent - half) << precision).real()
 
 
 def _scale_once(x: Real, low: Bits) -> Real:
@@ -109,8 +114,18 @@ def exp_minus_one(r: Real, c: Real) -> Real:
 def exp(x: Real) -> Real:
     """e**x, 1 ulp: 2**k * e**r, |r| <= ln(2)/2, e**r a polynomial of degree 11 (float32: 6)."""
     x = _limits(x, *(((-88.3, 89.0), (-709.4, 710.0)) if x.block.relaxed else ((-104.0, 89.0), (-746.0, 710.0))))
+    if x.format is F32 and not x.block.relaxed:
+        return _exp_single(x)
     bits, r, c = reduce_exp(x)
     return _scale_once(exp_minus_one(r, c) + 1.0, bits)
+
+
+def _exp_single(x: Real) -> Real:
+    """`exp` in float32 without the rounding error of r, a quarter of an ulp."""
+    high, low = table.LN2["f32"]
+    bits, k = round_scaled(x, 1.0 / math.log(2.0), 2 * F32.bias)
+    r = fma(k, -low, fma(k, -high, x))
+    return scale_biased(fma(r * r, polynomial(r, table.EXP["f32"]), r) + 1.0, bits)
 
 
 def exp2(x: Real) -> Real:
@@ -151,9 +166,20 @@ def tanh(x: Real) -> Real:
     size = x.magnitude().at_most(10.0 if x.format is F32 else 20.0)
     z = x * x
     small = fma(x * z, polynomial(z, table.TANH[x.format.name]), x)
+    if x.format is F32:
+        large = 1.0 - 2.0 / _exp_of_double_and_one(size)
+        return (x.magnitude() < 0.55).select(small, large).with_sign(x)
     bits, r, c = reduce_exp(size + size)
     large = 1.0 - 2.0 / fma(exp_minus_one(r, c) + 1.0, power_of_two(bits), 1.0)
     return (x.magnitude() < 0.55).select(small, large).with_sign(x)
+
+
+def _exp_of_double_and_one(size: Real) -> Real:
+    """e**(2 * size) + 1 for 0 <= size <= 10 in float32, relative error 2**-23; the more it is, the less tanh needs."""
+    bits, k = round_scaled(size, 2.0 / math.log(2.0), F32.bias)
+    r = fma(k, -0.5 * math.log(2.0), size)
+    doubled = (coefficient * 2.0 ** (power + 2) for power, coefficient in enumerate(table.EXP["f32"]))
+    return fma(polynomial(r, (1.0, 2.0, *doubled)), (bits << F32.precision).real(), 1.0)
 
 
 def sigmoid(x: Real) -> Real:
@@ -196,6 +222,9 @@ def _log_of_one_plus(f: Real) -> tuple[Real, Real]:
 def _log_sum(k: Real, f: Real) -> Real:
     """k * ln(2) + log(1+f)."""
     high, low = table.LN2[f.format.name]
+    if f.format is F32:
+        bent = f * f * fma(f, polynomial(f, table.LOG["f32"]), -0.5)
+        return fma(k, high, f + fma(k, low, bent))
     half, rest = _log_of_one_plus(f)
     return fma(k, high, f - (half - fma(k, low, rest)))
 
@@ -227,9 +256,26 @@ def _log_pair(high: Real, low: Real | float, doubled: Real | float = 0.0) -> Rea
 
 def log1p(x: Real) -> Real:
     """log(1 + x), 2 ulp: the exact error of 1 + x joins the reduced argument."""
+    if x.format is F32:
+        return _log1p_single(x)
     result = _log_pair(*add_exactly(x.block.real(1.0), x))
     outside = x.equals(-1.0).select(-math.inf, (x < -1.0).select(math.nan, x))
     return keep_tiny(x, ((x > -1.0) & (x < math.inf)).select(result, outside))
+
+
+def _log1p_single(x: Real) -> Real:
+    """`log1p` in float32: with 2**k near 1 + x, whose rounding does not matter, f = x * 2**-k + (2**-k - 1) is rounded
+    once. 2**-k may be subnormal: it stands as four times what a quarter of x is multiplied by.
+    """
+    format, anchor = x.format, _anchor(x)
+    moved = (x + 1.0).bits() + (format.one_bits - anchor)
+    k = _exponent(moved) - (2.0**format.precision + format.bias)
+    exponents = ((1 << format.width - 1) - 1) ^ ((1 << format.precision) - 1)
+    scale = ((2 * format.bias + 2 << format.precision) - (moved & exponents)).real()
+    f = fma(x * 0.25, scale, fma(scale, 0.25, -1.0))
+    size = x.magnitude()
+    result = ((size >= 2.0 ** -(format.precision + 4)) & (size < math.inf)).select(_log_sum(k, f), x)
+    return (x > -1.0).select(result, x.equals(-1.0).select(-math.inf, math.nan))
 
 
 def softplus(x: Real) -> Real:
