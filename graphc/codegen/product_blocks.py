@@ -44,7 +44,7 @@ RESIDENT_BYTES, RESIDENT_TURNED_BYTES = 2**20, 2**19
 """Of a b whose rows are contiguous, and of an a whose columns are, up to which they are faster read where they are."""
 SLAB = 4096
 """Rows and columns of c that are computed at a time."""
-PANEL_BYTES = 2**24
+PANEL_BYTES = 2**23
 """Memory for panels, about: of longer operands some depths are packed at a time."""
 PACKED = 2**15
 """Numbers that are worth a thread's turn to be packed."""
@@ -257,25 +257,25 @@ start:
       $t $zero, ptr %sums, i64 $columns)
   %fresh = $equal $t %beta, $zero
   repeat %i from 0 to %rows by 1 {
-  %i.offset = mul i64 %i, %c_row
-  %i.sums = mul i64 %i, $columns
-  repeat %j from 0 to %columns by 1 {
-  %j.offset = mul i64 %j, %c_col
-  %offset = add i64 %i.offset, %j.offset
-  %at = getelementptr $t, ptr %c, i64 %offset
-  %place = add i64 %i.sums, %j
-  %sum.at = getelementptr $t, ptr %sums, i64 %place
-  %sum = load $t, ptr %sum.at
-  br i1 %fresh, label %write, label %update
+    %i.offset = mul i64 %i, %c_row
+    %i.sums = mul i64 %i, $columns
+    repeat %j from 0 to %columns by 1 {
+      %j.offset = mul i64 %j, %c_col
+      %offset = add i64 %i.offset, %j.offset
+      %at = getelementptr $t, ptr %c, i64 %offset
+      %place = add i64 %i.sums, %j
+      %sum.at = getelementptr $t, ptr %sums, i64 %place
+      %sum = load $t, ptr %sum.at
+      br i1 %fresh, label %write, label %update
 update:
-  %old = load $t, ptr %at
-  %kept = $scale $t %old, %beta
-  %updated = $join $t %sum, %kept
-  br label %write
+      %old = load $t, ptr %at
+      %kept = $scale $t %old, %beta
+      %updated = $join $t %sum, %kept
+      br label %write
 write:
-  %value = phi $t [%sum, %j.turn], [%updated, %update]
-  store $t %value, ptr %at
-  }
+      %value = phi $t [%sum, %j.turn], [%updated, %update]
+      store $t %value, ptr %at
+    }
   }
   ret void
 }
@@ -294,76 +294,76 @@ start:
   %b.count = udiv i64 %n.padded, $columns
   %b.lanes = mul i64 %b.count, $columns
   repeat %block from %begin to %end by 1 {
-  %block.row = udiv i64 %block, %across
-  %block.column = urem i64 %block, %across
-  %top = mul i64 %block.row, %height
-  %left = mul i64 %block.column, %width
-  %top.below = add i64 %top, %height
-  %left.beside = add i64 %left, %width
-  %bottom = call i64 @llvm.smin.i64(i64 %top.below, i64 %a.count)
-  %right = call i64 @llvm.smin.i64(i64 %left.beside, i64 %b.count)
-  repeat %p from 0 to %k by %p.depth with $t %factor = %beta then 1.0 {
-  %p.left = sub i64 %k, %p
-  %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %depth)
-  %a.start = mul i64 %p, %a.lanes
-  %b.start = mul i64 %p, %b.lanes
-  %a.depth = getelementptr $t, ptr %a_panels, i64 %a.start
-  %b.depth = getelementptr $t, ptr %b_panels, i64 %b.start
-  %a.numbers = mul i64 %p.depth, $group
-  %b.numbers = mul i64 %p.depth, $columns
-  %a.along = mul i64 %p, %a_col
-  %b.down = mul i64 %p, %b_row
-  %a.there = getelementptr $t, ptr %a, i64 %a.along
-  %b.there = getelementptr $t, ptr %b, i64 %b.down
-  repeat %j from %left to %right by 1 {
-  %j.place = mul i64 %j, %b.numbers
-  %b.packed = getelementptr $t, ptr %b.depth, i64 %j.place
-  %j.column = mul i64 %j, $columns
-  %b.direct = getelementptr $t, ptr %b.there, i64 %j.column
-  %j.packed = icmp sge i64 %j, %b_first
-  %b.panel = select i1 %j.packed, ptr %b.packed, ptr %b.direct
-  %b.lead = select i1 %j.packed, i64 $columns, i64 %b_row
-  %j.left = sub i64 %n, %j.column
-  %j.columns = call i64 @llvm.smin.i64(i64 %j.left, i64 $columns)
-  %j.whole = icmp eq i64 %j.columns, $columns
-  %j.direct = and i1 %j.whole, %unit
-  %j.offset = mul i64 %j.column, %c_col
-  %c.column = getelementptr $t, ptr %c, i64 %j.offset
-  ; the last row that is wholly above the diagonal
-  %j.above = sub i64 %j.column, %diagonal
-  repeat %i from %top to %bottom by 1 {
-  %i.row = mul i64 %i, $group
-  %i.after = add i64 %i.row, $group
-  %above = icmp sle i64 %i.after, %j.above
-  br i1 %above, label %row.end, label %tile
+    %block.row = udiv i64 %block, %across
+    %block.column = urem i64 %block, %across
+    %top = mul i64 %block.row, %height
+    %left = mul i64 %block.column, %width
+    %top.below = add i64 %top, %height
+    %left.beside = add i64 %left, %width
+    %bottom = call i64 @llvm.smin.i64(i64 %top.below, i64 %a.count)
+    %right = call i64 @llvm.smin.i64(i64 %left.beside, i64 %b.count)
+    repeat %p from 0 to %k by %p.depth with $t %factor = %beta then 1.0 {
+      %p.left = sub i64 %k, %p
+      %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %depth)
+      %a.start = mul i64 %p, %a.lanes
+      %b.start = mul i64 %p, %b.lanes
+      %a.depth = getelementptr $t, ptr %a_panels, i64 %a.start
+      %b.depth = getelementptr $t, ptr %b_panels, i64 %b.start
+      %a.numbers = mul i64 %p.depth, $group
+      %b.numbers = mul i64 %p.depth, $columns
+      %a.along = mul i64 %p, %a_col
+      %b.down = mul i64 %p, %b_row
+      %a.there = getelementptr $t, ptr %a, i64 %a.along
+      %b.there = getelementptr $t, ptr %b, i64 %b.down
+      repeat %j from %left to %right by 1 {
+        %j.place = mul i64 %j, %b.numbers
+        %b.packed = getelementptr $t, ptr %b.depth, i64 %j.place
+        %j.column = mul i64 %j, $columns
+        %b.direct = getelementptr $t, ptr %b.there, i64 %j.column
+        %j.packed = icmp sge i64 %j, %b_first
+        %b.panel = select i1 %j.packed, ptr %b.packed, ptr %b.direct
+        %b.lead = select i1 %j.packed, i64 $columns, i64 %b_row
+        %j.left = sub i64 %n, %j.column
+        %j.columns = call i64 @llvm.smin.i64(i64 %j.left, i64 $columns)
+        %j.whole = icmp eq i64 %j.columns, $columns
+        %j.direct = and i1 %j.whole, %unit
+        %j.offset = mul i64 %j.column, %c_col
+        %c.column = getelementptr $t, ptr %c, i64 %j.offset
+        ; the last row that is wholly above the diagonal
+        %j.above = sub i64 %j.column, %diagonal
+        repeat %i from %top to %bottom by 1 {
+          %i.row = mul i64 %i, $group
+          %i.after = add i64 %i.row, $group
+          %above = icmp sle i64 %i.after, %j.above
+          br i1 %above, label %row.end, label %tile
 tile:
-  %i.place = mul i64 %i, %a.numbers
-  %a.packed = getelementptr $t, ptr %a.depth, i64 %i.place
-  %i.down = mul i64 %i.row, %a_row
-  %a.direct = getelementptr $t, ptr %a.there, i64 %i.down
-  %i.packed = icmp sge i64 %i, %a_first
-  %a.panel = select i1 %i.packed, ptr %a.packed, ptr %a.direct
-  %a.lane = select i1 %i.packed, i64 1, i64 %a_row
-  %a.lead = select i1 %i.packed, i64 $group, i64 %a_col
-  %i.left = sub i64 %m, %i.row
-  %i.rows = call i64 @llvm.smin.i64(i64 %i.left, i64 $group)
-  %i.whole = icmp eq i64 %i.rows, $group
-  %direct = and i1 %i.whole, %j.direct
-  %i.offset = mul i64 %i.row, %c_row
-  %c.tile = getelementptr $t, ptr %c.column, i64 %i.offset
-  br i1 %direct, label %whole, label %part
+          %i.place = mul i64 %i, %a.numbers
+          %a.packed = getelementptr $t, ptr %a.depth, i64 %i.place
+          %i.down = mul i64 %i.row, %a_row
+          %a.direct = getelementptr $t, ptr %a.there, i64 %i.down
+          %i.packed = icmp sge i64 %i, %a_first
+          %a.panel = select i1 %i.packed, ptr %a.packed, ptr %a.direct
+          %a.lane = select i1 %i.packed, i64 1, i64 %a_row
+          %a.lead = select i1 %i.packed, i64 $group, i64 %a_col
+          %i.left = sub i64 %m, %i.row
+          %i.rows = call i64 @llvm.smin.i64(i64 %i.left, i64 $group)
+          %i.whole = icmp eq i64 %i.rows, $group
+          %direct = and i1 %i.whole, %j.direct
+          %i.offset = mul i64 %i.row, %c_row
+          %c.tile = getelementptr $t, ptr %c.column, i64 %i.offset
+          br i1 %direct, label %whole, label %part
 whole:
-  call void @tile_${group}_${columns}_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 %a.lane, i64 %a.lead,
-      ptr %b.panel, i64 %b.lead, $t %factor, ptr %c.tile, i64 %c_row)
-  br label %row.end
+          call void @tile_${group}_${columns}_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 %a.lane, i64 %a.lead,
+              ptr %b.panel, i64 %b.lead, $t %factor, ptr %c.tile, i64 %c_row)
+          br label %row.end
 part:
-  call void @edge_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 %a.lane, i64 %a.lead, ptr %b.panel,
-      i64 %b.lead, $t %factor, ptr %c.tile, i64 %c_row, i64 %c_col, i64 %i.rows, i64 %j.columns)
-  br label %row.end
+          call void @edge_$s(i64 %p.depth, $t %alpha, ptr %a.panel, i64 %a.lane, i64 %a.lead, ptr %b.panel,
+              i64 %b.lead, $t %factor, ptr %c.tile, i64 %c_row, i64 %c_col, i64 %i.rows, i64 %j.columns)
+          br label %row.end
 row.end:
-  }
-  }
-  }
+        }
+      }
+    }
   }
   ret void
 }
@@ -390,60 +390,60 @@ start:
   %b.small = icmp ule i64 %b.numbers, $resident
   %b.stays = and i1 %b.rows, %b.small
   repeat %i from 0 to %m by $slab {
-  %i.left = sub i64 %m, %i
-  %m.slab = call i64 @llvm.smin.i64(i64 %i.left, i64 $slab)
-  %m.whole = udiv i64 %m.slab, $group
-  %a_first = select i1 %a.direct, i64 %m.whole, i64 0
-  $write_rows
-  %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $group)
-  repeat %j from 0 to %n by $slab {
-  %j.left = sub i64 %n, %j
-  %n.slab = call i64 @llvm.smin.i64(i64 %j.left, i64 $slab)
-  %n.whole = udiv i64 %n.slab, $columns
-  %b_first = select i1 %b.stays, i64 %n.whole, i64 0
-  %b.panels = call i64 @panels_$s(i64 %n.slab, i64 $columns)
-  %below = sub i64 %i, %j
-  %diagonal = select i1 %everywhere, i64 $far, i64 %below
-  %i.offset = mul i64 %i, %c_row
-  %j.offset = mul i64 %j, %c_col
-  %offset = add i64 %i.offset, %j.offset
-  %c.slab = getelementptr $t, ptr %c, i64 %offset
-  ; about $parts blocks, of as many panels of a as stay in cache
-  %tiles = mul i64 %a.panels, %b.panels
-  %part = udiv i64 %tiles, $parts
-  %wanted = call i64 @llvm.smax.i64(i64 %part, i64 $least_tiles)
-  %tall = call i64 @llvm.smin.i64(i64 %a.panels, i64 $panels)
-  %height = call i64 @llvm.smin.i64(i64 %tall, i64 %wanted)
-  %wide = udiv i64 %wanted, %height
-  %width = call i64 @llvm.smax.i64(i64 %wide, i64 1)
-  %across = call i64 @panels_$s(i64 %b.panels, i64 %width)
-  %height.count = call i64 @panels_$s(i64 %a.panels, i64 %height)
-  %blocks = mul i64 %across, %height.count
-  $write_columns
-  repeat %p from 0 to %k by %p.depth with $t %factor = %beta then 1.0 {
-  %p.left = sub i64 %k, %p
-  %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %pass)
-  %a.down = mul i64 %i, %a_row
-  %a.along = mul i64 %p, %a_col
-  %a.offset = add i64 %a.down, %a.along
-  %a.pass = getelementptr $t, ptr %a, i64 %a.offset
-  %b.down = mul i64 %p, %b_row
-  %b.along = mul i64 %j, %b_col
-  %b.offset = add i64 %b.down, %b.along
-  %b.pass = getelementptr $t, ptr %b, i64 %b.offset
-  %a.lanes = mul i64 %a.panels, $group
-  %a.room = mul i64 %a.lanes, %p.depth
-  %b.memory = getelementptr $t, ptr %memory, i64 %a.room
-  $write_depths
-  %a.packed = sub i64 %a.panels, %a_first
-  %b.packed = sub i64 %b.panels, %b_first
-  %both = add i64 %a.packed, %b.packed
-  %enough = udiv i64 $packed, %p.depth
-  %share = call i64 @llvm.smax.i64(i64 %enough, i64 1)
-  call void @gc_parallel(ptr @pack_range_$s, ptr %context, i64 %both, i64 %share, ptr %settings)
-  call void @gc_parallel(ptr @multiply_blocks_$s, ptr %context, i64 %blocks, i64 1, ptr %settings)
-  }
-  }
+    %i.left = sub i64 %m, %i
+    %m.slab = call i64 @llvm.smin.i64(i64 %i.left, i64 $slab)
+    %m.whole = udiv i64 %m.slab, $group
+    %a_first = select i1 %a.direct, i64 %m.whole, i64 0
+    $write_rows
+    %a.panels = call i64 @panels_$s(i64 %m.slab, i64 $group)
+    repeat %j from 0 to %n by $slab {
+      %j.left = sub i64 %n, %j
+      %n.slab = call i64 @llvm.smin.i64(i64 %j.left, i64 $slab)
+      %n.whole = udiv i64 %n.slab, $columns
+      %b_first = select i1 %b.stays, i64 %n.whole, i64 0
+      %b.panels = call i64 @panels_$s(i64 %n.slab, i64 $columns)
+      %below = sub i64 %i, %j
+      %diagonal = select i1 %everywhere, i64 $far, i64 %below
+      %i.offset = mul i64 %i, %c_row
+      %j.offset = mul i64 %j, %c_col
+      %offset = add i64 %i.offset, %j.offset
+      %c.slab = getelementptr $t, ptr %c, i64 %offset
+      ; about $parts blocks, of as many panels of a as stay in cache
+      %tiles = mul i64 %a.panels, %b.panels
+      %part = udiv i64 %tiles, $parts
+      %wanted = call i64 @llvm.smax.i64(i64 %part, i64 $least_tiles)
+      %tall = call i64 @llvm.smin.i64(i64 %a.panels, i64 $panels)
+      %height = call i64 @llvm.smin.i64(i64 %tall, i64 %wanted)
+      %wide = udiv i64 %wanted, %height
+      %width = call i64 @llvm.smax.i64(i64 %wide, i64 1)
+      %across = call i64 @panels_$s(i64 %b.panels, i64 %width)
+      %height.count = call i64 @panels_$s(i64 %a.panels, i64 %height)
+      %blocks = mul i64 %across, %height.count
+      $write_columns
+      repeat %p from 0 to %k by %p.depth with $t %factor = %beta then 1.0 {
+        %p.left = sub i64 %k, %p
+        %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %pass)
+        %a.down = mul i64 %i, %a_row
+        %a.along = mul i64 %p, %a_col
+        %a.offset = add i64 %a.down, %a.along
+        %a.pass = getelementptr $t, ptr %a, i64 %a.offset
+        %b.down = mul i64 %p, %b_row
+        %b.along = mul i64 %j, %b_col
+        %b.offset = add i64 %b.down, %b.along
+        %b.pass = getelementptr $t, ptr %b, i64 %b.offset
+        %a.lanes = mul i64 %a.panels, $group
+        %a.room = mul i64 %a.lanes, %p.depth
+        %b.memory = getelementptr $t, ptr %memory, i64 %a.room
+        $write_depths
+        %a.packed = sub i64 %a.panels, %a_first
+        %b.packed = sub i64 %b.panels, %b_first
+        %both = add i64 %a.packed, %b.packed
+        %enough = udiv i64 $packed, %p.depth
+        %share = call i64 @llvm.smax.i64(i64 %enough, i64 1)
+        call void @gc_parallel(ptr @pack_range_$s, ptr %context, i64 %both, i64 %share, ptr %settings)
+        call void @gc_parallel(ptr @multiply_blocks_$s, ptr %context, i64 %blocks, i64 1, ptr %settings)
+      }
+    }
   }
   ret void
 }

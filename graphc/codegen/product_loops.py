@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import Template
 
+from graphc.codegen.counted import expand_loops
 from graphc.codegen.product_packing import GROUP, pack_ir
 from graphc.codegen.product_tiles import ARITHMETIC, lanes_of, parts_ir, tile_ir, words_of
 from graphc.codegen.target import has_avx512
@@ -40,18 +41,20 @@ def loops_ir(suffix: str) -> str:
         "group_less": str(GROUP - 1),
     }
     wide, narrow = WIDE_ROWS[large], NARROW_ROWS
-    return "".join(
-        [
-            *(tile_ir(rows, 2 * lanes, suffix) for rows in wide),
-            *(_wide_strip_ir(rows, 2 * lanes, suffix) for rows in wide),
-            _columns_ir("wide", wide, suffix),
-            parts_ir(lanes, suffix),
-            *(tile_ir(rows, lanes, suffix, part=True) for rows in narrow),
-            *(_narrow_strip_ir(rows, lanes, suffix) for rows in narrow),
-            _columns_ir("narrow", narrow, suffix),
-            pack_ir(suffix),
-            Template(LOOPS).substitute(words),
-        ]
+    return expand_loops(
+        "".join(
+            [
+                *(tile_ir(rows, 2 * lanes, suffix) for rows in wide),
+                *(_wide_strip_ir(rows, 2 * lanes, suffix) for rows in wide),
+                _columns_ir("wide", wide, suffix),
+                parts_ir(lanes, suffix),
+                *(tile_ir(rows, lanes, suffix, part=True) for rows in narrow),
+                *(_narrow_strip_ir(rows, lanes, suffix) for rows in narrow),
+                _columns_ir("narrow", narrow, suffix),
+                pack_ir(suffix),
+                Template(LOOPS).substitute(words),
+            ]
+        )
     )
 
 
@@ -75,17 +78,12 @@ def _strip_ir(name: str, rows: int, width: int, before: str, tile: str, more: st
 define internal void @{name}_{rows}_{suffix}(i64 %n, i64 %k, {element} %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
     ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c, i64 %c_row) noinline optsize {{
 start:
-  br label %tile
-tile:
-  %j = phi i64 [0, %start], [%j.next, %tile]{before}
+  repeat %j from 0 to %n by {width} {{{before}
   %b.here = getelementptr {element}, ptr %b, i64 %j
   %c.here = getelementptr {element}, ptr %c, i64 %j
   call void @{tile}(i64 %k, {element} %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b.here, i64 %b_row,
       {element} %beta, ptr %c.here, i64 %c_row{more})
-  %j.next = add nsw i64 %j, {width}
-  %more = icmp slt i64 %j.next, %n
-  br i1 %more, label %tile, label %done
-done:
+  }}
   ret void
 }}
 """
@@ -94,34 +92,23 @@ done:
 def _columns_ir(name: str, blocks: Sequence[int], suffix: str) -> str:
     """All rows of c, by blocks of so many: the larger ones while they last."""
     element = ARITHMETIC[suffix].element
-    before = ["start", *(f"by{rows}" for rows in blocks)]
-    after = [*(f"by{rows}" for rows in blocks[1:]), "done"]
-    loops = "".join(
-        f"""
-by{rows}:
-  %i{rows} = phi i64 [{"0" if previous == "start" else previous.replace("by", "%i")}, %{previous}],
-                 [%i{rows}.next, %block{rows}]
-  %i{rows}.next = add nsw i64 %i{rows}, {rows}
-  %more{rows} = icmp sle i64 %i{rows}.next, %m
-  br i1 %more{rows}, label %block{rows}, label %{following}
-block{rows}:
+    begin, loops = "0", ""
+    for rows in blocks:
+        loops += f"""
+  %last{rows} = sub i64 %m, {rows - 1}
+  for %i{rows} from {begin} to %last{rows} by {rows} {{
   %a{rows}.offset = mul i64 %i{rows}, %a_row
   %c{rows}.offset = mul i64 %i{rows}, %c_row
   %a{rows} = getelementptr {element}, ptr %a, i64 %a{rows}.offset
   %c{rows} = getelementptr {element}, ptr %c, i64 %c{rows}.offset
   call void @{name}_{rows}_{suffix}(i64 %n, i64 %k, {element} %alpha, ptr %a{rows}, i64 %a_row, i64 %a_col, ptr %b,
       i64 %b_row, {element} %beta, ptr %c{rows}, i64 %c_row)
-  br label %by{rows}
-"""
-        for rows, previous, following in zip(blocks, before[:-1], after, strict=True)
-    )
+  }}"""
+        begin = f"%i{rows}"
     return f"""
 define internal void @{name}_{suffix}(i64 %m, i64 %n, i64 %k, {element} %alpha, ptr noalias %a, i64 %a_row,
     i64 %a_col, ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c, i64 %c_row) noinline optsize {{
-start:
-  br label %by{blocks[0]}
-{loops}
-done:
+start:{loops}
   ret void
 }}
 """
@@ -158,52 +145,36 @@ define internal void @packed_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %
     ptr noalias %b, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row) noinline optsize {
 start:
   %panel = alloca [$panel x $t], align 64
-  br label %columns
-columns:
-  %j = phi i64 [0, %start], [%j.next, %column.end]
-  %j.left = sub i64 %n, %j
-  %j.full = icmp sgt i64 %j.left, $panel_columns
-  %width = select i1 %j.full, i64 $panel_columns, i64 %j.left
-  %b.column = mul i64 %j, %b_col
-  %b.top = getelementptr $t, ptr %b, i64 %b.column
-  %c.here = getelementptr $t, ptr %c, i64 %j
-  %width.padded = add i64 %width, $group_less
-  %lead = and i64 %width.padded, -$group
-  br label %rows
-rows:
-  %p = phi i64 [0, %columns], [%p.next, %multiply]
-  %factor = phi $t [%beta, %columns], [$one, %multiply]
-  %p.left = sub i64 %k, %p
-  %p.full = icmp sgt i64 %p.left, $panel_rows
-  %height = select i1 %p.full, i64 $panel_rows, i64 %p.left
-  %b.row = mul i64 %p, %b_row
-  %b.here = getelementptr $t, ptr %b.top, i64 %b.row
-  %a.column = mul i64 %p, %a_col
-  %a.here = getelementptr $t, ptr %a, i64 %a.column
-  br label %groups
-groups:
-  %g = phi i64 [0, %rows], [%g.next, %groups]
-  %g.left = sub i64 %width, %g
-  %g.low = icmp slt i64 %g.left, $group
-  %lanes = select i1 %g.low, i64 %g.left, i64 $group
-  %g.offset = mul i64 %g, %b_col
-  %b.group = getelementptr $t, ptr %b.here, i64 %g.offset
-  %panel.group = getelementptr $t, ptr %panel, i64 %g
-  call void @pack_$s(i64 %lanes, i64 %height, ptr %b.group, i64 %b_col, i64 %b_row, ptr %panel.group, i64 %lead)
-  %g.next = add nsw i64 %g, $group
-  %g.more = icmp slt i64 %g.next, %width
-  br i1 %g.more, label %groups, label %multiply
-multiply:
-  call void @tiles_$s(i64 %m, i64 %width, i64 %height, $t %alpha, ptr %a.here, i64 %a_row, i64 %a_col, ptr %panel,
-      i64 %lead, $t %factor, ptr %c.here, i64 %c_row)
-  %p.next = add nsw i64 %p, %height
-  %p.more = icmp slt i64 %p.next, %k
-  br i1 %p.more, label %rows, label %column.end
-column.end:
-  %j.next = add nsw i64 %j, %width
-  %more = icmp slt i64 %j.next, %n
-  br i1 %more, label %columns, label %done
-done:
+  repeat %j from 0 to %n by %width {
+    %j.left = sub i64 %n, %j
+    %j.full = icmp sgt i64 %j.left, $panel_columns
+    %width = select i1 %j.full, i64 $panel_columns, i64 %j.left
+    %b.column = mul i64 %j, %b_col
+    %b.top = getelementptr $t, ptr %b, i64 %b.column
+    %c.here = getelementptr $t, ptr %c, i64 %j
+    %width.padded = add i64 %width, $group_less
+    %lead = and i64 %width.padded, -$group
+    repeat %p from 0 to %k by %height with $t %factor = %beta then $one {
+      %p.left = sub i64 %k, %p
+      %p.full = icmp sgt i64 %p.left, $panel_rows
+      %height = select i1 %p.full, i64 $panel_rows, i64 %p.left
+      %b.row = mul i64 %p, %b_row
+      %b.here = getelementptr $t, ptr %b.top, i64 %b.row
+      %a.column = mul i64 %p, %a_col
+      %a.here = getelementptr $t, ptr %a, i64 %a.column
+      repeat %g from 0 to %width by $group {
+        %g.left = sub i64 %width, %g
+        %g.low = icmp slt i64 %g.left, $group
+        %lanes = select i1 %g.low, i64 %g.left, i64 $group
+        %g.offset = mul i64 %g, %b_col
+        %b.group = getelementptr $t, ptr %b.here, i64 %g.offset
+        %panel.group = getelementptr $t, ptr %panel, i64 %g
+        call void @pack_$s(i64 %lanes, i64 %height, ptr %b.group, i64 %b_col, i64 %b_row, ptr %panel.group, i64 %lead)
+      }
+      call void @tiles_$s(i64 %m, i64 %width, i64 %height, $t %alpha, ptr %a.here, i64 %a_row, i64 %a_col, ptr %panel,
+          i64 %lead, $t %factor, ptr %c.here, i64 %c_row)
+    }
+  }
   ret void
 }
 
@@ -234,24 +205,24 @@ packed:
 ; The product without BLAS.
 define internal void @loops_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
     ptr noalias %b, i64 %b_row,
-                               i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
+      i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
 start:
   %c.rows = icmp eq i64 %c_col, 1
   br i1 %c.rows, label %plain, label %look
 plain:
   call void @rows_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-                     $t %beta, ptr %c, i64 %c_row)
+      $t %beta, ptr %c, i64 %c_row)
   ret void
 look:
   %c.columns = icmp eq i64 %c_row, 1
   br i1 %c.columns, label %turned, label %any
 turned:
   call void @rows_$s(i64 %n, i64 %m, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col, i64 %a_row,
-                     $t %beta, ptr %c, i64 %c_col)
+      $t %beta, ptr %c, i64 %c_col)
   ret void
 any:
   call void @dots_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-                     $t %beta, ptr %c, i64 %c_row, i64 %c_col)
+      $t %beta, ptr %c, i64 %c_row, i64 %c_col)
   ret void
 }
 

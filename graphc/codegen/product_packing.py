@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from string import Template
 
+from graphc.codegen.counted import expand_loops
 from graphc.codegen.product_tiles import ARITHMETIC, words_of
 
 GROUP = 8
@@ -21,13 +22,13 @@ GROUP = 8
 def pack_ir(suffix: str) -> str:
     """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead)."""
     words = words_of(suffix)
-    return Template(PACK).substitute(words, group=GROUP, turn=_turn_ir(suffix))
+    return expand_loops(Template(PACK).substitute(words, group=GROUP, turn=_turn_ir(suffix)))
 
 
 def panels_ir(suffix: str) -> str:
     """panels_<t>(lanes, size), and pack_panels_<t>(begin, end, size, depth, step, lead, source, lane_step, depth_step,
     target): the panels of `lead` lanes from begin to end, of `depth` numbers each, `step` of them at a time."""
-    return Template(PANELS).substitute(words_of(suffix), group=GROUP)
+    return expand_loops(Template(PANELS).substitute(words_of(suffix), group=GROUP))
 
 
 def _turn_ir(suffix: str) -> str:
@@ -78,16 +79,15 @@ start:
   %turns = and i1 %turned, %long
   br i1 %copies, label %copy, label %look
 copy:
-  %p = phi i64 [0, %start], [%p.next, %copy]
-  %p.offset = mul i64 %p, %depth_step
-  %p.lead = mul i64 %p, %lead
-  %p.from = getelementptr $t, ptr %from, i64 %p.offset
-  %p.to = getelementptr $t, ptr %to, i64 %p.lead
-  %numbers = load <$group x $t>, ptr %p.from, align $align
-  store <$group x $t> %numbers, ptr %p.to, align $align
-  %p.next = add nsw i64 %p, 1
-  %p.more = icmp slt i64 %p.next, %depth
-  br i1 %p.more, label %copy, label %done
+  repeat %p from 0 to %depth by 1 {
+    %p.offset = mul i64 %p, %depth_step
+    %p.lead = mul i64 %p, %lead
+    %p.from = getelementptr $t, ptr %from, i64 %p.offset
+    %p.to = getelementptr $t, ptr %to, i64 %p.lead
+    %numbers = load <$group x $t>, ptr %p.from, align $align
+    store <$group x $t> %numbers, ptr %p.to, align $align
+  }
+  ret void
 look:
   br i1 %turns, label %turn, label %ones
 turn:
@@ -101,35 +101,26 @@ $turn
   %q.more = icmp sle i64 %q.after, %depth
   br i1 %q.more, label %turn, label %ones
 ones:
-  %r = phi i64 [0, %look], [%q.next, %turn], [%r.next, %one.end]
-  %r.more = icmp slt i64 %r, %depth
-  br i1 %r.more, label %one, label %done
-one:
-  %r.offset = mul i64 %r, %depth_step
-  %r.lead = mul i64 %r, %lead
-  %r.from = getelementptr $t, ptr %from, i64 %r.offset
-  %r.to = getelementptr $t, ptr %to, i64 %r.lead
-  br label %lane
-lane:
-  %i = phi i64 [0, %one], [%i.next, %lane.end]
-  %there = icmp slt i64 %i, %lanes
-  br i1 %there, label %lane.read, label %lane.end
+  %turned.already = phi i64 [0, %look], [%q.next, %turn]
+  for %r from %turned.already to %depth by 1 {
+    %r.offset = mul i64 %r, %depth_step
+    %r.lead = mul i64 %r, %lead
+    %r.from = getelementptr $t, ptr %from, i64 %r.offset
+    %r.to = getelementptr $t, ptr %to, i64 %r.lead
+    repeat %i from 0 to $group by 1 {
+      %there = icmp slt i64 %i, %lanes
+      br i1 %there, label %lane.read, label %lane.end
 lane.read:
-  %i.offset = mul i64 %i, %lane_step
-  %i.from = getelementptr $t, ptr %r.from, i64 %i.offset
-  %number = load $t, ptr %i.from
-  br label %lane.end
+      %i.offset = mul i64 %i, %lane_step
+      %i.from = getelementptr $t, ptr %r.from, i64 %i.offset
+      %number = load $t, ptr %i.from
+      br label %lane.end
 lane.end:
-  %value = phi $t [$zero, %lane], [%number, %lane.read]
-  %i.to = getelementptr $t, ptr %r.to, i64 %i
-  store $t %value, ptr %i.to
-  %i.next = add nsw i64 %i, 1
-  %i.more = icmp slt i64 %i.next, $group
-  br i1 %i.more, label %lane, label %one.end
-one.end:
-  %r.next = add nsw i64 %r, 1
-  br label %ones
-done:
+      %value = phi $t [$zero, %i.turn], [%number, %lane.read]
+      %i.to = getelementptr $t, ptr %r.to, i64 %i
+      store $t %value, ptr %i.to
+    }
+  }
   ret void
 }
 """
@@ -160,78 +151,57 @@ look:
   %last = call i64 @llvm.smin.i64(i64 %end, i64 %whole.most)
   %unit = icmp eq i64 %lane_step, 1
   %beside = select i1 %unit, i64 %last, i64 %begin
-  br label %depths
-depths:
-  %p = phi i64 [0, %look], [%p.next, %depth.end]
-  %p.left = sub i64 %depth, %p
-  %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %step)
-  %p.offset = mul i64 %p, %depth_step
-  %p.from = getelementptr $t, ptr %source, i64 %p.offset
-  %p.start = mul i64 %p, %all
-  %p.to = getelementptr $t, ptr %target, i64 %p.start
-  %numbers = mul i64 %p.depth, %lead
-  %any = icmp slt i64 %begin, %beside
-  br i1 %any, label %numbers.loop, label %apart
-numbers.loop:
-  %r = phi i64 [0, %depths], [%r.next, %number.end]
-  %r.offset = mul i64 %r, %depth_step
-  %r.from = getelementptr $t, ptr %p.from, i64 %r.offset
-  %r.place = mul i64 %r, %lead
-  %r.to = getelementptr $t, ptr %p.to, i64 %r.place
-  br label %copy.panels
-copy.panels:
-  %q = phi i64 [%begin, %numbers.loop], [%q.next, %copy.end]
-  %q.lane = mul i64 %q, %lead
-  %q.from = getelementptr $t, ptr %r.from, i64 %q.lane
-  %q.place = mul i64 %q, %numbers
-  %q.to = getelementptr $t, ptr %r.to, i64 %q.place
-  br label %copy
-copy:
-  %i = phi i64 [0, %copy.panels], [%i.next, %copy]
-  %i.from = getelementptr $t, ptr %q.from, i64 %i
-  %i.to = getelementptr $t, ptr %q.to, i64 %i
-  %lanes.here = load <$group x $t>, ptr %i.from, align $align
-  store <$group x $t> %lanes.here, ptr %i.to, align $align
-  %i.next = add nsw i64 %i, $group
-  %i.more = icmp slt i64 %i.next, %lead
-  br i1 %i.more, label %copy, label %copy.end
-copy.end:
-  %q.next = add nsw i64 %q, 1
-  %q.more = icmp slt i64 %q.next, %beside
-  br i1 %q.more, label %copy.panels, label %number.end
-number.end:
-  %r.next = add nsw i64 %r, 1
-  %r.more = icmp slt i64 %r.next, %p.depth
-  br i1 %r.more, label %numbers.loop, label %apart
+  repeat %p from 0 to %depth by %p.depth {
+    %p.left = sub i64 %depth, %p
+    %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %step)
+    %p.offset = mul i64 %p, %depth_step
+    %p.from = getelementptr $t, ptr %source, i64 %p.offset
+    %p.start = mul i64 %p, %all
+    %p.to = getelementptr $t, ptr %target, i64 %p.start
+    %numbers = mul i64 %p.depth, %lead
+    %any = icmp slt i64 %begin, %beside
+    br i1 %any, label %together, label %apart
+together:
+    repeat %r from 0 to %p.depth by 1 {
+      %r.offset = mul i64 %r, %depth_step
+      %r.from = getelementptr $t, ptr %p.from, i64 %r.offset
+      %r.place = mul i64 %r, %lead
+      %r.to = getelementptr $t, ptr %p.to, i64 %r.place
+      repeat %q from %begin to %beside by 1 {
+        %q.lane = mul i64 %q, %lead
+        %q.from = getelementptr $t, ptr %r.from, i64 %q.lane
+        %q.place = mul i64 %q, %numbers
+        %q.to = getelementptr $t, ptr %r.to, i64 %q.place
+        repeat %i from 0 to %lead by $group {
+          %i.from = getelementptr $t, ptr %q.from, i64 %i
+          %i.to = getelementptr $t, ptr %q.to, i64 %i
+          %lanes.here = load <$group x $t>, ptr %i.from, align $align
+          store <$group x $t> %lanes.here, ptr %i.to, align $align
+        }
+      }
+    }
+    br label %apart
 apart:
-  ; what is left, by groups of lanes; those beyond the last are read nowhere
-  %first = mul i64 %beside, %lead
-  %beyond = mul i64 %end, %lead
-  br label %groups
-groups:
-  %g = phi i64 [%first, %apart], [%g.next, %group]
-  %g.more = icmp slt i64 %g, %beyond
-  br i1 %g.more, label %group, label %depth.end
-group:
-  %g.left = sub i64 %size, %g
-  %g.most = call i64 @llvm.smin.i64(i64 %g.left, i64 $group)
-  %lanes = call i64 @llvm.smax.i64(i64 %g.most, i64 0)
-  %missing = icmp eq i64 %lanes, 0
-  %inside = select i1 %missing, i64 0, i64 %g
-  %g.offset = mul i64 %inside, %lane_step
-  %g.from = getelementptr $t, ptr %p.from, i64 %g.offset
-  %panel = udiv i64 %g, %lead
-  %within = urem i64 %g, %lead
-  %panel.place = mul i64 %panel, %numbers
-  %g.place = add i64 %panel.place, %within
-  %g.to = getelementptr $t, ptr %p.to, i64 %g.place
-  call void @pack_$s(i64 %lanes, i64 %p.depth, ptr %g.from, i64 %lane_step, i64 %depth_step, ptr %g.to, i64 %lead)
-  %g.next = add nsw i64 %g, $group
-  br label %groups
-depth.end:
-  %p.next = add nsw i64 %p, %p.depth
-  %p.more = icmp slt i64 %p.next, %depth
-  br i1 %p.more, label %depths, label %done
+    ; what is left, by groups of lanes; those beyond the last are read nowhere
+    %first = mul i64 %beside, %lead
+    %beyond = mul i64 %end, %lead
+    for %g from %first to %beyond by $group {
+      %g.left = sub i64 %size, %g
+      %g.most = call i64 @llvm.smin.i64(i64 %g.left, i64 $group)
+      %lanes = call i64 @llvm.smax.i64(i64 %g.most, i64 0)
+      %missing = icmp eq i64 %lanes, 0
+      %inside = select i1 %missing, i64 0, i64 %g
+      %g.offset = mul i64 %inside, %lane_step
+      %g.from = getelementptr $t, ptr %p.from, i64 %g.offset
+      %panel = udiv i64 %g, %lead
+      %within = urem i64 %g, %lead
+      %panel.place = mul i64 %panel, %numbers
+      %g.place = add i64 %panel.place, %within
+      %g.to = getelementptr $t, ptr %p.to, i64 %g.place
+      call void @pack_$s(i64 %lanes, i64 %p.depth, ptr %g.from, i64 %lane_step, i64 %depth_step, ptr %g.to, i64 %lead)
+    }
+  }
+  ret void
 done:
   ret void
 }

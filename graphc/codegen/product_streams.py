@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphc.codegen.counted import expand_loops
-from graphc.codegen.product_tiles import ARITHMETIC, lanes_of
+from graphc.codegen.product_tiles import ARITHMETIC, lanes_of, splat
 from graphc.codegen.target import has_avx512
 
 SUMS = {False: 2, True: 4}
@@ -126,7 +126,7 @@ def columns_ir(count: int, suffix: str) -> str:
     made, last = _add_products("%y.old", "%e", "%p", "%s", count, suffix)
     made_rest, last_rest = _add_products("%y.left", "%f", "%q", "%u", count, suffix)
     numbers = ", ".join(f"{t} %x{j}" for j in columns)
-    splats = [line for j in columns for line in _splat(f"%x{j}", t, lanes)]
+    splats = [line for j in columns for line in splat(f"%x{j}", t, lanes)]
     text = f"""{_declarations(suffix)}
 define internal void @add_columns_{count}_{suffix}(i64 %m, {numbers}, ptr noalias %a, i64 %a_col,
     ptr noalias %y) noinline {{
@@ -165,7 +165,7 @@ def short_ir(vectors: int, suffix: str) -> str:
             f"%{made}{j}.x.at = getelementptr {t}, ptr %x, i64 %{made}{j}.x.offset",
             f"%{made}{j}.x.own = load {t}, ptr %{made}{j}.x.at",
             f"%{made}{j}.x = {own.scale} {t} %{made}{j}.x.own, %alpha",
-            *_splat(f"%{made}{j}.x", t, lanes),
+            *splat(f"%{made}{j}.x", t, lanes),
             f"%{made}{j}.offset = mul i64 %{made}{j}.number, %a_col",
         ]
         for v in places:
@@ -246,15 +246,6 @@ def _ask(address: str, name: str, ahead: int) -> list[str]:
     ]
 
 
-def _splat(name: str, kind: str, lanes: int) -> list[str]:
-    """Lines that fill a vector, <name>.all, with a number."""
-    vector = f"<{lanes} x {kind}>"
-    return [
-        f"{name}.one = insertelement {vector} poison, {kind} {name}, i32 0",
-        f"{name}.all = shufflevector {vector} {name}.one, {vector} poison, <{lanes} x i32> zeroinitializer",
-    ]
-
-
 def _reach(size: str, place: str, lanes: int, which: str = "") -> list[str]:
     """Lines that say which lanes from a place on are within the size: %there."""
     numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
@@ -262,7 +253,7 @@ def _reach(size: str, place: str, lanes: int, which: str = "") -> list[str]:
         f"%left{which}.long = sub i64 {size}, {place}",
         f"%left{which}.above = call i64 @llvm.smax.i64(i64 %left{which}.long, i64 0)",
         f"%left{which} = trunc i64 %left{which}.above to i32",
-        *_splat(f"%left{which}", "i32", lanes),
+        *splat(f"%left{which}", "i32", lanes),
         f"%there{which} = icmp ult <{lanes} x i32> <{numbers}>, %left{which}.all",
     ]
 

@@ -69,42 +69,21 @@ def tile_ir(rows: int, width: int, suffix: str, *, part: bool = False) -> str:
     """tile_<rows>_<width>_<t>(k, alpha, a, a_row, a_col, b, b_row, beta, c, c_row): as many rows and contiguous columns
     of c, those of b contiguous too. part: `part` instead of `tile`, and one more argument says how many columns there
     are; beyond them nothing is read or written."""
-    own, each = ARITHMETIC[suffix], range(rows)
-    element, align, vector = own.element, own.align, f"<{width} x {own.element}>"
-    mask, bits = "%there", f"<{width} x i1>"
-
-    def spread(name: str) -> str:
-        """Lines that fill the vector %<name>.all with the number %<name>."""
-        return f"""
-  %{name}.one = insertelement {vector} poison, {element} %{name}, i32 0
-  %{name}.all = shufflevector {vector} %{name}.one, {vector} poison, <{width} x i32> zeroinitializer"""
+    own = ARITHMETIC[suffix]
+    element, vector = own.element, f"<{width} x {own.element}>"
 
     def lines(template: str) -> str:
-        return "\n".join(template.replace("#", str(row)) for row in each)
+        return "\n".join(template.replace("#", str(row)) for row in range(rows))
 
-    def load(address: str) -> str:
-        if part:
-            rest = f"i32 {align}, {bits} {mask}, {vector} zeroinitializer"
-            return f"call {vector} @llvm.masked.load.v{width}{own.short}.p0(ptr {address}, {rest})"
-        return f"load {vector}, ptr {address}, align {align}"
+    def spread(name: str) -> str:
+        return "\n".join(f"  {line}" for line in splat(f"%{name}", element, width))
 
-    def store(value: str, address: str) -> str:
-        if part:
-            rest = f"ptr {address}, i32 {align}, {bits} {mask}"
-            return f"call void @llvm.masked.store.v{width}{own.short}.p0({vector} {value}, {rest})"
-        return f"store {vector} {value}, ptr {address}, align {align}"
-
-    numbers = ", ".join(f"i64 {lane}" for lane in range(width))
-    wide = f"<{width} x i64>"
-    masking = f"""
-  %columns.one = insertelement {wide} poison, i64 %columns, i32 0
-  %columns.all = shufflevector {wide} %columns.one, {wide} poison, <{width} x i32> zeroinitializer
-  {mask} = icmp ult {wide} <{numbers}>, %columns.all"""
     return f"""
 define internal void @{"part" if part else "tile"}_{rows}_{width}_{suffix}(i64 %k, {element} %alpha, ptr noalias %a,
     i64 %a_row, i64 %a_col, ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c,
     i64 %c_row{", i64 %columns" if part else ""}) noinline optsize {{
-start:{masking if part else ""}
+start:
+{_masking(width) if part else ""}
 {lines("  %a#.offset = mul i64 %a_row, #")}
   %some = icmp sgt i64 %k, 0
   br i1 %some, label %loop, label %store
@@ -113,9 +92,10 @@ loop:
   %a.here = phi ptr [%a, %start], [%a.next, %loop]
   %b.here = phi ptr [%b, %start], [%b.next, %loop]
 {lines(f"  %sum# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}
-  %b.row = {load("%b.here")}
+  %b.row = {_read("%b.here", width, suffix, part)}
 {lines(f"  %a#.at = getelementptr {element}, ptr %a.here, i64 %a#.offset")}
-{lines(f"  %a# = load {element}, ptr %a#.at")}{lines(spread("a#"))}
+{lines(f"  %a# = load {element}, ptr %a#.at")}
+{lines(spread("a#"))}
 {lines(f"  %product# = {own.times} {vector} %a#.all, %b.row")}
 {lines(f"  %more# = {own.plus} {vector} %sum#, %product#")}
   %a.next = getelementptr {element}, ptr %a.here, i64 %a_col
@@ -124,23 +104,62 @@ loop:
   %end = icmp eq i64 %p.next, %k
   br i1 %end, label %store, label %loop
 store:
-{lines(f"  %total# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}{spread("alpha")}{spread("beta")}
+{lines(f"  %total# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}
+{spread("alpha")}
+{spread("beta")}
 {lines(f"  %scaled# = {own.scale} {vector} %total#, %alpha.all")}
 {lines("  %c#.offset = mul i64 %c_row, #")}
 {lines(f"  %c#.at = getelementptr {element}, ptr %c, i64 %c#.offset")}
   %fresh = {own.equal} {element} %beta, {own.zero}
   br i1 %fresh, label %write, label %update
 write:
-{lines("  " + store("%scaled#", "%c#.at"))}
+{lines("  " + _write("%scaled#", "%c#.at", width, suffix, part))}
   ret void
 update:
-{lines("  %c# = " + load("%c#.at"))}
+{lines("  %c# = " + _read("%c#.at", width, suffix, part))}
 {lines(f"  %kept# = {own.scale} {vector} %c#, %beta.all")}
 {lines(f"  %new# = {own.join} {vector} %scaled#, %kept#")}
-{lines("  " + store("%new#", "%c#.at"))}
+{lines("  " + _write("%new#", "%c#.at", width, suffix, part))}
   ret void
 }}
 """
+
+
+def splat(name: str, kind: str, lanes: int) -> list[str]:
+    """Lines that fill a vector, <name>.all, with a number."""
+    vector = f"<{lanes} x {kind}>"
+    return [
+        f"{name}.one = insertelement {vector} poison, {kind} {name}, i32 0",
+        f"{name}.all = shufflevector {vector} {name}.one, {vector} poison, <{lanes} x i32> zeroinitializer",
+    ]
+
+
+def _masking(width: int) -> str:
+    """Lines that say which of the columns are there: %there."""
+    numbers = ", ".join(f"i64 {lane}" for lane in range(width))
+    lines = [
+        *splat("%columns", "i64", width),
+        f"%there = icmp ult <{width} x i64> <{numbers}>, %columns.all",
+    ]
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _read(address: str, width: int, suffix: str, part: bool) -> str:
+    """The numbers at an address; of a part those that are there, 0 for the others."""
+    own, vector = ARITHMETIC[suffix], f"<{width} x {ARITHMETIC[suffix].element}>"
+    if not part:
+        return f"load {vector}, ptr {address}, align {own.align}"
+    rest = f"i32 {own.align}, <{width} x i1> %there, {vector} zeroinitializer"
+    return f"call {vector} @llvm.masked.load.v{width}{own.short}.p0(ptr {address}, {rest})"
+
+
+def _write(value: str, address: str, width: int, suffix: str, part: bool) -> str:
+    """What writes numbers to an address; of a part those that are there."""
+    own, vector = ARITHMETIC[suffix], f"<{width} x {ARITHMETIC[suffix].element}>"
+    if not part:
+        return f"store {vector} {value}, ptr {address}, align {own.align}"
+    rest = f"ptr {address}, i32 {own.align}, <{width} x i1> %there"
+    return f"call void @llvm.masked.store.v{width}{own.short}.p0({vector} {value}, {rest})"
 
 
 def parts_ir(width: int, suffix: str) -> str:

@@ -111,16 +111,14 @@ def _column_vector(suffix: str) -> str:
         text = "\n".join(f"  {line}" for line in lines)
         numbers = ", ".join(f"{t} %ax{count}.{j}" for j in columns)
         loops += f"""
-  %left{count} = sub i64 %n, {begin}
-  %beyond{count} = urem i64 %left{count}, {count}
-  %end{count} = sub i64 %n, %beyond{count}
-  for %j{count} from {begin} to %end{count} by {count} {{
+  %last{count} = sub i64 %n, {count - 1}
+  for %j{count} from {begin} to %last{count} by {count} {{
 {text}
   %a{count}.offset = mul i64 %j{count}, %a_col
   %a{count} = getelementptr {t}, ptr %a, i64 %a{count}.offset
   call void @add_columns_{count}_{suffix}(i64 %m, {numbers}, ptr %a{count}, i64 %a_col, ptr %y)
   }}"""
-        begin = f"%end{count}"
+        begin = f"%j{count}"
     return COLUMN_VECTOR.replace("<loops>", loops)
 
 
@@ -192,9 +190,8 @@ start:
   %alpha.all = shufflevector <$rows x $t> %alpha.one, <$rows x $t> poison, <$rows x i32> zeroinitializer
   %beta.one = insertelement <$rows x $t> poison, $t %beta, i32 0
   %beta.all = shufflevector <$rows x $t> %beta.one, <$rows x $t> poison, <$rows x i32> zeroinitializer
-  %beyond = urem i64 %m, $rows
-  %whole = sub i64 %m, %beyond
-  for %i from 0 to %whole by $rows {
+  %last = sub i64 %m, $rows_less
+  for %i from 0 to %last by $rows {
     %a.offset = mul i64 %i, %a_row
     %a.here = getelementptr $t, ptr %a, i64 %a.offset
     %y.here = getelementptr $t, ptr %y, i64 %i
@@ -210,9 +207,10 @@ write:
     %value = phi <$rows x $t> [%scaled, %i.turn], [%updated, %update]
     store <$rows x $t> %value, ptr %y.here, align $align
   }
-  %a.rest.offset = mul i64 %whole, %a_row
+  %beyond = sub i64 %m, %i
+  %a.rest.offset = mul i64 %i, %a_row
   %a.rest = getelementptr $t, ptr %a, i64 %a.rest.offset
-  %y.rest = getelementptr $t, ptr %y, i64 %whole
+  %y.rest = getelementptr $t, ptr %y, i64 %i
   call void @dots_$s(i64 %beyond, i64 1, i64 %n, $t %alpha, ptr %a.rest, i64 %a_row, i64 1, ptr %x, i64 1, i64 0,
       $t %beta, ptr %y.rest, i64 1, i64 0)
   ret void

@@ -12,6 +12,7 @@ from string import Template
 
 from graphc.codegen.blas import ENTRIES, OUTDATED, PROTOTYPES, openblas_kernels
 from graphc.codegen.chunks import SETTINGS
+from graphc.codegen.counted import expand_loops
 from graphc.codegen.pool_ir import has_threads
 from graphc.codegen.product_batches import batches_ir
 from graphc.codegen.product_loops import loops_ir
@@ -92,7 +93,7 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     elif "gemm" in wanted:
         texts.append(_declaration("gemv", suffix, element))
     if "gemm" in wanted:
-        texts += [loops_ir(suffix), FLOAT_PRODUCT if letter else INTEGER_PRODUCT]
+        texts += [loops_ir(suffix), expand_loops(FLOAT_PRODUCT) if letter else INTEGER_PRODUCT]
     elif "batched_gemm" in wanted:
         texts.append(_declaration("gemm", suffix, element))
     if "batched_gemm" in wanted:
@@ -222,54 +223,33 @@ call:
 ; Copies the triangle below the diagonal to that above it, block by block.
 define internal void @mirror_$s(i64 %m, ptr noalias %c, i64 %c_row) noinline {
 start:
-  br label %blocks
-blocks:
-  %row = phi i64 [0, %start], [%row.next, %blocks.next]
-  %row.next = add nsw i64 %row, $mirrored
-  %row.cut = icmp slt i64 %row.next, %m
-  %row.end = select i1 %row.cut, i64 %row.next, i64 %m
-  br label %across
-across:
-  %column = phi i64 [0, %blocks], [%column.next, %across.next]
-  %column.next = add nsw i64 %column, $mirrored
-  br label %rows
-rows:
-  %i = phi i64 [%row, %across], [%i.next, %rows.next]
-  %above = icmp slt i64 %column.next, %i
-  %end = select i1 %above, i64 %column.next, i64 %i
-  %from.offset = mul i64 %i, %c_row
-  %from = getelementptr $t, ptr %c, i64 %from.offset
-  %to = getelementptr $t, ptr %c, i64 %i
-  br label %elements
-elements:
-  %j = phi i64 [%column, %rows], [%j.next, %element]
-  %more = icmp slt i64 %j, %end
-  br i1 %more, label %element, label %rows.next
-element:
-  %from.at = getelementptr $t, ptr %from, i64 %j
-  %value = load $t, ptr %from.at
-  %to.offset = mul i64 %j, %c_row
-  %to.at = getelementptr $t, ptr %to, i64 %to.offset
-  store $t %value, ptr %to.at
-  %j.next = add nsw i64 %j, 1
-  br label %elements
-rows.next:
-  %i.next = add nsw i64 %i, 1
-  %i.more = icmp slt i64 %i.next, %row.end
-  br i1 %i.more, label %rows, label %across.next
-across.next:
-  %column.more = icmp slt i64 %column.next, %row.end
-  br i1 %column.more, label %across, label %blocks.next
-blocks.next:
-  %row.more = icmp slt i64 %row.next, %m
-  br i1 %row.more, label %blocks, label %done
-done:
+  repeat %row from 0 to %m by $mirrored {
+    %row.below = add nsw i64 %row, $mirrored
+    %row.cut = icmp slt i64 %row.below, %m
+    %row.end = select i1 %row.cut, i64 %row.below, i64 %m
+    repeat %column from 0 to %row.end by $mirrored {
+      %column.beside = add nsw i64 %column, $mirrored
+      repeat %i from %row to %row.end by 1 {
+        %above = icmp slt i64 %column.beside, %i
+        %end = select i1 %above, i64 %column.beside, i64 %i
+        %from.offset = mul i64 %i, %c_row
+        %from = getelementptr $t, ptr %c, i64 %from.offset
+        %to = getelementptr $t, ptr %c, i64 %i
+        for %j from %column to %end by 1 {
+          %from.at = getelementptr $t, ptr %from, i64 %j
+          %value = load $t, ptr %from.at
+          %to.offset = mul i64 %j, %c_row
+          %to.at = getelementptr $t, ptr %to, i64 %to.offset
+          store $t %value, ptr %to.at
+        }
+      }
+    }
+  }
   ret void
 }
 
 define i64 @gc_gemm_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, i64 %b_col,
-                       $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
+    ptr noalias %b, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
 start:
   %m.at = alloca i64
   %n.at = alloca i64
@@ -373,7 +353,7 @@ other:
 turn:
   %turned = call i64 @gc_gemm_$s(i64 %n, i64 %m, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a,
       i64 %a_col, i64 %a_row,
-                                 $t %beta, ptr %c, i64 %c_col, i64 %c_row)
+      $t %beta, ptr %c, i64 %c_col, i64 %c_row)
   ret i64 %turned
 operands:
   %a.plain = call i1 @rows_fit_$s(i64 %m, i64 %k, i64 %a_row, i64 %a_col)
@@ -413,11 +393,11 @@ call:
   ; rows here are columns to Fortran: it computes the transposed product, b before a
   call void %routine(ptr %b.letter.at, ptr %a.letter.at, ptr %n.at, ptr %m.at, ptr %k.at, ptr %alpha.at, ptr %b,
       ptr %b.leading.at,
-                     ptr %a, ptr %a.leading.at, ptr %beta.at, ptr %c, ptr %c.leading.at, i64 1, i64 1)
+      ptr %a, ptr %a.leading.at, ptr %beta.at, ptr %c, ptr %c.leading.at, i64 1, i64 1)
   br label %done
 loops:
   call void @loops_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-                      $t %beta, ptr %c, i64 %c_row, i64 %c_col)
+      $t %beta, ptr %c, i64 %c_row, i64 %c_col)
   br label %done
 done:
   ret i64 0
@@ -520,6 +500,7 @@ done:
   ret i64 0
 }
 """
+
 
 def blas_ir(names: Iterable[str]) -> str:
     """LLVM IR that defines these functions of PROTOTYPES, "" where there are none.
