@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +16,13 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.codegen import cache, parts, produce
+from graphc.codegen import compile as compiler
 from graphc.codegen.chunks import PARALLEL
+from graphc.codegen.compile import CompileServer
 from graphc.codegen.image import MAGIC
+from graphc.codegen.kernel import Report
 from graphc.codegen.parts import ENTRY_POINTS
+from graphc.codegen.prototype import Request
 from graphc.options import options
 
 NAMES = (ENTRY_POINTS, PARALLEL, "gc_gemv_f64")
@@ -61,14 +67,135 @@ def test_a_first_function_brings_the_parts_that_it_needs(how: str) -> None:
 
 
 def test_a_kernel_that_cannot_be_compiled_is_an_error_whatever_parts_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> bytes:
+    def refuse(*_: object, **__: object) -> None:
         raise graphc.GraphcError("not today")
 
-    monkeypatch.setattr(produce, "compile_source", refuse)
+    monkeypatch.setattr(produce, "lower_source", refuse)
     x = T.dvector("x")
     with pytest.raises(graphc.GraphcError, match="not today"):
         graphc.function([x], x - 1.0)
     assert "function" not in stored()
+
+
+# The modules of a kernel
+
+
+FUNCTIONS = ("exp", "tanh", "log1p", "sinh", "cbrt", "arctan")
+
+
+def many_nests() -> graphc.Function:
+    """A function whose kernel has several modules."""
+    inputs = [T.dmatrix(name) for name in FUNCTIONS]
+    values = [
+        getattr(T, name)(x * x + 0.5).sum(n % 2) for n, (name, x) in enumerate(zip(FUNCTIONS, inputs, strict=True))
+    ]
+    with options.change(outline="always"):
+        return graphc.function(inputs, [*values, T.dot(inputs[0], inputs[1].T)])
+
+
+def code_of(function: graphc.Function) -> bytes:
+    (entry,) = (entry for entry in cache.list_entries() if entry.metadata["name"] == function.name)
+    return Path(entry.folder, cache.OBJECT).read_bytes()
+
+
+@pytest.mark.parametrize("who", ["here", "beside", "whoever is free"])
+def test_code_does_not_depend_on_who_compiles_a_module(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    here, beside = produce.emit_here, produce.emit_beside
+    is_kernel = threading.Event()
+
+    def emit_here(ir: str, effort: int) -> bytes:
+        if effort == produce.KERNEL_EFFORT:
+            compiled.append("here")
+            if who == "beside":
+                is_kernel.wait(20)  # the other takes all that are left
+        return here(ir, effort)
+
+    def emit_beside(ir: str, effort: int) -> bytes:
+        compiled.append("beside")
+        if who == "here":
+            is_kernel.wait(20)
+        return beside(ir, effort)
+
+    def take(work: produce.Work, last: bool, take: Any = produce.Work.take) -> produce.Job | None:
+        job: produce.Job | None = take(work, last)
+        if job is None:
+            is_kernel.set()
+        return job
+
+    monkeypatch.setattr(produce, "emit_here", emit_here)
+    monkeypatch.setattr(produce, "emit_beside", emit_beside)
+    monkeypatch.setattr(produce.Work, "take", take)
+    function = many_nests()
+    arrays = np.random.default_rng(0).normal(size=(len(FUNCTIONS), 5, 7))
+    *results, product = function(*arrays)
+    np.testing.assert_allclose(product, arrays[0] @ arrays[1].T, rtol=1e-12)
+    for n, (name, x, result) in enumerate(zip(FUNCTIONS, arrays, results, strict=True)):
+        np.testing.assert_allclose(result, getattr(np, name)(x * x + 0.5).sum(n % 2), rtol=1e-12)
+    if who != "whoever is free":
+        assert compiled.count(who) > 1
+    found = CODES.setdefault("code", code_of(function))
+    assert code_of(function) == found
+
+
+CODES: dict[str, bytes] = {}
+"""What the first of the tests above got: the same for all."""
+
+
+def lowered(server: CompileServer, request: Request) -> list[str]:
+    modules: list[str] = []
+
+    def take(number: int, module: str) -> None:
+        modules[number:] = [module]
+
+    server.lower(request, take)
+    return modules
+
+
+def request_of(function: graphc.Function) -> Request:
+    program = produce.generate_program(function.kernel, Report())
+    return Request(program.source, program.prototypes, (), tuple(program.externals.items()), 3, False, "modules")
+
+
+def test_an_interrupted_lowering_does_not_answer_the_next() -> None:
+    request = request_of(many_nests())
+    server = CompileServer()
+
+    def interrupt(number: int, module: str) -> None:
+        if number == 1:
+            raise KeyboardInterrupt
+
+    try:
+        modules = lowered(server, request)
+        assert len(modules) > 2
+        with pytest.raises(KeyboardInterrupt):
+            server.lower(request, interrupt)
+        assert lowered(server, request) == modules
+    finally:
+        server.close()
+
+
+def test_a_lowering_that_fails_half_way_begins_again_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = request_of(many_nests())
+    broken = """w = import_worker({lean})
+if {lean}:
+    lower = w.lower_modules
+    def fail(*args):
+        yield next(lower(*args)) + "; half"
+        raise RuntimeError("missing")
+    w.lower_modules = fail
+w"""
+    first, second = CompileServer(), CompileServer()
+    try:
+        modules = lowered(first, request)
+        monkeypatch.setattr(compiler, "_BOOT", compiler._BOOT.replace("import_worker(lean={lean})", broken))
+        assert lowered(second, request) == modules
+        monkeypatch.setattr(compiler, "SERVER", CompileServer())
+        x = T.dvector("x")
+        np.testing.assert_equal(graphc.function([x], x * 3.0)(np.ones(2)), [3.0, 3.0])
+    finally:
+        for server in (first, second, compiler.SERVER):
+            server.close()
 
 
 ELSEWHERE = """

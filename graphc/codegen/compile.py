@@ -16,16 +16,18 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import IO
+from typing import IO, TypeVar
 
 from graphc.codegen.prototype import Prototype, Request, read_message, write_message
 from graphc.errors import CompileError
 from graphc.options import options
 
-__all__ = ["SERVER", "CompileServer", "Prototype", "Request", "compile_assembly", "compile_source"]
+__all__ = ["SERVER", "CompileServer", "Prototype", "Request", "compile_assembly", "compile_source", "lower_source"]
+
+T = TypeVar("T")
 
 
 _INLINE = threading.Lock()
@@ -64,10 +66,33 @@ def compile_assembly(
     fast_math: bool = False,
 ) -> str:
     """The assembly text of what `compile_source` compiles, for a reader."""
-    request = Request(
-        source, tuple(functions), _texts(extra_ir), tuple(externals.items()), opt, fast_math, assembly=True
-    )
+    request = Request(source, tuple(functions), _texts(extra_ir), tuple(externals.items()), opt, fast_math, "assembly")
     return compile_request(request).decode()
+
+
+def lower_source(
+    source: str,
+    functions: Sequence[Prototype],
+    take: Callable[[int, str], object],
+    *,
+    externals: Mapping[str, Prototype] = {},
+    fast_math: bool = False,
+) -> None:
+    """The LLVM IR of what `compile_source` compiles, in modules of a few functions.
+
+    `take` is given the number and the text of each as soon as it is there, in the order of the numbers. Where a compile
+    process fails, it is given them again from the first on, of which the last are to be taken. Objects of the modules
+    at level 3, linked in their order, are the program.
+
+    Raises CompileError as `compile_source` does.
+    """
+    request = Request(source, tuple(functions), (), tuple(externals.items()), 3, fast_math, "modules")
+    if options.compile == "process" and SERVER.start():
+        SERVER.lower(request, take)
+        return
+    with _INLINE:
+        for number, module in enumerate(import_module("graphc.codegen.worker").lower_request(request)):
+            take(number, module.decode())
 
 
 def _texts(extra_ir: str | Sequence[str]) -> tuple[str, ...]:
@@ -127,16 +152,25 @@ class CompileServer:
         What fails in a process with the lean numba, which may lack what the request needs, is tried once more in one
         with the whole, which then stays.
         """
+        message = pickle.dumps(request)
+        return self._insist(lambda: self._answer(message))
+
+    def lower(self, request: Request, take: Callable[[int, str], object]) -> None:
+        """Give each module of a request to `take`, with its number. Errors as of `compile`, after which `take` is given
+        them again."""
+        message = pickle.dumps(request)
+        self._insist(lambda: self._stream(message, take))
+
+    def _insist(self, ask: Callable[[], T]) -> T:
         with self._lock:
-            message = pickle.dumps(request)
             try:
-                return self._object(message)
+                return ask()
             except CompileError:
                 if not self._lean:
                     raise
             self._lean = False
             self._stop()
-            return self._object(message)
+            return ask()
 
     def close(self) -> None:
         """End the process; the next request starts another."""
@@ -154,8 +188,25 @@ class CompileServer:
                 return None
         return self._process
 
-    def _object(self, message: bytes) -> bytes:
-        answer = self._exchange(message) or self._exchange(message)
+    def _stream(self, message: bytes, take: Callable[[int, str], object]) -> None:
+        number = 0
+        try:
+            module = self._answer(message)
+            while module:
+                take(number, module.decode())
+                number += 1
+                module = self._answer(b"")
+        except CompileError:
+            raise
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _answer(self, message: bytes) -> bytes:
+        """The answer to a message, or the next one where that is empty; CompileError where it says what went wrong."""
+        answer = self._exchange(message)
+        if answer is None and message:
+            answer = self._exchange(message)  # the first process had just left for idleness
         if answer is None:
             raise CompileError("the compile process ended without an answer")
         succeeded, result = pickle.loads(answer)
@@ -164,19 +215,19 @@ class CompileServer:
         return bytes(result)
 
     def _exchange(self, message: bytes) -> bytes | None:
-        """The answer, or None where the process had just left for idleness; a process that crashes is an error."""
-        process = self._running()
+        """Send a message, or none where it is empty; the next answer, or None where the process is gone without a
+        fault. One that crashes is an error."""
+        process = self._running() if message else self._process
         if process is None or process.stdin is None or process.stdout is None:
             return None
         try:
-            write_message(process.stdin, message)
+            if message:
+                write_message(process.stdin, message)
             answer = read_message(process.stdout)
         except BrokenPipeError:
             answer = None
         except BaseException:
-            # Interrupted half-way: the next answer in the pipe would be that of this request.
-            process.kill()
-            self._stop()
+            self._abandon()
             raise
         if answer is None:
             complaints, self._complaints = self._complaints, None
@@ -184,6 +235,12 @@ class CompileServer:
             if code != 0:
                 raise CompileError(f"the compile process ended with code {code}: {_read_tail(complaints)}")
         return answer
+
+    def _abandon(self) -> None:
+        """End a process that was interrupted half-way: the next answer in the pipe would be that of an old request."""
+        if self._process is not None:
+            self._process.kill()
+        self._stop()
 
     def _stop(self) -> int | None:
         process, self._process = self._process, None

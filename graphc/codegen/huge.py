@@ -190,14 +190,14 @@ def _two_over_pi(module: ir.Module) -> ir.GlobalVariable:
         return module.globals[name]
     digits = bytearray(TWO_OVER_PI.to_bytes(TABLE_BYTES, "little"))
     data = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8), len(digits)), name)
-    data.linkage, data.global_constant, data.initializer = "linkonce_odr", True, ir.Constant(data.value_type, digits)
+    data.linkage, data.global_constant, data.initializer = "internal", True, ir.Constant(data.value_type, digits)
     return data
 
 
 def _define_pure(module: ir.Module, symbol: str, type: ir.Type) -> ir.Function:
-    """A function of one argument without side effects, not inlined; modules that are linked share it by name."""
+    """A function of one argument without side effects, not inlined."""
     function = ir.Function(module, ir.FunctionType(type, [type]), symbol)
-    function.linkage = "linkonce_odr"
+    function.linkage = "internal"
     for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
         _set_attribute(function, attribute)
     return function

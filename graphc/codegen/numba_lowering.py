@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from types import FunctionType
@@ -257,6 +257,10 @@ class KernelLowering(lowering.Lower):
 # --- the stages -----------------------------------------------------------------------------------------------------
 
 
+MODULE_BYTES = 1000
+"""Bytecode of a module's functions, beside the last of them: some 30 ms of LLVM's time, against 1 for a module."""
+
+
 def lower_source(
     source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype], fast_math: bool
 ) -> str:
@@ -264,6 +268,29 @@ def lower_source(
 
     Raises CompileError for a source that does not parse, a name it lacks, and a statement that cannot be typed.
     """
+    defined = _define(source, functions, externals)
+    return _lower_functions(functions, defined, fast_math)
+
+
+def lower_modules(
+    source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype], fast_math: bool
+) -> Iterator[str]:
+    """The same in modules of a few functions, one after the other. What is in which depends on the source alone."""
+    defined = _define(source, functions, externals)
+    group: list[Prototype] = []
+    size = 0
+    for prototype in functions:
+        group.append(prototype)
+        size += len(defined[prototype.name].__code__.co_code)
+        if size > MODULE_BYTES:
+            yield _lower_functions(group, defined, fast_math)
+            group, size = [], 0
+    if group or not functions:
+        yield _lower_functions(group, defined, fast_math)
+
+
+def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, FunctionType]:
+    """The functions as CPython compiles them, by name."""
     native = dict(externals) | {prototype.name: prototype for prototype in functions}
     scope: dict[str, Any] = NAMES | CONSTANTS | {name: NativeCall(prototype) for name, prototype in native.items()}
     # Error messages of numba quote the line.
@@ -273,15 +300,20 @@ def lower_source(
         exec(compile(source, SOURCE_NAME, "exec"), scope, defined)
     except SyntaxError as error:
         raise CompileError(f"{error.msg}, line {error.lineno}: {error.text}") from error
+    for prototype in functions:
+        if not isinstance(defined.get(prototype.name), FunctionType):
+            raise CompileError(f"the source defines no function {prototype.name!r}")
+    return defined
+
+
+def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool) -> str:
+    """One module of these functions."""
     module = FastModule("graphc") if fast_math else llvm.Module("graphc")
     typing_context = KernelTyping()
     target_context = KernelTarget(typing_context, "cpu")
     for prototype in functions:
-        function = defined.get(prototype.name)
-        if not isinstance(function, FunctionType):
-            raise CompileError(f"the source defines no function {prototype.name!r}")
         try:
-            _lower_function(module, typing_context, target_context, function, prototype)
+            _lower_function(module, typing_context, target_context, defined[prototype.name], prototype)
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
     interleave(module)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
 from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.chunks import PARALLEL
-from graphc.codegen.compile import compile_assembly, compile_source
+from graphc.codegen.compile import compile_assembly, compile_source, lower_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
@@ -31,6 +31,10 @@ from graphc.options import options
 from graphc.record import replace
 from graphc.rewrite import rewrite
 
+Job: TypeAlias = tuple[str | tuple[int, int], str, int]
+"""The name of a part, or of a kernel's module the number of the attempt and its own; its IR; LLVM's level for it."""
+
+KERNEL_EFFORT = 3
 ENTRY_EFFORT = APART_EFFORT = POOL_EFFORT = PRODUCTS_EFFORT = 1
 """LLVM's level for what is no kernel: the entry point, and what is compiled once for a machine but waited for at the
 first start. No loop in it gains from more."""
@@ -78,44 +82,86 @@ def build_assembly(kernel: Kernel) -> str:
     )
 
 
+class Work:
+    """Modules of IR that are to be compiled, each with LLVM's level: those that are known, and those still to come."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self.jobs = deque(jobs)
+        self.complete = False
+        self.changed = threading.Condition()
+
+    def add(self, job: Job) -> None:
+        with self.changed:
+            if not self.complete:
+                self.jobs.append(job)
+                self.changed.notify()
+
+    def finish(self) -> None:
+        """No more are to come."""
+        with self.changed:
+            self.complete = True
+            self.changed.notify()
+
+    def abandon(self) -> None:
+        """None of those left is wanted, nor any that would come."""
+        self.finish()
+        self.jobs.clear()
+
+    def take(self, last: bool) -> Job | None:
+        """The last that is left, or the first, which is waited for; None where there will be no more."""
+        with self.changed:
+            while not self.jobs and not self.complete:
+                self.changed.wait()
+            return None if not self.jobs else self.jobs.pop() if last else self.jobs.popleft()
+
+
 def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes], dict[str, bytes]]:
     """The objects of a program, its kernel and its entry point, and the code of these parts that it needs beside.
 
-    The compile process makes the kernel while this one makes the entry point. Then both take what parts are left: this
-    one from the first on, the other from the last.
+    The compile process lowers the kernel, module by module, while this one makes the entry point, then takes parts and
+    modules from the first on. When all are lowered, the compile process takes modules and parts too, from the last on.
     """
-    left = deque(parts)
-    kernel: list[bytes] = []
-    made: dict[str, bytes] = {}
+    work = Work((name, *part_ir(name)) for name in parts)
+    made: dict[str | tuple[int, int], bytes] = {}
+    attempts: list[int] = []
     problems: list[BaseException] = []
 
-    def work(make: Callable[[str, int], bytes]) -> None:
-        while not problems:
-            try:
-                name = left.popleft() if make is emit_here else left.pop()
-            except IndexError:
-                return
-            made[name] = finish_part(name, make(*part_ir(name)))
+    def compile_all(emit: Callable[[str, int], bytes], last: bool) -> None:
+        while (job := work.take(last)) is not None:
+            name, ir, effort = job
+            made[name] = emit(ir, effort)
+
+    def take(number: int, ir: str) -> None:
+        if number == 0:
+            attempts.append(0)
+        attempts[-1] = number + 1
+        work.add(((len(attempts), number), ir, KERNEL_EFFORT))
 
     def compile_beside() -> None:
         try:
-            kernel.append(
-                compile_source(
-                    program.source, program.prototypes, externals=program.externals, fast_math=options.fast_math
-                )
+            lower_source(
+                program.source, program.prototypes, take, externals=program.externals, fast_math=options.fast_math
             )
-            work(emit_beside)
+            work.finish()
+            compile_all(emit_beside, last=True)
         except BaseException as error:  # raised again below, in the thread that asked
             problems.append(error)
+            work.abandon()
 
     worker = threading.Thread(target=compile_beside)
     worker.start()
-    entry = emit_here(entry_ir(program.signature, whole=False), ENTRY_EFFORT)
-    work(emit_here)
-    worker.join()
+    try:
+        entry = emit_here(entry_ir(program.signature, whole=False), ENTRY_EFFORT)
+        compile_all(emit_here, last=False)
+    except BaseException:
+        work.abandon()
+        raise
+    finally:
+        worker.join()
     if problems:
         raise problems[0]
-    return [kernel[0], entry], made
+    kernel = [made[len(attempts), number] for number in range(attempts[-1])]
+    return [*kernel, entry], {name: finish_part(name, made[name]) for name in parts}
 
 
 def emit_here(ir: str, effort: int) -> bytes:

@@ -1,12 +1,14 @@
 """What crosses the pipe to the compile process, and how.
 
-In: a request, the source text with all that decides its object. Out: messages, each a length and as many bytes.
+In: a request, the source text with all that decides its object. Out: messages, each a length and as many bytes. An
+answer is a pair: whether it succeeded, and the bytes or what went wrong. Where modules are asked for, one answer comes
+for each as soon as it is lowered, and an empty one at the end.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import IO
+from typing import IO, Literal
 
 from graphc.record import record
 
@@ -24,9 +26,13 @@ class Prototype:
     returns: str = "int64"
 
 
+Wanted = Literal["object", "assembly", "modules"]
+
+
 @record()
 class Request:
-    """One compilation: the arguments of `compile.compile_source`; `assembly` asks for text instead of an object."""
+    """One compilation: the arguments of `compile.compile_source`. `wanted` is what is asked for: an object, its
+    assembly as text, or the IR of its functions in modules, each an answer of its own."""
 
     source: str
     functions: tuple[Prototype, ...]
@@ -34,7 +40,7 @@ class Request:
     externals: tuple[tuple[str, Prototype], ...]
     opt: int
     fast_math: bool
-    assembly: bool = False
+    wanted: Wanted = "object"
 
 
 _LENGTH = struct.Struct("<Q")

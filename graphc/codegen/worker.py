@@ -11,9 +11,10 @@ import pickle
 import select
 import signal
 import traceback
+from collections.abc import Iterator
 from typing import BinaryIO
 
-from graphc.codegen.numba_lowering import lower_source
+from graphc.codegen.numba_lowering import lower_modules, lower_source
 from graphc.codegen.prototype import Prototype, Request, read_message, write_message
 from graphc.codegen.target import emit_assembly, emit_object
 from graphc.errors import CompileError
@@ -38,9 +39,15 @@ def compile_request(request: Request) -> bytes:
     if request.functions or not texts:
         lowered = lower_source(request.source, request.functions, dict(request.externals), request.fast_math)
         texts.insert(0, lowered)
-    if request.assembly:
+    if request.wanted == "assembly":
         return emit_assembly(texts, request.opt).encode()
     return emit_object(texts, request.opt)
+
+
+def lower_request(request: Request) -> Iterator[bytes]:
+    """The modules of a request as text in UTF-8, one after the other; raises CompileError."""
+    modules = lower_modules(request.source, request.functions, dict(request.externals), request.fast_math)
+    return (module.encode() for module in modules)
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -52,16 +59,21 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         message = read_message(requests)
         if message is None:
             return
-        write_message(answers, pickle.dumps(_answer(pickle.loads(message))))
+        for answer in _answers(pickle.loads(message)):
+            write_message(answers, pickle.dumps(answer))
 
 
-def _answer(request: Request) -> tuple[bool, bytes | str]:
+def _answers(request: Request) -> Iterator[tuple[bool, bytes | str]]:
     try:
-        return True, compile_request(request)
+        if request.wanted == "modules":
+            yield from ((True, module) for module in lower_request(request))
+            yield True, b""
+        else:
+            yield True, compile_request(request)
     except CompileError as error:
-        return False, str(error)
+        yield False, str(error)
     except Exception:  # a defect of the compiler: its traceback is all that helps
-        return False, traceback.format_exc()
+        yield False, traceback.format_exc()
 
 
 def main() -> None:
