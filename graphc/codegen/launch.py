@@ -145,7 +145,7 @@ class Signature:
     """Results that are made in the array of a written input: (position among the results, number of the input)."""
 
     def __post_init__(self) -> None:
-        returned = len(self.taken) + sum(output.replaces is None for output in self.outputs)
+        returned = self.returned
         if returned != {"one": 1, "none": 0}.get(self.returns, returned):
             raise GraphcError(f"{self.name}: {returned} outputs are returned as {self.returns!r}")
         known = self.inputs + self.shared
@@ -164,12 +164,17 @@ class Signature:
         return fields_of(self)
 
     @property
+    def returned(self) -> int:
+        """How many results a call returns."""
+        return len(self.taken) + sum(output.replaces is None for output in self.outputs)
+
+    @property
     def results(self) -> tuple[tuple[Literal["input", "output"], int], ...]:
         """Which array each result is, in order: of the output or the written input of that number."""
         taken = dict(self.taken)
         fresh = (number for number, output in enumerate(self.outputs) if output.replaces is None)
-        count = len(taken) + sum(output.replaces is None for output in self.outputs)
-        return tuple(("input", taken[place]) if place in taken else ("output", next(fresh)) for place in range(count))
+        places = range(self.returned)
+        return tuple(("input", taken[place]) if place in taken else ("output", next(fresh)) for place in places)
 
     @property
     def extents(self) -> int:
