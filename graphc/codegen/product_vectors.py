@@ -231,8 +231,18 @@ keep:
   %same = $equal $t %beta, $one
   br i1 %same, label %done, label %scale
 scale:
-  for %i from 0 to %m by 1 {
-    %at = getelementptr $t, ptr %y, i64 %i
+  %beyond = urem i64 %m, $lanes
+  %whole = sub i64 %m, %beyond
+  %beta.one = insertelement <$lanes x $t> poison, $t %beta, i32 0
+  %beta.all = shufflevector <$lanes x $t> %beta.one, <$lanes x $t> poison, <$lanes x i32> zeroinitializer
+  for %i from 0 to %whole by $lanes {
+    %some.at = getelementptr $t, ptr %y, i64 %i
+    %some = load <$lanes x $t>, ptr %some.at, align $align
+    %some.kept = $scale <$lanes x $t> %some, %beta.all
+    store <$lanes x $t> %some.kept, ptr %some.at, align $align
+  }
+  for %j from %whole to %m by 1 {
+    %at = getelementptr $t, ptr %y, i64 %j
     %old = load $t, ptr %at
     %kept = $scale $t %old, %beta
     store $t %kept, ptr %at
