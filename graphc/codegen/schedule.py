@@ -23,7 +23,7 @@ from math import prod
 
 from graphc.codegen.arena import Kept, lay_out
 from graphc.codegen.copies import target_of
-from graphc.codegen.cost import DEAR, MANY, ROW, WHOLE, keeping_pays
+from graphc.codegen.cost import DEAR, MANY, ROW, WHOLE, again, keeping_pays, lies_in_memory
 from graphc.codegen.operand import strided
 from graphc.codegen.plan import (
     COPY,
@@ -76,7 +76,16 @@ from graphc.ops.linalg import as_product
 from graphc.record import replace
 
 NEST_OPS = 160
-"""A nest with more ops than this is split: compile time grows faster than the gain of fusing."""
+"""A nest with more ops than this is split where one value is all that its two parts have in common, or at twice as many
+ops: compile time grows faster than the gain of fusing."""
+MOST_ROOTS = 8
+"""Values that one nest stores."""
+NEST_COST = 60.0
+"""A nest that costs more than this takes no more values that are stored in any case: cutting it there costs a load."""
+SLIGHT = 12.0
+"""What costs no more than this stays in a nest, however large that is."""
+NEAR = 4.0
+"""What costs no more than this, down to other values that are stored, need not be."""
 INDEX_OPS = 60
 """A value wanted at an index of more operations than this is kept: each reshape doubles the index below it."""
 
@@ -109,14 +118,24 @@ class Scheduler:
     """Plans one kernel; `plan()` is its only use.
 
     `targets`: for every result node, the buffer it goes to; `owned`: buffers of shared variables that are results, so
-    that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants.
+    that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
+    `expected`: values that a plan before this one has stored, from which others may be computed again.
     """
 
-    def __init__(self, targets: Mapping[Node, str], owned: Mapping[str, Node], sizing: Sizing, staged: frozenset[str]):
+    def __init__(
+        self,
+        targets: Mapping[Node, str],
+        owned: Mapping[str, Node],
+        sizing: Sizing,
+        staged: frozenset[str],
+        expected: frozenset[Node] = frozenset(),
+    ):
         self.targets = targets
         self.owned = owned
         self.sizing = sizing
         self.staged = staged
+        self.expected = expected
+        self.relied: set[Node] = set()
         self.drafts: dict[int, Draft] = {}
         self.uses: dict[Node, list[Use]] = {}
         self.places: dict[Node, Place] = {}
@@ -139,6 +158,8 @@ class Scheduler:
         self.rounds = self.rounds_of(order)
         for node in reversed(order):
             uses = self.uses.pop(node, [])
+            for use in uses:
+                self.drafts[use.nest].open.discard(node)
             if node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
                 self.leaf_uses[node] = uses
             elif node in self.targets:
@@ -192,15 +213,17 @@ class Scheduler:
             return "read many times across its rows: a copy in order" if crossed else None  # else its argument is kept
         several = len({use.nest for use in uses}) > 1
         if not node.ndim:
-            large = "its nest is large enough" if self.is_large(uses) else None
+            large = "its nest is large enough" if self.is_large(node, uses) else None
             return large or ("a scalar used in several nests" if several else None)
         if any(is_long(use.index) for use in uses):
             return "its index is long enough"
+        if node in self.relied:
+            return "others are computed from it again"
         if self.keeping_pays(node, uses):
             repeated = any(not self.once(use) for use in uses)
             within = "used inside loops it does not depend on" if repeated else "used in several loops of its nest"
             return "used in several nests" if several else within
-        return "its nest is large enough" if self.is_large(uses) else None
+        return "its nest is large enough" if self.is_large(node, uses) else None
 
     def reason_to_store_fold(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
         if not node.ndim:
@@ -211,20 +234,44 @@ class Scheduler:
             return "a reduction inside loops in another order"
         return "a reduction that walks memory in order" if self.walks_rows(node, fold) else None
 
-    def is_large(self, uses: Sequence[Use]) -> bool:
-        """Whether a nest that uses a value has as many ops as one nest should have."""
-        return any(self.drafts[use.nest].ops >= NEST_OPS for use in uses)
+    def is_large(self, node: Node, uses: Sequence[Use]) -> bool:
+        """Whether a nest that uses a value has as many ops as one nest should have, and had better end there: where it
+        is known which values are stored, one that is all else that the nest needs."""
+        large = [draft for draft in (self.drafts[use.nest] for use in uses) if draft.ops >= NEST_OPS]
+        if not (large and self.expected):
+            return bool(large)
+        if all(draft.open and draft.ops < 2 * NEST_OPS for draft in large):
+            return False
+        relied: set[Node] = set()
+        if again(node, WHOLE, self.noting(relied), SLIGHT) > SLIGHT:
+            return True
+        self.relied |= relied
+        return False
 
     def keeping_pays(self, node: Node, uses: Sequence[Use]) -> bool:
         """Whether a value is cheaper kept than computed for each of several uses."""
         times = len({(use.nest, use.index) for use in uses})
         times = max((times, *map(self.turns_again, uses)))
         memory = ROW if all(map(partial(self.is_in_row, node), uses)) else WHOLE
-        return times > 1 and keeping_pays(node, times, memory, self.is_kept)
+        relied: set[Node] = set()
+        if times > 1 and keeping_pays(node, times, memory, self.noting(relied)):
+            return True
+        self.relied |= relied
+        return False
 
     def is_kept(self, node: Node) -> bool:
         """Whether a value that is yet to be decided on will be stored: in any case, or because it is dear."""
-        return node in self.targets or node in self.needed or node.op.cost > DEAR
+        return node in self.targets or node in self.needed or node in self.expected or node.op.cost > DEAR
+
+    def noting(self, relied: set[Node]) -> Callable[[Node], bool]:
+        """`is_kept`, which notes the values that must then be stored."""
+
+        def is_kept(node: Node) -> bool:
+            if node in self.expected:
+                relied.add(node)
+            return self.is_kept(node)
+
+        return is_kept
 
     def is_in_row(self, node: Node, use: Use) -> bool:
         """Whether a use is in the row of the outermost loop that makes the element, and that loop has loops inside."""
@@ -263,6 +310,14 @@ class Scheduler:
             return False
         operand = node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]
         return operand.ndim - 1 not in fold.axes
+
+    def has_large_nests(self) -> bool:
+        """Whether nests were split for their size: what is stored is then planned once more, with hindsight."""
+        return any(draft.ops >= NEST_OPS for draft in self.drafts.values())
+
+    def stored(self) -> frozenset[Node]:
+        """The values that are stored, but for those that are next to others."""
+        return frozenset(node for node in self.places if again(node, WHOLE, self.places.__contains__, NEAR) > NEAR)
 
     # Placement ------------------------------------------------------------------------------------------------
 
@@ -367,7 +422,7 @@ class Scheduler:
         later: set[int] | None = None
         for number in (*users, *others):
             draft = self.drafts[number]
-            if draft.kind != kind or draft.space != space or draft.ops >= NEST_OPS or len(draft.roots) >= 8:
+            if draft.kind != kind or draft.space != space or not self.has_room(draft, node):
                 continue
             if kind == "fold" and self.reduced_axes(draft.roots[0]) != axes:
                 continue
@@ -386,6 +441,11 @@ class Scheduler:
                 continue
             return draft
         return None
+
+    def has_room(self, draft: Draft, node: Node) -> bool:
+        """Whether a nest may store one more value."""
+        full = draft.kind == "loops" and node not in self.targets and draft.cost >= NEST_COST
+        return not full and draft.ops < NEST_OPS and len(draft.roots) < MOST_ROOTS
 
     def feeds_reduction(self, users: Iterable[int]) -> bool:
         """Whether a value with these users goes into a reduction of its own nest. Others stay out of its nest: a sum
@@ -410,6 +470,10 @@ class Scheduler:
 
     def want(self, node: Node, use: Use) -> None:
         self.uses.setdefault(node, []).append(use)
+        if self.expected and not (self.is_kept(node) or lies_in_memory(node)):
+            draft = self.drafts[use.nest]
+            if node.ndim >= len(draft.space):
+                draft.open.add(node)
 
     def want_size(self, size: Size, nest: int) -> None:
         if isinstance(size, Node) and size.op is not SIZE:
@@ -606,11 +670,16 @@ def schedule(
     in place is computed into a temporary and copied at the very end.
     """
     staged: frozenset[str] = frozenset()
+    expected: frozenset[Node] = frozenset()
     while True:
         goals = _stage(targets, staged)
-        scheduler = Scheduler(goals, owned, sizing, staged)
+        scheduler = Scheduler(goals, owned, sizing, staged, expected)
         scheduler.run()
         wrong = [buffer for buffer in scheduler.conflicts() if buffer not in staged]
+        if not wrong and not expected and scheduler.has_large_nests():
+            expected = scheduler.stored()
+            if expected:
+                continue
         if not wrong:
             try:
                 order = scheduler.ordered()

@@ -1,0 +1,86 @@
+"""Nests that are split for their size: what is stored then, and that the results are the same wherever they are cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen import schedule
+from graphc.ir.node import Node
+from graphc.options import options
+
+
+def program(seed: int, x: Node, y: Node) -> list[Node]:
+    """A random program of elementwise operations and totals over vectors of one length, with its gradients."""
+    rng = np.random.default_rng(seed)
+    values = [x, y, x * y]
+    for _ in range(45):
+        first, second = (values[-1 - int(rng.exponential(3.0)) % len(values)] for _ in range(2))
+        made = (
+            lambda a, b: T.tanh(a) * 0.9 + b * 0.1,
+            lambda a, b: a / (1.5 + T.sqr(b)),
+            lambda a, b: T.exp(-T.sqr(a)) + T.log1p(T.sqr(b)),
+            lambda a, b: a - 0.25 * b,
+            lambda a, b: T.maximum(a, b) * 0.5,
+            lambda a, b: a * (b / (1.0 + T.sqr(b).sum())),
+        )[rng.integers(6)](first, second)
+        values.append(made)
+    cost = values[-1].sum() + T.sqr(values[-3]).mean()
+    return [cost, values[-5], *graphc.grad(cost, [x, y])]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("ops", "cost"), [(3, 20.0), (9, 60.0), (30, 60.0), (30, 1e9), (160, 60.0)])
+def test_results_do_not_depend_on_where_nests_are_cut(
+    seed: int, ops: int, cost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "NEST_OPS", ops)
+    monkeypatch.setattr(schedule, "NEST_COST", cost)
+    x, y = T.dvector("x"), T.dvector("y")
+    outputs = program(seed, x, y)
+    with options.change(cache=False):
+        call = graphc.function([x, y], outputs, mode="compiled" if ops == 9 and seed < 2 else "python")
+        want = graphc.function([x, y], outputs, mode="interpreted")
+        for length in (0, 1, 37):
+            values = np.random.default_rng(length).normal(size=(2, length))
+            for found, expected in zip(call(*values), want(*values), strict=True):
+                np.testing.assert_allclose(found, expected, 1e-9, 1e-11)
+
+
+def chain(blocks: int) -> str:
+    """The source of a chain of equal blocks, summed, with its gradient."""
+    x = T.dvector("x")
+    value = x
+    for _ in range(blocks):
+        value = 0.9 * value + 0.2 * T.tanh(value)
+        value = value + 0.1 * T.exp(-(value * value))
+        value = value - 0.1 * T.log1p(value * value)
+    cost = value.sum()
+    return graphc.function([x], [cost, graphc.grad(cost, x)], mode="python").source
+
+
+def loops_over_elements(source: str) -> Sequence[str]:
+    return re.findall(r"^    for \w+ in range\(begin, end\):\n(?:        .*\n)*", source, re.MULTILINE)
+
+
+def test_equal_blocks_of_a_chain_are_one_function_and_store_what_is_not_an_op_away() -> None:
+    few, many = chain(20), chain(40)
+    assert many.count("tanh(") == few.count("tanh(") <= 5
+    assert many.count("log1p(") == few.count("log1p(") <= 5
+    signature = re.search(r"^def kernel\((.*)\):$", many, re.MULTILINE)
+    assert signature is not None
+    temporaries = [name for name in signature[1].split(", ") if re.fullmatch(r"t\d+", name)]
+    assert len(temporaries) <= 4 * 40 + 2  # a tangent, an exponential and two sums of each block
+
+
+def test_a_nest_ends_where_one_value_is_all_that_both_parts_need() -> None:
+    """The way back through the chain: each part hands one slope to the next."""
+    backward = [text for text in loops_over_elements(chain(40)) if "tanh(" not in text and "accumulate" not in text]
+    assert len(backward) >= 2
+    for text in backward:
+        assert len(re.findall(r"^        \w+\[i\] = ", text, re.MULTILINE)) == 1
