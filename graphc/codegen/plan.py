@@ -117,7 +117,7 @@ class Draft:
     ops: int = 0
     cost: float = 0.0
     taken_over: bool = False
-    open: set[Node] = field(default_factory=set)
+    open: set[Node] = fresh(factory=set)
     """What it needs of values that are yet to be computed, in it or in another nest."""
     index: Index = ()
     path: tuple[Var, ...] = ()

@@ -76,14 +76,19 @@ from graphc.ops.linalg import as_product
 from graphc.record import replace
 
 NEST_OPS = 160
-"""A nest with more ops than this is split where one value is all that its two parts have in common, or at twice as many
-ops: compile time grows faster than the gain of fusing."""
+"""A nest with more ops than this is split where one value is all that its two parts have in common, at MOST_OPS
+anywhere: compile time grows faster than the gain of fusing."""
+MOST_OPS = 200
 MOST_ROOTS = 8
 """Values that one nest stores."""
 NEST_COST = 60.0
 """A nest that costs more than this takes no more values that are stored in any case: cutting it there costs a load."""
 SLIGHT = 12.0
 """What costs no more than this stays in a nest, however large that is."""
+SCATTERED = 3
+"""For how many elements one counts that is written to a place of its own: such a loop takes them one by one."""
+SEVERAL_NESTS = "used in several nests"
+SEVERAL_LOOPS = "used in several loops of its nest"
 NEAR = 4.0
 """What costs no more than this, down to other values that are stored, need not be."""
 INDEX_OPS = 60
@@ -221,8 +226,8 @@ class Scheduler:
             return "others are computed from it again"
         if self.keeping_pays(node, uses):
             repeated = any(not self.once(use) for use in uses)
-            within = "used inside loops it does not depend on" if repeated else "used in several loops of its nest"
-            return "used in several nests" if several else within
+            within = "used inside loops it does not depend on" if repeated else SEVERAL_LOOPS
+            return SEVERAL_NESTS if several else within
         return "its nest is large enough" if self.is_large(node, uses) else None
 
     def reason_to_store_fold(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
@@ -240,10 +245,11 @@ class Scheduler:
         large = [draft for draft in (self.drafts[use.nest] for use in uses) if draft.ops >= NEST_OPS]
         if not (large and self.expected):
             return bool(large)
-        if all(draft.open and draft.ops < 2 * NEST_OPS for draft in large):
+        if all(draft.open and draft.ops < MOST_OPS for draft in large):
             return False
         relied: set[Node] = set()
-        if again(node, WHOLE, self.noting(relied), SLIGHT) > SLIGHT:
+        is_kept, waiting = self.noting(relied), set[Node]().union(*(draft.open for draft in large))
+        if again(node, WHOLE, lambda each: is_kept(each) or each in waiting, SLIGHT) > SLIGHT:
             return True
         self.relied |= relied
         return False
@@ -289,9 +295,11 @@ class Scheduler:
 
     def turns_again(self, use: Use) -> int:
         """How often the loops that it does not depend on take an element for each use: MANY where that is not known."""
+        draft, wanted = self.drafts[use.nest], variables_of(use.index)
+        if draft.kind == "writes" and len(use.path) == 1:
+            return SCATTERED
         if self.once(use):
             return 1
-        draft, wanted = self.drafts[use.nest], variables_of(use.index)
         sizes = dict(zip(draft.vars, draft.space, strict=True))
         again = [sizes.get(var) for var in use.path if var not in wanted]
         return min(prod(size if isinstance(size, int) else MANY for size in again), MANY)
@@ -315,9 +323,10 @@ class Scheduler:
         """Whether nests were split for their size: what is stored is then planned once more, with hindsight."""
         return any(draft.ops >= NEST_OPS for draft in self.drafts.values())
 
-    def stored(self) -> frozenset[Node]:
-        """The values that are stored, but for those that are next to others."""
-        return frozenset(node for node in self.places if again(node, WHOLE, self.places.__contains__, NEAR) > NEAR)
+    def near(self) -> frozenset[Node]:
+        """The values that are stored for the sake of time, and are next to others that are stored."""
+        kept = (node for node, place in self.places.items() if place.reason in (SEVERAL_NESTS, SEVERAL_LOOPS))
+        return frozenset(node for node in kept if again(node, WHOLE, self.places.__contains__, NEAR) <= NEAR)
 
     # Placement ------------------------------------------------------------------------------------------------
 
@@ -676,8 +685,8 @@ def schedule(
         scheduler = Scheduler(goals, owned, sizing, staged, expected)
         scheduler.run()
         wrong = [buffer for buffer in scheduler.conflicts() if buffer not in staged]
-        if not wrong and not expected and scheduler.has_large_nests():
-            expected = scheduler.stored()
+        if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
+            expected = frozenset(scheduler.places) - scheduler.near()
             if expected:
                 continue
         if not wrong:
