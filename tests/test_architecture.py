@@ -31,7 +31,8 @@ rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewri
 rewrite.pipeline rewrite
 
 codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
-codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.schedule
+codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.nests
+codegen.schedule
 codegen.callback
 codegen.blas codegen.terms codegen.lower
 codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows

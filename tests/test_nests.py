@@ -10,7 +10,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import schedule
+from graphc.codegen import nests
 from graphc.ir.node import Node
 from graphc.options import options
 
@@ -39,9 +39,9 @@ def program(seed: int, x: Node, y: Node) -> list[Node]:
 def test_results_do_not_depend_on_where_nests_are_cut(
     seed: int, ops: int, cost: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedule, "NEST_OPS", ops)
-    monkeypatch.setattr(schedule, "MOST_OPS", 2 * ops)
-    monkeypatch.setattr(schedule, "NEST_COST", cost)
+    monkeypatch.setattr(nests, "NEST_OPS", ops)
+    monkeypatch.setattr(nests, "MOST_OPS", 2 * ops)
+    monkeypatch.setattr(nests, "NEST_COST", cost)
     x, y = T.dvector("x"), T.dvector("y")
     outputs = program(seed, x, y)
     with options.change(cache=False):

@@ -13,6 +13,7 @@ any number of threads. A loop of one chunk needs no copy.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from graphc.codegen.plan import Nest, first_reduced
@@ -68,18 +69,15 @@ class Target:
 def added_into(loop: Loop, targets: Collection[str]) -> dict[str, str]:
     """Those of `targets` that a loop only adds into, each with the step."""
     steps: dict[str, str | None] = {}
+    other_reads: Counter[str] = Counter()  # than by the steps themselves
     for stmt in statements(loop.body):
+        parts = (part for expr in expressions(stmt) for part in subexpressions(expr))
+        other_reads.update(part.buffer for part in parts if isinstance(part, Load) and part.buffer in targets)
         if isinstance(stmt, Store) and stmt.buffer in targets:
+            other_reads[stmt.buffer] -= 1
             step = step_of(stmt)
             steps[stmt.buffer] = step if steps.get(stmt.buffer, step) == step else None
-    reads, stores = dict.fromkeys(steps, 0), dict.fromkeys(steps, 0)
-    for stmt in statements(loop.body):
-        if isinstance(stmt, Store) and stmt.buffer in stores:
-            stores[stmt.buffer] += 1
-        for part in (part for expr in expressions(stmt) for part in subexpressions(expr)):
-            if isinstance(part, Load) and part.buffer in reads:
-                reads[part.buffer] += 1
-    return {buffer: step for buffer, step in steps.items() if step is not None and reads[buffer] == stores[buffer]}
+    return {buffer: step for buffer, step in steps.items() if step is not None and not other_reads[buffer]}
 
 
 def step_of(stmt: Store) -> str | None:
