@@ -28,6 +28,7 @@ import pytest
 from graphc.codegen import compile as compiler
 from graphc.codegen import host
 from graphc.codegen.casts import DTYPES, FLOATS, INTEGERS, SIGNED
+from graphc.codegen.chunks import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
 from graphc.codegen.compile import CompileServer, Prototype, Request, compile_source
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError
@@ -254,6 +255,27 @@ def test_prelude_is_numpy(index: int) -> None:
 
 def test_every_name_has_both_meanings() -> None:
     assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "columns", "parallel"}
+
+
+@pytest.mark.parametrize("settings", [(1, 4, CHUNK_WORK, 0), (2, 4, CHUNK_WORK, 0), (7, 2, 500, 0), (3, 16, 10**9, 0)])
+def test_chunks_and_columns_are_those_of_the_module_chunks(settings: tuple[int, ...]) -> None:
+    """Compiled, they read the settings of the kernel, and call the pool where there is enough to do."""
+    stores = "S[0] = chunk(count, work); S[1] = columns(count, work)"
+    source = f"def kernel(count, work, S):\n    {stores}\n    return 0\n"
+    binary = compile_source(source, [Prototype("kernel", ("int64", "int64", "int64*"))])
+    words, least = np.array(settings, np.int64), settings[2]
+    kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3, ctypes.c_void_p)
+    chunks = kind(lambda count, work, at: chunk_size(count, work, least))
+    builder = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process().export_symbol("kernel")
+    builder.import_symbol(SETTINGS, words.ctypes.data)
+    builder.import_symbol(CHUNK, ctypes.cast(chunks, ctypes.c_void_p).value)
+    library = builder.link(_jit(), f"chunks{next(_loaded)}")
+    kernel = kind(library["kernel"])
+    found = np.zeros(2, np.int64)
+    for count, work in itertools.product((0, 1, 255, 256, 700, 1030, 2048, 5000, 10**6), (1, 30, 10**5)):
+        kernel(count, work, found.ctypes.data)
+        sizes = chunk_size(count, work, least), columns_size(count, work, max(settings[:2]), least)
+        assert [min(size, count) for size in found] == [min(size, count) for size in sizes]
 
 
 # --- pointers, statements, literals ---------------------------------------------------------------------------------

@@ -222,15 +222,16 @@ def test_chunks_cover_all_turns_and_are_few(count: int, work: int, least: int) -
     assert chunks <= 1 or count * work >= 2 * least
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 64])
-def test_columns_are_shared_evenly_in_long_parts(threads: int) -> None:
-    for count in (1, 255, 256, 700, 2048, 5000, 10**6):
-        size = columns_size(count, 10**6, threads)
+@pytest.mark.parametrize("parts", [1, 2, 4, 16, 64])
+def test_columns_are_shared_evenly_in_long_parts(parts: int) -> None:
+    """In as many parts as are wanted where there are columns for them: fewer would start no thread."""
+    for count in (1, 255, 256, 700, 1030, 2048, 5000, 10**6):
+        size = columns_size(count, 10**6, parts)
         assert size >= LEAST_COLUMNS
-        assert size >= MOST_COLUMNS or size * threads >= count
         assert size <= max(MOST_COLUMNS, chunk_size(count, 10**6))
-    assert columns_size(2048, 10**6, threads) == {1: 1024, 2: 1024, 3: 683, 64: 256}[threads]
-    assert columns_size(2048, 1, threads) == 2048
+        assert -(-count // size) >= parts or count < parts * LEAST_COLUMNS
+    assert columns_size(2048, 10**6, parts) == {1: 1024, 2: 1024, 4: 512, 16: 256, 64: 256}[parts]
+    assert columns_size(2048, 1, parts) == 2048
 
 
 def test_threads_default_to_the_processors_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,16 +20,17 @@ PARALLEL, CHUNK, SETTINGS = "gc_parallel", "gc_chunk", "gc_settings"
 """The symbols that a kernel with parallel loops needs: two functions of the pool (pool_ir.py), and the settings of the
 kernel's function, four int64: threads, the least number of chunks for several of them, the least work of a chunk, the
 patience (pool_ir.py)."""
-LEAST_WORK = 2
+LEAST_CHUNKS, LEAST_WORK = 1, 2
 PATIENCE = 20
 """Threads lose at most one part in so many, whatever else the machine does."""
 
 
-def columns_size(count: int, work: int, threads: int) -> int:
-    """How many of `count` columns, each of so much work, a thread takes at a time. Columns do not meet: the number of
-    threads decides too, and no bit of a result depends on it."""
-    share = min(-(-count // threads), MOST_COLUMNS)
-    return max(chunk_size(count, work), share, LEAST_COLUMNS)
+def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> int:
+    """How many of `count` columns, each of so much work, a thread takes at a time. Columns do not meet, and no bit of a
+    result depends on this: it is the share of each of `parts`, as many as there are threads, but no fewer than several
+    threads are started for."""
+    share = min(-(-count // parts), MOST_COLUMNS)
+    return max(chunk_size(count, work, least), share, LEAST_COLUMNS)
 
 
 def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:

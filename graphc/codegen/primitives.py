@@ -24,7 +24,7 @@ from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import Signature, signature
 
 from graphc.codegen.casts import DTYPES, Builder, Value, llvm_type
-from graphc.codegen.chunks import CHUNK, LEAST_COLUMNS, LEAST_WORK, MOST_COLUMNS, PARALLEL, SETTINGS
+from graphc.codegen.chunks import CHUNK, LEAST_CHUNKS, LEAST_COLUMNS, LEAST_WORK, MOST_COLUMNS, PARALLEL, SETTINGS
 from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.prototype import Prototype
 from graphc.errors import CompileError
@@ -309,14 +309,16 @@ class Chunk(Primitive):
 
 
 class Columns(Chunk):
-    """`columns(count, work)`: how many columns a thread takes at a time: as many as each of them would have, within
-    bounds, or what is worth a thread's while."""
+    """`columns(count, work)`: how many columns a thread takes at a time (chunks.py)."""
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
         chunk, count = super().emit(builder, sig, args), args[0]
-        threads = builder.load(builder.gep(declare_settings(builder.module), [llvm.Constant(count.type, 0)]))
-        above = builder.add(count, builder.sub(threads, llvm.Constant(count.type, 1)))
-        share = builder.sdiv(above, threads)
+        settings = declare_settings(builder.module)
+        threads, chunks = (
+            builder.load(builder.gep(settings, [llvm.Constant(count.type, place)])) for place in (0, LEAST_CHUNKS)
+        )
+        parts = builder.select(builder.icmp_signed(">", threads, chunks), threads, chunks)
+        share = builder.sdiv(builder.add(count, builder.sub(parts, llvm.Constant(count.type, 1))), parts)
         for bound, keep in ((MOST_COLUMNS, "<"), (LEAST_COLUMNS, ">")):
             limit = llvm.Constant(count.type, bound)
             share = builder.select(builder.icmp_signed(keep, share, limit), share, limit)
