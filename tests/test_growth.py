@@ -12,9 +12,9 @@ import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc.codegen.callees import APART, apart_ir
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.launch import Array, Signature
-from graphc.codegen.objects import APART, apart_ir
 from graphc.codegen.target import emit_object
 
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from graphc.codegen.callees import CALLEES, callees_beside_apart
 from graphc.codegen.launch import (
     ALIGNED,
     ALIGNMENT,
@@ -44,7 +45,7 @@ from graphc.codegen.launch import (
     Signature,
     layout_tag,
 )
-from graphc.codegen.objects import OBJECTS, Lines, field, objects_beside_apart
+from graphc.codegen.objects import Lines, field
 from graphc.codegen.scalars import scalar_function
 from graphc.dtypes import itemsize
 
@@ -67,7 +68,7 @@ def entry_ir(signature: Signature, whole: bool = True) -> str:
             f"@rooms = private constant [{len(rooms)} x i64] [{', '.join(f'i64 {word}' for word in rooms)}]",
             f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
             f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
-            OBJECTS if whole else objects_beside_apart(),
+            CALLEES if whole else callees_beside_apart(),
             *(scalar_function(dtype) for dtype in scalars),
             "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {",
             *_blocks(signature),

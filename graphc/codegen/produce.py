@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
 from graphc.codegen.callback import CALLBACK, python_callback
+from graphc.codegen.callees import apart_ir
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.compile import compile_assembly, compile_source, lower_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
-from graphc.codegen.objects import apart_ir
 from graphc.codegen.parts import ENTRY_POINTS
 from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
