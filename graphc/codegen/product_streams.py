@@ -215,7 +215,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _declarations(suffix: str) -> str:
-    """What both need declared."""
+    """What all of them need declared."""
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
     vector, bits = f"<{lanes} x {own.element}>", f"<{lanes} x i1>"
     return f"""
