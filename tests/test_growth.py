@@ -15,6 +15,7 @@ import graphc.tensor as T
 from graphc.codegen.callees import APART, apart_ir
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.launch import Array, Signature
+from graphc.codegen.lower import Names
 from graphc.codegen.target import emit_object
 
 
@@ -35,6 +36,29 @@ def reductions(length: int) -> graphc.Function:
     for step in range(length):
         value = T.tanh(value / (1.0 + T.sqr(value).sum()) + 0.1 * step) + x
     return graphc.function([x], value, mode="python")
+
+
+class Asked(set[str]):
+    """A set that counts how often it is asked for an item."""
+
+    count = 0
+
+    def __contains__(self, item: object) -> bool:
+        self.count += 1
+        return super().__contains__(item)
+
+
+def test_names_are_found_without_a_search() -> None:
+    """Also where names are taken back before each next one, as by loops that are written in a second form."""
+    names = Names(())
+    names.taken = asked = Asked()
+    for _ in range(500):
+        mark = len(names.given)
+        first = [names.fresh("tanh"), names.fresh("row")]
+        names.take_back(mark)
+        assert [names.fresh("tanh"), names.fresh("row")] == first
+    assert len(asked) == len(names.given) == 1000
+    assert asked.count <= 2 * 2000
 
 
 def scalars(length: int) -> graphc.Function:

@@ -1,7 +1,7 @@
 """Random programs over all dtypes and most ops, ranks and layouts: every mode gives what the interpreter gives.
 
-More of them with GRAPHC_PROGRAMS; each is run in one of the modes beside the interpreter, and compiled ones on threads
-with small chunks.
+More of them with GRAPHC_PROGRAMS; each is run in one of the modes beside the interpreter, compiled ones on threads with
+small chunks, and with nests in one function or as functions.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from wide_programs import arguments, difference, has_float32, laid_out, outcome, random_program, rounded
 
 from graphc.callables import Compiled
+from graphc.options import options
 
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
 SIZES = ((3, 4), (1, 1), (0, 3), (5, 0), (1, 7), (40, 33), (300, 5), (2, 600))
@@ -25,7 +26,8 @@ def test_modes_agree(seed: int) -> None:
     program = random_program(seed)
     is_compiled = seed % 3 == 0
     specification = program.compile("interpreted")
-    call = program.compile("compiled" if is_compiled else "python")
+    with options.change(outline=draw.choice(["auto", "auto", "always", "never"])):
+        call = program.compile("compiled" if is_compiled else "python")
     if isinstance(call, Compiled) and call.library.settings is not None:
         call.library.settings[:] = [draw.choice([1, 2, 3]), 2, draw.choice([1, 20, 500]), 0]
     narrow = has_float32(program)

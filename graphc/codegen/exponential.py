@@ -112,7 +112,7 @@ def exp_minus_one(r: Real, c: Real) -> Real:
 
 
 def exp(x: Real) -> Real:
-    """e**x, 1 ulp: 2**k * e**r, |r| <= ln(2)/2, e**r a polynomial of degree 11 (float32: 6)."""
+    """e**x, 1 ulp (float32: 1.1): 2**k * e**r, |r| <= ln(2)/2, e**r a polynomial of degree 11 (float32: 6)."""
     x = _limits(x, *(((-88.3, 89.0), (-709.4, 710.0)) if x.block.relaxed else ((-104.0, 89.0), (-746.0, 710.0))))
     if x.format is F32 and not x.block.relaxed:
         return _exp_single(x)

@@ -92,24 +92,26 @@ class Names:
     def __init__(self, taken: Iterable[str]) -> None:
         self.taken = set(taken)
         self.counts: dict[str, int] = {}
-        self.given: list[str] = []
+        self.given: list[tuple[str, str, int]] = []
+        """Each name with its stem and the number that was counted to before."""
 
     def fresh(self, wanted: str) -> str:
         stem = identifier(wanted)
-        name, count = stem, self.counts.get(stem, 1)
+        before = self.counts.get(stem, 1)
+        name, count = stem, before
         while name in self.taken:
             count += 1
             name = f"{stem}_{count}" if stem[-1].isdigit() else f"{stem}{count}"
         self.counts[stem] = count
         self.taken.add(name)
-        self.given.append(name)
+        self.given.append((name, stem, before))
         return name
 
     def take_back(self, mark: int) -> None:
         """Free all names given since `given` had the length `mark`."""
-        self.taken.difference_update(self.given[mark:])
-        del self.given[mark:]
-        self.counts.clear()
+        while len(self.given) > mark:
+            name, stem, self.counts[stem] = self.given.pop()
+            self.taken.discard(name)
 
 
 def identifier(wanted: str) -> str:
