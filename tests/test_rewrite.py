@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from counting import assert_linear
 
 from graphc.autodiff import grad
 from graphc.dtypes import is_float
@@ -743,13 +743,22 @@ def test_every_op_and_its_derivative(sample: Sample, fast_math: bool) -> None:
 # --- size -------------------------------------------------------------------------------------------------------------
 
 
+def test_the_work_of_a_node_does_not_grow_with_the_graph() -> None:
+    def rewriting(length: int) -> Callable[[], object]:
+        leaf = variable("float64", ())
+        long: Any = leaf
+        for k in range(length):
+            long = tanh(long) if k % 3 else long * 1 - -leaf
+        return lambda: rewrite(Graph((leaf,), (long,)))
+
+    assert_linear(rewriting, 1_000)
+
+
 def test_long_chain() -> None:
     long: Any = s
     for k in range(20_000):
         long = tanh(long) if k % 3 else long * 1 - -s
-    started = time.perf_counter()
     graph, fired = rewrite(Graph((s,), (long,)))
-    assert time.perf_counter() - started < 20
     assert len(fired) == 2 * 6667
     np.testing.assert_allclose(run(graph, {s: np.asarray(0.5)}), run(Graph((s,), (long,)), {s: np.asarray(0.5)}))
 
@@ -758,9 +767,7 @@ def test_deep_diamond() -> None:
     deep: Any = x
     for _ in range(1_000):
         deep = (deep - -deep) * 0.5
-    started = time.perf_counter()
     graph, _ = rewrite(Graph((x,), (deep,)))
-    assert time.perf_counter() - started < 5
     np.testing.assert_array_equal(run(graph, {x: np.ones((1, 1))}), [[1.0]])
 
 

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -661,8 +660,7 @@ def test_dlp_methods_are_compiled_with_this_numba() -> None:
 
 
 def test_cgraph_a_node_is_visited_once() -> None:
-    """A diamond of diamonds has 2**1000 paths."""
-    start = time.perf_counter()
+    """A diamond of diamonds has 2**1000 paths, and to walk them all would never end."""
     x = T.dscalar("x")
     y = x
     for _ in range(1000):
@@ -672,7 +670,6 @@ def test_cgraph_a_node_is_visited_once() -> None:
     found = graphc.function([x], [y, slope], mode="interpreted")(3.0)
     close(found[0], 3.0)
     close(found[1], 1.0)
-    assert time.perf_counter() - start < 30
 
 
 def test_cgraph_the_order_is_the_same_in_every_process() -> None:
