@@ -18,6 +18,8 @@ FLAT = """
     for i in range(n):
         x[i] = exp(x[i]) + 1.0
 """
+LONG = "    for i in range(n):\n" + "        x[i] = exp(x[i]) * 0.5 + x[i]\n" * 60
+"""CPython's jump out of so long a loop takes two instructions, and two blocks."""
 BRANCHED = """
     for i in range(n):
         if x[i] > 0.0:
@@ -53,6 +55,8 @@ BESIDE_ROWS = """
 CASES = {
     "flat": (FLAT, 1),
     "two": (FLAT + FLAT, 2),
+    "long": (LONG, 1),
+    "long ones": (LONG + ROWS + LONG, 2),
     "branched": (BRANCHED, 0),
     "plain": (PLAIN, 0),
     "sum": (SUM, 0),

@@ -46,8 +46,11 @@ def outermost_bodies(function: ir.Function) -> Iterator[ir.Block]:
     loops = sorted((first, last) for first, last in ends if first <= last)
     reached = -1
     for (first, last), (following, _) in pairwise((*loops, (len(place), len(place)))):
-        if first > reached and last == first + 1 < following:
-            yield function.blocks[last]
+        # What comes before the one condition counts the turns.
+        *counting, condition, body = function.blocks[first : last + 1] if first < last else (None, None)
+        straight = condition is not None and all(map(_targets, counting)) and not _targets(condition)
+        if straight and first > reached and last < following:
+            yield body
         reached = max(reached, last)
 
 
