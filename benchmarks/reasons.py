@@ -24,8 +24,6 @@ REASONS: dict[str | tuple[str, str], str] = {
     "as NumPy's; by hand everything stays in registers, and sums are plain",
     "layer-norm-gradient": "elements are divided by the deviation, twice each, where others multiply by its inverse, "
     "which is not exact",
-    "deep-chain-gradient": "the sum stands between the way forward and the way back, so that what the gradient needs "
-    "is stored; by hand the slopes are multiplied on the way forward",
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "
     "the distribution function",
     "moments-axis0": "besides the squares the matrix is summed about a pivot and as it is, to be as accurate as two "
