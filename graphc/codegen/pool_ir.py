@@ -18,12 +18,13 @@ that was forked while there were workers, until the pool has been made anew ther
 the process. No lock is ever held, so a fork cannot leave one behind.
 
 A worker that is not given a processor in the middle of a chunk costs the caller more than it gains: on a busy machine a
-launch may take as long as other processes please. So each launch is timed, and after one that took longer than the
-caller would have taken alone, judged by the processor time of the chunks that it ran itself, there are no workers for a
-multiple of the time lost. Whatever else the machine does, little is lost by threads.
+launch may take as long as other processes please. So each launch is timed. What those lost that took longer than the
+caller would have taken alone, judged by the processor time of the chunks that it ran itself, is added up, less what
+others gained, and where that is more than `GRACE` there are no workers for a multiple of it. Whatever else the machine
+does, little is lost by threads.
 
-Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for some
-microseconds, then sleep in a futex.
+Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for a
+tenth of a millisecond, then sleep in a futex.
 
     ticket      number of the launch << 32 | seats left for workers << 16 | chunks that nobody has claimed
     launches    the number of the last launch; workers sleep on it
@@ -34,6 +35,7 @@ microseconds, then sleep in a futex.
     process     the process whose pool it is; -1 while it is made
     started     workers of that process
     resume      the time, in nanoseconds, before which launches are serial
+    lost        nanoseconds that launches have lost since there were none, less what others gained; never negative
     body, context, count, size      the launch. Read before a claim; a claim that succeeds proves them to be its own
 """
 
@@ -50,8 +52,12 @@ FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 """Linux's number of the system call, by machine."""
 PAUSE = {"x86_64": "@llvm.x86.sse2.pause()", "aarch64": "@llvm.aarch64.isb(i32 15)"}
 """The instruction that makes way for the other thread of a core."""
-SPINS = 200
-"""Pauses before a thread sleeps: about as long as falling asleep and being woken takes."""
+SPINS = 5000
+"""Pauses before a thread sleeps: a tenth of a millisecond, more than most programs need from one launch to the next. A
+worker that has to be woken comes some tens of microseconds late, which is all of a small launch."""
+GRACE = 100_000
+"""Nanoseconds that launches may lose before there are none for a while. A worker may sleep when it is first wanted, and
+is there for the next launch only if that comes before it sleeps again."""
 MOST_COUNTED = 2**16 - 1
 """Chunks that the ticket can count."""
 
@@ -71,6 +77,7 @@ def pool_ir() -> str:
         "declare_pause": f"declare void {pause.replace(' 15', '')}" if pause else "",
         "pause": f"call void {pause}" if pause else "",
         "spins": SPINS,
+        "grace": GRACE,
         "most_counted": MOST_COUNTED,
         "block": int(signal.SIG_BLOCK),
         "restore": int(signal.SIG_SETMASK),
@@ -164,6 +171,7 @@ WORDS = """
 @process = internal global i32 0, align 4
 @started = internal global i32 0, align 4
 @resume = internal global i64 0, align 8
+@lost = internal global i64 0, align 8
 @body = internal global ptr null, align 64
 @context = internal global ptr null, align 8
 @count = internal global i64 0, align 8
@@ -171,6 +179,7 @@ WORDS = """
 
 declare i64 @syscall(i64, ...)
 declare i32 @getpid()
+declare i64 @llvm.smax.i64(i64, i64)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
@@ -317,6 +326,7 @@ make:
   store atomic i32 0, ptr @owner monotonic, align 4
   store atomic i32 0, ptr @started monotonic, align 4
   store atomic i64 0, ptr @resume monotonic, align 8
+  store i64 0, ptr @lost
   store atomic i32 %here, ptr @process release, align 4
   ret i1 true
 no:
@@ -452,12 +462,24 @@ done:
   %each = udiv i64 %busy, %divisor
   %estimate = mul i64 %each, %chunks
   %serial = select i1 %idle, i64 0, i64 %estimate
-  %lost = sub i64 %took, %serial
+  %lost.here = sub i64 %took, %serial
+  %lost.before = load i64, ptr @lost
+  %lost.sum = add i64 %lost.before, %lost.here
+  %lost = call i64 @llvm.smax.i64(i64 %lost.sum, i64 0)
+  %graced = icmp sle i64 %lost, $grace
+  br i1 %graced, label %remember, label %pause
+remember:
+  store i64 %lost, ptr @lost
+  br label %leave
+pause:
+  store i64 0, ptr @lost
   %patience.at = getelementptr i64, ptr %settings, i64 3
   %patience = load i64, ptr %patience.at
   %penalty = mul i64 %lost, %patience
   %until = add i64 %ended, %penalty
   store atomic i64 %until, ptr @resume monotonic, align 8
+  br label %leave
+leave:
   store atomic i32 0, ptr @owner release, align 4
   ret void
 alone:
