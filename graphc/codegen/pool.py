@@ -23,7 +23,7 @@ from graphc.record import record
 
 DEFAULT_CROSSOVER = 4
 """Chunks from which on threads pay, where that cannot be measured."""
-MOST_CROSSOVER = 16
+MOST_CROSSOVER = 8
 """More says that the other processors were busy, as they are while a kernel is compiled: the figure is not kept."""
 PROBE = "gc_probe"
 POOL_EXPORTS = (PARALLEL, CHUNK, PROBE)
@@ -105,7 +105,7 @@ UNIT_SECONDS = 5e-11
 """What a unit of work takes, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
 LONGEST_PROBE = 2**18
 """Turns of gc_probe; some 60 microseconds."""
-ROUNDS = 9
+ROUNDS, TRIES = 5, 3
 PAUSE_SECONDS = 2e-4
 """Long enough for workers to fall asleep, as they are where loops are rare."""
 GAIN = 0.85
@@ -113,13 +113,17 @@ GAIN = 0.85
 
 
 def measure_crossover(pool: Pool) -> int:
-    """From how many chunks on two threads are faster than one on this machine. Takes some 30 ms, most of them asleep.
+    """From how many chunks on two threads are faster than one on this machine. Takes some 50 ms, most of them asleep.
 
-    The shortest of several times counts, and where even a long loop gains nothing, a typical answer is given: what
-    else the machine does at the moment says nothing about later.
+    The least of several answers counts, and where even a long loop gains nothing, a typical one is given: what else the
+    machine does at the moment only makes threads look slower, and says nothing about later.
     """
     if available_processors() < 2:
         return DEFAULT_CROSSOVER
+    return min(_crossover_now(pool) for _ in range(TRIES))
+
+
+def _crossover_now(pool: Pool) -> int:
     launch = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)(pool.parallel)
     data = np.zeros(LONGEST_PROBE)
 
