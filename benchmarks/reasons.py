@@ -18,7 +18,8 @@ WHOLE_DOMAIN = (
 
 REASONS: dict[str | tuple[str, str], str] = {
     "dot-1024": SAME_CALL,
-    ("dot-1024", "jax"): "both use all registers of AVX-512 on two threads; who is ahead changes from run to run",
+    ("dot-1024", "jax"): "both use all registers of AVX-512 on two threads; who is ahead changes from run to "
+    "run",
     "matrix-vector": "all read the matrix once, at the speed of memory; who is ahead changes from run to run",
     "elementwise-large-f32": WHOLE_DOMAIN,
     "elementwise-large-f64": WHOLE_DOMAIN,
