@@ -18,8 +18,7 @@ WHOLE_DOMAIN = (
 
 REASONS: dict[str | tuple[str, str], str] = {
     "dot-1024": SAME_CALL,
-    ("dot-1024", "jax"): "both use all registers of AVX-512 on two threads; who is ahead changes from run to "
-    "run",
+    ("dot-1024", "jax"): "both use all registers of AVX-512 on two threads; who is ahead changes from run to run",
     "matrix-vector": "all read the matrix once, at the speed of memory; who is ahead changes from run to run",
     "elementwise-large-f32": WHOLE_DOMAIN,
     "elementwise-large-f64": WHOLE_DOMAIN,
@@ -32,7 +31,8 @@ REASONS: dict[str | tuple[str, str], str] = {
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "
     "the distribution function",
     "moments-axis0": "besides the squares the matrix is summed about a pivot and as it is, to be as accurate as two "
-    "passes; by hand one pass takes both sums, shifted by the first row, which is not accurate for every matrix" + TWO_MODES,
+    "passes; by hand one pass takes both sums, shifted by the first row, which is not accurate for every matrix"
+    + TWO_MODES,
 }
 
 LEFT_OUT = {
