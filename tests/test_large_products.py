@@ -302,9 +302,10 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
 @ours
 def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     program = """
-    import time, numpy as np, graphc
+    import signal, time, numpy as np, graphc
     from graphc import tensor as T
     from graphc.codegen import build
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
     def interrupted(*_):
         raise KeyboardInterrupt
     real, build.ready_pool = build.ready_pool, interrupted
