@@ -112,10 +112,8 @@ def _define_power(module: ir.Module, dtype: str) -> ir.Function:
     name, kind = f"ipow_{dtype}", llvm_type(dtype)
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
-    entry, head, body, done = (function.append_basic_block(label) for label in ("entry", "head", "body", "done"))
+    function = _begin_loop(module, name, kind)
+    entry, head, body, done = function.blocks
     zero, one = constant(dtype, 0), constant(dtype, 1)
     base, exponent = function.args
     builder = ir.IRBuilder(entry)
@@ -162,6 +160,16 @@ def lcm(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.mul(builder.udiv(a, safe), b)
 
 
+def _begin_loop(module: ir.Module, name: str, kind: ir.Type) -> ir.Function:
+    """A function of two numbers with the blocks of a loop, all empty: entry, head, body and done."""
+    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    for label in ("entry", "head", "body", "done"):
+        function.append_basic_block(label)
+    return function
+
+
 def _magnitude(builder: Builder, dtype: str, value: Value) -> Value:
     """|value| as an unsigned number."""
     return value if dtype in UNSIGNED else signed_absolute(builder, dtype, [value])
@@ -172,10 +180,8 @@ def _define_gcd(module: ir.Module, dtype: str) -> ir.Function:
     name, kind = f"gcd_{dtype}", llvm_type(dtype)
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
-    entry, head, body, done = (function.append_basic_block(label) for label in ("entry", "head", "body", "done"))
+    function = _begin_loop(module, name, kind)
+    entry, head, body, done = function.blocks
     ir.IRBuilder(entry).branch(head)
     builder = ir.IRBuilder(head)
     a, b = builder.phi(kind), builder.phi(kind)
