@@ -11,11 +11,14 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
     gc_probe(context, begin, end)
         a body to measure with: a polynomial of degree 8, with 1 for all coefficients, of float64, in place
 
-The chunks do not depend on who runs them, so results do not either. A chunk is claimed by lowering a counter, and the
-caller claims like a worker: it waits for no worker but those that are in the middle of a chunk. Where the pool is busy
-with another caller, or the call comes from within a chunk, the caller runs all chunks itself. So it does in a process
-that was forked while there were workers, until the pool has been made anew there, which is noticed by the number of
-the process. No lock is ever held, so a fork cannot leave one behind.
+The chunks do not depend on who runs them, so results do not either. Each thread of the crew has a seat, the caller the
+first, and each seat a share of the chunks, which lie side by side. A thread claims the chunks of its own share in
+order, then what is left of the others', last chunk first. Seats are for life, so that from call to call, and from loop
+to loop, a thread finds in its own caches what it wrote or read before: where processors have their caches apart, that
+is worth a factor of two. The caller waits for no worker but those that are in the middle of a chunk. Where the pool is
+busy with another caller, or the call comes from within a chunk, the caller runs all chunks itself. So it does in a
+process that was forked while there were workers, until the pool has been made anew there, which is noticed by the
+number of the process. No lock is ever held, so a fork cannot leave one behind.
 
 A worker that is not given a processor in the middle of a chunk costs the caller more than it gains: on a busy machine a
 launch may take as long as other processes please. So each launch is timed. What those lost that took longer than the
@@ -24,10 +27,10 @@ others gained, and where that is more than `GRACE` there are no workers for a mu
 does, little is lost by threads.
 
 Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for a
-tenth of a millisecond, then sleep in a futex.
+tenth of a millisecond after a launch that they had a seat in, then sleep in a futex.
 
-    ticket      number of the launch << 32 | seats left for workers << 16 | chunks that nobody has claimed
-    launches    the number of the last launch; workers sleep on it
+    shares      by seat: number of the launch << 32 | first chunk that nobody has claimed << 16 | the chunk after the last
+    launches    the number of the last launch; workers sleep on it, each with the bit of its seat modulo 32
     sleepers    workers that sleep, or are about to
     pending     chunks that are not finished; the caller sleeps on it
     joining     1 while the caller sleeps, or is about to
@@ -36,7 +39,7 @@ tenth of a millisecond, then sleep in a futex.
     started     workers of that process
     resume      the time, in nanoseconds, before which launches are serial
     lost        nanoseconds that launches have lost since there were none, less what others gained; never negative
-    body, context, count, size      the launch. Read before a claim; a claim that succeeds proves them to be its own
+    body, context, count, size, crew    the launch. Read before a claim; a claim that succeeds proves them to be its own
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ import sys
 from string import Template
 
 from graphc.codegen.chunks import LINE, MOST_CHUNKS
+from graphc.options import MOST_THREADS
 
 FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 """Linux's number of the system call, by machine."""
@@ -59,7 +63,7 @@ GRACE = 100_000
 """Nanoseconds that launches may lose before there are none for a while. A worker may sleep when it is first wanted, and
 is there for the next launch only if that comes before it sleeps again."""
 MOST_COUNTED = 2**16 - 1
-"""Chunks that the ticket can count."""
+"""Chunks that the words of shares can count."""
 
 
 def has_threads() -> bool:
@@ -79,6 +83,8 @@ def pool_ir() -> str:
         "spins": SPINS,
         "grace": GRACE,
         "most_counted": MOST_COUNTED,
+        "most_threads": MOST_THREADS,
+        "shares_size": 64 * MOST_THREADS,
         "block": int(signal.SIG_BLOCK),
         "restore": int(signal.SIG_SETMASK),
     }
@@ -162,7 +168,8 @@ done:
 
 # Words that different threads change stand on different cache lines.
 WORDS = """
-@ticket = internal global i64 0, align 64
+%share = type [8 x i64]
+@shares = internal global [$most_threads x %share] zeroinitializer, align 64
 @launches = internal global i32 0, align 64
 @sleepers = internal global i32 0, align 64
 @pending = internal global i32 0, align 64
@@ -176,10 +183,13 @@ WORDS = """
 @context = internal global ptr null, align 8
 @count = internal global i64 0, align 8
 @size = internal global i64 0, align 8
+@crew = internal global i64 0, align 8
 
 declare i64 @syscall(i64, ...)
 declare i32 @getpid()
 declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
@@ -189,15 +199,15 @@ $declare_pause
 """
 
 SLEEP = """
-; Sleep until woken, unless the word has another value already. May return for no reason.
-define internal void @sleep(ptr %word, i32 %value) {
-  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 128, i32 %value, ptr null, ptr null, i32 0)
+; Sleep until woken by one of these bits, unless the word has another value already. May return for no reason.
+define internal void @sleep(ptr %word, i32 %value, i32 %bits) {
+  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 137, i32 %value, ptr null, ptr null, i32 %bits)
   ret void
 }
 
-; Wake up to so many threads that sleep on the word.
-define internal void @wake(ptr %word, i32 %most) {
-  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 129, i32 %most, ptr null, ptr null, i32 0)
+; Wake the threads that sleep on the word with one of these bits.
+define internal void @wake(ptr %word, i32 %bits) {
+  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 138, i32 2147483647, ptr null, ptr null, i32 %bits)
   ret void
 }
 
@@ -235,37 +245,51 @@ no:
 """
 
 WORK = """
-; Run chunks while there are some and there is a seat; a thread has one already in launch %seat. Returns its last one.
-; Adds to %tally what it ran.
-define internal i64 @work(i64 %seat, ptr %tally) {
+; Run chunks of this launch while there are some, if the seat is one of its crew's; whether it is. Adds to %tally how many
+; it ran.
+define internal i1 @work(i64 %seat, i64 %launch, ptr %tally) {
 start:
-  br label %look
+  %own.at = getelementptr %share, ptr @shares, i64 %seat
+  %own = load atomic i64, ptr %own.at acquire, align 64
+  %last = lshr i64 %own, 32
+  %seated = icmp eq i64 %last, %launch
+  %crew = load atomic i64, ptr @crew monotonic, align 8
+  br i1 %seated, label %look, label %leave
 look:
-  %had = phi i64 [%seat, %start], [%had, %claim], [%launch, %finish], [%launch, %rouse]
-  %ticket = load atomic i64, ptr @ticket acquire, align 8
-  %launch = lshr i64 %ticket, 32
-  %left = and i64 %ticket, 65535
-  %seats = and i64 %ticket, 4294901760
-  %none = icmp eq i64 %left, 0
-  br i1 %none, label %leave, label %enter
-enter:
-  %seated = icmp eq i64 %launch, %had
-  %free = icmp ne i64 %seats, 0
-  %may = or i1 %seated, %free
-  br i1 %may, label %claim, label %leave
+  %offset = phi i64 [0, %start], [%offset, %claim], [%offset, %finish], [%offset, %rouse], [%farther, %on]
+  %other = add i64 %seat, %offset
+  %beyond = icmp uge i64 %other, %crew
+  %wrapped = sub i64 %other, %crew
+  %whose = select i1 %beyond, i64 %wrapped, i64 %other
+  %share.at = getelementptr %share, ptr @shares, i64 %whose
+  %share = load atomic i64, ptr %share.at acquire, align 64
+  %number = lshr i64 %share, 32
+  %both = and i64 %share, 4294967295
+  %first = lshr i64 %both, 16
+  %limit = and i64 %share, 65535
+  %same = icmp eq i64 %number, %launch
+  %some = icmp ult i64 %first, %limit
+  %may = and i1 %same, %some
+  br i1 %may, label %claim, label %on
+on:
+  %farther = add i64 %offset, 1
+  %more = icmp ult i64 %farther, %crew
+  br i1 %more, label %look, label %leave
 claim:
   %body = load atomic ptr, ptr @body monotonic, align 8
   %context = load atomic ptr, ptr @context monotonic, align 8
   %count = load atomic i64, ptr @count monotonic, align 8
   %size = load atomic i64, ptr @size monotonic, align 8
-  %taken = select i1 %seated, i64 1, i64 65537
-  %rest = sub i64 %ticket, %taken
-  %claimed = cmpxchg ptr @ticket, i64 %ticket, i64 %rest acq_rel acquire, align 8
+  %is.own = icmp eq i64 %offset, 0
+  %taken = select i1 %is.own, i64 65536, i64 -1
+  %rest = add i64 %share, %taken
+  %claimed = cmpxchg ptr %share.at, i64 %share, i64 %rest acq_rel acquire, align 64
   %mine = extractvalue {i64, i1} %claimed, 1
   br i1 %mine, label %run, label %look
 run:
-  %number = sub i64 %left, 1
-  %begin = mul i64 %number, %size
+  %final = sub i64 %limit, 1
+  %chunk = select i1 %is.own, i64 %first, i64 %final
+  %begin = mul i64 %chunk, %size
   %next = add i64 %begin, %size
   %whole = icmp slt i64 %next, %count
   %end = select i1 %whole, i64 %next, i64 %count
@@ -277,33 +301,37 @@ run:
 finish:
   %unfinished = atomicrmw sub ptr @pending, i32 1 seq_cst
   %joining = load atomic i32, ptr @joining seq_cst, align 4
-  %last = icmp eq i32 %unfinished, 1
+  %complete = icmp eq i32 %unfinished, 1
   %waits = icmp ne i32 %joining, 0
-  %awaited = and i1 %last, %waits
+  %awaited = and i1 %complete, %waits
   br i1 %awaited, label %rouse, label %look
 rouse:
-  call void @wake(ptr @pending, i32 1)
+  call void @wake(ptr @pending, i32 -1)
   br label %look
 leave:
-  ret i64 %had
+  ret i1 %seated
 }
 
-define internal ptr @worker(ptr %unused) {
+define internal ptr @worker(ptr %argument) {
 start:
   %tally = alloca i64
   store i64 0, ptr %tally
+  %seat = ptrtoint ptr %argument to i64
+  %narrow = trunc i64 %seat to i32
+  %place = and i32 %narrow, 31
+  %bit = shl i32 1, %place
   br label %turn
 turn:
-  %had = phi i64 [-1, %start], [%seat, %wait], [%seat, %rest]
   %seen = load atomic i32, ptr @launches seq_cst, align 4
-  %seat = call i64 @work(i64 %had, ptr %tally)
-  br label %wait
+  %launch = zext i32 %seen to i64
+  %seated = call i1 @work(i64 %seat, i64 %launch, ptr %tally)
+  br i1 %seated, label %wait, label %rest
 wait:
   %launched = call i1 @spin(ptr @launches, i32 %seen)
   br i1 %launched, label %turn, label %rest
 rest:
   %others = atomicrmw add ptr @sleepers, i32 1 seq_cst
-  call void @sleep(ptr @launches, i32 %seen)
+  call void @sleep(ptr @launches, i32 %seen, i32 %bit)
   %woken = atomicrmw sub ptr @sleepers, i32 1 seq_cst
   br label %turn
 }
@@ -319,7 +347,7 @@ try:
   %mine = extractvalue {i32, i1} %exchange, 1
   br i1 %mine, label %make, label %no
 make:
-  store atomic i64 0, ptr @ticket monotonic, align 8
+  call void @llvm.memset.p0.i64(ptr @shares, i8 0, i64 $shares_size, i1 false)
   store atomic i32 0, ptr @sleepers monotonic, align 4
   store atomic i32 0, ptr @pending monotonic, align 4
   store atomic i32 0, ptr @joining monotonic, align 4
@@ -347,13 +375,15 @@ look:
   %enough = icmp sge i32 %started, %wanted
   br i1 %enough, label %done, label %create
 create:
-  %problem = call i32 @pthread_create(ptr %thread.at, ptr null, ptr @worker, ptr null)
+  %more = add i32 %started, 1
+  %seat = zext i32 %more to i64
+  %argument = inttoptr i64 %seat to ptr
+  %problem = call i32 @pthread_create(ptr %thread.at, ptr null, ptr @worker, ptr %argument)
   %failed = icmp ne i32 %problem, 0
   br i1 %failed, label %done, label %created
 created:
   %thread = load ptr, ptr %thread.at
   %detached = call i32 @pthread_detach(ptr %thread)
-  %more = add i32 %started, 1
   store i32 %more, ptr @started
   br label %look
 done:
@@ -398,40 +428,61 @@ take:
   br i1 %mine, label %man, label %alone
 man:
   %busy.began = call i64 @read(i32 3)
-  %fewer = icmp slt i64 %threads, %chunks
-  %crew = select i1 %fewer, i64 %threads, i64 %chunks
-  %seats = sub i64 %crew, 1
-  %wanted = trunc i64 %seats to i32
+  %fewer = call i64 @llvm.smin.i64(i64 %threads, i64 %chunks)
+  %wanted = call i64 @llvm.smin.i64(i64 %fewer, i64 $most_threads)
+  %workers = sub i64 %wanted, 1
+  %workers.narrow = trunc i64 %workers to i32
   %started = load i32, ptr @started
-  %manned = icmp sge i32 %started, %wanted
-  br i1 %manned, label %launch, label %recruit
+  %manned = icmp sge i32 %started, %workers.narrow
+  br i1 %manned, label %prepare, label %recruit
 recruit:
-  call void @recruit(i32 %wanted)
-  br label %launch
-launch:
+  call void @recruit(i32 %workers.narrow)
+  br label %prepare
+prepare:
+  %there = load i32, ptr @started
+  %there.wide = zext i32 %there to i64
+  %all = add i64 %there.wide, 1
+  %crew = call i64 @llvm.smin.i64(i64 %wanted, i64 %all)
   store atomic ptr %body, ptr @body monotonic, align 8
   store atomic ptr %context, ptr @context monotonic, align 8
   store atomic i64 %count, ptr @count monotonic, align 8
   store atomic i64 %size, ptr @size monotonic, align 8
+  store atomic i64 %crew, ptr @crew monotonic, align 8
   %unfinished = trunc i64 %chunks to i32
   store atomic i32 %unfinished, ptr @pending seq_cst, align 4
   %last = load atomic i32, ptr @launches monotonic, align 4
   %number = add i32 %last, 1
-  %seat = zext i32 %number to i64
-  %high = shl i64 %seat, 32
-  %middle = shl i64 %seats, 16
-  %low = or i64 %middle, %chunks
-  %ticket = or i64 %high, %low
-  store atomic i64 %ticket, ptr @ticket release, align 8
+  %launch = zext i32 %number to i64
+  %high = shl i64 %launch, 32
+  br label %share
+share:
+  %seat = phi i64 [0, %prepare], [%seat.next, %share]
+  %first = phi i64 [0, %prepare], [%limit, %share]
+  %seat.next = add i64 %seat, 1
+  %part = mul i64 %seat.next, %chunks
+  %limit = udiv i64 %part, %crew
+  %middle = shl i64 %first, 16
+  %low = or i64 %middle, %limit
+  %word = or i64 %high, %low
+  %share.at = getelementptr %share, ptr @shares, i64 %seat
+  store atomic i64 %word, ptr %share.at release, align 64
+  %more = icmp ult i64 %seat.next, %crew
+  br i1 %more, label %share, label %announce
+announce:
   store atomic i32 %number, ptr @launches seq_cst, align 4
   %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
   %asleep = icmp ne i32 %sleepers, 0
   br i1 %asleep, label %rouse, label %work
 rouse:
-  call void @wake(ptr @launches, i32 %wanted)
+  %many = icmp uge i64 %crew, 32
+  %bit = shl i64 1, %crew
+  %ones = sub i64 %bit, 2
+  %bits.wide = select i1 %many, i64 -1, i64 %ones
+  %bits = trunc i64 %bits.wide to i32
+  call void @wake(ptr @launches, i32 %bits)
   br label %work
 work:
-  %unused = call i64 @work(i64 %seat, ptr %tally)
+  %unused = call i1 @work(i64 0, i64 %launch, ptr %tally)
   %busy.ended = call i64 @read(i32 3)
   br label %join
 join:
@@ -447,7 +498,7 @@ rest:
   %complete = icmp eq i32 %now, 0
   br i1 %complete, label %woken, label %sleep
 sleep:
-  call void @sleep(ptr @pending, i32 %now)
+  call void @sleep(ptr @pending, i32 %now, i32 -1)
   br label %woken
 woken:
   store atomic i32 0, ptr @joining seq_cst, align 4
