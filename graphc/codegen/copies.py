@@ -48,6 +48,9 @@ MOST_COPIES = 32
 SHARE = 8
 """A chunk adds at least so many times as many elements as its copy has: filling and combining copies takes a small part
 of the time, and they of the memory that the loop reads."""
+COLUMNS_SHARE = 32
+"""The same of a loop that could also be shared by columns, with no copies at all. Whole rows are read faster than parts
+of them, by a tenth where they are long and twice as fast where they are short."""
 PADDING = 16
 """Copies begin a multiple of so many elements after each other: threads seldom write to one line of memory."""
 
@@ -83,8 +86,11 @@ def added_into(loop: Loop, targets: Collection[str]) -> dict[str, str]:
 def step_of(stmt: Store) -> str | None:
     """The step by which a store adds to the element that it overwrites; None of any other store."""
     match stmt.value:
-        case Apply(template, (Load(buffer, index, _), _), _) if STEPS.match(template):
-            return template if (buffer, index) == (stmt.buffer, stmt.index) else None
+        case Apply(template, (before, _), _) if STEPS.match(template):
+            while isinstance(before, Apply) and before.template == template:  # several elements, one after the other
+                before = before.args[0]
+            overwritten = isinstance(before, Load) and (before.buffer, before.index) == (stmt.buffer, stmt.index)
+            return template if overwritten else None
     return None
 
 
@@ -165,6 +171,16 @@ def target_of_both(one: Target | None, other: Target | None) -> Target | None:
     if one is None or other is None or replace(one, turns=other.turns) != other:
         return None
     return replace(one, turns=sizes.maximum(one.turns, other.turns))
+
+
+def instead_of_columns(targets: Mapping[str, Target], rows: int) -> dict[str, Target]:
+    """Those targets of a loop over blocks of so many rows that are worth copies where columns could be shared."""
+    larger = {"least": COLUMNS_SHARE * rows, "pays": integer(COLUMNS_SHARE)}
+    return {
+        buffer: target if target.is_table else replace(target, **larger)
+        for buffer, target in targets.items()
+        if target.is_table or rows
+    }
 
 
 # How many -------------------------------------------------------------------------------------------------------------

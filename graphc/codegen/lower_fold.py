@@ -13,7 +13,7 @@ from functools import partial
 from graphc.codegen.lower import Lowerer, Scope
 from graphc.codegen.plan import Nest, loop_vars, split_axes
 from graphc.codegen.terms import cast, start_const, typed
-from graphc.ir.loops import ZERO, Expr, Load, Store, Var, add, integer, multiply, quotient, subtract
+from graphc.ir.loops import ZERO, Expr, Load, Store, Var, add, integer, multiply, quotient, remainder
 from graphc.ir.node import Fold, Index, Node
 
 ROW_BLOCK = 4
@@ -81,7 +81,7 @@ def add_blocks(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     most = ROW_BLOCK if scope.depth or nest.ops > LONG_BLOCK_OPS else LONG_BLOCK
     blocks = lowerer.bind(quotient(rows, integer(most)), "blocks")
     done = lowerer.bind(multiply(blocks, integer(most)), "done")
-    for count, block in ((blocks, most), (lowerer.bind(subtract(rows, done), "rest"), 1)):
+    for count, block in ((blocks, most), (lowerer.bind(remainder(rows, integer(most)), "rest"), 1)):
         loops, extents = (*outer, row, column)[scope.depth :], (*sizes, count, columns)[scope.depth :]
         inner = lowerer.enter_all(scope, loops, extents)
         first = multiply(row, integer(block)) if block > 1 else add(row, done)

@@ -54,7 +54,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.chunks import MOST_CHUNKS
-from graphc.codegen.copies import MOST_COPIES, Target, most_chunks, neutral, stride
+from graphc.codegen.copies import MOST_COPIES, Target, instead_of_columns, most_chunks, neutral, stride
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
 from graphc.codegen.parallel import COLUMNS, ROUNDING, Shares, columns_of, describe_work, shares_of
@@ -265,9 +265,20 @@ def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
                 fills = filling(shares, own.dtypes) if shares is not None else ()
                 parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
             else:
-                tables = {buffer: target for buffer, target in own.targets.items() if target.is_table}
-                parts[place] = of_columns(stmt, note, *columns, shares_of(stmt, (), {}, tables), own.dtypes)
+                targets = instead_of_columns(own.targets, rows_of_turn(stmt.size, body))
+                parts[place] = of_columns(stmt, note, *columns, shares_of(stmt, (), {}, targets), own.dtypes)
     return parts
+
+
+def rows_of_turn(turns: Expr, body: Sequence[Stmt]) -> int:
+    """How many rows a turn of a loop of so many turns takes; 0 where they are only what whole blocks leave."""
+    values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
+    match values.get(turns, turns) if isinstance(turns, Var) else turns:
+        case Apply("_0 // _1", (_, Const(text)), _):
+            return int(text)
+        case Apply("_0 % _1", (_, Const()), _):
+            return 0
+    return 1
 
 
 def of_columns(

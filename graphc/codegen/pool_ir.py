@@ -29,7 +29,7 @@ does, little is lost by threads.
 Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for a
 tenth of a millisecond after a launch that they had a seat in, then sleep in a futex.
 
-    shares      by seat: number of the launch << 32 | first chunk that nobody has claimed << 16 | the chunk after the last
+    shares      by seat: number of the launch << 32 | first chunk that nobody has claimed << 16 | the one after the last
     launches    the number of the last launch; workers sleep on it, each with the bit of its seat modulo 32
     sleepers    workers that sleep, or are about to
     pending     chunks that are not finished; the caller sleeps on it
@@ -245,8 +245,8 @@ no:
 """
 
 WORK = """
-; Run chunks of this launch while there are some, if the seat is one of its crew's; whether it is. Adds to %tally how many
-; it ran.
+; Run chunks of this launch while there are some, if the seat is one of its crew's; whether it is. Adds to %tally how
+; many it ran.
 define internal i1 @work(i64 %seat, i64 %launch, ptr %tally) {
 start:
   %own.at = getelementptr %share, ptr @shares, i64 %seat
