@@ -23,8 +23,8 @@ number of the process. No lock is ever held, so a fork cannot leave one behind.
 A worker that is not given a processor in the middle of a chunk costs the caller more than it gains: on a busy machine a
 launch may take as long as other processes please. So each launch is timed. What those lost that took longer than the
 caller would have taken alone, judged by the processor time of the chunks that it ran itself, is added up, less what
-others gained, and where that is more than `GRACE` there are no workers for a multiple of it. Whatever else the machine
-does, little is lost by threads.
+others gained, and where that is more than `GRACE` there are no workers for a multiple of it. A loop that is still at it
+when that time is over gets them for the rest. Whatever else the machine does, little is lost by threads.
 
 Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for a
 tenth of a millisecond after a launch that they had a seat in, then sleep in a futex.
@@ -39,6 +39,7 @@ tenth of a millisecond after a launch that they had a seat in, then sleep in a f
     started     workers of that process
     resume      the time, in nanoseconds, before which launches are serial
     lost        nanoseconds that launches have lost since there were none, less what others gained; never negative
+    sample      what some chunk has taken, in nanoseconds, for launches of which the caller runs none
     body, context, count, size, crew    the launch. Read before a claim; a claim that succeeds proves them to be its own
 """
 
@@ -59,6 +60,9 @@ PAUSE = {"x86_64": "@llvm.x86.sse2.pause()", "aarch64": "@llvm.aarch64.isb(i32 1
 SPINS = 5000
 """Pauses before a thread sleeps: a tenth of a millisecond, more than most programs need from one launch to the next. A
 worker that has to be woken comes some tens of microseconds late, which is all of a small launch."""
+YIELD = 128
+"""Pauses, a power of two, after which a thread that waits gives way to any other that is to run on its processor. Where
+all are busy a worker may be woken on the caller's own."""
 GRACE = 100_000
 """Nanoseconds that launches may lose before there are none for a while. A worker may sleep when it is first wanted, and
 is there for the next launch only if that comes before it sleeps again."""
@@ -74,13 +78,14 @@ def has_threads() -> bool:
 def pool_ir() -> str:
     """The module that defines gc_parallel for this machine."""
     if not has_threads():
-        return SERIAL.replace("internal void @serial", "void @gc_parallel") + CHUNK + PROBE
+        return SERIAL + ALONE + CHUNK + PROBE
     pause = PAUSE.get(platform.machine())
     words = {
         "futex": FUTEX[platform.machine()],
         "declare_pause": f"declare void {pause.replace(' 15', '')}" if pause else "",
         "pause": f"call void {pause}" if pause else "",
         "spins": SPINS,
+        "yield_less": YIELD - 1,
         "grace": GRACE,
         "most_counted": MOST_COUNTED,
         "most_threads": MOST_THREADS,
@@ -92,18 +97,26 @@ def pool_ir() -> str:
 
 
 SERIAL = """
-define internal void @serial(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) {
+; Run the chunks that begin with turn %first.
+define internal void @serial(ptr %body, ptr %context, i64 %first, i64 %count, i64 %size) {
 start:
-  %some = icmp sgt i64 %count, 0
+  %some = icmp slt i64 %first, %count
   br i1 %some, label %chunk, label %done
 chunk:
-  %begin = phi i64 [0, %start], [%next, %chunk]
+  %begin = phi i64 [%first, %start], [%next, %chunk]
   %next = add i64 %begin, %size
   %whole = icmp slt i64 %next, %count
   %end = select i1 %whole, i64 %next, i64 %count
   call void %body(ptr %context, i64 %begin, i64 %end)
   br i1 %whole, label %chunk, label %done
 done:
+  ret void
+}
+"""
+
+ALONE = """
+define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) {
+  call void @serial(ptr %body, ptr %context, i64 0, i64 %count, i64 %size)
   ret void
 }
 """
@@ -184,6 +197,7 @@ WORDS = """
 @count = internal global i64 0, align 8
 @size = internal global i64 0, align 8
 @crew = internal global i64 0, align 8
+@sample = internal global i64 0, align 64
 
 declare i64 @syscall(i64, ...)
 declare i32 @getpid()
@@ -191,6 +205,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i32 @clock_gettime(i32, ptr)
+declare i32 @sched_yield()
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
@@ -223,18 +238,25 @@ define internal i64 @read(i32 %clock) {
   ret i64 %sum
 }
 
-; Spin while the word has this value; whether it has another in the end.
+; Spin while the word has this value; whether it has another in the end. What is waited for may need this processor.
 define internal i1 @spin(ptr %word, i32 %value) {
 start:
   br label %look
 look:
-  %turn = phi i32 [0, %start], [%turn.next, %again]
+  %turn = phi i32 [0, %start], [%turn.next, %count]
   %now = load atomic i32, ptr %word acquire, align 4
   %changed = icmp ne i32 %now, %value
   br i1 %changed, label %yes, label %again
 again:
   $pause
   %turn.next = add i32 %turn, 1
+  %some = and i32 %turn.next, ${yield_less}
+  %make.way = icmp eq i32 %some, 0
+  br i1 %make.way, label %yield, label %count
+yield:
+  %yielded = call i32 @sched_yield()
+  br label %count
+count:
   %late = icmp eq i32 %turn.next, $spins
   br i1 %late, label %no, label %look
 yes:
@@ -293,7 +315,11 @@ run:
   %next = add i64 %begin, %size
   %whole = icmp slt i64 %next, %count
   %end = select i1 %whole, i64 %next, i64 %count
+  %run.began = call i64 @read(i32 1)
   call void %body(ptr %context, i64 %begin, i64 %end)
+  %run.ended = call i64 @read(i32 1)
+  %run.took = sub i64 %run.ended, %run.began
+  store atomic i64 %run.took, ptr @sample monotonic, align 8
   %before = load i64, ptr %tally
   %after = add i64 %before, 1
   store i64 %after, ptr %tally
@@ -418,17 +444,36 @@ adopt:
   %adopted = call i1 @adopt(i32 %here, i32 %known)
   br i1 %adopted, label %time, label %alone
 time:
-  %began = call i64 @read(i32 1)
+  %here.began = call i64 @read(i32 1)
   %resume = load atomic i64, ptr @resume monotonic, align 8
-  %early = icmp slt i64 %began, %resume
-  br i1 %early, label %alone, label %take
+  %early = icmp slt i64 %here.began, %resume
+  br i1 %early, label %one, label %take
+one:
+  ; chunks by the caller until the pause is over: a long loop outlasts it, and workers take part in the rest
+  %begin = phi i64 [0, %time], [%begin.next, %look]
+  %number.alone = phi i64 [0, %time], [%number.next, %look]
+  %begin.next = add i64 %begin, %size
+  %number.next = add i64 %number.alone, 1
+  %whole = icmp slt i64 %begin.next, %count
+  %end = select i1 %whole, i64 %begin.next, i64 %count
+  call void %body(ptr %context, i64 %begin, i64 %end)
+  br i1 %whole, label %look, label %over
+look:
+  %now.alone = call i64 @read(i32 1)
+  %still = icmp slt i64 %now.alone, %resume
+  br i1 %still, label %one, label %take
+over:
+  ret void
 take:
+  %skipped = phi i64 [0, %time], [%number.next, %look]
+  %began = phi i64 [%here.began, %time], [%now.alone, %look]
+  %rest = sub i64 %chunks, %skipped
   %exchange = cmpxchg ptr @owner, i32 0, i32 1 acq_rel acquire, align 4
   %mine = extractvalue {i32, i1} %exchange, 1
   br i1 %mine, label %man, label %alone
 man:
   %busy.began = call i64 @read(i32 3)
-  %fewer = call i64 @llvm.smin.i64(i64 %threads, i64 %chunks)
+  %fewer = call i64 @llvm.smin.i64(i64 %threads, i64 %rest)
   %wanted = call i64 @llvm.smin.i64(i64 %fewer, i64 $most_threads)
   %workers = sub i64 %wanted, 1
   %workers.narrow = trunc i64 %workers to i32
@@ -448,7 +493,7 @@ prepare:
   store atomic i64 %count, ptr @count monotonic, align 8
   store atomic i64 %size, ptr @size monotonic, align 8
   store atomic i64 %crew, ptr @crew monotonic, align 8
-  %unfinished = trunc i64 %chunks to i32
+  %unfinished = trunc i64 %rest to i32
   store atomic i32 %unfinished, ptr @pending seq_cst, align 4
   %last = load atomic i32, ptr @launches monotonic, align 4
   %number = add i32 %last, 1
@@ -457,10 +502,11 @@ prepare:
   br label %share
 share:
   %seat = phi i64 [0, %prepare], [%seat.next, %share]
-  %first = phi i64 [0, %prepare], [%limit, %share]
+  %first = phi i64 [%skipped, %prepare], [%limit, %share]
   %seat.next = add i64 %seat, 1
-  %part = mul i64 %seat.next, %chunks
-  %limit = udiv i64 %part, %crew
+  %parts = mul i64 %seat.next, %rest
+  %part = udiv i64 %parts, %crew
+  %limit = add i64 %skipped, %part
   %middle = shl i64 %first, 16
   %low = or i64 %middle, %limit
   %word = or i64 %high, %low
@@ -491,8 +537,8 @@ join:
   br i1 %finished, label %done, label %wait
 wait:
   %progress = call i1 @spin(ptr @pending, i32 %left)
-  br i1 %progress, label %join, label %rest
-rest:
+  br i1 %progress, label %join, label %doze
+doze:
   store atomic i32 1, ptr @joining seq_cst, align 4
   %now = load atomic i32, ptr @pending seq_cst, align 4
   %complete = icmp eq i32 %now, 0
@@ -510,9 +556,10 @@ done:
   %ran = load i64, ptr %tally
   %idle = icmp eq i64 %ran, 0
   %divisor = select i1 %idle, i64 1, i64 %ran
-  %each = udiv i64 %busy, %divisor
-  %estimate = mul i64 %each, %chunks
-  %serial = select i1 %idle, i64 0, i64 %estimate
+  %own.each = udiv i64 %busy, %divisor
+  %sample = load atomic i64, ptr @sample monotonic, align 8
+  %each = select i1 %idle, i64 %sample, i64 %own.each
+  %serial = mul i64 %each, %rest
   %lost.here = sub i64 %took, %serial
   %lost.before = load i64, ptr @lost
   %lost.sum = add i64 %lost.before, %lost.here
@@ -534,7 +581,9 @@ leave:
   store atomic i32 0, ptr @owner release, align 4
   ret void
 alone:
-  call void @serial(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings)
+  %from.chunk = phi i64 [0, %start], [0, %adopt], [%skipped, %take]
+  %from = mul i64 %from.chunk, %size
+  call void @serial(ptr %body, ptr %context, i64 %from, i64 %count, i64 %size)
   ret void
 }
 """
