@@ -19,9 +19,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from graphc.codegen.forecast import start_if_expected
 from graphc.garbage import uncollected
+from graphc.idle_blas import import_numpy
 
 with uncollected():
+    start_if_expected()
+    import_numpy()
     import graphc.ops  # noqa: F401 - fills the table of ops
     from graphc import tensor
     from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp

@@ -18,7 +18,7 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-garbage errors record digest dtypes options values numerics
+garbage idle_blas errors record digest dtypes options values numerics
 
 ir.loops ir.node ir.walk ir.sizes ir.text ir.parse ir.verify ir
 
@@ -30,7 +30,7 @@ tensor.products tensor.nnet tensor
 rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.moments rewrite.pairs rewrite.scatter
 rewrite.pipeline rewrite
 
-codegen codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
+codegen codegen.forecast codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
 codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.nests
 codegen.schedule
 codegen.callback
@@ -38,11 +38,12 @@ codegen.blas codegen.terms codegen.lower
 codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
 codegen.parallel codegen.merge codegen.forward codegen.narrow codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
-codegen.target codegen.host codegen.image codegen.jit codegen.link
+codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.link
 codegen.casts codegen.integers codegen.intrinsics codegen.interleave
 codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.counted
 codegen.product_tiles codegen.product_packing codegen.product_threads codegen.product_streams codegen.pool_ir
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
+codegen.split
 codegen.recycling codegen.launch codegen.vectorcall
 codegen.objects codegen.arguments codegen.callees codegen.scalars codegen.pool codegen.deferred codegen.entry
 codegen.kernel codegen.program
@@ -61,6 +62,11 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 
 LATE = {
     ("", "graphc.ir.parse"),
+    ("idle_blas", "numpy"),
+    ("codegen.forecast", "graphc.codegen.compile"),
+    ("codegen.parts", "graphc.codegen.callees"),
+    ("codegen.parts", "graphc.codegen.compile"),
+    ("codegen.lean_numba", "graphc.codegen.llvm_binding"),
     ("codegen.build", "graphc.codegen.compile"),
     ("codegen.build", "graphc.codegen.produce"),
     ("codegen.parts", "graphc.codegen.produce"),

@@ -26,7 +26,16 @@ from graphc.codegen import (
     product_vectors,
     products,
 )
-from graphc.codegen.blas import ENTRIES, PROTOTYPES, PYTHON_SHIMS, ROUTINES, blas_symbols
+from graphc.codegen.blas import (
+    ENTRIES,
+    PRODUCT_WORDS,
+    PROTOTYPES,
+    PYTHON_SHIMS,
+    ROUTINES,
+    VECTORS,
+    blas_symbols,
+    vector_name,
+)
 from graphc.codegen.chunks import SETTINGS
 from graphc.codegen.deferred import load_blocks
 from graphc.codegen.link import link
@@ -103,11 +112,14 @@ def narrow_code() -> bytes:
 
 @cache
 def linked(table: int, narrow: bool = False) -> tuple[Any, Any, dict[str, Callable[..., int]]]:
-    """The shims as ctypes functions over the BLAS of a table; its owner must be kept."""
+    """The shims as ctypes functions over the BLAS of a table; their owner must be kept. The narrow ones have no
+    products with a vector beside them: those of matrices are computed by their own loops."""
     llvm.initialize_native_target()
+    words = np.zeros(PRODUCT_WORDS, np.int64)
+    words[: len(SHARED)] = SHARED
     jit = llvm.create_lljit_compiler()
     builder = llvm.JITLibraryBuilder().add_object_img(narrow_code() if narrow else code()).add_current_process()
-    builder.import_symbol("gc_blas", table).import_symbol(SETTINGS, SHARED.ctypes.data)
+    builder.import_symbol("gc_blas", table).import_symbol(SETTINGS, words.ctypes.data)
     for name in PROTOTYPES:
         builder.export_symbol(name)
     tracker = builder.link(jit, "blas")
@@ -115,7 +127,10 @@ def linked(table: int, narrow: bool = False) -> tuple[Any, Any, dict[str, Callab
     for name, (arguments, returns) in PROTOTYPES.items():
         types = [ctypes.c_void_p if argument.endswith("*") else CTYPES[argument] for argument in arguments]
         functions[name] = ctypes.CFUNCTYPE(CTYPES[returns], *types)(tracker[name])
-    return tracker, jit, functions
+    if not narrow:
+        for suffix, word in VECTORS.items():
+            words[word] = tracker[vector_name(suffix)]
+    return tracker, (jit, words), functions
 
 
 NO_BLAS = (ctypes.c_void_p * len(ENTRIES))()

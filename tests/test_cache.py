@@ -19,6 +19,7 @@ import pytest
 
 from graphc.codegen import cache, sources
 from graphc.codegen.cache import Entry, Key
+from graphc.codegen.forecast import USAGE
 from graphc.digest import DIGITS
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
 from graphc.options import options
@@ -400,7 +401,7 @@ def test_what_a_dead_process_left_is_removed() -> None:
 
 
 def usage() -> Path:
-    return Path(options.cache_dir, cache.USAGE)
+    return Path(options.cache_dir, USAGE)
 
 
 def test_the_folder_is_looked_through_only_where_it_may_be_full(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,17 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import cache, parts, produce
+from graphc.codegen import build, cache, parts, produce, products
 from graphc.codegen import compile as compiler
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.compile import CompileServer
 from graphc.codegen.image import MAGIC
 from graphc.codegen.kernel import Report
+from graphc.codegen.link import link
 from graphc.codegen.parts import ENTRY_POINTS
 from graphc.codegen.prototype import Request
+from graphc.codegen.split import split
+from graphc.codegen.target import emit_object
 from graphc.options import options
 
 NAMES = (ENTRY_POINTS, PARALLEL, "gc_gemv_f64")
@@ -37,8 +40,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_processes_compile_the_same(name: str) -> None:
-    ir, effort = produce.part_ir(name)
-    assert produce.emit_here(ir, effort) == produce.emit_beside(ir, effort)
+    texts, effort = produce.part_ir(name)
+    for ir in texts:
+        assert produce.emit_here(ir, effort) == produce.emit_beside(ir, effort)
+
+
+@pytest.mark.parametrize("name", ["gc_gemm_f64", "gc_gemv_f32", "gc_batched_gemm_i64"])
+@pytest.mark.parametrize("count", [1, 2, 3, 100])
+def test_modules_of_a_part_are_the_whole(name: str, count: int) -> None:
+    """Each function is defined in one of them, or in all where it is always inlined, and declared in the others."""
+    whole = products.blas_ir([name])
+    texts = split(whole, count)
+    functions = [line for line in whole.split("\n") if line.startswith("define")]
+    assert 1 <= len(texts) <= min(count, len(functions)) and split(whole, count) == texts
+    assert len({*texts}) == len(texts) and (count == 1) == (texts == [whole])
+    for line in functions:
+        found = sum(line.replace("define internal", "define hidden") in text for text in texts)
+        assert found == 1 or (count == 1 or "alwaysinline" in whole[whole.index(line) :].split("{")[0])
+    code = link([emit_object([text], 1) for text in texts], [name])
+    assert code.startswith(MAGIC)
 
 
 def test_a_part_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +83,39 @@ def test_a_first_function_brings_the_parts_that_it_needs(how: str) -> None:
         np.testing.assert_allclose(graphc.function([x], x + 1.0, name="sum")(a), a + 1.0)
         assert stored() == sorted([ENTRY_POINTS, PARALLEL, "sum"])
         np.testing.assert_allclose(graphc.function([x], T.dot(x, x.T), name="square")(a), a @ a.T)
-        assert stored() == sorted([ENTRY_POINTS, PARALLEL, "sum", "square", "gc_gemm_f64", "gc_gemv_f64"])
+        assert stored() == sorted([ENTRY_POINTS, PARALLEL, "sum", "square", "gc_gemm_f64"])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+def test_products_with_a_vector_are_compiled_when_a_matrix_is_one(dtype: str) -> None:
+    suffix = {"float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32"}[dtype]
+    rng = np.random.default_rng(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "_products", {})
+        x, y = T.matrix("x", dtype=dtype), T.matrix("y", dtype=dtype)
+        call = graphc.function([x, y], T.dot(x, y))
+        for shape, names in (((4, 5, 3), []), ((4, 5, 1), ["gemv"]), ((1, 5, 3), ["gemv"]), ((1, 4, 1), ["gemv"])):
+            m, k, n = shape
+            a, b = rng.integers(0, 9, (m, k)).astype(dtype), rng.integers(0, 9, (k, n)).astype(dtype)
+            np.testing.assert_array_equal(call(a, b), a @ b)
+            ((_, products),) = build._products.items()
+            assert sorted(products.loaded) == sorted(f"gc_{name}_{suffix}" for name in ["gemm", *names])
+
+
+def test_matrices_go_on_where_there_are_no_products_with_a_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What their compilation raises is a warning, once; loops serve."""
+    monkeypatch.setattr(build, "_products", {})
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    call = graphc.function([x, y], T.dot(x, y))
+
+    def refuse(name: str) -> bytes:
+        raise graphc.GraphcError("not today")
+
+    monkeypatch.setattr(build, "part_code", refuse)
+    a, b = np.random.default_rng(0).normal(size=(2, 300, 300))
+    with pytest.warns(RuntimeWarning, match="goes on without faster products.*not today"):
+        np.testing.assert_allclose(call(a, b[:, :1]), a @ b[:, :1], rtol=1e-11)
+    np.testing.assert_allclose(call(a[:1], b), a[:1] @ b, rtol=1e-11)
 
 
 def test_a_kernel_that_cannot_be_compiled_is_an_error_whatever_parts_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,8 +75,19 @@ def free_name(suffix: str) -> str:
     return f"gc_blocks_free_{suffix}"
 
 
-CALLED = {"gemm": "gemv", "batched_gemm": "gemm"}
+CALLED = {"batched_gemm": "gemm"}
 """What products call in objects of their own."""
+VECTORS = {suffix: 4 + place for place, suffix in enumerate(DTYPES)}
+"""The words of the products' settings, after those of chunks.py, that hold the addresses of the products with a vector,
+which those of matrices need where one has a single row or column; 0 before that is so for the first time."""
+VECTOR_FINDERS = {suffix: word + len(VECTORS) for suffix, word in VECTORS.items()}
+"""The words that hold what is to be called then; 0 where that has been done."""
+PRODUCT_WORDS = 4 + 2 * len(VECTORS)
+
+
+def vector_name(suffix: str) -> str:
+    """The symbol of a product with a vector."""
+    return f"gc_gemv_{suffix}"
 
 
 def with_callees(name: str) -> tuple[str, ...]:

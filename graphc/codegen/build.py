@@ -8,6 +8,7 @@ On a hit nothing is rewritten, generated or compiled, and the modules that could
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -15,14 +16,23 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen import cache
-from graphc.codegen.blas import blas_symbols, openblas_kernels, with_callees
+from graphc.codegen.blas import (
+    PRODUCT_WORDS,
+    VECTOR_FINDERS,
+    VECTORS,
+    blas_symbols,
+    openblas_kernels,
+    vector_name,
+    with_callees,
+)
 from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS
-from graphc.codegen.deferred import blocks_win, defer, load_blocks
+from graphc.codegen.deferred import blocks_win, defer, defer_word, load_blocks
+from graphc.codegen.forecast import note_hit
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.image import load as load_code
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import EXPORTS, Library, Signature, load
-from graphc.codegen.parts import ENTRY_POINTS, keep_part, missing_parts, part_code, ready_pool
+from graphc.codegen.parts import ENTRY_POINTS, begin_entry_points, keep_part, missing_parts, part_code, ready_pool
 from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, Words, settings_of
 from graphc.errors import GraphcError
 from graphc.garbage import uncollected
@@ -97,15 +107,19 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     if found is not None:
         built = restore(kernel, found, report)
         if built is not None:
+            note_hit()
             return built, loader(kernel, found.object, found.metadata["products"], found.metadata["parallel"], report)
     start_compiler()
+    ahead = begin_entry_points()
     produce = cold()
     program = produce.generate_program(kernel, report)
     products = produce.products_of(program)
-    parts = [ENTRY_POINTS, *with_all_callees(products), *([PARALLEL] if program.parallel else [])]
+    parts = [*with_all_callees(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
         Counter.compilations += 1
         objects, made = produce.compile_program(program, missing_parts(parts))
+        if ahead:
+            made[ENTRY_POINTS] = ahead()
         for name, part in made.items():
             keep_part(name, part)
         code: bytes = produce.link([*objects, part_code(ENTRY_POINTS)], EXPORTS)
@@ -139,14 +153,33 @@ def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[s
         return {}
     defer(ready_blocks, products_pool)
     settings = settings_of(threads, DEFAULT_CROSSOVER)
-    products = _products.setdefault(tuple(settings.tolist()), Products(settings, {}))
+    known = tuple(settings.tolist())
+    if known not in _products:
+        _products[known] = new_products(settings)
+    products = _products[known]
     for name in with_all_callees(names):
-        if name not in products.loaded:
-            others = {other: address for other, (address, _) in products.loaded.items()}
-            needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
-            loaded = load_code(part_code(name), needed, (name,))
-            products.loaded[name] = loaded.addresses[name], loaded.owner
+        load_product(products, name)
     return {name: products.loaded[name][0] for name in names}
+
+
+def new_products(settings: Words) -> Products:
+    """Products of which none is loaded. Those with a vector are when machine code first asks for them."""
+    words = np.zeros(PRODUCT_WORDS, np.int64)
+    words[: len(settings)] = settings
+    products = Products(words, {})
+    for suffix, word in VECTORS.items():
+        defer_word(words, word, VECTOR_FINDERS[suffix], partial(load_product, products, vector_name(suffix)))
+    return products
+
+
+def load_product(products: Products, name: str) -> int:
+    """The address of a product, which is loaded where it is not yet: those that it calls are."""
+    if name not in products.loaded:
+        others = {other: address for other, (address, _) in products.loaded.items()}
+        needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
+        loaded = load_code(part_code(name), needed, (name,))
+        products.loaded.setdefault(name, (loaded.addresses[name], loaded.owner))  # another thread may have been faster
+    return products.loaded[name][0]
 
 
 def products_pool() -> Pool:
@@ -162,12 +195,13 @@ def ready_blocks(suffix: str) -> int:
     """The address of large products of a dtype, 0 where BLAS is faster; compiled and compared once for each machine."""
     settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
     key = cache.Key(f"large products {suffix}", settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
-    pool = products_pool()
     with options.change(cache_require=False):
         found = cache.load(key)
     if found is not None:
-        return load_blocks(suffix, found.object, pool) if found.metadata["wins"] else 0
-    code = cold().compile_blocks(suffix)
+        return load_blocks(suffix, found.object, products_pool()) if found.metadata["wins"] else 0
+    finish = cold().begin_blocks(suffix)
+    pool = products_pool()
+    code = finish()
     address = load_blocks(suffix, code, pool) if code else 0
     wins = bool(code) and blocks_win(suffix, address)
     cache.store(cache.Entry(key, "", "", {"name": f"large products {suffix}", "wins": wins}, code))

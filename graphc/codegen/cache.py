@@ -35,6 +35,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphc.codegen.forecast import USAGE
 from graphc.codegen.sources import sources_digest
 from graphc.digest import DIGITS, Digest, digest_of
 from graphc.errors import CacheMissError, CacheWarning
@@ -57,7 +58,7 @@ FILES = (METADATA, OBJECT, *TEXTS.values())
 MARSHAL_VERSION = 2
 """Every Python reads it, and the same metadata give the same bytes: later versions depend on reference counts. json
 would cost a warm start a millisecond."""
-USAGE, SOURCES = "usage", "sources"
+SOURCES = "sources"
 COUNTED = b"bytes"
 SPARE = 0.1
 """The part of a full folder that is cleared at a time, so that not every store has to look through it."""

@@ -25,7 +25,10 @@ from graphc.codegen.prototype import Prototype, Request, read_message, write_mes
 from graphc.errors import CompileError
 from graphc.options import options
 
-__all__ = ["SERVER", "CompileServer", "Prototype", "Request", "compile_assembly", "compile_source", "lower_source"]
+__all__ = [
+    "SERVER", "CompileServer", "Prototype", "Request", "compile_ahead", "compile_assembly", "compile_source",
+    "lower_source",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -54,6 +57,29 @@ def compile_source(
     return compile_request(
         Request(source, tuple(functions), _texts(extra_ir), tuple(externals.items()), opt, fast_math)
     )
+
+
+def compile_ahead(ir: str, opt: int) -> Callable[[], bytes]:
+    """Begin to compile IR in the compile process; the function that is returned waits for the object. It raises what
+    `compile_source` does."""
+    objects: list[bytes] = []
+    problems: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            objects.append(compile_source("", (), extra_ir=ir, opt=opt))
+        except BaseException as error:  # raised again below, in the thread that asks
+            problems.append(error)
+
+    def finish() -> bytes:
+        worker.join()
+        if problems:
+            raise problems[0]
+        return objects[0]
+
+    worker = threading.Thread(target=make)
+    worker.start()
+    return finish
 
 
 def compile_assembly(

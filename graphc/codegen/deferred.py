@@ -54,11 +54,15 @@ def defer(blocks: Callable[[str], int], pool: Callable[[], Pool]) -> None:
 
 
 def _defer(name: str, find: Callable[[], int]) -> None:
-    place, finder = ENTRIES.index(name), ENTRIES.index(f"find {name}")
+    defer_word(blas_table(), ENTRIES.index(name), ENTRIES.index(f"find {name}"), find)
+
+
+def defer_word(words: Any, place: int, finder: int, find: Callable[[], int]) -> None:
+    """Let machine code that needs the address at a place of an array call what stands at another, which finds it."""
 
     def fill() -> None:
         try:
-            blas_table()[place] = find()
+            words[place] = find()
         except KeyboardInterrupt:
             # by another thread, so that it is raised when this function, whose exceptions nobody gets, is left
             start_new_thread(interrupt_main, ())
@@ -66,11 +70,11 @@ def _defer(name: str, find: Callable[[], int]) -> None:
         except BaseException as problem:
             with suppress(Warning):
                 warnings.warn(f"graphc goes on without faster products: {problem!r}", RuntimeWarning, stacklevel=1)
-        blas_table()[finder] = 0
+        words[finder] = 0
 
     function = FINDER(fill)
     _kept.append(function)
-    blas_table()[finder] = ctypes.cast(function, _POINTER).value
+    words[finder] = ctypes.cast(function, _POINTER).value or 0
 
 
 def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from graphc.codegen.image import Loaded
+from graphc.codegen.llvm_binding import llvm
 from graphc.errors import GraphcError
 
 LIBRARIES_OF_A_LINKER = 64

@@ -77,6 +77,7 @@ class Unused(ModuleType):
 
 def import_worker(lean: bool = True) -> ModuleType:
     """`worker.py` over the lean numba where that is wanted and can be imported, else over the whole."""
+    import_module("graphc.codegen.llvm_binding")  # before numba imports llvmlite
     if lean and install():
         try:
             return import_module("graphc.codegen.worker")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
 
@@ -22,6 +22,9 @@ from graphc.options import options
 ENTRY_POINTS = "entry points"
 """The part that the entry points of all functions call. It is an object, linked into each of them; others are loaded
 beside."""
+
+APART_EFFORT = 1
+"""LLVM's level for it: no loop in it gains from more."""
 
 _kept: dict[str, bytes] = {}
 """The parts that this process needed so far."""
@@ -61,6 +64,16 @@ def keep_part(name: str, code: bytes) -> None:
     """Keep the code of a part, here and in the cache."""
     _kept[name] = code
     cache.store(cache.Entry(part_key(name), "", "", {"name": name}, code))
+
+
+def begin_entry_points() -> Callable[[], bytes] | None:
+    """Where the entry points' part is missing, begin to compile it in the compile process, while this one imports the
+    cold path; a function that waits for its code."""
+    if options.compile != "process" or find_part(ENTRY_POINTS) is not None:
+        return None
+    ir = import_module("graphc.codegen.callees").apart_ir()
+    finish: Callable[[], bytes] = import_module("graphc.codegen.compile").compile_ahead(ir, APART_EFFORT)
+    return finish
 
 
 def part_code(name: str) -> bytes:

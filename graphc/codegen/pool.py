@@ -105,7 +105,7 @@ UNIT_SECONDS = 5e-11
 """What a unit of work takes, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
 LONGEST_PROBE = 2**18
 """Turns of gc_probe; some 60 microseconds."""
-ROUNDS, TRIES = 5, 3
+ROUNDS, TRIES = 5, 5
 PAUSE_SECONDS = 2e-4
 """Long enough for workers to fall asleep, as they are where loops are rare."""
 GAIN = 0.85
@@ -113,7 +113,7 @@ GAIN = 0.85
 
 
 def measure_crossover(pool: Pool) -> int:
-    """From how many chunks on two threads are faster than one on this machine. Takes some 50 ms, most of them asleep.
+    """From how many chunks on two threads are faster than one on this machine. Takes some 80 ms, most of them asleep.
 
     The least of several answers counts, and where even a long loop gains nothing, a typical one is given: what else the
     machine does at the moment only makes threads look slower, and says nothing about later.

@@ -7,35 +7,38 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
 from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.callees import apart_ir
 from graphc.codegen.chunks import PARALLEL
-from graphc.codegen.compile import compile_assembly, compile_source, lower_source
+from graphc.codegen.compile import compile_ahead, compile_assembly, compile_source, lower_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
-from graphc.codegen.parts import ENTRY_POINTS
+from graphc.codegen.parts import APART_EFFORT, ENTRY_POINTS
 from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
 from graphc.codegen.product_blocks import blocks_ir
 from graphc.codegen.products import blas_ir
 from graphc.codegen.program import Program, generate
+from graphc.codegen.split import split
 from graphc.codegen.target import emit_object, has_avx512
 from graphc.ir.walk import Graph
 from graphc.options import options
 from graphc.record import replace
 from graphc.rewrite import rewrite
 
-Job: TypeAlias = tuple[str | tuple[int, int], str, int]
-"""The name of a part, or of a kernel's module the number of the attempt and its own; its IR; LLVM's level for it."""
+Job: TypeAlias = tuple[tuple[str | int, int], str, int]
+"""The name of a part, or of a kernel the number of the attempt, and the module's own; its IR; LLVM's level for it."""
 
 KERNEL_EFFORT = 3
-ENTRY_EFFORT = APART_EFFORT = POOL_EFFORT = PRODUCTS_EFFORT = 1
+PRODUCT_MODULES = 2
+"""Of a matrix product: this process and the compile process make one each."""
+ENTRY_EFFORT = POOL_EFFORT = PRODUCTS_EFFORT = 1
 """LLVM's level for what is no kernel: the entry point, and what is compiled once for a machine but waited for at the
 first start. No loop in it gains from more."""
 
@@ -83,10 +86,11 @@ def build_assembly(kernel: Kernel) -> str:
 
 
 class Work:
-    """Modules of IR that are to be compiled, each with LLVM's level: those that are known, and those still to come."""
+    """Modules of IR that are to be compiled, each with LLVM's level, as they come from so many sources."""
 
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self.jobs = deque(jobs)
+    def __init__(self, sources: int) -> None:
+        self.jobs: deque[Job] = deque()
+        self.sources = sources
         self.complete = False
         self.changed = threading.Condition()
 
@@ -97,15 +101,18 @@ class Work:
                 self.changed.notify()
 
     def finish(self) -> None:
-        """No more are to come."""
+        """No more are to come from one of the sources."""
         with self.changed:
-            self.complete = True
-            self.changed.notify()
+            self.sources -= 1
+            self.complete = self.complete or self.sources == 0
+            self.changed.notify_all()
 
     def abandon(self) -> None:
         """None of those left is wanted, nor any that would come."""
-        self.finish()
-        self.jobs.clear()
+        with self.changed:
+            self.complete = True
+            self.jobs.clear()
+            self.changed.notify_all()
 
     def take(self, last: bool) -> Job | None:
         """The last that is left, or the first, which is waited for; None where there will be no more."""
@@ -121,8 +128,8 @@ def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes]
     The compile process lowers the kernel, module by module, while this one makes the entry point, then takes parts and
     modules from the first on. When all are lowered, the compile process takes modules and parts too, from the last on.
     """
-    work = Work((name, *part_ir(name)) for name in parts)
-    made: dict[str | tuple[int, int], bytes] = {}
+    work = Work(sources=2)
+    made: dict[tuple[str | int, int], bytes] = {}
     attempts: list[int] = []
     problems: list[BaseException] = []
 
@@ -151,6 +158,13 @@ def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes]
     worker = threading.Thread(target=compile_beside)
     worker.start()
     try:
+        counts = {}
+        for name in parts:
+            texts, effort = part_ir(name)
+            counts[name] = len(texts)
+            for number, text in enumerate(texts):
+                work.add(((name, number), text, effort))
+        work.finish()
         entry = emit_here(entry_ir(program.signature, whole=False), ENTRY_EFFORT)
         compile_all(emit_here, last=False)
     except BaseException:
@@ -161,7 +175,8 @@ def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes]
     if problems:
         raise problems[0]
     kernel = [made[len(attempts), number] for number in range(attempts[-1])]
-    return [*kernel, entry], {name: finish_part(name, made[name]) for name in parts}
+    objects = {name: [made[name, number] for number in range(count)] for name, count in counts.items()}
+    return [*kernel, entry], {name: finish_part(name, objects[name]) for name in parts}
 
 
 def emit_here(ir: str, effort: int) -> bytes:
@@ -179,29 +194,32 @@ def products_of(program: Program) -> list[str]:
     return [name for name in program.externals if name in PROTOTYPES]
 
 
-def part_ir(name: str) -> tuple[str, int]:
-    """The IR of a part (parts.py), and LLVM's level for it."""
+def part_ir(name: str) -> tuple[list[str], int]:
+    """The IR of a part (parts.py), in modules, and LLVM's level for it."""
     if name == ENTRY_POINTS:
-        return apart_ir(), APART_EFFORT
+        return [apart_ir()], APART_EFFORT
     if name == PARALLEL:
-        return pool_ir(), POOL_EFFORT
-    return blas_ir([name]), PRODUCTS_EFFORT
+        return [pool_ir()], POOL_EFFORT
+    return split(blas_ir([name]), PRODUCT_MODULES), PRODUCTS_EFFORT
 
 
-def finish_part(name: str, code: bytes) -> bytes:
-    """The code of a part, from its object."""
+def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
+    """The code of a part, from the objects of its modules."""
     if name == ENTRY_POINTS:
-        return code
-    return link([code], POOL_EXPORTS if name == PARALLEL else [name])
+        return objects[0]
+    return link(objects, POOL_EXPORTS if name == PARALLEL else [name])
 
 
 def compile_part(name: str) -> bytes:
     """The code of a part, compiled in this process."""
-    return finish_part(name, emit_here(*part_ir(name)))
+    texts, effort = part_ir(name)
+    return finish_part(name, [emit_here(text, effort) for text in texts])
 
 
-def compile_blocks(suffix: str) -> bytes:
-    """The code of large products; empty where this CPU has no registers that make them faster than BLAS."""
+def begin_blocks(suffix: str) -> Callable[[], bytes]:
+    """Begin to compile large products in the compile process; a function that waits for their code, which is empty
+    where this CPU has no registers that make them faster than BLAS."""
     if not has_avx512():
-        return b""
-    return link([emit_object([blocks_ir(suffix)], PRODUCTS_EFFORT)], [blocks_name(suffix), free_name(suffix)])
+        return bytes
+    finish = compile_ahead(blocks_ir(suffix), PRODUCTS_EFFORT)
+    return lambda: link([finish()], [blocks_name(suffix), free_name(suffix)])

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from string import Template
 
-from graphc.codegen.blas import ENTRIES, OUTDATED, PROTOTYPES, openblas_kernels
+from graphc.codegen.blas import (
+    ENTRIES,
+    OUTDATED,
+    PRODUCT_WORDS,
+    PROTOTYPES,
+    VECTOR_FINDERS,
+    VECTORS,
+    openblas_kernels,
+)
 from graphc.codegen.chunks import SETTINGS
 from graphc.codegen.counted import expand_loops
 from graphc.codegen.pool_ir import has_threads
@@ -78,6 +86,8 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
         "few_gemm": float(FEW_GEMM),
         "symmetric": SYMMETRIC,
         "mirrored": MIRRORED,
+        "vector": VECTORS[suffix],
+        "find_vector": VECTOR_FINDERS[suffix],
     }
     if letter is not None:
         words |= {name: ENTRIES.index(letter + name) for name in ("gemm", "gemv", "syrk")}
@@ -90,10 +100,8 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
         texts += [dots_ir(suffix), LAYOUTS if letter else ""]
     if "gemv" in wanted:
         texts += [vectors_ir(suffix), VECTOR_BY_BLAS if by_blas else "", VECTOR_PRODUCT]
-    elif "gemm" in wanted:
-        texts.append(_declaration("gemv", suffix, element))
     if "gemm" in wanted:
-        texts += [loops_ir(suffix), expand_loops(FLOAT_PRODUCT) if letter else INTEGER_PRODUCT]
+        texts += [FIND_VECTOR, loops_ir(suffix), expand_loops(FLOAT_PRODUCT) if letter else INTEGER_PRODUCT]
     elif "batched_gemm" in wanted:
         texts.append(_declaration("gemm", suffix, element))
     if "batched_gemm" in wanted:
@@ -120,7 +128,7 @@ declare i64 @{name}({", ".join(kinds)})
 
 DECLARATIONS = f"""
 @gc_blas = external global [{len(ENTRIES)} x ptr]
-@{SETTINGS} = external global [4 x i64]
+@{SETTINGS} = external global [{PRODUCT_WORDS} x i64]
 """
 
 # Sizes go to BLAS by address as 64-bit integers: where it has 32-bit ones it reads the low half, which is the number,
@@ -133,20 +141,48 @@ PROLOGUE = """\
   br i1 %none, label %done, label %columns
 columns:
   %column = icmp eq i64 %n, 1
-  br i1 %column, label %one.column, label %rows
+  %row = icmp eq i64 %m, 1
+  %single = or i1 %column, %row
+  br i1 %single, label %find.vector, label %weigh
+find.vector:
+  %vector = call ptr @vector_product_$s()
+  %vector.there = icmp ne ptr %vector, null
+  br i1 %vector.there, label %by.vector, label %weigh
+by.vector:
+  br i1 %column, label %one.column, label %one.row
 one.column:
-  %column.result = call i64 @gc_gemv_$s(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
+  %column.result = call i64 %vector(i64 %m, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
       $t %beta, ptr %c, i64 %c_row)
   ret i64 %column.result
-rows:
-  %row = icmp eq i64 %m, 1
-  br i1 %row, label %one.row, label %weigh
 one.row:
-  %row.result = call i64 @gc_gemv_$s(i64 %n, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col,
+  %row.result = call i64 %vector(i64 %n, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col,
       $t %beta, ptr %c, i64 %c_col)
   ret i64 %row.result
 """
 """How a product of matrices begins: no rows or columns, one column, one row."""
+
+FIND_VECTOR = """
+; The product with a vector, found at first need; null where there is none, and loops serve.
+define internal ptr @vector_product_$s() noinline {
+start:
+  %at = getelementptr ptr, ptr @$settings, i64 $vector
+  %known = load atomic ptr, ptr %at acquire, align 8
+  %there = icmp ne ptr %known, null
+  br i1 %there, label %done, label %ask
+ask:
+  %find.at = getelementptr ptr, ptr @$settings, i64 $find_vector
+  %find = load atomic ptr, ptr %find.at acquire, align 8
+  %findable = icmp ne ptr %find, null
+  br i1 %findable, label %look, label %done
+look:
+  call void %find()
+  %found = load atomic ptr, ptr %at acquire, align 8
+  br label %done
+done:
+  %address = phi ptr [%known, %start], [null, %ask], [%found, %look]
+  ret ptr %address
+}
+"""
 
 LAYOUTS = """
 ; Whether the matrix of so many rows and columns has contiguous rows no nearer than their length. Strides of one row

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
-
+from graphc.codegen.llvm_binding import ModulePassManager, NewPassManager, llvm
 from graphc.errors import CompileError
 
 
