@@ -64,6 +64,8 @@ SPARE = 0.1
 """The part of a full folder that is cleared at a time, so that not every store has to look through it."""
 TRIM_AFTER = 256
 """Stores after which the folder is looked through again, though it seems to have room."""
+READS = 3
+"""A file that is missing in an entry is looked for so many times."""
 STALE_SECONDS = 3600.0
 """A folder that is still unfinished after this time was left by a process that died."""
 
@@ -271,12 +273,7 @@ def _mark_used(entry: str) -> None:
 def _read(entry: str, digest: str) -> Loaded:
     """The entry in a folder. Raises FileNotFoundError where there is none, Damaged for one that cannot be right."""
     header = _read_metadata(entry, digest)
-    try:
-        content = _read_bytes(entry, OBJECT)
-    except FileNotFoundError:
-        if not os.path.exists(entry):
-            raise  # another process removed it between the two reads
-        raise Damaged(f"{OBJECT} is missing") from None
+    content = _read_file(entry, OBJECT)
     checksums = header["files"]
     if digest_of(content) != checksums[OBJECT]:
         raise Damaged(f"the checksum of {OBJECT} is wrong")
@@ -284,12 +281,7 @@ def _read(entry: str, digest: str) -> Loaded:
 
 
 def _read_metadata(entry: str, digest: str) -> Metadata:
-    try:
-        content = _read_bytes(entry, METADATA)
-    except FileNotFoundError:
-        if not os.path.exists(entry):
-            raise
-        raise Damaged(f"{METADATA} is missing") from None
+    content = _read_file(entry, METADATA)
     first, _, rest = content.partition(b"\n")
     if first != _seal(rest):
         raise Damaged(f"the checksum of {METADATA} is wrong")
@@ -297,6 +289,17 @@ def _read_metadata(entry: str, digest: str) -> Metadata:
     if header["key"] != digest:
         raise Damaged("it is the entry of another key")
     return header
+
+
+def _read_file(entry: str, name: str) -> bytes:
+    """A file of an entry, which another process may remove, and a third may put in its place again."""
+    for _ in range(READS):
+        try:
+            return _read_bytes(entry, name)
+        except FileNotFoundError:
+            if not os.path.exists(entry):
+                raise
+    raise Damaged(f"{name} is missing")
 
 
 def _read_bytes(entry: str, name: str) -> bytes:
