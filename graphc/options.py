@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from graphc.errors import GraphcError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/forecast.py)
+    from typing import Any
 
 MOST_THREADS = 1024
 

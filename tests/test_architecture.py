@@ -30,7 +30,8 @@ tensor.products tensor.nnet tensor
 rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.moments rewrite.pairs rewrite.scatter
 rewrite.pipeline rewrite
 
-codegen codegen.forecast codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
+codegen codegen.process codegen.forecast
+codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
 codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.nests
 codegen.schedule
 codegen.callback
@@ -63,7 +64,7 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 LATE = {
     ("", "graphc.ir.parse"),
     ("idle_blas", "numpy"),
-    ("codegen.forecast", "graphc.codegen.compile"),
+    ("codegen.forecast", "graphc.codegen.process"),
     ("codegen.parts", "graphc.codegen.callees"),
     ("codegen.parts", "graphc.codegen.compile"),
     ("codegen.lean_numba", "graphc.codegen.llvm_binding"),
@@ -71,7 +72,7 @@ LATE = {
     ("codegen.build", "graphc.codegen.produce"),
     ("codegen.parts", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
-    ("codegen.compile", "tempfile"),
+    ("codegen.process", "tempfile"),
     ("codegen.lean_numba", "graphc.codegen.worker"),
     ("codegen.cache", "graphc.codegen.bundle"),
     ("codegen.image", "graphc.codegen.jit"),

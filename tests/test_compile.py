@@ -27,6 +27,7 @@ import pytest
 
 from graphc.codegen import compile as compiler
 from graphc.codegen import host
+from graphc.codegen import process as child
 from graphc.codegen.casts import DTYPES, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.chunks import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
 from graphc.codegen.compile import CompileServer, Prototype, Request, compile_source
@@ -757,9 +758,9 @@ def test_without_an_interpreter_to_start_it_compiles_inline(monkeypatch: pytest.
 
 def test_idle_process_leaves_and_the_next_request_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        compiler,
-        "_BOOT",
-        compiler._BOOT.replace("import_worker(lean={lean})", "w = import_worker(); w.IDLE_SECONDS = 0.05; w"),
+        child,
+        "BOOT",
+        child.BOOT.replace("import_worker(lean={lean})", "w = import_worker(); w.IDLE_SECONDS = 0.05; w"),
     )
     server = CompileServer()
     request = Request(*RETURN_SEVEN)
@@ -784,7 +785,7 @@ BREAK_LEAN = {
 def test_what_the_lean_numba_fails_at_the_whole_compiles(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     wanted = compile_source("def kernel(x):\n    return 7\n", [Prototype("kernel", ("float64*",))])
     broken = f"w = import_worker({{lean}})\nif {{lean}}:\n    from numba.core import lowering\n    {change}\nw"
-    monkeypatch.setattr(compiler, "_BOOT", compiler._BOOT.replace("import_worker(lean={lean})", broken))
+    monkeypatch.setattr(child, "BOOT", child.BOOT.replace("import_worker(lean={lean})", broken))
     server = CompileServer()
     try:
         assert server.start()

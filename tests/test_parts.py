@@ -15,7 +15,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build, cache, parts, produce, products
+from graphc.codegen import build, cache, parts, process, produce, products
 from graphc.codegen import compile as compiler
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.compile import CompileServer
@@ -240,7 +240,7 @@ w"""
     first, second = CompileServer(), CompileServer()
     try:
         modules = lowered(first, request)
-        monkeypatch.setattr(compiler, "_BOOT", compiler._BOOT.replace("import_worker(lean={lean})", broken))
+        monkeypatch.setattr(process, "BOOT", process.BOOT.replace("import_worker(lean={lean})", broken))
         assert lowered(second, request) == modules
         monkeypatch.setattr(compiler, "SERVER", CompileServer())
         x = T.dvector("x")

@@ -14,13 +14,12 @@ import atexit
 import os
 import pickle
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import IO, TypeVar
 
+from graphc.codegen.process import close_pipes, forget, start_process, take_ahead
 from graphc.codegen.prototype import Prototype, Request, read_message, write_message
 from graphc.errors import CompileError
 from graphc.options import options
@@ -140,22 +139,6 @@ def compile_inline(request: Request) -> bytes:
         return bytes(import_module("graphc.codegen.worker").compile_request(request))
 
 
-# A package of this name without its __init__: the compile process needs the modules below, not what graphc imports.
-# SciPy, which numba imports where it is installed, is hidden, and so is what kernels can do without (lean_numba.py).
-_BOOT = """
-import gc
-gc.disable()
-import sys
-from types import ModuleType
-sys.path[:] = {path!r}
-sys.modules["scipy"] = None
-package = sys.modules["graphc"] = ModuleType("graphc")
-package.__path__ = [{package!r}]
-from graphc.codegen.lean_numba import import_worker
-import_worker(lean={lean}).main()
-"""
-
-
 class CompileServer:
     """The compile process of this process: at most one, started when needed, safe with threads and after a fork."""
 
@@ -208,8 +191,7 @@ class CompileServer:
             self._stop()
         if self._process is None:
             try:
-                self._complaints = _scratch_file()  # closed with the process
-                self._process = _spawn(self._complaints, self._lean)
+                self._process, self._complaints = (take_ahead() if self._lean else None) or start_process(self._lean)
             except OSError:
                 return None
         return self._process
@@ -272,7 +254,7 @@ class CompileServer:
         process, self._process = self._process, None
         if process is None:
             return None
-        _close_pipes(process)
+        close_pipes(process)
         if self._complaints is not None:
             self._complaints.close()
             self._complaints = None
@@ -287,24 +269,7 @@ class CompileServer:
         process, self._process = self._process, None
         self._lock = threading.Lock()
         if process is not None:
-            _close_pipes(process)
-            # Not a child of this process: nothing to wait for, and no warning that it still runs.
-            process.returncode = 0
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(BrokenPipeError):
-                pipe.close()
-
-
-def _scratch_file() -> IO[bytes]:
-    """A file without a name, in memory where the system has such: importing tempfile would delay the start."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("complaints of the compiler"), "w+b")
-    file: IO[bytes] = import_module("tempfile").TemporaryFile()
-    return file
+            forget(process)
 
 
 def _read_tail(stream: IO[bytes] | None) -> str:
@@ -313,23 +278,6 @@ def _read_tail(stream: IO[bytes] | None) -> str:
     with stream:
         stream.seek(0)
         return stream.read().decode(errors="replace")[-4000:]
-
-
-def _spawn(complaints: IO[bytes], lean: bool) -> subprocess.Popen[bytes]:
-    if not sys.executable:
-        raise OSError("no interpreter to start")
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    boot = _BOOT.format(path=[os.path.abspath(entry) for entry in sys.path], package=package, lean=lean)
-    # numba's own settings must not reach the object; one BLAS thread, since nothing is multiplied there.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    environment["OPENBLAS_NUM_THREADS"] = "1"
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", boot],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=complaints,
-        env=environment,
-    )
 
 
 SERVER = CompileServer()

@@ -29,7 +29,7 @@ def start_if_expected() -> None:
     """Start the compile process where a compilation is to be expected."""
     Forecast.is_open = is_expected()
     if Forecast.is_open:
-        import_module("graphc.codegen.compile").SERVER.start()
+        import_module("graphc.codegen.process").start_ahead()
 
 
 def is_expected() -> bool:

@@ -22,7 +22,10 @@ from graphc.errors import CompileError
 # The memory of an idle compile process goes back to the system; the next miss starts another.
 IDLE_SECONDS = 120.0
 
-# Compiled while no request has come yet: the first compilation of a process takes twice as long as the next.
+PATIENCE_SECONDS = 0.1
+"""A process that was started with the program, beside NumPy's import, has its first request by then."""
+
+# Compiled while no request has come by then: the first compilation of a process takes twice as long as the next.
 WARM_UP = Request(
     "def warm_up(x, n):\n    for i in range(n):\n        x[i] = exp(x[i]) + 1.0\n    return 0\n",
     (Prototype("warm_up", ("float64*", "int64")),),
@@ -53,7 +56,7 @@ def lower_request(request: Request) -> Iterator[bytes]:
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until the other end closes the pipe or stays silent for `IDLE_SECONDS`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if not select.select([requests], [], [], 0.0)[0]:
+    if not select.select([requests], [], [], PATIENCE_SECONDS)[0]:
         compile_request(WARM_UP)
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         message = read_message(requests)
