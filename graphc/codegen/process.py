@@ -71,7 +71,9 @@ def _end_ahead() -> None:
 def _forget_ahead() -> None:
     """In the child of a fork: the process belongs to the parent."""
     while _ahead:
-        forget(_ahead.pop()[0])
+        process, complaints = _ahead.pop()
+        forget(process)
+        complaints.close()
 
 
 def forget(process: subprocess.Popen[bytes]) -> None:
