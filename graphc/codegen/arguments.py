@@ -20,7 +20,7 @@ ARGUMENTS = f"""
 ; that is unknown or no interned string, one given twice or missing. `names` is the offset of the keywords in the
 ; record; the defaults follow them.
 define internal i1 @arrange(ptr %record, ptr %args, i64 %given, ptr %kwnames, ptr %places, ptr %out.at, i64 %count,
-                            i64 %names) noinline {{
+                            i64 %names) noinline optnone {{
   %names.at = getelementptr i8, ptr %record, i64 %names
   %defaults.at = getelementptr ptr, ptr %names.at, i64 %count
   %out.name = call ptr @field(ptr %record, i64 {8 * RECORD.index("out name")})
@@ -178,7 +178,7 @@ refuse:
 }}
 
 ; Gives back a list of copies.
-define internal void @discard(ptr %copies, ptr %record) {{
+define internal void @discard(ptr %copies, ptr %record) noinline optnone {{
   %count = load i64, ptr %copies
   br label %next
 next:

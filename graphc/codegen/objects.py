@@ -307,7 +307,7 @@ give.up:
 
 ; The arena's array with a reference for the caller, made anew where it is smaller than `bytes`; null with an
 ; exception set. Only for the call that holds `busy`. The old one goes first, so that both are never there at once.
-define internal ptr @grow(ptr %record, ptr %bytes.at) noinline {{
+define internal ptr @grow(ptr %record, ptr %bytes.at) noinline optnone {{
   %cell = call ptr @field(ptr %record, i64 {8 * RECORD.index("arena")})
   %ndarray = call ptr @field(ptr %record, i64 {8 * RECORD.index("ndarray")})
   %held = call ptr @content(ptr %cell)

@@ -419,7 +419,7 @@ done:
 """
 
 LAUNCH = """
-define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) {
+define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) noinline optnone {
 start:
   %tally = alloca i64
   store i64 0, ptr %tally
