@@ -6,9 +6,9 @@ where graphc is behind and says so where no reason is given yet.
 
 from __future__ import annotations
 
-TWO_MODES = (
-    "; and runs on two threads fall in a fast and a slow mode, up to twice as far apart, which numba's fixed shares do "
-    "not: which thread takes which chunk changes from call to call"
+PHASES = (
+    "; and data of this size stand in the caches of two processors together, which the machine shares with others: "
+    "for seconds at a time both libraries take 1.5 times as long, and not always at the same time"
 )
 SAME_CALL = "the same call of the same OpenBLAS: what is measured is noise"
 WHOLE_DOMAIN = (
@@ -23,16 +23,16 @@ REASONS: dict[str | tuple[str, str], str] = {
     "elementwise-large-f32": WHOLE_DOMAIN,
     "elementwise-large-f64": WHOLE_DOMAIN,
     "moments-axis1": "sums go by blocks and carry what they round off, to be as accurate as NumPy's; by hand they are "
-    "plain" + TWO_MODES,
+    "plain" + PHASES,
     "pairwise-kernel": "a row of exponentials is written and read once more, and sums go by blocks, to be as accurate "
-    "as NumPy's; by hand everything stays in registers, and sums are plain" + TWO_MODES,
-    "layer-norm-gradient": "elements are divided by the deviation, twice each, where others multiply by its inverse, "
-    "which is not exact" + TWO_MODES,
+    "as NumPy's; by hand everything stays in registers, and sums are plain",
+    "layer-norm-gradient": "elements are divided by the deviation, three times each, where others multiply by its "
+    "inverse, which is not exact, and sums go by blocks",
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "
     "the distribution function",
     "moments-axis0": "besides the squares the matrix is summed about a pivot and as it is, to be as accurate as two "
     "passes; by hand one pass takes both sums, shifted by the first row, which is not accurate for every matrix"
-    + TWO_MODES,
+    + PHASES,
 }
 
 LEFT_OUT = {
