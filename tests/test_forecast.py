@@ -146,3 +146,23 @@ def test_the_environment_is_as_it_was(before: str, set_after: bool) -> None:
     environment = {name: value for name, value in os.environ.items() if "THREAD_TIMEOUT" not in name}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(set_after)
+
+
+RESOURCES = """
+import sys, threading
+wait = threading.Event()
+if {another}:
+    threading.Thread(target=wait.wait).start()
+from graphc.codegen.llvm_binding import llvm
+wait.set()
+print("importlib.resources" in sys.modules, llvm.llvm_version_info[0] > 0)
+import importlib.resources
+importlib.resources.files("graphc")
+"""
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_llvmlite_is_imported_with_less_where_no_other_thread_sees_it(another: bool) -> None:
+    code = RESOURCES.format(another=another)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(another), "True"]

@@ -31,6 +31,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+AHEAD = "graphc compiles ahead"
+"""The thread that waits for `compile_ahead`, and imports nothing (llvm_binding.py)."""
+
 
 _INLINE = threading.Lock()
 
@@ -76,7 +79,7 @@ def compile_ahead(ir: str, opt: int) -> Callable[[], bytes]:
             raise problems[0]
         return objects[0]
 
-    worker = threading.Thread(target=make)
+    worker = threading.Thread(target=make, name=AHEAD)
     worker.start()
     return finish
 
