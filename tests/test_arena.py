@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.arena import Kept, lay_out
+from graphc.codegen.arena import Kept, lay_out, nominal_bytes
 from graphc.codegen.launch import ALIGNMENT, MOST, Array, Signature, Temp, need_of
 from graphc.dtypes import DTYPES, itemsize
 from graphc.ir.node import variable
@@ -40,6 +40,49 @@ def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
         assert slots[home].dtype == value.dtype and (value.dtype, value.shape) in slots[home].rooms
     meeting = max((sum(v.first <= now <= v.last for v in kept) for now in range(20)), default=0)
     assert meeting <= len(slots) <= len(kept)
+
+
+def plainly(kept: list[Kept]) -> list[int]:
+    """The slots by the rule of arena.py, every one of them looked at for every value."""
+    order = sorted(range(len(kept)), key=lambda n: (-nominal_bytes(kept[n]), kept[n].first))
+    slots: list[list[Kept]] = []
+    homes: dict[int, int] = {}
+    for number in order:
+        value = kept[number]
+        free = [
+            slot
+            for slot, held in enumerate(slots)
+            if held[0].dtype == value.dtype
+            and all(other.last < value.first or value.last < other.first for other in held)
+            and (
+                all(other.kind == value.kind for other in held)
+                or not (value.is_particular or any(other.is_particular for other in held))
+            )
+        ]
+
+        def misfit(slot: int, value: Kept = value) -> tuple[bool, bool, int]:
+            longest = max(map(nominal_bytes, slots[slot]))
+            like = any(other.kind == value.kind for other in slots[slot])
+            return not (like and longest == nominal_bytes(value)), not like, longest
+
+        home = min(free, key=misfit) if free else len(slots)
+        if not free:
+            slots.append([])
+        slots[home].append(value)
+        homes[number] = home
+    names = list(dict.fromkeys(homes[number] for number in range(len(kept))))
+    return [names.index(homes[number]) for number in range(len(kept))]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(LIVES, st.sampled_from([None, None, 7]), st.booleans()), max_size=25))
+def test_slots_are_found_as_if_all_were_looked_at(values: list[Any]) -> None:
+    kept = [
+        Kept(dtype, tuple(shape), first, first + length, rows, added)
+        for (dtype, shape, first, length), rows, added in values
+    ]
+    layout = lay_out(kept, str)
+    assert [int(buffer.removeprefix("t")) for buffer in layout.buffers] == plainly(kept)
 
 
 def test_equal_values_come_first_and_a_slot_has_one_dtype() -> None:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 from math import prod
+from typing import TypeAlias
 
 from graphc.dtypes import itemsize
 from graphc.ir.node import Size
@@ -23,6 +25,9 @@ NOMINAL = 128
 """What an unknown size is taken for when lengths are compared."""
 NEVER = 2**62
 """A position after all nests."""
+
+Kind: TypeAlias = "tuple[str, tuple[Size, ...], Size | None, bool]"
+"""What tells values apart that may share a slot: dtype, sizes, rows, and whether something is added."""
 
 
 @record()
@@ -39,7 +44,7 @@ class Kept:
     added: bool = False
 
     @property
-    def kind(self) -> tuple[str, tuple[Size, ...], Size | None, bool]:
+    def kind(self) -> Kind:
         return self.dtype, self.shape, self.rows, self.added
 
     @property
@@ -71,7 +76,7 @@ class _Draft:
 
     held: list[Kept] = fresh(factory=list)
     lives: list[tuple[int, int]] = fresh(factory=list)
-    kinds: set[tuple[str, tuple[Size, ...], Size | None, bool]] = fresh(factory=set)
+    kinds: set[Kind] = fresh(factory=set)
     longest: int = 0
 
     def hold(self, value: Kept, length: int) -> None:
@@ -99,9 +104,11 @@ def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
     drafts: list[_Draft] = []
     homes: dict[int, _Draft] = {}
     lengths = [*map(nominal_bytes, kept)]
+    alike = _Alike(drafts, 0, 0)
     for number in sorted(range(len(kept)), key=lambda number: (-lengths[number], kept[number].first)):
-        homes[number] = _choose(drafts, kept[number], lengths[number])
-        homes[number].hold(kept[number], lengths[number])
+        if lengths[number] != alike.length:
+            alike = _Alike(drafts, lengths[number], len(drafts))
+        homes[number] = alike.place(kept[number])
     slots: dict[_Draft, Slot] = {}
     buffers: list[str] = []
     for number, value in enumerate(kept):
@@ -118,19 +125,48 @@ def nominal_bytes(value: Kept) -> int:
     return itemsize(value.dtype) * prod(size if isinstance(size, int) else NOMINAL for size in value.shape)
 
 
-def _choose(drafts: list[_Draft], value: Kept, length: int) -> _Draft:
-    """The slot for a value, which is no longer than those that have a place already."""
-    free: list[_Draft] = []
-    for draft in drafts:
-        if draft.is_free(value):
-            if draft.longest == length and value.kind in draft.kinds:
-                return draft
-            free.append(draft)
-    if not free:
-        drafts.append(_Draft())
-        return drafts[-1]
+@record(frozen=False, eq=False)
+class _Alike:
+    """The slots whose longest values have one nominal length. Their values come in the order of their lives, so that a
+    slot is free once its last value is dead. `longer` are those that come before."""
 
-    def misfit(draft: _Draft) -> tuple[bool, int]:
-        return value.kind not in draft.kinds, draft.longest
+    drafts: list[_Draft]
+    length: int
+    longer: int
+    ends: list[tuple[int, int]] = fresh(factory=list)
+    """Of the slots in use: the end of the last life, and the number; a heap."""
+    free: set[int] = fresh(factory=set)
+    free_of_kind: dict[Kind, list[int]] = fresh(factory=dict)
+    """Heaps of numbers, of slots that are free or were, by what they hold."""
 
-    return min(free, key=misfit)
+    def place(self, value: Kept) -> _Draft:
+        """Put a value in the first free slot that holds its like; else in the shortest that is free, or a new one."""
+        while self.ends and self.ends[0][0] < value.first:
+            _, number = heappop(self.ends)
+            self.free.add(number)
+            for kind in self.drafts[number].kinds:
+                heappush(self.free_of_kind.setdefault(kind, []), number)
+        number = self._find(value)
+        self.drafts[number].hold(value, self.length)
+        if number >= self.longer:
+            self.free.discard(number)
+            heappush(self.ends, (value.last, number))
+        return self.drafts[number]
+
+    def _find(self, value: Kept) -> int:
+        like = self.free_of_kind.get(value.kind, [])
+        while like and like[0] not in self.free:
+            heappop(like)
+        if like:
+            return like[0]
+        possible = (*range(self.longer), *sorted(self.free))
+        found = [number for number in possible if self.drafts[number].is_free(value)]
+        if not found:
+            self.drafts.append(_Draft())
+            return len(self.drafts) - 1
+
+        def misfit(number: int) -> tuple[bool, int]:
+            return value.kind not in self.drafts[number].kinds, self.drafts[number].longest
+
+        best: int = min(found, key=misfit)
+        return best
