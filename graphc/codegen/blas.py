@@ -31,6 +31,8 @@ import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.lib.stride_tricks import as_strided
 
+from graphc.codegen.chunks import SETTINGS_WORDS
+
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
 """The first entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
 DEFERRED = ("blocks f32", "blocks f64", "parallel")
@@ -77,12 +79,12 @@ def free_name(suffix: str) -> str:
 
 CALLED = {"batched_gemm": "gemm"}
 """What products call in objects of their own."""
-VECTORS = {suffix: 4 + place for place, suffix in enumerate(DTYPES)}
+VECTORS = {suffix: SETTINGS_WORDS + place for place, suffix in enumerate(DTYPES)}
 """The words of the products' settings, after those of chunks.py, that hold the addresses of the products with a vector,
 which those of matrices need where one has a single row or column; 0 before that is so for the first time."""
 VECTOR_FINDERS = {suffix: word + len(VECTORS) for suffix, word in VECTORS.items()}
 """The words that hold what is to be called then; 0 where that has been done."""
-PRODUCT_WORDS = 4 + 2 * len(VECTORS)
+PRODUCT_WORDS = SETTINGS_WORDS + 2 * len(VECTORS)
 
 
 def vector_name(suffix: str) -> str:

@@ -13,7 +13,8 @@ from graphc.codegen.objects import OBJECTS
 CALLEES = OBJECTS + ARGUMENTS
 
 APART = frozenset("overlap place grow arrange elements adopt discard suits fresh".split())
-"""Those that are long, or rarely called."""
+"""Those that are long, or rarely called. Of the latter some are `optnone`: LLVM takes less time for them, and a first
+start waits for it."""
 
 _DEFINITION = re.compile(r"^define internal (?P<head>.*? @(?P<name>\w+)\(.*?) \{\n.*?^\}\n", re.DOTALL | re.MULTILINE)
 

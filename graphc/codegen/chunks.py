@@ -20,6 +20,7 @@ PARALLEL, CHUNK, SETTINGS = "gc_parallel", "gc_chunk", "gc_settings"
 """The symbols that a kernel with parallel loops needs: two functions of the pool (pool_ir.py), and the settings of the
 kernel's function, four int64: threads, the least number of chunks for several of them, the least work of a chunk, the
 patience (pool_ir.py)."""
+SETTINGS_WORDS = 4
 LEAST_CHUNKS, LEAST_WORK = 1, 2
 PATIENCE = 20
 """Threads lose at most one part in so many, whatever else the machine does."""

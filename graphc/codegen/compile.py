@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import IO, TypeVar
 
 from graphc.codegen.process import close_pipes, forget, start_process, take_ahead
-from graphc.codegen.prototype import Prototype, Request, read_message, write_message
+from graphc.codegen.prototype import AHEAD, Prototype, Request, read_message, write_message
 from graphc.errors import CompileError
 from graphc.options import options
 
@@ -30,9 +30,6 @@ __all__ = [
 ]  # fmt: skip
 
 T = TypeVar("T")
-
-AHEAD = "graphc compiles ahead"
-"""The thread that waits for `compile_ahead`, and imports nothing (llvm_binding.py)."""
 
 
 _INLINE = threading.Lock()

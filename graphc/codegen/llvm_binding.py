@@ -15,9 +15,9 @@ from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from types import ModuleType
 
+from graphc.codegen.prototype import AHEAD
+
 RESOURCES = "importlib.resources"
-OWN = "graphc compiles ahead"
-"""The thread of `compile.compile_ahead`, which waits for the compile process."""
 
 
 class Place:
@@ -43,7 +43,7 @@ def plain_resources() -> Iterator[None]:
     """importlib.resources is a module of two functions, unless the real one is there, or needed: by llvmlite, or by
     another thread of the program, which may import what it likes meanwhile."""
     spec = find_spec("llvmlite")
-    alone = all(thread is threading.current_thread() or thread.name == OWN for thread in threading.enumerate())
+    alone = all(thread is threading.current_thread() or thread.name == AHEAD for thread in threading.enumerate())
     if RESOURCES in sys.modules or spec is None or not os.path.isfile(spec.origin or "") or not alone:
         yield
         return

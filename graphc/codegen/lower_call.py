@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphc.codegen.blas import DTYPES
+from graphc.codegen.blas import DTYPES, vector_name
 from graphc.codegen.callback import CALLBACK
 from graphc.codegen.lower import Lowerer
 from graphc.codegen.operand import strided
@@ -94,10 +94,10 @@ def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr) -> None:
     if a.ndim == 1:
         down, along = b_steps
         args = (extents[0], inner, alpha, b_start, along, down, a_start, *a_steps, beta, c, ONE)
-        name = f"gc_gemv_{suffix}"
+        name = vector_name(suffix)
     elif b.ndim == 1:
         args = (extents[0], inner, alpha, a_start, *a_steps, b_start, *b_steps, beta, c, ONE)
-        name = f"gc_gemv_{suffix}"
+        name = vector_name(suffix)
     elif root.ndim == 2:
         args = (*extents, inner, alpha, a_start, *a_steps, b_start, *b_steps, beta, c, extents[1], ONE)
         name = f"gc_gemm_{suffix}"

@@ -90,7 +90,7 @@ def part_code(name: str) -> bytes:
 def ready_pool() -> tuple[Pool, int]:
     """The pool of threads, and from how many chunks of a loop on they pay.
 
-    That is measured when the first process ends which needs to know: it takes 50 ms, and measures little while that
+    That is measured when the first process ends which needs to know: it takes 80 ms, and measures little while that
     process and its compiler keep the processors busy. Until then a typical answer is given.
     """
     pool = load_pool(part_code(PARALLEL))

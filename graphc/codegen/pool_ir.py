@@ -214,6 +214,7 @@ $declare_pause
 """
 
 SLEEP = """
+; Linux's futexes that are woken by bits, private to a process: 137 waits, 138 wakes.
 ; Sleep until woken by one of these bits, unless the word has another value already. May return for no reason.
 define internal void @sleep(ptr %word, i32 %value, i32 %bits) {
   call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 137, i32 %value, ptr null, ptr null, i32 %bits)
@@ -419,6 +420,7 @@ done:
 """
 
 LAUNCH = """
+; optnone: the first start waits for this to be compiled, and beside the loop that is launched its time does not count.
 define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) noinline optnone {
 start:
   %tally = alloca i64

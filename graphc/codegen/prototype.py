@@ -12,6 +12,9 @@ from typing import IO, Literal
 
 from graphc.record import record
 
+AHEAD = "graphc compiles ahead"
+"""The name of a thread that only waits for the compile process: it imports nothing meanwhile."""
+
 
 @record()
 class Prototype:
