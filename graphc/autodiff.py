@@ -190,6 +190,8 @@ def _as_cotangent(node: Node, value: Any) -> Node:
 
 
 def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
+    if cotangent.type == node.type:
+        return
     sizes = zip(node.type.shape, cotangent.type.shape, strict=False)
     differ = any(isinstance(n, int) and isinstance(c, int) and n != c for n, c in sizes)
     if node.dtype != cotangent.dtype or node.ndim != cotangent.ndim or differ:
@@ -246,7 +248,7 @@ def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[N
     wanted, barrier = set(targets), OPS["stop_gradient"]
     connected: set[Node] = set()
     for node in order:
-        passes = node.op is not barrier and any(arg in connected for arg in node.args)
+        passes = node.op is not barrier and not connected.isdisjoint(node.args)
         if node not in constants and (node in wanted or passes):
             connected.add(node)
     return connected

@@ -26,8 +26,8 @@ from graphc.rewrite.engine import (
     Match,
     Rule,
     Transformation,
+    Visit,
     apply_rules,
-    count_uses,
     hole,
     instantiate,
     rule,
@@ -539,7 +539,7 @@ def test_explain_names_the_line_once() -> None:
 
 def test_uses() -> None:
     product = matmul(x, y)
-    taken = count_uses([product, w + product, tanh(w)])
+    taken = Visit.of([product, w + product, tanh(w)]).uses
     assert (taken[product], taken[w], taken[x]) == (2, 2, 1)
     graph, fired = rewrite(Graph((x, y, w), (w + product, product)))
     assert not fired

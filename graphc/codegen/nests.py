@@ -47,7 +47,7 @@ from graphc.codegen.plan import (
 )
 from graphc.codegen.sharing import ALONE, Access, reads_of
 from graphc.codegen.sizing import Sizing
-from graphc.ir.loops import INDEX, Apply, Expr, integer, subexpressions
+from graphc.ir.loops import INDEX, Apply, Expr, Var, integer, subexpressions
 from graphc.ir.node import (
     LEAVES,
     SIZE,
@@ -72,6 +72,8 @@ anywhere: compile time grows faster than the gain of fusing."""
 MOST_OPS = 200
 MOST_ROOTS = 8
 """Values that one nest stores."""
+MOST_TRIED = 12
+"""Of the nests that do not use a value, how many of the last are asked whether they may store it."""
 NEST_COST = 60.0
 """A nest that costs more than this takes no more values that are stored in any case: cutting it there costs a load."""
 SLIGHT = 12.0
@@ -106,7 +108,10 @@ def is_transposed(node: Node) -> bool:
 
 def is_long(index: Index) -> bool:
     """Whether an index is too long to be written down once more."""
-    parts = (part for expr in index for part in subexpressions(expr) if isinstance(part, Apply))
+    composed = [expr for expr in index if not isinstance(expr, Var)]
+    if not composed:
+        return False
+    parts = (part for expr in composed for part in subexpressions(expr) if isinstance(part, Apply))
     return next(islice(parts, INDEX_OPS, None), None) is not None
 
 
@@ -115,7 +120,8 @@ class Scheduler:
 
     `targets`: for every result node, the buffer it goes to; `owned`: buffers of shared variables that are results, so
     that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
-    `expected`: values that a plan before this one has stored, from which others may be computed again.
+    `expected`: values that a plan before this one has stored, from which others may be computed again; `earlier`: that
+    plan, where it was for the same targets.
     """
 
     def __init__(
@@ -125,20 +131,24 @@ class Scheduler:
         sizing: Sizing,
         staged: frozenset[str],
         expected: frozenset[Node] = frozenset(),
+        earlier: Scheduler | None = None,
     ):
         self.targets = targets
         self.owned = owned
         self.sizing = sizing
         self.staged = staged
         self.expected = expected
+        self.order: Sequence[Node] = earlier.order if earlier else toposort(targets, self.predecessors)
+        self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
         self.relied: set[Node] = set()
         self.drafts: dict[int, Draft] = {}
         self.uses: dict[Node, list[Use]] = {}
         self.places: dict[Node, Place] = {}
         self.home: dict[Node, int] = {}
         self.after: dict[int, set[int]] = {}
+        self.before: dict[int, set[int]] = {}
+        self.later: dict[int, int] = {}
         self.leaf_uses: dict[Node, list[Use]] = {}
-        self.rounds: Mapping[Node, int] = {}
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
         self.stored_uses: dict[Node, Sequence[Use]] = {}
@@ -150,9 +160,7 @@ class Scheduler:
     # Decisions ------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        order = toposort(self.targets, self.predecessors)
-        self.rounds = self.rounds_of(order)
-        for node in reversed(order):
+        for node in reversed(self.order):
             uses = self.uses.pop(node, [])
             for use in uses:
                 self.drafts[use.nest].open.discard(node)
@@ -249,9 +257,11 @@ class Scheduler:
         """Whether a value is cheaper kept than computed for each of several uses."""
         times = len({(use.nest, use.index) for use in uses})
         times = max((times, *map(self.turns_again, uses)))
+        if times == 1:
+            return False
         memory = ROW if all(map(partial(self.is_in_row, node), uses)) else WHOLE
         relied: set[Node] = set()
-        if times > 1 and keeping_pays(node, times, memory, self.noting(relied)):
+        if keeping_pays(node, times, memory, self.noting(relied)):
             return True
         self.relied |= relied
         return False
@@ -280,6 +290,8 @@ class Scheduler:
 
     def once(self, use: Use) -> bool:
         """Whether the element is wanted once for each index, and not again in loops it does not depend on."""
+        if use.index == use.path:
+            return True
         wanted = variables_of(use.index)
         inside = [position for position, var in enumerate(use.path) if var in wanted]
         return not inside or all(var in wanted for var in use.path[: inside[-1] + 1])
@@ -381,33 +393,28 @@ class Scheduler:
     def new_draft(self, kind: Kind, space: tuple[Size, ...]) -> Draft:
         draft = Draft(len(self.drafts), kind, space, loop_vars(len(space)))
         self.drafts[draft.number] = draft
-        self.after[draft.number] = set()
+        self.after[draft.number], self.before[draft.number] = set(), set()
+        self.later[draft.number] = 0
         return draft
 
     def depend(self, first: int, then: int) -> None:
-        if first != then:
-            self.after[first].add(then)
+        """Note that nest `then` must come after nest `first`, and so after all that come before that."""
+        if first == then or then in self.after[first]:
+            return
+        self.after[first].add(then)
+        self.before[then].add(first)
+        more = self.later[then] | 1 << then
+        pending = [first]
+        while pending:
+            number = pending.pop()
+            known = self.later[number]
+            if known | more != known:
+                self.later[number] = known | more
+                pending.extend(self.before[number])
 
     def reaches(self, start: int, goal: int) -> bool:
-        """Whether nest `goal` must come after nest `start`."""
-        pending, seen = [start], set()
-        while pending:
-            current = pending.pop()
-            if current == goal:
-                return True
-            if current not in seen:
-                seen.add(current)
-                pending.extend(self.after[current])
-        return False
-
-    def all_after(self, starts: Sequence[int]) -> set[int]:
-        """The nests that must come after one of `starts`."""
-        pending, seen = [*starts], set[int]()
-        while pending:
-            fresh = self.after[pending.pop()] - seen
-            seen |= fresh
-            pending.extend(fresh)
-        return seen
+        """Whether nest `goal` is nest `start`, or must come after it."""
+        return start == goal or bool(self.later[start] >> goal & 1)
 
     def join(self, node: Node, kind: Kind, lowering: object, uses: Sequence[Use]) -> Draft | None:
         """A planned nest over the same sizes that may compute `node` too. Reductions by rows share a nest where they
@@ -416,10 +423,9 @@ class Scheduler:
             return None
         space, axes = self.space(node, kind, lowering), self.reduced_axes(node)
         users = list(dict.fromkeys(use.nest for use in uses))
-        others = [number for number in reversed(self.drafts) if number not in users][:12]
+        others = list(islice((number for number in reversed(self.drafts) if number not in users), MOST_TRIED))
         if kind == "loops":
             others = [] if self.feeds_reduction(users) else [n for n in others if self.waits_alike(node, n)]
-        later: set[int] | None = None
         for number in (*users, *others):
             draft = self.drafts[number]
             if draft.kind != kind or draft.space != space or not self.has_room(draft, node):
@@ -428,9 +434,7 @@ class Scheduler:
                 continue
             if any(use.nest == number and (kind == "fold" or use.index != draft.index) for use in uses):
                 continue
-            if later is None:
-                later = self.all_after(users)
-            if number in later:
+            if any(self.later[user] >> number & 1 for user in users):
                 continue
             if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
                 continue
@@ -648,9 +652,5 @@ class Scheduler:
         return Access(reads_of(uses, self.drafts), readers, overwrites, self.after, kept)
 
     def ordered(self) -> list[Draft]:
-        before: dict[int, list[int]] = {number: [] for number in self.drafts}
-        for first, then in self.after.items():
-            for number in then:
-                before[number].append(first)
-        order = toposort(sorted(self.drafts, reverse=True), lambda number: sorted(before[number], reverse=True))
+        order = toposort(sorted(self.drafts, reverse=True), lambda number: sorted(self.before[number], reverse=True))
         return [self.drafts[number] for number in order]

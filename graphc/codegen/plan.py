@@ -14,7 +14,7 @@ from graphc.codegen.emit import text_of
 from graphc.codegen.sizing import Sizing
 from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
-from graphc.ir.loops import INDEX, ZERO, Apply, Expr, Var, subexpressions
+from graphc.ir.loops import INDEX, ZERO, Apply, Const, Expr, Var, subexpressions
 from graphc.ir.node import (
     LEAVES,
     SIZE,
@@ -207,7 +207,13 @@ def is_bufferless(leaf: Node) -> bool:
 
 
 def variables_of(exprs: Iterable[Expr]) -> set[Var]:
-    return {e for expr in exprs for e in subexpressions(expr) if isinstance(e, Var)}
+    found: set[Var] = set()
+    for expr in exprs:
+        if isinstance(expr, Var):  # as most indices are
+            found.add(expr)
+        elif not isinstance(expr, Const):
+            found.update(part for part in subexpressions(expr) if isinstance(part, Var))
+    return found
 
 
 def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:

@@ -34,14 +34,14 @@ def schedule(
     """
     staged: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
+    scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged)
     while True:
-        goals = _stage(targets, staged)
-        scheduler = Scheduler(goals, owned, sizing, staged, expected)
         scheduler.run()
         wrong = [buffer for buffer in scheduler.conflicts() if buffer not in staged]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.places) - scheduler.near()
             if expected:
+                scheduler = Scheduler(scheduler.targets, owned, sizing, staged, expected, scheduler)
                 continue
         if not wrong:
             try:
@@ -52,6 +52,7 @@ def schedule(
                 if not wrong:
                     raise
         staged |= set(wrong)
+        scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged, expected)
     return _finish(scheduler, order, size_names, fresh)
 
 

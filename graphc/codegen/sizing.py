@@ -21,6 +21,7 @@ class Sizing:
     checks: tuple[Guard, ...]
     same: dict[Node, Node]
     _memo: dict[Node, Node] = fresh(factory=dict)
+    _shapes: dict[Node, tuple[Size, ...]] = fresh(factory=dict)
 
     def of(self, size: Size) -> Size:
         """The representative of `size`, a number where it is known."""
@@ -32,7 +33,10 @@ class Sizing:
 
     def shape(self, node: Node) -> tuple[Size, ...]:
         """The representatives of a node's sizes."""
-        return tuple(self.of(size) for size in node.type.shape)
+        found = self._shapes.get(node)
+        if found is None:
+            found = self._shapes[node] = tuple([self.of(size) for size in node.type.shape])
+        return found
 
 
 def _rank(node: Node) -> tuple[int, int]:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
+from types import FrameType
 from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
@@ -283,12 +284,19 @@ class Where:
 
 def user_line() -> Where | None:
     """The line of the innermost frame outside graphc."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
-    return _where(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file not in _own_files:
+            if not file.startswith(PACKAGE):
+                return _where(file, frame.f_lineno)
+            _own_files.add(file)
+        frame = frame.f_back
+    return None
 
 
+_own_files: set[str] = set()
+"""The files of this package that have been met: looked up for each frame of each node."""
 _where = lru_cache(maxsize=1024)(Where)
 
 

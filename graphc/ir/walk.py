@@ -42,22 +42,31 @@ def toposort(
 
     Raises CycleError, naming the members of a cycle by `describe`, where there is one.
     """
-    items = reachable(roots, predecessors)
     waiting: dict[T, int] = {}
-    successors: dict[T, list[T]] = {item: [] for item in items}
-    for item in items:
-        needs = dict.fromkeys(predecessors(item))
-        waiting[item] = len(needs)
-        for need in needs:
-            successors[need].append(item)
+    successors: dict[T, list[T]] = {}
+    pending = list(roots)[::-1]
+    while pending:  # as in `reachable`, which this repeats to ask for what an item needs only once
+        item = pending.pop()
+        if item in waiting:
+            continue
+        needs = list(predecessors(item))
+        pending += needs[::-1]
+        once = dict.fromkeys(needs) if len(needs) > 1 else needs
+        waiting[item] = len(once)
+        for need in once:
+            if need in successors:
+                successors[need].append(item)
+            else:
+                successors[need] = [item]
+    items = list(waiting)
     ready = [item for item in reversed(items) if not waiting[item]]
     order: list[T] = []
     while ready:
         item = ready.pop()
         order.append(item)
-        for successor in reversed(successors[item]):
-            waiting[successor] -= 1
-            if not waiting[successor]:
+        for successor in reversed(successors.get(item, ())):
+            left = waiting[successor] = waiting[successor] - 1
+            if not left:
                 ready.append(successor)
     if len(order) < len(items):
         raise CycleError("the graph has a cycle: " + " -> ".join(map(describe, _cycle(waiting, predecessors))))

@@ -197,6 +197,9 @@ def user_function(row: Row) -> Callable[..., Node]:
 
 def _infer(row: Row) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        if len(args) == row.arity and _alike(row, args):
+            first = args[0].type
+            return first if row.rule.result is None else Type(row.rule.result, first.shape)
         if len(args) != row.arity:
             raise GraphTypeError(f"{row.name} takes {row.arity} arguments, not {len(args)}")
         dtype, leading = args[-1].type.dtype, row.rule.leading
@@ -217,8 +220,17 @@ def _eval(row: Row) -> Callable[..., Array]:
 
 
 def _lower(row: Row) -> Callable[[Node], Scalar]:
+    template = row.template
+    if isinstance(template, str):
+        always = Scalar(template)
+        return lambda node: always
+    made: dict[str, Scalar] = {}
+
     def lower(node: Node) -> Scalar:
-        return Scalar(row.template if isinstance(row.template, str) else row.template(node.args[-1].dtype))
+        dtype = node.args[-1].type.dtype
+        if dtype not in made:
+            made[dtype] = Scalar(template(dtype))
+        return made[dtype]
 
     return lower
 
@@ -492,12 +504,10 @@ def elementwise(name: str, *operands: Any) -> Node:
 def _alike(row: Row, operands: Sequence[Any]) -> bool:
     """Whether the operands are nodes of one type for which the op has a loop: the common case, quickly."""
     first = operands[0]
-    return (
-        isinstance(first, Node)
-        and not row.rule.leading
-        and first.dtype in row.rule.accepts
-        and all(isinstance(o, Node) and o.type == first.type for o in operands[1:])
-    )
+    if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
+        return False
+    kind = first.type
+    return all(isinstance(o, Node) and (o.type is kind or o.type == kind) for o in operands[1:])
 
 
 def _apply(name: str, nodes: Sequence[Node]) -> Node:

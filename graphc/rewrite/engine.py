@@ -330,24 +330,59 @@ def apply_rules(graph: Graph, rules: Sequence[AnyRule]) -> tuple[Graph, list[Fir
 
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
-    table, uses = _by_op(rules), count_uses(graph.outputs)
-    if not any(node.op.name in table for node in uses):
+    return apply_in_turn(graph, [rules])
+
+
+def apply_in_turn(graph: Graph, passes: Iterable[Sequence[AnyRule]]) -> tuple[Graph, list[Fired]]:
+    """The graph after several passes, and what fired."""
+    visit, fired = Visit.of(graph.outputs), list[Fired]()
+    for rules in passes:
+        after, more = _apply_table(graph, _by_op(rules), visit)
+        if more:
+            graph, visit = after, Visit.of(after.outputs)
+            fired += more
+    return graph, fired
+
+
+@record()
+class Visit:
+    """A graph's nodes, each after its arguments, and how often each is taken: as an argument, and as an output."""
+
+    order: tuple[Node, ...]
+    uses: Mapping[Node, int]
+
+    @staticmethod
+    def of(outputs: Iterable[Node]) -> Visit:
+        """The nodes that `outputs` need, depth first."""
+        uses: dict[Node, int] = {}
+        order: list[Node] = []
+        for output in outputs:
+            pending: list[Node | None] = [output]
+            while pending:
+                node = pending.pop()
+                if node is None:  # the node below it has all its arguments
+                    complete = pending.pop()
+                    assert complete is not None
+                    order.append(complete)
+                elif node in uses:
+                    uses[node] += 1
+                elif node.args:
+                    uses[node] = 1
+                    pending += (node, None, *node.args)
+                else:
+                    uses[node] = 1
+                    order.append(node)
+        return Visit(tuple(order), uses)
+
+
+def _apply_table(graph: Graph, table: dict[str, list[AnyRule]], visit: Visit) -> tuple[Graph, list[Fired]]:
+    if not any(node.op.name in table for node in visit.order):
         return graph, []
-    rewriter = _Rewriter(table, uses, {}, {}, [])
-    outputs = tuple(rewriter.final_form(output) for output in graph.outputs)
+    rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [])
+    for node in visit.order:
+        rewriter.finish(node)
+    outputs = tuple(rewriter.final[output] for output in graph.outputs)
     return Graph(graph.inputs, outputs), rewriter.fired
-
-
-def count_uses(outputs: Iterable[Node]) -> dict[Node, int]:
-    """How often each node is taken: as an argument, and as an output."""
-    uses: dict[Node, int] = {}
-    pending = list(outputs)
-    while pending:
-        node = pending.pop()
-        if node not in uses:
-            pending.extend(node.args)
-        uses[node] = uses.get(node, 0) + 1
-    return uses
 
 
 def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
@@ -360,17 +395,27 @@ def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
 
 @record(frozen=False)
 class _Rewriter:
-    """`fitting` remembers which rules fit an op with arguments of given ops."""
+    """`moved` are the nodes whose `final` form is another; `fitting` remembers which rules fit an op with arguments of
+    given ops."""
 
     rules: dict[str, list[AnyRule]]
     uses: dict[Node, int]
     final: dict[Node, Node]
+    moved: set[Node]
     fitting: dict[tuple[str, ...], list[AnyRule]]
     fired: list[Fired]
 
-    def final_form(self, root: Node) -> Node:
-        """`root` rewritten with everything below it, without recursion."""
-        final, following = self.final, dict[Node, Node]()
+    def finish(self, root: Node) -> None:
+        """Find the final form of a node whose arguments have theirs, and of all that rules make on the way, without
+        recursion."""
+        final = self.final
+        if root in final:
+            return
+        first = self._next(root)
+        if first is root:  # as of most nodes
+            final[root] = root
+            return
+        following = {root: first}
         pending = [root]
         while pending:
             node = pending[-1]
@@ -388,11 +433,12 @@ class _Rewriter:
                     following[node] = after
                     self._check_progress(node, following)
             if after is node or after in final:
-                final[node] = final.get(after, after)
+                result = final[node] = final.get(after, after)
+                if result is not node:
+                    self.moved.add(node)
                 pending.pop()
             else:
                 pending.append(after)
-        return final[root]
 
     def _check_progress(self, node: Node, following: Mapping[Node, Node]) -> None:
         after = following[node]
@@ -404,9 +450,10 @@ class _Rewriter:
 
     def _next(self, node: Node) -> Node:
         """The node over its final arguments, or what a rule makes of it, or itself where it is final."""
-        args = tuple([self.final[arg] for arg in node.args])
-        if args != node.args:
-            return self._inherit(node, make(node.op, args, node.attrs))
+        if not self.moved.isdisjoint(node.args):
+            return self._inherit(node, make(node.op, tuple([self.final[arg] for arg in node.args]), node.attrs))
+        if node.op.name not in self.rules:
+            return node
         for item in self._fitting(node):
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after):
@@ -419,7 +466,7 @@ class _Rewriter:
         key = (node.op.name, *[arg.op.name for arg in node.args])
         found = self.fitting.get(key)
         if found is None:
-            found = self.fitting[key] = [item for item in self.rules.get(key[0], ()) if item.fits(key[1:])]
+            found = self.fitting[key] = [item for item in self.rules[key[0]] if item.fits(key[1:])]
         return found
 
     def _inherit(self, node: Node, after: Node) -> Node:

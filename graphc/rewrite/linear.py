@@ -6,6 +6,7 @@ In: nothing. Out: `LINEAR`, the rules. All are true of matrices; rounding differ
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
@@ -232,10 +233,19 @@ def _product_of_rows(node: Node, uses: Uses) -> Node | None:
 
 @record()
 class _Term:
-    """`factor * matrix`, the factor a 0-d node."""
+    """`sign * factors * matrix`, the factors 0-d nodes."""
 
-    factor: Node
+    sign: int
+    factors: tuple[Node, ...]
     matrix: Node
+
+    @property
+    def factor(self) -> Node:
+        """Sign and factors as one node; made when it is wanted, for most terms turn out to be no product."""
+        if not self.factors:
+            return literal(self.sign, self.matrix.dtype)
+        factor = reduce(partial(elementwise, "mul"), self.factors)
+        return factor if self.sign > 0 else elementwise("neg", factor)
 
 
 def _scalar_of(node: Node) -> Node | None:
@@ -247,30 +257,27 @@ def _scalar_of(node: Node) -> Node | None:
 
 def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:
     """A node taken apart into a scalar factor and a matrix."""
-    factor: Node | None = None
+    factors: list[Node] = []
     while uses(node) == 1:
-        scaled = _scaled(node)
         if node.op.name == "neg":
             sign, node = -sign, node.args[0]
-        elif scaled is not None:
-            factor = scaled.factor if factor is None else elementwise("mul", factor, scaled.factor)
-            node = scaled.matrix
+        elif (scaled := _scaled(node)) is not None:
+            factors.append(scaled[0])
+            node = scaled[1]
         else:
             break
-    if factor is None:
-        return _Term(literal(sign, node.dtype), node)
-    return _Term(factor if sign > 0 else elementwise("neg", factor), node)
+    return _Term(sign, tuple(factors), node)
 
 
-def _scaled(node: Node) -> _Term | None:
-    """A multiple of a matrix: a product or quotient with a scalar, or a scaled product."""
+def _scaled(node: Node) -> tuple[Node, Node] | None:
+    """(factor, matrix) of a multiple of a matrix: a product or quotient with a scalar, or a scaled product."""
     if node.op.name == "mul":
         for k in (0, 1):
             scalar = _scalar_of(node.args[k])
             if scalar is not None:
-                return _Term(scalar, node.args[1 - k])
+                return scalar, node.args[1 - k]
     if node.op.name == "true_div" and (count := _scalar_of(node.args[1])) is not None and _is_count(count):
-        return _Term(elementwise("true_div", literal(1, node.dtype), count), node.args[0])
+        return elementwise("true_div", literal(1, node.dtype), count), node.args[0]
     return None
 
 
@@ -359,10 +366,8 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
         return None
     left, right = node.args
     sign = -1 if node.op.name == "sub" else 1
-    for term, other in (
-        (_term(left, uses), _term(right, uses, sign)),
-        (_term(right, uses, sign), _term(left, uses)),
-    ):
+    first, second = _term(left, uses), _term(right, uses, sign)
+    for term, other in ((first, second), (second, first)):
         product = _scaled_product(term, uses)
         if product is not None and _is_stored(other.matrix, uses):
             return gemm(other.matrix, *product, other.factor)

@@ -11,7 +11,7 @@ from graphc.errors import GraphcError
 from graphc.ir.walk import Graph
 from graphc.record import record
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
-from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_rules
+from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
@@ -50,10 +50,7 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
     unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE}
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
-    fired: list[Fired] = []
-    for step in PIPELINE:
-        if step.name not in excluding:
-            chosen = [r for r in step.rules if r.name not in excluding and (fast_math or r.truth != REAL)]
-            graph, more = apply_rules(graph, chosen)
-            fired += more
-    return graph, fired
+    chosen = (step.rules for step in PIPELINE if step.name not in excluding)
+    return apply_in_turn(
+        graph, ([r for r in rules if r.name not in excluding and (fast_math or r.truth != REAL)] for rules in chosen)
+    )
