@@ -9,7 +9,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.interleave import VECTORS
+from graphc.codegen.interleave import CHAINS, FEWER
 from graphc.codegen.numba_lowering import lower_source
 from graphc.codegen.prototype import Prototype
 from graphc.codegen.target import has_fma
@@ -18,8 +18,15 @@ FLAT = """
     for i in range(n):
         x[i] = exp(x[i]) + 1.0
 """
-LONG = "    for i in range(n):\n" + "        x[i] = exp(x[i]) * 0.5 + x[i]\n" * 60
+LONG = "    for i in range(n):\n        v = x[i]\n" + "        v = exp(v) * 0.5 + v\n" * 60 + "        x[i] = v\n"
 """CPython's jump out of so long a loop takes two instructions, and two blocks."""
+APART = """
+    for i in range(n):
+        v = x[i]
+        w = exp(v)
+        x[i] = log(w) + exp(v * w) * exp(v + 1.0)
+"""
+"""Four functions, of which one waits for another."""
 BRANCHED = """
     for i in range(n):
         if x[i] > 0.0:
@@ -53,17 +60,19 @@ BESIDE_ROWS = """
             x[j] = x[j] * 2.0
 """
 CASES = {
-    "flat": (FLAT, 1),
-    "two": (FLAT + FLAT, 2),
-    "long": (LONG, 1),
-    "long ones": (LONG + ROWS + LONG, 2),
-    "branched": (BRANCHED, 0),
-    "plain": (PLAIN, 0),
-    "sum": (SUM, 0),
-    "carry": (CARRY, 0),
-    "rows": (ROWS, 0),
-    "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, 2),
+    "flat": (FLAT, [CHAINS]),
+    "two": (FLAT + FLAT, [CHAINS, CHAINS]),
+    "apart": (APART, [FEWER]),
+    "long": (LONG, [CHAINS]),
+    "long ones": (LONG + ROWS + APART, [CHAINS, FEWER]),
+    "branched": (BRANCHED, []),
+    "plain": (PLAIN, []),
+    "sum": (SUM, []),
+    "carry": (CARRY, []),
+    "rows": (ROWS, []),
+    "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS]),
 }
+"""The vectors at a time of each marked loop."""
 
 
 @pytest.mark.skipif(not has_fma(), reason="without fused multiplication and addition nothing is gained")
@@ -74,11 +83,11 @@ def test_marked_loops(name: str, fast_math: bool) -> None:
     source = f"def f(x, n):\n{body}\n    return 0\n"
     text = lower_source(source, [Prototype("f", ("float64*", "int64"))], {}, fast_math)
     marked = re.findall(r"br label %\S+, !llvm\.loop !(\d+)", text)
-    assert len(marked) == len(set(marked)) == expected
-    for number in marked:
+    assert len(marked) == len(set(marked)) == len(expected)
+    for number, vectors in zip(marked, expected, strict=True):
         properties = re.search(rf"^!{number} = !{{ !{number}, !(\d+) }}$", text, re.MULTILINE)
         assert properties is not None
-        assert f'!{properties[1]} = !{{ !"llvm.loop.interleave.count", i32 {VECTORS} }}' in text
+        assert f'!{properties[1]} = !{{ !"llvm.loop.interleave.count", i32 {vectors} }}' in text
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

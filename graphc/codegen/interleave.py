@@ -10,6 +10,10 @@ the range is then taken by shorter vectors before single elements are. Measured 
 bytes: a chain of 69 exponentials, logarithms and tangents over 100 elements takes 0.5 to 0.6 of the time, a single
 exponential of many elements 0.8. Where a multiplication and an addition are two instructions, nothing is gained.
 
+A body with functions that do not wait for each other has several chains already, and two vectors at a time do: the
+price of an option with its derivatives, six functions of which two wait for another, takes as long, and LLVM half the
+time.
+
 A loop inside another one goes along a row, which may be short: it stays as it is. Loops that accumulate do, too: how
 many partial sums they have is for LLVM to say.
 """
@@ -23,8 +27,10 @@ from llvmlite import ir
 
 from graphc.codegen.target import has_fma
 
-VECTORS = 4
-"""Vectors at a time."""
+CHAINS = 4
+"""Chains that keep a processor busy: so many vectors at a time, of which each is one."""
+FEWER = 2
+"""Vectors at a time, of which each is several chains."""
 
 
 def interleave(module: ir.Module) -> None:
@@ -33,8 +39,10 @@ def interleave(module: ir.Module) -> None:
         return
     bodies = [body for function in module.functions for body in outermost_bodies(function)]
     for body in bodies:
-        if calls_math(body) and not carries(body):
-            count = module.add_metadata(["llvm.loop.interleave.count", ir.Constant(ir.IntType(32), VECTORS)])
+        calls, chain = math_calls(body)
+        if calls and not carries(body):
+            vectors = CHAINS if calls < 2 * chain else FEWER
+            count = module.add_metadata(["llvm.loop.interleave.count", ir.Constant(ir.IntType(32), vectors)])
             body.terminator.set_metadata("llvm.loop", loop_id(module, count))
 
 
@@ -60,10 +68,17 @@ def _targets(block: ir.Block) -> tuple[ir.Block, ...]:
     return tuple(block.terminator.operands) if branches else ()
 
 
-def calls_math(block: ir.Block) -> bool:
-    """Whether a block calls an elementary function of ours, which becomes a part of it."""
-    callees = (each.callee for each in block.instructions if isinstance(each, ir.CallInstr))
-    return any("alwaysinline" in callee.attributes for callee in callees if isinstance(callee, ir.Function))
+def math_calls(block: ir.Block) -> tuple[int, int]:
+    """How many elementary functions of ours a block calls, which become a part of it; and of how many one waits for
+    the other, at most."""
+    calls, behind = 0, dict[ir.Value, int]()
+    for each in block.instructions:
+        waits = max((behind.get(operand, 0) for operand in each.operands), default=0)
+        callee = each.callee if isinstance(each, ir.CallInstr) else None
+        if isinstance(callee, ir.Function) and "alwaysinline" in callee.attributes:
+            calls, waits = calls + 1, waits + 1
+        behind[each.operands[1] if isinstance(each, ir.StoreInstr) else each] = waits
+    return calls, max(behind.values(), default=0)
 
 
 def carries(block: ir.Block) -> bool:
