@@ -93,9 +93,9 @@ def test_a_loop_that_outlasts_the_pause_has_workers_for_the_rest() -> None:
         def late():
             # whether the caller ran the first chunk of another's share, and others ran some in the end
             tiny, names = np.zeros(4, np.int64), np.zeros(200, np.int64)
-            for turn in range(20):  # lose time
-                time.sleep(0.001)
-                launch("count", tiny, 4, 1, 4, patience=1200)
+            for turn in range(60):  # lose time
+                time.sleep(0.0003)
+                launch("count", tiny, 4, 1, 4, patience=1500)
             launch("name", names, 200, 1, 4)
             return len(set(names[:52].tolist())) == 1 and len(set(names.tolist())) > 1
         assert any(late() for turn in range(50))

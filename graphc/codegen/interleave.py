@@ -1,7 +1,7 @@
 """Loops of which several turns are carried out at a time.
 
 In: a module of LLVM IR that holds generated functions, before it is optimised. Out: the same module, where loops that
-LLVM had better interleave say so (`llvm.loop.interleave.count`). No result changes: elements do not depend on each
+LLVM had better interleave say so (`INTERLEAVED`). No result changes: elements do not depend on each
 other.
 
 A vectorised elementary function is one long chain: every instruction waits four cycles for the one before, and LLVM
@@ -25,7 +25,7 @@ from itertools import pairwise
 
 from llvmlite import ir
 
-from graphc.codegen.target import has_fma
+from graphc.codegen.target import INTERLEAVED, has_fma
 
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
@@ -42,7 +42,7 @@ def interleave(module: ir.Module) -> None:
         calls, chain = math_calls(body)
         if calls and not carries(body):
             vectors = CHAINS if calls < 2 * chain else FEWER
-            count = module.add_metadata(["llvm.loop.interleave.count", ir.Constant(ir.IntType(32), vectors)])
+            count = module.add_metadata([INTERLEAVED, ir.Constant(ir.IntType(32), vectors)])
             body.terminator.set_metadata("llvm.loop", loop_id(module, count))
 
 

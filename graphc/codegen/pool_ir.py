@@ -474,7 +474,6 @@ take:
   %mine = extractvalue {i32, i1} %exchange, 1
   br i1 %mine, label %man, label %alone
 man:
-  %busy.began = call i64 @read(i32 3)
   %fewer = call i64 @llvm.smin.i64(i64 %threads, i64 %rest)
   %wanted = call i64 @llvm.smin.i64(i64 %fewer, i64 $most_threads)
   %workers = sub i64 %wanted, 1
@@ -530,6 +529,8 @@ rouse:
   call void @wake(ptr @launches, i32 %bits)
   br label %work
 work:
+  ; waking others is no work that the caller would have had alone
+  %busy.began = call i64 @read(i32 3)
   %unused = call i1 @work(i64 0, i64 %launch, ptr %tally)
   %busy.ended = call i64 @read(i32 3)
   br label %join

@@ -29,6 +29,8 @@ def has_avx512() -> bool:
     return bool(llvm.get_host_cpu_features().get("avx512vl", False))
 
 
+INTERLEAVED = "llvm.loop.interleave.count"
+"""The mark of a loop of which LLVM should carry out several turns at a time (interleave.py)."""
 SHORT = 1
 """The level at which `short_pipeline` is run instead of LLVM's."""
 
@@ -74,7 +76,8 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
             function.linkage = "internal"
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
     tuning.loop_vectorization = opt > 1
-    tuning.slp_vectorization = opt > 1
+    # Where long bodies of loops are vectorised whole, looking through them for more takes a tenth of the time.
+    tuning.slp_vectorization = opt > 1 and not any(INTERLEAVED in text for text in texts)
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
     passes = short_pipeline() if opt == SHORT else builder.getModulePassManager()
