@@ -40,7 +40,7 @@ codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
 codegen.parallel codegen.merge codegen.forward codegen.narrow codegen.outline
 codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
 codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.link
-codegen.casts codegen.integers codegen.intrinsics codegen.interleave
+codegen.casts codegen.integers codegen.intrinsics codegen.whole_vectors codegen.interleave
 codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.counted
 codegen.product_tiles codegen.product_packing codegen.product_threads codegen.product_streams codegen.pool_ir
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products

@@ -9,10 +9,11 @@ import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc.codegen import interleave
 from graphc.codegen.interleave import CHAINS, FEWER
 from graphc.codegen.numba_lowering import lower_source
 from graphc.codegen.prototype import Prototype
-from graphc.codegen.target import has_fma
+from graphc.codegen.target import has_avx512, has_fma, optimize
 
 FLAT = """
     for i in range(n):
@@ -59,6 +60,13 @@ BESIDE_ROWS = """
         for j in range(n):
             x[j] = x[j] * 2.0
 """
+SUM_IN_ROWS = """
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            total = accumulate(total, x[i * n + j])
+        x[i] = total
+"""
 CASES = {
     "flat": (FLAT, [CHAINS]),
     "two": (FLAT + FLAT, [CHAINS, CHAINS]),
@@ -72,22 +80,74 @@ CASES = {
     "rows": (ROWS, []),
     "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS]),
 }
-"""The vectors at a time of each marked loop."""
+"""The vectors at a time of each marked loop, where vectors cannot be masked."""
+CUT = {
+    **CASES,
+    "sum": (SUM, [FEWER]),
+    "rows": (ROWS, [CHAINS]),
+    "long ones": (LONG + ROWS + APART, [CHAINS, CHAINS, FEWER]),
+    "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS, CHAINS]),
+    "sum in rows": (SUM_IN_ROWS, [CHAINS]),
+}
+"""The same of each loop that is cut, where they can."""
+
+
+def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
+    source = f"def f(x, n):\n{body}\n    return 0\n"
+    return lower_source(source, [Prototype("f", (f"{dtype}*", "int64"))], {}, fast_math)
 
 
 @pytest.mark.skipif(not has_fma(), reason="without fused multiplication and addition nothing is gained")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("fast_math", [False, True])
-def test_marked_loops(name: str, fast_math: bool) -> None:
+def test_marked_loops(name: str, fast_math: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interleave, "has_avx512", lambda: False)
     body, expected = CASES[name]
-    source = f"def f(x, n):\n{body}\n    return 0\n"
-    text = lower_source(source, [Prototype("f", ("float64*", "int64"))], {}, fast_math)
+    text = lowered(body, fast_math)
     marked = re.findall(r"br label %\S+, !llvm\.loop !(\d+)", text)
     assert len(marked) == len(set(marked)) == len(expected)
     for number, vectors in zip(marked, expected, strict=True):
         properties = re.search(rf"^!{number} = !{{ !{number}, !(\d+) }}$", text, re.MULTILINE)
         assert properties is not None
         assert f'!{properties[1]} = !{{ !"llvm.loop.interleave.count", i32 {vectors} }}' in text
+
+
+@pytest.mark.skipif(not has_fma(), reason="without fused multiplication and addition nothing is gained")
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_cut_loops(name: str, fast_math: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is two loops, of so many vectors at a time and of single ones, whose last is masked where elements take
+    long."""
+    monkeypatch.setattr(interleave, "has_avx512", lambda: True)
+    body, expected = CUT[name]
+    text = lowered(body, fast_math)
+    counts = []
+    for number in re.findall(r"^  br .*, !llvm\.loop !(\d+)$", text, re.MULTILINE):
+        properties = re.search(rf"^!{number} = !{{ !{number}, !(\d+)(?:, !(\d+))? }}$", text, re.MULTILINE)
+        assert properties is not None
+        if properties[2]:
+            assert f'!{properties[2]} = !{{ !"llvm.loop.vectorize.predicate.enable", i1 1 }}' in text
+        else:
+            assert "exp" not in body
+        vectors = re.search(rf'^!{properties[1]} = !{{ !"llvm.loop.interleave.count", i32 (\d) }}$', text, re.MULTILINE)
+        assert vectors is not None
+        counts.append(int(vectors[1]))
+    assert sorted(counts) == sorted([*expected, *[1] * len(expected)])
+
+
+@pytest.mark.skipif(not has_avx512(), reason="vectors are not masked")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["flat", "apart", "sum", "rows", "sum in rows"])
+def test_nothing_of_a_cut_loop_is_left_for_single_elements(name: str, dtype: str) -> None:
+    """All that is loaded and stored in a loop over elements is vectors, and those that are masked are stored once; but
+    for sums of what is there, of which there is one loop over elements."""
+    whole = str(optimize([lowered(CUT[name][0], dtype=dtype)]))
+    vector = f"<{64 // np.dtype(dtype).itemsize} x {'float' if dtype == 'float32' else 'double'}>"
+    loops = [part for part in re.split(r"^\S+:.*$", whole, flags=re.MULTILINE) if "!llvm.loop" in part]
+    assert sum(vector in loop for loop in loops) == 2
+    assert len(loops) == 2 if name != "sum in rows" else len(loops) > 2
+    stores = len(re.findall(r"call void @llvm\.masked\.store", whole))
+    assert stores == (0 if "sum" in name else 1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

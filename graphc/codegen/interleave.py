@@ -1,8 +1,7 @@
 """Loops of which several turns are carried out at a time.
 
 In: a module of LLVM IR that holds generated functions, before it is optimised. Out: the same module, where loops that
-LLVM had better interleave say so (`INTERLEAVED`). No result changes: elements do not depend on each
-other.
+LLVM had better interleave say so (`INTERLEAVED`). No element changes: they do not depend on each other.
 
 A vectorised elementary function is one long chain: every instruction waits four cycles for the one before, and LLVM
 takes large loops one vector at a time. Four independent vectors keep the processor's units at work; what is left of
@@ -10,22 +9,25 @@ the range is then taken by shorter vectors before single elements are. Measured 
 bytes: a chain of 69 exponentials, logarithms and tangents over 100 elements takes 0.5 to 0.6 of the time, a single
 exponential of many elements 0.8. Where a multiplication and an addition are two instructions, nothing is gained.
 
-A body with functions that do not wait for each other has several chains already, and two vectors at a time do: the
-price of an option with its derivatives, six functions of which two wait for another, takes as long, and LLVM half the
-time.
+A body with functions that do not wait for each other has several chains already, and so has one that adds up what they
+give: two vectors at a time do. The price of an option with its derivatives, six functions of which two wait for
+another, takes as long, and LLVM half the time.
 
-A loop inside another one goes along a row, which may be short: it stays as it is. Loops that accumulate do, too: how
-many partial sums they have is for LLVM to say.
+Where the CPU can mask a vector, loops over such functions and sums are cut in whole vectors and the rest
+(whole_vectors.py): a row may be short, and the last elements of a sum are to be added like the others. Where it cannot,
+a loop inside another one, which goes along a row, stays as it is, and so do loops that accumulate: how many partial
+sums they have is then for LLVM to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from llvmlite import ir
 
-from graphc.codegen.target import INTERLEAVED, has_fma
+from graphc.codegen.target import INTERLEAVED, has_avx512, has_fma
+from graphc.codegen.whole_vectors import MASKED, NEUTRAL, Loop, cut, lanes, read_counted
 
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
@@ -37,18 +39,45 @@ def interleave(module: ir.Module) -> None:
     """Mark the loops of a module's functions that gain from it."""
     if not has_fma():
         return
-    bodies = [body for function in module.functions for body in outermost_bodies(function)]
-    for body in bodies:
-        calls, chain = math_calls(body)
-        if calls and not carries(body):
-            vectors = CHAINS if calls < 2 * chain else FEWER
-            count = module.add_metadata([INTERLEAVED, ir.Constant(ir.IntType(32), vectors)])
-            body.terminator.set_metadata("llvm.loop", loop_id(module, count))
+    for loop in [loop for function in module.functions for loop in loops_of(function)]:
+        calls, chain = math_calls(loop.body)
+        carried = carried_by(loop.body)
+        sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
+        vectors = FEWER if calls and (calls >= 2 * chain or sums) else CHAINS
+        if has_avx512():
+            if len(sums) == len(carried) and (calls or sums):
+                take_whole_vectors(loop, sums, vectors, masked=calls > 0)
+        elif calls and not carried and loop.is_outermost:
+            mark(loop.body.terminator, vectors)
 
 
-def outermost_bodies(function: ir.Function) -> Iterator[ir.Block]:
-    """The bodies of loops of one block that stand in no other loop. Blocks come in the order of the source, so that a
-    branch to an earlier one ends a loop."""
+def take_whole_vectors(
+    loop: Loop, sums: Mapping[ir.AllocaInstr, ir.Instruction], vectors: int, masked: bool
+) -> None:
+    """Cut a loop in so many vectors at a time and single ones for the rest, where it is written so that it can be.
+    `masked`: what does not fill a vector is one, too; what is soon done is done element by element."""
+    counted = read_counted(loop)
+    if counted is None:
+        if not sums and loop.is_outermost:
+            mark(loop.body.terminator, vectors)
+        return
+    mark(cut(counted, vectors * lanes(loop.body, sums), sums), vectors, masked=True)
+    mark(loop.body.terminator, 1, masked)
+
+
+def mark(branch: ir.Instruction, vectors: int, masked: bool = False) -> None:
+    """Say of the loop that a branch ends how many vectors to take at a time, and that the last is to be masked where
+    they are not full."""
+    module = branch.module
+    properties = [module.add_metadata([INTERLEAVED, ir.Constant(ir.IntType(32), vectors)])]
+    if masked:
+        properties.append(module.add_metadata([MASKED, ir.Constant(ir.IntType(1), 1)]))
+    branch.set_metadata("llvm.loop", loop_id(module, properties))
+
+
+def loops_of(function: ir.Function) -> Iterator[Loop]:
+    """The loops whose body is one block. Blocks come in the order of the source, so that a branch to an earlier one
+    ends a loop."""
     place = {block: number for number, block in enumerate(function.blocks)}
     ends = [(place[target], number) for block, number in place.items() for target in _targets(block)]
     loops = sorted((first, last) for first, last in ends if first <= last)
@@ -57,8 +86,8 @@ def outermost_bodies(function: ir.Function) -> Iterator[ir.Block]:
         # What comes before the one condition counts the turns.
         *counting, condition, body = function.blocks[first : last + 1] if first < last else (None, None)
         straight = condition is not None and all(map(_targets, counting)) and not _targets(condition)
-        if straight and first > reached and last < following:
-            yield body
+        if straight and last < following:
+            yield Loop((*counting, condition), body, first > reached)
         reached = max(reached, last)
 
 
@@ -81,8 +110,8 @@ def math_calls(block: ir.Block) -> tuple[int, int]:
     return calls, max(behind.values(), default=0)
 
 
-def carries(block: ir.Block) -> bool:
-    """Whether a block reads a local name before it gives it another value, as a sum does."""
+def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:
+    """The local names that a block reads before it gives them another value, as a sum does."""
     read: set[ir.Value] = set()
     written: set[ir.Value] = set()
     for each in block.instructions:
@@ -90,11 +119,23 @@ def carries(block: ir.Block) -> bool:
             read.update({each.operands[0]} - written)
         elif isinstance(each, ir.StoreInstr):
             written.add(each.operands[1])
-    return any(isinstance(name, ir.AllocaInstr) for name in read & written)
+    return [name for name in read & written if isinstance(name, ir.AllocaInstr)]
 
 
-def loop_id(module: ir.Module, count: ir.MDValue) -> ir.MDValue:
+def step_of(block: ir.Block, slot: ir.AllocaInstr) -> ir.Instruction | None:
+    """The instruction that adds something to a local name, or multiplies it, in any order, where that is all that a
+    block does with it."""
+    loads = [each for each in block.instructions if isinstance(each, ir.LoadInstr) and each.operands[0] is slot]
+    stores = [each for each in block.instructions if isinstance(each, ir.StoreInstr) and each.operands[1] is slot]
+    if not len(loads) == len(stores) == 1:
+        return None
+    step = stores[0].operands[0]
+    adds = isinstance(step, ir.Instruction) and step.opname in NEUTRAL and "reassoc" in step.flags
+    return step if adds and loads[0] in step.operands else None
+
+
+def loop_id(module: ir.Module, properties: Sequence[ir.MDValue]) -> ir.MDValue:
     """The metadata of one loop: by LLVM's rule its first operand is itself, so that no two loops share one."""
     loop_id = ir.MDValue(module, (), name=str(len(module.metadata)))
-    loop_id.operands = (loop_id, count)
+    loop_id.operands = (loop_id, *properties)
     return loop_id

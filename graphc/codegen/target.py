@@ -74,7 +74,7 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
     for function in module.functions if exported else ():
         if not function.is_declaration and function.name not in exported:
             function.linkage = "internal"
-    tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=min(opt, 2))
     tuning.loop_vectorization = opt > 1
     # Where long bodies of loops are vectorised whole, looking through them for more takes a tenth of the time.
     tuning.slp_vectorization = opt > 1 and not any(INTERLEAVED in text for text in texts)
