@@ -13,7 +13,7 @@ from graphc.codegen import interleave
 from graphc.codegen.interleave import CHAINS, FEWER
 from graphc.codegen.numba_lowering import lower_source
 from graphc.codegen.prototype import Prototype
-from graphc.codegen.target import has_avx512, has_fma, optimize
+from graphc.codegen.target import has_avx512, optimize
 
 FLAT = """
     for i in range(n):
@@ -67,29 +67,21 @@ SUM_IN_ROWS = """
             total = accumulate(total, x[i * n + j])
         x[i] = total
 """
-CASES = {
-    "flat": (FLAT, [CHAINS]),
-    "two": (FLAT + FLAT, [CHAINS, CHAINS]),
-    "apart": (APART, [FEWER]),
-    "long": (LONG, [CHAINS]),
-    "long ones": (LONG + ROWS + APART, [CHAINS, FEWER]),
-    "branched": (BRANCHED, []),
-    "plain": (PLAIN, []),
-    "sum": (SUM, []),
-    "carry": (CARRY, []),
-    "rows": (ROWS, []),
-    "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS]),
+CASES: dict[str, tuple[str, list[int], list[int]]] = {
+    "flat": (FLAT, [CHAINS], [CHAINS, 1]),
+    "two": (FLAT + FLAT, [CHAINS, CHAINS], [CHAINS, 1, CHAINS, 1]),
+    "apart": (APART, [FEWER], [FEWER, 1]),
+    "long": (LONG, [CHAINS], [CHAINS, 1]),
+    "long ones": (LONG + ROWS + APART, [CHAINS, FEWER], [CHAINS, 1, CHAINS, 1, FEWER, 1]),
+    "branched": (BRANCHED, [], []),
+    "plain": (PLAIN, [], []),
+    "sum": (SUM, [FEWER, 1], [FEWER, 1]),
+    "sum in rows": (SUM_IN_ROWS, [CHAINS, 1], [CHAINS, 1]),
+    "carry": (CARRY, [], []),
+    "rows": (ROWS, [], [CHAINS, 1]),
+    "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS], [CHAINS, 1, CHAINS, 1, CHAINS, 1]),
 }
-"""The vectors at a time of each marked loop, where vectors cannot be masked."""
-CUT = {
-    **CASES,
-    "sum": (SUM, [FEWER]),
-    "rows": (ROWS, [CHAINS]),
-    "long ones": (LONG + ROWS + APART, [CHAINS, CHAINS, FEWER]),
-    "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS, CHAINS]),
-    "sum in rows": (SUM_IN_ROWS, [CHAINS]),
-}
-"""The same of each loop that is cut, where they can."""
+"""The vectors at a time of each marked loop, two for one that is cut: where vectors cannot be masked; where they can."""
 
 
 def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
@@ -97,42 +89,42 @@ def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
     return lower_source(source, [Prototype("f", (f"{dtype}*", "int64"))], {}, fast_math)
 
 
-@pytest.mark.skipif(not has_fma(), reason="without fused multiplication and addition nothing is gained")
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("fast_math", [False, True])
-def test_marked_loops(name: str, fast_math: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interleave, "has_avx512", lambda: False)
-    body, expected = CASES[name]
-    text = lowered(body, fast_math)
-    marked = re.findall(r"br label %\S+, !llvm\.loop !(\d+)", text)
-    assert len(marked) == len(set(marked)) == len(expected)
-    for number, vectors in zip(marked, expected, strict=True):
-        properties = re.search(rf"^!{number} = !{{ !{number}, !(\d+) }}$", text, re.MULTILINE)
-        assert properties is not None
-        assert f'!{properties[1]} = !{{ !"llvm.loop.interleave.count", i32 {vectors} }}' in text
-
-
-@pytest.mark.skipif(not has_fma(), reason="without fused multiplication and addition nothing is gained")
-@pytest.mark.parametrize("name", CUT)
-@pytest.mark.parametrize("fast_math", [False, True])
-def test_cut_loops(name: str, fast_math: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is two loops, of so many vectors at a time and of single ones, whose last is masked where elements take
-    long."""
-    monkeypatch.setattr(interleave, "has_avx512", lambda: True)
-    body, expected = CUT[name]
-    text = lowered(body, fast_math)
-    counts = []
-    for number in re.findall(r"^  br .*, !llvm\.loop !(\d+)$", text, re.MULTILINE):
+def marks(text: str) -> list[tuple[int, bool]]:
+    """Of each marked loop: the vectors at a time, and whether they may be masked."""
+    found = []
+    numbers = re.findall(r"^  br .*, !llvm\.loop !(\d+)$", text, re.MULTILINE)
+    assert len(set(numbers)) == len(numbers)
+    for number in numbers:
         properties = re.search(rf"^!{number} = !{{ !{number}, !(\d+)(?:, !(\d+))? }}$", text, re.MULTILINE)
         assert properties is not None
-        if properties[2]:
-            assert f'!{properties[2]} = !{{ !"llvm.loop.vectorize.predicate.enable", i1 1 }}' in text
-        else:
-            assert "exp" not in body
         vectors = re.search(rf'^!{properties[1]} = !{{ !"llvm.loop.interleave.count", i32 (\d) }}$', text, re.MULTILINE)
         assert vectors is not None
-        counts.append(int(vectors[1]))
-    assert sorted(counts) == sorted([*expected, *[1] * len(expected)])
+        masked = f'!{properties[2]} = !{{ !"llvm.loop.vectorize.predicate.enable", i1 1 }}'
+        assert not properties[2] or masked in text
+        found.append((int(vectors[1]), bool(properties[2])))
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("masks", [False, True])
+def test_marked_loops(name: str, fast_math: bool, masks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interleave, "has_avx512", lambda: masks)
+    monkeypatch.setattr(interleave, "has_fma", lambda: True)
+    body, without, with_masks = CASES[name]
+    found = marks(lowered(body, fast_math))
+    assert sorted(vectors for vectors, _ in found) == sorted(with_masks if masks else without)
+    # Of a loop that is cut, the first part has no vector to mask; the second has where elements take long.
+    cut = sum(vectors == 1 for vectors, _ in found)
+    assert sum(masked for _, masked in found) == cut * (2 if masks and "exp" in body else 1)
+
+
+@pytest.mark.parametrize("name", ["sum", "sum in rows"])
+def test_without_fused_arithmetic_only_sums_are_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for feature in ("has_avx512", "has_fma"):
+        monkeypatch.setattr(interleave, feature, lambda: False)
+    assert len(marks(lowered(CASES[name][0]))) == 2
+    assert not marks(lowered(FLAT))
 
 
 @pytest.mark.skipif(not has_avx512(), reason="vectors are not masked")
@@ -141,7 +133,7 @@ def test_cut_loops(name: str, fast_math: bool, monkeypatch: pytest.MonkeyPatch) 
 def test_nothing_of_a_cut_loop_is_left_for_single_elements(name: str, dtype: str) -> None:
     """All that is loaded and stored in a loop over elements is vectors, and those that are masked are stored once; but
     for sums of what is there, of which there is one loop over elements."""
-    whole = str(optimize([lowered(CUT[name][0], dtype=dtype)]))
+    whole = str(optimize([lowered(CASES[name][0], dtype=dtype)]))
     vector = f"<{64 // np.dtype(dtype).itemsize} x {'float' if dtype == 'float32' else 'double'}>"
     loops = [part for part in re.split(r"^\S+:.*$", whole, flags=re.MULTILINE) if "!llvm.loop" in part]
     assert sum(vector in loop for loop in loops) == 2

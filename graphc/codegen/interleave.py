@@ -13,10 +13,9 @@ A body with functions that do not wait for each other has several chains already
 give: two vectors at a time do. The price of an option with its derivatives, six functions of which two wait for
 another, takes as long, and LLVM half the time.
 
-Where the CPU can mask a vector, loops over such functions and sums are cut in whole vectors and the rest
-(whole_vectors.py): a row may be short, and the last elements of a sum are to be added like the others. Where it cannot,
-a loop inside another one, which goes along a row, stays as it is, and so do loops that accumulate: how many partial
-sums they have is then for LLVM to say.
+Sums are cut in whole vectors and the rest (whole_vectors.py), so that the last elements are added like the others; and
+where the CPU can mask a vector, so are loops over such functions, for a row may be short. Where it cannot, a loop
+inside another one, which goes along a row, stays as it is.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ FEWER = 2
 
 def interleave(module: ir.Module) -> None:
     """Mark the loops of a module's functions that gain from it."""
-    if not has_fma():
-        return
+    masks, gains = has_avx512(), has_fma()
     for loop in [loop for function in module.functions for loop in loops_of(function)]:
         calls, chain = math_calls(loop.body)
         carried = carried_by(loop.body)
         sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
         vectors = FEWER if calls and (calls >= 2 * chain or sums) else CHAINS
-        if has_avx512():
-            if len(sums) == len(carried) and (calls or sums):
-                take_whole_vectors(loop, sums, vectors, masked=calls > 0)
-        elif calls and not carried and loop.is_outermost:
+        if len(sums) < len(carried):
+            continue
+        if sums or (calls and masks):
+            take_whole_vectors(loop, sums, vectors, masked=masks and calls > 0)
+        elif calls and gains and loop.is_outermost:
             mark(loop.body.terminator, vectors)
 
 
