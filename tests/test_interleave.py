@@ -81,7 +81,7 @@ CASES: dict[str, tuple[str, list[int], list[int]]] = {
     "rows": (ROWS, [], [CHAINS, 1]),
     "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS], [CHAINS, 1, CHAINS, 1, CHAINS, 1]),
 }
-"""The vectors at a time of each marked loop, of one that is cut both: where vectors cannot be masked; where they can."""
+"""The vectors at a time of each marked loop, of one that is cut both: where vectors cannot be masked, where they can."""
 
 
 def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
