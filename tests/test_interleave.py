@@ -67,6 +67,13 @@ SUM_IN_ROWS = """
             total = accumulate(total, x[i * n + j])
         x[i] = total
 """
+RUNNING = """
+    total = 0.0
+    for i in range(n):
+        total = accumulate(total, x[i])
+        x[i] = total
+"""
+"""Whose order cannot be changed, though the addition says it can: so it does of all additions with fast_math."""
 CASES: dict[str, tuple[str, list[int], list[int]]] = {
     "flat": (FLAT, [CHAINS], [CHAINS, 1]),
     "two": (FLAT + FLAT, [CHAINS, CHAINS], [CHAINS, 1, CHAINS, 1]),
@@ -78,10 +85,11 @@ CASES: dict[str, tuple[str, list[int], list[int]]] = {
     "sum": (SUM, [FEWER, 1], [FEWER, 1]),
     "sum in rows": (SUM_IN_ROWS, [CHAINS, 1], [CHAINS, 1]),
     "carry": (CARRY, [], []),
+    "running sum": (RUNNING, [], []),
     "rows": (ROWS, [], [CHAINS, 1]),
     "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS], [CHAINS, 1, CHAINS, 1, CHAINS, 1]),
 }
-"""The vectors at a time of each marked loop, of one that is cut both: where vectors cannot be masked, where they can."""
+"""The vectors at a time of each marked loop, two for one that is cut: where vectors cannot be masked, and where they do."""
 
 
 def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:

@@ -45,3 +45,25 @@ def test_modes_agree(seed: int) -> None:
             assert not difference(found, want, near, narrow), call.explain() + call.source
             changed = {number for number, value in enumerate(given) if value.tobytes() != before[number]}
             assert changed <= program.mutable, call.source
+
+
+@pytest.mark.parametrize("seed", range(0, PROGRAMS, 3))
+def test_fast_math_agrees_on_numbers(seed: int) -> None:
+    """What is finite: real numbers have no 0 / 0 that a rule could keep."""
+    rng = np.random.default_rng(seed)
+    with options.change(fast_math=True):
+        program = random_program(seed)
+        specification, call = program.compile("interpreted"), program.compile("compiled")
+    narrow = has_float32(program)
+    for rows, columns in SIZES[:1] + SIZES[5:]:
+        inputs, shared = arguments(program, rows, columns, seed, special=False)
+        want = outcome(specification, program, inputs, shared)
+        near = [
+            outcome(specification, program, rounded(inputs, narrow, rng), rounded(shared, narrow, rng)) for _ in "ab"
+        ]
+        found = outcome(call, program, [value.copy() for value in inputs], shared)
+        if not isinstance(want[0], type) and not isinstance(found[0], type):
+            for got, right in zip([*found[0], *found[1]], [*want[0], *want[1]], strict=True):
+                if got.dtype.kind == "f":
+                    np.copyto(got, right, where=~np.isfinite(right))
+        assert not difference(found, want, near, narrow), call.explain() + call.source

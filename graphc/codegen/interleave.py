@@ -123,14 +123,16 @@ def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:
 
 def step_of(block: ir.Block, slot: ir.AllocaInstr) -> ir.Instruction | None:
     """The instruction that adds something to a local name, or multiplies it, in any order, where that is all that a
-    block does with it."""
+    block does with it: a running sum is also written to memory."""
     loads = [each for each in block.instructions if isinstance(each, ir.LoadInstr) and each.operands[0] is slot]
     stores = [each for each in block.instructions if isinstance(each, ir.StoreInstr) and each.operands[1] is slot]
     if not len(loads) == len(stores) == 1:
         return None
     step = stores[0].operands[0]
-    adds = isinstance(step, ir.Instruction) and step.opname in NEUTRAL and "reassoc" in step.flags
-    return step if adds and loads[0] in step.operands else None
+    if not isinstance(step, ir.Instruction) or step.opname not in NEUTRAL or "reassoc" not in step.flags:
+        return None
+    users = [[each for each in block.instructions if value in each.operands] for value in (loads[0], step)]
+    return step if users == [[step], stores] else None
 
 
 def loop_id(module: ir.Module, properties: Sequence[ir.MDValue]) -> ir.MDValue:
