@@ -89,7 +89,7 @@ CASES: dict[str, tuple[str, list[int], list[int]]] = {
     "rows": (ROWS, [], [CHAINS, 1]),
     "after rows": (ROWS + FLAT + BESIDE_ROWS + FLAT, [CHAINS, CHAINS], [CHAINS, 1, CHAINS, 1, CHAINS, 1]),
 }
-"""The vectors at a time of each marked loop, two for one that is cut: where vectors cannot be masked, and where they do."""
+"""The vectors at a time of each marked loop, two for one that is cut: without masks, and with them."""
 
 
 def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
