@@ -203,3 +203,22 @@ def test_a_loop_over_a_middle_axis_keeps_to_itself() -> None:
 
     assert shares_of(over(N), []) is not None
     assert shares_of(over(Var("q", INDEX)), []) is None
+
+
+# What is dear is computed along rows ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 40), (33, 65)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_of_a_transpose_are_computed_in_its_order(dtype: str, shape: tuple[int, int]) -> None:
+    """Across the rows no function is vectorised: what costs more than a store is computed first."""
+    a, b = (values(side, dtype) / 50 for side in (shape, shape[::-1]))
+    x, y = (T.matrix(name, dtype=dtype) for name in "xy")
+    dear = T.tanh(x.T * 2) * y
+    outputs = [dear, *graphc.grad(dear.sum(), [x, y]), x.T * 2 + y]
+    f, specification = (graphc.function([x, y], outputs, mode=mode) for mode in ("compiled", "interpreted"))
+    for got, want in zip(f(a, b), specification(a, b), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-6)
+    reason = "computed in order: its nest goes across its rows"
+    assert reason in graphc.function([x, y], dear).explain()
+    assert reason not in graphc.function([x, y], x.T * 2 + y).explain()

@@ -223,10 +223,16 @@ class Scheduler:
             return "its index is long enough"
         if node in self.relied:
             return "others are computed from it again"
+        return self.reason_to_keep(node, uses)
+
+    def reason_to_keep(self, node: Node, uses: Sequence[Use]) -> str | None:
+        """Why keeping a value costs less time than computing it at each use, or as part of so large a nest."""
+        if any(map(self.goes_across, uses)) and again(node, WHOLE, self.is_kept, DEAR) > DEAR:
+            return "computed in order: its nest goes across its rows"
         if self.keeping_pays(node, uses):
             repeated = any(not self.once(use) for use in uses)
             within = "used inside loops it does not depend on" if repeated else SEVERAL_LOOPS
-            return SEVERAL_NESTS if several else within
+            return SEVERAL_NESTS if len({use.nest for use in uses}) > 1 else within
         return "its nest is large enough" if self.is_large(node, uses) else None
 
     def reason_to_store_fold(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
@@ -306,6 +312,12 @@ class Scheduler:
         sizes = dict(zip(draft.vars, draft.space, strict=True))
         again = [sizes.get(var) for var in use.path if var not in wanted]
         return min(prod(size if isinstance(size, int) else MANY for size in again), MANY)
+
+    def goes_across(self, use: Use) -> bool:
+        """Whether the innermost loop goes across the rows that another one goes along: LLVM does not vectorise it."""
+        if not use.path or not isinstance(use.index[-1], Var) or use.index[-1] not in use.path[:-1]:
+            return False
+        return use.path[-1] in variables_of(use.index[:-1])
 
     def is_row_again(self, use: Use) -> bool:
         """Whether an innermost loop goes along the last axis, in an outer loop that the element does not depend on."""

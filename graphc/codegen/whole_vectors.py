@@ -62,6 +62,8 @@ def read_counted(loop: Loop) -> Counted | None:
     indices = [each.operands[1] for each in kept if isinstance(each.operands[0], ir.instructions.ExtractValue)]
     if len(before) != 1 or len(_targets(before[0])) != 1 or len(bounds) != 1 or len(indices) != 1:
         return None
+    if _targets(counting[-1])[:1] != [body]:
+        return None
     counter = _counter(bounds[0])
     slot = counter.operands[0] if isinstance(counter, ir.LoadInstr) else None
     if not isinstance(slot, ir.AllocaInstr) or not isinstance(indices[0], ir.AllocaInstr):

@@ -17,7 +17,7 @@ from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
 from graphc.rewrite.stable import STABLE
-from graphc.rewrite.views import REDUCTIONS, VIEWS
+from graphc.rewrite.views import REDUCTIONS, TRANSPOSES, VIEWS
 
 
 @record()
@@ -35,7 +35,7 @@ PIPELINE = (
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
     Pass("linear", FOLD + LAWS + LINEAR + SCATTERS),
     Pass("moments", MOMENTS + VIEWS),
-    Pass("pairs", PAIRS + VIEWS),  # last: it only changes the order of loops
+    Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # last: it only changes the order of loops
 )
 
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}

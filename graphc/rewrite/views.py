@@ -1,9 +1,11 @@
 """Views and reductions: those that meet are joined, those that do nothing dropped.
 
-In: nothing. Out: `VIEWS` and `REDUCTIONS`, the rules.
+In: nothing. Out: `VIEWS`, `TRANSPOSES` and `REDUCTIONS`, the rules.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -82,22 +84,33 @@ def _is_expansion(node: Node) -> bool:
     return [axis for axis in node.attrs["order"] if axis != "x"] == list(range(node.args[0].ndim))
 
 
-def _lift_expansion(node: Node, uses: Uses) -> Node | None:
-    """A scalar op of expanded arguments as the expansion of its result, which has the fewer axes."""
-    expanded = [arg for arg in node.args if _is_expansion(arg)]
-    if not expanded or not isinstance(node.op.lower(node), Scalar):
-        return None
-    order, shape = expanded[0].attrs["order"], expanded[0].args[0].type.shape
-    args: list[Node] = []
-    for arg in node.args:
-        number = scalar_constant(arg)
-        if number is not None:
-            args.append(filled(literal(number, arg.dtype), shape))
-        elif _is_expansion(arg) and arg.attrs["order"] == order:
-            args.append(arg.args[0])
-        else:
+def _is_transpose(node: Node) -> bool:
+    """Whether a node only puts the axes of its argument in another order."""
+    if node.op.name != "dimshuffle" or node.ndim != node.args[0].ndim:
+        return False
+    return "x" not in node.attrs["order"] and not _is_expansion(node)
+
+
+def _lift(is_moved: Callable[[Node], bool]) -> Callable[[Node, Uses], Node | None]:
+    """A scalar op of arguments whose axes are all moved alike, as the same move of its result."""
+
+    def lift(node: Node, uses: Uses) -> Node | None:
+        moved = [arg for arg in node.args if is_moved(arg)]
+        if not moved or not isinstance(node.op.lower(node), Scalar):
             return None
-    return dimshuffle(make(node.op, args, node.attrs), order)
+        order, shape = moved[0].attrs["order"], moved[0].args[0].type.shape
+        args: list[Node] = []
+        for arg in node.args:
+            number = scalar_constant(arg)
+            if number is not None:
+                args.append(filled(literal(number, arg.dtype), shape))
+            elif is_moved(arg) and arg.attrs["order"] == order:
+                args.append(arg.args[0])
+            else:
+                return None
+        return dimshuffle(make(node.op, args, node.attrs), order)
+
+    return lift
 
 
 def _join_reshapes(node: Node, uses: Uses) -> Node | None:
@@ -175,7 +188,7 @@ VIEWS: tuple[AnyRule, ...] = (
     Transformation(
         "expansion_last",
         (),
-        _lift_expansion,
+        _lift(_is_expansion),
         EXACT,
         [
             sample(lambda x: 2 * dimshuffle(x, (0, "x", 1)) + dimshuffle(-x, (0, "x", 1)), _FLOATS),
@@ -323,6 +336,22 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
         place = elementwise("add", elementwise("mul", place, extent), wide)
     nowhere = filled(literal(np.iinfo(np.int64).max), x.type.shape)
     return reduce_min(elementwise("where", found, place, nowhere), axes)
+
+
+TRANSPOSES: tuple[AnyRule, ...] = (
+    Transformation(
+        "transpose_last",
+        (),
+        _lift(_is_transpose),
+        EXACT,
+        [
+            sample(lambda x: elementwise("exp", transpose(x)) * 2, _FLOATS),
+            sample(lambda x: dimshuffle(x, (2, 0, 1)) - dimshuffle(x * x, (2, 0, 1)), Argument((2, 3, 2))),
+        ],
+        operands=("dimshuffle",),
+    ),
+)
+"""After all that looks for products of transposed matrices: what is computed of one is computed in its order."""
 
 
 REDUCTIONS: tuple[AnyRule, ...] = (
