@@ -227,6 +227,14 @@ def test_another_processor_is_left_to_llvm() -> None:
         link_image([bytes(code)], [])
 
 
+def test_an_object_whose_sections_lie_nowhere_is_no_image() -> None:
+    code = bytearray(objects(1)[0])
+    code[40:48] = b"\xff" * 8  # e_shoff
+    with pytest.raises(UnknownObject, match="cut off"):
+        link_image([bytes(code)], [])
+    assert split(link([bytes(code)], [])) == [bytes(code)]
+
+
 @given(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from(["change", "cut"]))
 def test_a_damaged_object_is_no_image_or_one(place: int, value: int, how: str) -> None:
     """Whatever the linker is given, it ends, with an image whose offsets fit or by leaving it to LLVM."""

@@ -229,7 +229,7 @@ def read_sections(code: bytes) -> list[Section]:
     (identity, kind, machine), first, (size, count, names) = head[:3], head[6], head[11:14]
     if not identity.startswith(ELF64_LITTLE) or (kind, machine, size) != (RELOCATABLE, X86_64, SECTION.size):
         raise UnknownObject("it is no ELF object for x86-64")
-    rows = [SECTION.unpack_from(code, first + size * number) for number in range(count)]
+    rows = list(SECTION.iter_unpack(part(code, first, size * count)))
     texts = part(code, rows[names][4], rows[names][5])
     return [
         Section(text_at(texts, name), kind, flags, offset, length, link, info, max(alignment, 1))
@@ -291,6 +291,8 @@ def read_symbols(
 def place_symbol(program: Program, places: Sequence[Place | None], index: int, value: int, size: int) -> Place | None:
     """Where a symbol of section `index` is defined, None for one that is not."""
     if index == COMMON:  # its value is its alignment
+        if not 0 < value <= LARGEST_ALIGNMENT or size > MOST_BYTES:
+            raise UnknownObject("a symbol of its own room is too large")
         zeros = program.segments[ZEROS]
         place = Place(ZEROS, pad(zeros, value))
         zeros.extend(bytes(size))
