@@ -20,13 +20,13 @@ inside another one, which goes along a row, stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from llvmlite import ir
 
 from graphc.codegen.target import INTERLEAVED, has_avx512, has_fma
-from graphc.codegen.whole_vectors import MASKED, NEUTRAL, Loop, cut, lanes, read_counted
+from graphc.codegen.whole_vectors import MASKED, NEUTRAL, Flow, Loop, cut, flow_of, lanes, read_counted
 
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
@@ -37,31 +37,29 @@ FEWER = 2
 def interleave(module: ir.Module) -> None:
     """Mark the loops of a module's functions that gain from it."""
     masks, gains = has_avx512(), has_fma()
-    for loop in [loop for function in module.functions for loop in loops_of(function)]:
-        calls, chain = math_calls(loop.body)
-        carried = carried_by(loop.body)
-        sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
-        vectors = FEWER if calls and (calls >= 2 * chain or sums) else CHAINS
-        if len(sums) < len(carried):
-            continue
-        if sums or (calls and masks):
-            take_whole_vectors(loop, sums, vectors, masked=masks and calls > 0)
-        elif calls and gains and loop.is_outermost:
-            mark(loop.body.terminator, vectors)
+    for function in module.functions:
+        flow = flow_of(function)
+        for loop in list(loops_of(function)):
+            interleave_loop(loop, flow, masks, gains)
 
 
-def take_whole_vectors(
-    loop: Loop, sums: Mapping[ir.AllocaInstr, ir.Instruction], vectors: int, masked: bool
-) -> None:
-    """Cut a loop in so many vectors at a time and single ones for the rest, where it is written so that it can be.
-    `masked`: what does not fill a vector is one, too; what is soon done is done element by element."""
-    counted = read_counted(loop)
+def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
+    """Mark a loop, cut in two where it may be. `masks`: the CPU can mask a vector; `gains`: it multiplies and adds in
+    one instruction."""
+    calls, chain = math_calls(loop.body)
+    carried = carried_by(loop.body)
+    sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
+    if len(sums) < len(carried) or not (sums or calls):
+        return
+    vectors = FEWER if calls and (calls >= 2 * chain or sums) else CHAINS
+    counted = read_counted(loop, flow) if sums or masks else None
     if counted is None:
-        if not sums and loop.is_outermost:
+        if gains and not sums and loop.is_outermost:
             mark(loop.body.terminator, vectors)
         return
     mark(cut(counted, vectors * lanes(loop.body, sums), sums), vectors, masked=True)
-    mark(loop.body.terminator, 1, masked)
+    # What is soon done is done element by element where it does not fill a vector.
+    mark(loop.body.terminator, 1, masked=masks and calls > 0)
 
 
 def mark(branch: ir.Instruction, vectors: int, masked: bool = False) -> None:

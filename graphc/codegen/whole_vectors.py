@@ -14,7 +14,7 @@ masked: a masked store takes as long as twenty others.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -39,6 +39,24 @@ class Loop:
 
 
 @record(eq=False)
+class Flow:
+    """Of a function: what is stored last under each name, in the order of the text, and what goes to each block."""
+
+    stored: Mapping[ir.Value, ir.Value]
+    before: Mapping[ir.Block, Sequence[ir.Block]]
+
+
+def flow_of(function: ir.Function) -> Flow:
+    stored: dict[ir.Value, ir.Value] = {}
+    before: dict[ir.Block, list[ir.Block]] = {}
+    for block in function.blocks:
+        stored.update((each.operands[1], each.operands[0]) for each in _all(block, ir.StoreInstr))
+        for target in _targets(block):
+            before.setdefault(target, []).append(block)
+    return Flow(stored, before)
+
+
+@record(eq=False)
 class Counted:
     """A loop `for index in range(...)` as `primitives.Advanced` and numba write it.
 
@@ -52,11 +70,10 @@ class Counted:
     index: ir.AllocaInstr
 
 
-def read_counted(loop: Loop) -> Counted | None:
+def read_counted(loop: Loop, flow: Flow) -> Counted | None:
     """How a loop counts; None where it does not go up by one, or is not written as expected."""
-    function, counting, body = loop.body.function, loop.counting, loop.body
-    stores = {each.operands[1]: each.operands[0] for block in function.blocks for each in _all(block, ir.StoreInstr)}
-    before = [block for block in function.blocks if block is not body and counting[0] in _targets(block)]
+    counting, body = loop.counting, loop.body
+    before = [block for block in flow.before[counting[0]] if block is not body]
     bounds = [each for block in counting for each in _all(block, ir.ICMPInstr) if each.op == "slt"]
     kept = [each for block in counting for each in _all(block, ir.StoreInstr)]
     indices = [each.operands[1] for each in kept if isinstance(each.operands[0], ir.instructions.ExtractValue)]
@@ -68,7 +85,7 @@ def read_counted(loop: Loop) -> Counted | None:
     slot = counter.operands[0] if isinstance(counter, ir.LoadInstr) else None
     if not isinstance(slot, ir.AllocaInstr) or not isinstance(indices[0], ir.AllocaInstr):
         return None
-    return Counted(loop, before[0], slot, indices[0]) if _goes_up_by_one(stores, slot) else None
+    return Counted(loop, before[0], slot, indices[0]) if _goes_up_by_one(slot, flow) else None
 
 
 def _counter(bound: ir.Instruction) -> Any:
@@ -82,8 +99,8 @@ def _counter(bound: ir.Instruction) -> Any:
     return pointers[0] if pointers[0] is pointers[1] else None
 
 
-def _goes_up_by_one(stores: dict[ir.Value, ir.Value], slot: ir.AllocaInstr) -> bool:
-    start = stores.get(stores.get(slot))
+def _goes_up_by_one(slot: ir.AllocaInstr, flow: Flow) -> bool:
+    start = flow.stored.get(flow.stored.get(slot))
     if not isinstance(start, ir.instructions.InsertValue) or list(start.indices) != [2]:
         return False
     return isinstance(start.value, ir.Constant) and start.value.constant == 1
