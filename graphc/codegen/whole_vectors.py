@@ -192,6 +192,8 @@ def _copied(instruction: ir.Instruction, block: ir.Block, copies: dict[Any, Any]
     def renewed(value: Any) -> Any:
         if isinstance(value, list | tuple):
             return type(value)(map(renewed, value))
+        if isinstance(value, dict):  # its metadata are its own
+            return dict(value)
         return copies.get(value, value) if isinstance(value, ir.Instruction) else value
 
     made = copy.copy(instruction)
