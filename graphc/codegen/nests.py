@@ -9,6 +9,7 @@ turn: a use is (nest, index of the wanted element, enclosing loops). A value is 
 - it is a result, or an operand of an external function, or built by several writes;
 - it is a reduction that would be carried out more than once, or that had better walk memory in order;
 - computing it again costs more than keeping it: it is used in several nests, or inside loops it does not depend on;
+- it is dear, and its nest would go across its rows, where loops are not vectorised;
 - its nest would grow too large to compile quickly.
 
 Stored values whose loops run over the same sizes share a nest where no dependence forbids it.
