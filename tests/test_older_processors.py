@@ -1,0 +1,43 @@
+"""Kernels for older processors than this one, which it can run as well: right there too."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+PROCESSORS = {"haswell": {"avx2": True, "fma": True}, "x86-64": {}}
+"""The names that LLVM knows them by, and what graphc asks of them."""
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="they are of another kind")
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
+    """In a process that takes its CPU for an older one, and compiles there itself."""
+    code = f"""
+        from graphc.codegen.llvm_binding import llvm
+        llvm.get_host_cpu_name = lambda: {name!r}
+        llvm.get_host_cpu_features = lambda: llvm.FeatureMap({PROCESSORS[name]!r})
+        from graphc.codegen.target import has_avx512, has_fma
+        assert not has_avx512() and has_fma() == {bool(PROCESSORS[name])}
+        import graphc, test_sums, test_wide_programs
+        x = graphc.tensor.dvector("x")
+        machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
+        assert "zmm" not in machine_code and ("ymm" in machine_code) == {bool(PROCESSORS[name])}
+        for seed in range(0, 30, 3):
+            test_wide_programs.test_modes_agree(seed)
+        for size in (65, 255):
+            test_sums.test_short_sums_of_single_precision_are_at_least_as_accurate_as_numpys(size)
+        test_sums.test_sums_of_every_length_over_every_axis("float64", "compiled")
+    """
+    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    own = {"PYTHONPATH": folders, "GRAPHC_COMPILE": "inline", "GRAPHC_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **own}, check=False)
+    assert done.returncode == 0, done.stderr
