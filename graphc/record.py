@@ -101,7 +101,7 @@ def _short_initializer(
     cls: type, fields: tuple[str, ...], setters: Sequence[Callable[[Any, Any], None]], defaults: dict[str, Any]
 ) -> Callable[..., None] | None:
     """An `__init__` with the fields as its parameters, for records of few: the many small ones of a graph are made so,
-    in a third of the time. None of other records, and where a default is made anew."""
+    in half the time. None of other records, and where a default is made anew."""
     last = tuple(defaults.values())
     if len(fields) not in _SHORT or any(type(default) is Fresh for default in last):
         return None

@@ -127,6 +127,14 @@ def test_marked_loops(name: str, fast_math: bool, masks: bool, monkeypatch: pyte
     assert sum(masked for _, masked in found) == cut * (2 if masks and "exp" in body else 1)
 
 
+def test_several_sums_give_the_same_text_again() -> None:
+    sums = [f"total{number}" for number in range(8)]
+    start = "".join(f"    {name} = 0.0\n" for name in sums)
+    turn = "".join(f"        {name} = accumulate({name}, x[i] * {number}.0)\n" for number, name in enumerate(sums))
+    end = f"    x[0] = {' + '.join(sums)}\n"
+    assert len({lowered(f"{start}    for i in range(n):\n{turn}{end}") for _ in range(20)}) == 1
+
+
 @pytest.mark.parametrize("name", ["sum", "sum in rows"])
 def test_without_fused_arithmetic_only_sums_are_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for feature in ("has_avx512", "has_fma"):

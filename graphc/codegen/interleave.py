@@ -26,7 +26,7 @@ from itertools import pairwise
 from llvmlite import ir
 
 from graphc.codegen.target import INTERLEAVED, has_avx512, has_fma
-from graphc.codegen.whole_vectors import MASKED, NEUTRAL, Flow, Loop, cut, flow_of, lanes, read_counted
+from graphc.codegen.whole_vectors import MASKED, NEUTRAL, Flow, Loop, cut, flow_of, lanes, read_counted, targets
 
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
@@ -76,22 +76,21 @@ def loops_of(function: ir.Function) -> Iterator[Loop]:
     """The loops whose body is one block. Blocks come in the order of the source, so that a branch to an earlier one
     ends a loop."""
     place = {block: number for number, block in enumerate(function.blocks)}
-    ends = [(place[target], number) for block, number in place.items() for target in _targets(block)]
+    ends = [(place[targets(block)[0]], number) for block, number in place.items() if _goes_on(block)]
     loops = sorted((first, last) for first, last in ends if first <= last)
     reached = -1
     for (first, last), (following, _) in pairwise((*loops, (len(place), len(place)))):
         # What comes before the one condition counts the turns.
         *counting, condition, body = function.blocks[first : last + 1] if first < last else (None, None)
-        straight = condition is not None and all(map(_targets, counting)) and not _targets(condition)
+        straight = condition is not None and all(map(_goes_on, counting)) and not _goes_on(condition)
         if straight and last < following:
             yield Loop((*counting, condition), body, first > reached)
         reached = max(reached, last)
 
 
-def _targets(block: ir.Block) -> tuple[ir.Block, ...]:
-    """Where a block ends to without a condition."""
-    branches = isinstance(block.terminator, ir.Branch)
-    return tuple(block.terminator.operands) if branches else ()
+def _goes_on(block: ir.Block) -> bool:
+    """Whether a block ends to another without a condition."""
+    return len(targets(block)) == 1
 
 
 def math_calls(block: ir.Block) -> tuple[int, int]:
@@ -109,14 +108,14 @@ def math_calls(block: ir.Block) -> tuple[int, int]:
 
 def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:
     """The local names that a block reads before it gives them another value, as a sum does."""
-    read: set[ir.Value] = set()
+    read: dict[ir.Value, None] = {}  # in order: the same source gives the same text
     written: set[ir.Value] = set()
     for each in block.instructions:
-        if isinstance(each, ir.LoadInstr):
-            read.update({each.operands[0]} - written)
+        if isinstance(each, ir.LoadInstr) and each.operands[0] not in written:
+            read[each.operands[0]] = None
         elif isinstance(each, ir.StoreInstr):
             written.add(each.operands[1])
-    return [name for name in read & written if isinstance(name, ir.AllocaInstr)]
+    return [name for name in read if name in written and isinstance(name, ir.AllocaInstr)]
 
 
 def step_of(block: ir.Block, slot: ir.AllocaInstr) -> ir.Instruction | None:

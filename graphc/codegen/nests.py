@@ -425,9 +425,9 @@ class Scheduler:
                 self.later[number] = known | more
                 pending.extend(self.before[number])
 
-    def reaches(self, start: int, goal: int) -> bool:
-        """Whether nest `goal` is nest `start`, or must come after it."""
-        return start == goal or bool(self.later[start] >> goal & 1)
+    def is_later(self, number: int, start: int) -> bool:
+        """Whether a nest must come after nest `start`."""
+        return bool(self.later[start] >> number & 1)
 
     def join(self, node: Node, kind: Kind, lowering: object, uses: Sequence[Use]) -> Draft | None:
         """A planned nest over the same sizes that may compute `node` too. Reductions by rows share a nest where they
@@ -447,7 +447,7 @@ class Scheduler:
                 continue
             if any(use.nest == number and (kind == "fold" or use.index != draft.index) for use in uses):
                 continue
-            if any(self.later[user] >> number & 1 for user in users):
+            if any(self.is_later(number, user) for user in users):
                 continue
             if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
                 continue
@@ -650,7 +650,7 @@ class Scheduler:
                 elif draft.kind != "total" and (use.index != draft.index or draft.kind != "loops"):
                     wrong.append(buffer)
             for number in failing:
-                if self.reaches(writer, number):
+                if number == writer or self.is_later(number, writer):
                     wrong.append(buffer)
                 else:
                     self.depend(number, writer)

@@ -74,9 +74,10 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
     for function in module.functions if exported else ():
         if not function.is_declaration and function.name not in exported:
             function.linkage = "internal"
+    # All that level 3 adds here is a copy of an outer loop for each way that a condition in it may go.
     tuning = llvm.create_pipeline_tuning_options(speed_level=min(opt, 2))
     tuning.loop_vectorization = opt > 1
-    # Where long bodies of loops are vectorised whole, looking through them for more takes a tenth of the time.
+    # The bodies of marked loops are vectorised whole: looking through them for more takes up to a tenth of the time.
     tuning.slp_vectorization = opt > 1 and not any(INTERLEAVED in text for text in texts)
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)

@@ -51,7 +51,7 @@ def flow_of(function: ir.Function) -> Flow:
     before: dict[ir.Block, list[ir.Block]] = {}
     for block in function.blocks:
         stored.update((each.operands[1], each.operands[0]) for each in _all(block, ir.StoreInstr))
-        for target in _targets(block):
+        for target in targets(block):
             before.setdefault(target, []).append(block)
     return Flow(stored, before)
 
@@ -77,9 +77,9 @@ def read_counted(loop: Loop, flow: Flow) -> Counted | None:
     bounds = [each for block in counting for each in _all(block, ir.ICMPInstr) if each.op == "slt"]
     kept = [each for block in counting for each in _all(block, ir.StoreInstr)]
     indices = [each.operands[1] for each in kept if isinstance(each.operands[0], ir.instructions.ExtractValue)]
-    if len(before) != 1 or len(_targets(before[0])) != 1 or len(bounds) != 1 or len(indices) != 1:
+    if len(before) != 1 or len(targets(before[0])) != 1 or len(bounds) != 1 or len(indices) != 1:
         return None
-    if _targets(counting[-1])[:1] != [body]:
+    if targets(counting[-1])[:1] != [body]:
         return None
     counter = _counter(bounds[0])
     slot = counter.operands[0] if isinstance(counter, ir.LoadInstr) else None
@@ -110,7 +110,8 @@ def _all(block: ir.Block, kind: Any) -> list[Any]:
     return [each for each in block.instructions if isinstance(each, kind)]
 
 
-def _targets(block: ir.Block) -> list[ir.Block]:
+def targets(block: ir.Block) -> list[ir.Block]:
+    """Where a block may end to."""
     return [operand for operand in block.terminator.operands if isinstance(operand, ir.Block)]
 
 

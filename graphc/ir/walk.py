@@ -25,14 +25,19 @@ class Graph:
 
 def reachable(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> list[T]:
     """Everything that `roots` need, themselves included, in order of discovery (depth first)."""
-    found: dict[T, None] = {}
+    return list(_needs(roots, predecessors))
+
+
+def _needs(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> dict[T, list[T]]:
+    """The predecessors of everything that `roots` need, in order of discovery. Each is asked for its own once."""
+    found: dict[T, list[T]] = {}
     pending = list(roots)[::-1]
     while pending:
         item = pending.pop()
         if item not in found:
-            found[item] = None
-            pending.extend(p for p in list(predecessors(item))[::-1] if p not in found)
-    return list(found)
+            needs = found[item] = list(predecessors(item))
+            pending += needs[::-1]
+    return found
 
 
 def toposort(
@@ -42,33 +47,24 @@ def toposort(
 
     Raises CycleError, naming the members of a cycle by `describe`, where there is one.
     """
+    needs = _needs(roots, predecessors)
     waiting: dict[T, int] = {}
-    successors: dict[T, list[T]] = {}
-    pending = list(roots)[::-1]
-    while pending:  # as in `reachable`, which this repeats to ask for what an item needs only once
-        item = pending.pop()
-        if item in waiting:
-            continue
-        needs = list(predecessors(item))
-        pending += needs[::-1]
-        once = dict.fromkeys(needs) if len(needs) > 1 else needs
+    successors: dict[T, list[T]] = {item: [] for item in needs}
+    for item, before in needs.items():
+        once = dict.fromkeys(before) if len(before) > 1 else before
         waiting[item] = len(once)
         for need in once:
-            if need in successors:
-                successors[need].append(item)
-            else:
-                successors[need] = [item]
-    items = list(waiting)
-    ready = [item for item in reversed(items) if not waiting[item]]
+            successors[need].append(item)
+    ready = [item for item in reversed(needs) if not waiting[item]]
     order: list[T] = []
     while ready:
         item = ready.pop()
         order.append(item)
-        for successor in reversed(successors.get(item, ())):
-            left = waiting[successor] = waiting[successor] - 1
-            if not left:
+        for successor in reversed(successors[item]):
+            waiting[successor] -= 1
+            if not waiting[successor]:
                 ready.append(successor)
-    if len(order) < len(items):
+    if len(order) < len(needs):
         raise CycleError("the graph has a cycle: " + " -> ".join(map(describe, _cycle(waiting, predecessors))))
     return order
 

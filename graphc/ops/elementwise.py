@@ -197,11 +197,11 @@ def user_function(row: Row) -> Callable[..., Node]:
 
 def _infer(row: Row) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
-        if len(args) == row.arity and _alike(row, args):
-            first = args[0].type
-            return first if row.rule.result is None else Type(row.rule.result, first.shape)
         if len(args) != row.arity:
             raise GraphTypeError(f"{row.name} takes {row.arity} arguments, not {len(args)}")
+        if _alike(row, args):
+            first = args[0].type
+            return first if row.rule.result is None else Type(row.rule.result, first.shape)
         dtype, leading = args[-1].type.dtype, row.rule.leading
         right = [arg.type.dtype for arg in args] == [*leading, *[dtype] * (row.arity - len(leading))]
         if not right or dtype not in row.rule.accepts:
