@@ -25,6 +25,8 @@ Function = Callable[[Number], Number]
 
 TARGET = Path(__file__).parent.parent / "graphc" / "codegen" / "coefficients.py"
 POINT = 1200
+# The last integer n with a zero of log|gamma| in the table: further on the reflection formula is exact enough.
+GAMMALN_POLES = 22
 # Closer to zero the quotients that are fitted lose their digits.
 TINY = mp.mpf("1e-18")
 
@@ -320,6 +322,7 @@ def gamma_functions() -> Iterator[Row]:
         stirling, lambda w: mp.sqrt(w) / mp.loggamma(1 / mp.sqrt(w)),
         (0, 6), ((0, 0), (0, mp.mpf(1) / 64)), grid=500,
     )  # fmt: skip
+    yield from gammaln_zeros()
     root = mp.findroot(mp.digamma, mp.mpf("1.4616321449683623"))
     yield Row("DIGAMMA_ROOT", "the zero of digamma between 1 and 2 in two parts", (), split(root, (53, 53)))
 
@@ -350,6 +353,25 @@ def gamma_functions() -> Iterator[Row]:
         "TRIGAMMA_TAIL", "x**3 (trigamma(x) - 1/x) - x/2 in 1/x**2 for x >= 8",
         trigamma_tail, lambda w: w, (0, 7), ((0, 0), (0, mp.mpf(1) / 64)), grid=500,
     )  # fmt: skip
+
+
+def gammaln_zeros() -> Iterator[Row]:
+    """The zeros of log|gamma(-s)| beside the integers n up to GAMMALN_POLES, in two parts."""
+    zeros = [_gammaln_zero(n, sign) for n in range(GAMMALN_POLES + 1) for sign in (1, -1)]
+    story = (
+        "the zeros s = n + e of log|gamma(-s)|, of each n from 0 that with e > 0, then that with e < 0; 0 where there "
+        "is none"
+    )
+    yield Row("GAMMALN_ZERO", story, (), tuple(high for high, _ in zeros))
+    yield Row("GAMMALN_ZERO_REST", "what GAMMALN_ZERO lacks", (), tuple(low for _, low in zeros))
+
+
+def _gammaln_zero(n: int, sign: int) -> tuple[float, ...]:
+    if n < 2 or (n, sign) == (2, -1):
+        return 0.0, 0.0
+    nearly = -mp.log(mp.factorial(n))
+    distance = mp.exp(mp.findroot(lambda d: mp.log(abs(mp.gamma(-n - sign * mp.exp(d)))), nearly))
+    return split(n + sign * distance, (53, 53))
 
 
 def render(table: Row) -> str:

@@ -38,7 +38,8 @@ codegen.callback
 codegen.blas codegen.terms codegen.lower
 codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
 codegen.parallel codegen.merge codegen.forward codegen.narrow codegen.outline
-codegen.coefficients codegen.real codegen.huge codegen.exponential codegen.circular codegen.gamma codegen.vecmath
+codegen.coefficients codegen.real codegen.pairs codegen.vector_variants codegen.huge codegen.rare
+codegen.exponential codegen.circular codegen.gamma codegen.log_gamma codegen.vecmath
 codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.link
 codegen.casts codegen.integers codegen.intrinsics codegen.whole_vectors codegen.interleave
 codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.counted

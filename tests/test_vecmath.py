@@ -120,7 +120,7 @@ REGIONS: dict[str, list[tuple[float, float]]] = {
     "asinh": [(-0.1, 0.1), (-1, 1), (-10, 10)],
     "acosh": [(1, 1.1), (1, 2), (1, 100)],
     "atanh": [(-0.1, 0.1), (-1, 1)],
-    "gammaln": [(0, 4), (0.9, 1.1), (1.9, 2.1), (2, 20), (3, 200), (20, 1e6)],
+    "gammaln": [(0, 4), (0.9, 1.1), (1.9, 2.1), (2, 20), (3, 200), (20, 1e6), (-4, 0), (-30, 0), (-1000, 0)],
     "digamma": [(1.4, 1.5), (0, 4), (2, 100)],
     "trigamma": [(0, 4), (2, 100)],
 }
@@ -403,24 +403,73 @@ def _negative_arguments(dtype: str) -> NDArray[Any]:
     return kept
 
 
-def test_log_gamma_between_poles_in_single() -> None:
-    x = _negative_arguments("float32")
-    results = compiled("gammaln", "float32", True)(x).tolist()
-    with mpmath.workprec(160):
-        errors = [
-            _error(result, _log_gamma(mpmath.mpf(float(value))), "float32")
-            for result, value in zip(results, x, strict=True)
-        ]
-    assert max(errors) <= 4.0
+@cache
+def _log_gamma_cases(dtype: str) -> tuple[NDArray[Any], list[Any]]:
+    """Arguments beside the zeros of log|gamma| and between them, with mpmath's results.
+
+    Of each pole from -2 down and either side: the numbers nearest to the zero, those close to it, and those that are
+    closer to the pole or further from it by any factor.
+    """
+    random = np.random.default_rng(4)
+    precision = PRECISION[dtype]
+    arguments = [_negative_arguments(dtype), random.uniform(-2.8, -2.4, 4000), random.uniform(-2, 0, 2000)]
+    for pole in range(2, 25):
+        for side in (-1, 1):
+            with mpmath.workprec(200):
+                distance = _distance_of_zero(pole, side)
+                zero = np.array([float(-pole + side * distance)], dtype)
+            steps = np.concatenate([np.arange(-40, 41), random.integers(-(2**12), 2**12, 20)])
+            beside = zero + steps * np.spacing(zero)
+            # The nearest numbers to a pole are single steps from it.
+            factors = 2.0 ** random.uniform(-precision, precision, 40)
+            scaled = -pole + side * np.minimum(float(distance) * factors, 0.5)
+            arguments += [beside, scaled, -pole + side * np.arange(1, 9) * np.spacing(float(pole))]
+    values = np.concatenate(arguments).astype(dtype)
+    values = values[values != np.rint(values)]
+    with mpmath.workprec(200):
+        return values, [_log_gamma(mpmath.mpf(float(value))) for value in values]
 
 
-def test_log_gamma_between_poles() -> None:
-    x = _negative_arguments("float64")
-    results = compiled("gammaln", "float64", True)(x).tolist()
-    with mpmath.workprec(160):
-        exact = [_log_gamma(mpmath.mpf(float(value))) for value in x]
-        errors = [abs(result - value) / max(1, abs(value)) for result, value in zip(results, exact, strict=True)]
-    assert float(max(errors)) <= 4 * float(np.finfo("float64").eps)
+def _distance_of_zero(pole: int, side: int) -> Any:
+    """Of a zero of log|gamma| from the pole at -pole; where there is none on that side, what it would be."""
+    if pole == 2 and side > 0:
+        return mpmath.mpf(0.5)
+    guess = 1 / mpmath.factorial(pole)
+    return guess * mpmath.exp(mpmath.findroot(lambda u: _log_gamma(-pole + side * guess * mpmath.exp(u)), 0))
+
+
+@pytest.mark.parametrize("relaxed", [False, True], ids=["strict", "relaxed"])
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_log_gamma_beside_its_zeros(dtype: str, has_fma: bool, relaxed: bool) -> None:
+    x, exact = _log_gamma_cases(dtype)
+    results = compiled("gammaln", dtype, has_fma, relaxed)(x).tolist()
+    assert min(abs(value) for value in exact) < 2.0 ** (-20 if dtype == "float32" else -45)
+    with mpmath.workprec(200):
+        errors = [_error(result, value, dtype) for result, value in zip(results, exact, strict=True)]
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= 4.0, f"{errors[worst]:.3f} ulp at {x[worst]!r}, got {results[worst]!r}"
+
+
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+def test_log_gamma_of_negatives_is_vectorized(has_fma: bool) -> None:
+    optimized = compiled("gammaln", "float64", has_fma).optimized
+    body = re.search(r"^define [^\n]*_cold\(.*?^}", optimized, re.DOTALL | re.MULTILINE)
+    assert body is not None and re.search(r"store <\d+ x double>", body[0])
+
+
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+def test_log_gamma_of_one_negative_in_any_lane(has_fma: bool) -> None:
+    """The other lanes keep their results, and those of a vector that has no such lane."""
+    loop = compiled("gammaln", "float64", has_fma)
+    x = np.linspace(0.1, 30, 37)
+    expected = loop(x)
+    for lane in range(37):
+        mixed = x.copy()
+        mixed[lane] = -2.5
+        results = loop(mixed)
+        assert results[lane] == pytest.approx(-0.056243716497674054, rel=1e-15)
+        np.testing.assert_array_equal(np.delete(results, lane), np.delete(expected, lane))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -57,6 +57,12 @@ def reduced_cosine(r: Real) -> Real:
     return lead + fma(z * z, polynomial(z, table.COS[r.format.name]), (1.0 - lead) - half)
 
 
+def sine_of_half_turns(d: Real) -> Real:
+    """sin(pi*d) for 0 <= d <= 1/2."""
+    upper = d > 0.25
+    return upper.select(reduced_cosine((0.5 - d) * math.pi), reduced_sine(d * math.pi))
+
+
 def _reduce_quarter(x: Real) -> tuple[Bits, Real]:
     """k, in the low bits, and r with x = k*pi/2 + r, |r| <= pi/4."""
     bits, k = round_scaled(x, 2.0 / math.pi)

@@ -241,7 +241,7 @@ def log(x: Real) -> Real:
     return _log_special(x, _log_sum(k, m - 1.0))
 
 
-def _log_pair(high: Real, low: Real | float, doubled: Real | float = 0.0) -> Real:
+def log_pair(high: Real, low: Real | float, doubled: Real | float = 0.0) -> Real:
     """log((high + low) * 2**doubled) for normal high > 0 and |low| below half its ulp or, for high = 1, any size."""
     format = high.format
     moved = high.bits() + (format.one_bits - _anchor(high))
@@ -258,7 +258,7 @@ def log1p(x: Real) -> Real:
     """log(1 + x), 2 ulp: the exact error of 1 + x joins the reduced argument."""
     if x.format is F32:
         return _log1p_single(x)
-    result = _log_pair(*add_exactly(x.block.real(1.0), x))
+    result = log_pair(*add_exactly(x.block.real(1.0), x))
     outside = x.equals(-1.0).select(-math.inf, (x < -1.0).select(math.nan, x))
     return keep_tiny(x, ((x > -1.0) & (x < math.inf)).select(result, outside))
 
@@ -345,7 +345,7 @@ def asinh(x: Real) -> Real:
     step = square / ((square + 1.0).root() + 1.0)
     total, total_error = add_lesser(size, step)
     high, low = add_exactly(x.block.real(1.0), total)
-    result = _log_pair(huge.select(size, high), huge.select(0.0, low + total_error), huge.select(1.0, 0.0))
+    result = log_pair(huge.select(size, high), huge.select(0.0, low + total_error), huge.select(1.0, 0.0))
     return keep_tiny(x, (size < math.inf).select(result, size)).with_sign(x)
 
 
@@ -359,7 +359,7 @@ def acosh(x: Real) -> Real:
     total, total_error = add_lesser(root, t)
     high, low = add_exactly(x.block.real(1.0), total)
     low = low + (total_error + (root > 0.0).select(root_error, 0.0))
-    result = _log_pair(huge.select(x, high), huge.select(0.0, low), huge.select(1.0, 0.0))
+    result = log_pair(huge.select(x, high), huge.select(0.0, low), huge.select(1.0, 0.0))
     return ((x >= 1.0) & (x < math.inf)).select(result, (x < 1.0).select(math.nan, x))
 
 
@@ -372,7 +372,7 @@ def atanh(x: Real) -> Real:
     quotient = double * inverse
     rest = fma(-quotient, divisor_error, residual(double, quotient, divisor)) * inverse
     high, low = add_exactly(x.block.real(1.0), quotient)
-    inside = _log_pair(high, low + rest) * 0.5
+    inside = log_pair(high, low + rest) * 0.5
     result = (size < 1.0).select(inside, size.equals(1.0).select(math.inf, math.nan))
     return keep_tiny(x, result).with_sign(x)
 

@@ -1,4 +1,4 @@
-"""The error function and the logarithm and derivative of the gamma function in a few straight operations.
+"""The error function and the derivatives of the logarithm of the gamma function in a few straight operations.
 
 In: values of `real`. Out: the same, computed to the bound that each function names. Contracts and sources: see
 `vecmath`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from graphc.codegen import coefficients as table
-from graphc.codegen.circular import reduced_cosine, reduced_sine
+from graphc.codegen.circular import reduced_cosine, reduced_sine, sine_of_half_turns
 from graphc.codegen.exponential import exp_minus_one, log, power_of_two, reduce_exp, scale_by
 from graphc.codegen.real import F32, Real, add_exactly, fma, in_double, multiply_exactly, polynomial
 
@@ -60,48 +60,6 @@ def erfc(x: Real) -> Real:
 
 
 # --- the gamma function ---------------------------------------------------------------------------------------------
-
-
-def _gammaln_positive(x: Real) -> Real:
-    """log(gamma(x)) for x > 0: Stirling's series from 8 on; (x-1) (x-2) P(x) between 1 and 3, where others are moved by
-    the recurrence.
-    """
-    below, above = x < 1.0, x >= 8.0
-    y, factor = x, x.block.real(1.0)
-    for _ in range(5):
-        far = y >= 3.0
-        y = far.select(y - 1.0, y)
-        factor = far.select(factor * y, factor)
-    u, v = below.select(x - 1.0, y - 2.0), below.select(x, y - 1.0)
-    middle = u * v * polynomial(u, table.GAMMALN["f64"])
-    logarithm = log((below | above).select(x, factor))
-    inverse = 1.0 / x
-    series = inverse * polynomial(inverse * inverse, table.STIRLING["f64"])
-    large = fma(x - 0.5, logarithm - 1.0, series + (0.5 * math.log(2.0 * math.pi) - 0.5))
-    return above.select(large, middle + below.select(-logarithm, logarithm))
-
-
-def _sine_of_half_turns(d: Real) -> Real:
-    """sin(pi*d) for 0 <= d <= 1/2."""
-    upper = d > 0.25
-    return upper.select(reduced_cosine((0.5 - d) * math.pi), reduced_sine(d * math.pi))
-
-
-def gammaln(x: Real) -> Real:
-    """log|gamma(x)|, 4 ulp, but in float64 for x < 0, where it has zeros, 4 ulp of the larger of 1 and |result|: there
-    log(pi / |x sin(pi x)|) - log(gamma(|x|)); float32 through float64.
-    """
-    if x.format is F32:
-        return in_double(gammaln, x)
-    size = x.magnitude()
-    result = _gammaln_positive(size)
-    whole = 2.0**52
-    fraction = (size - ((size + whole) - whole)).magnitude()
-    sine = (size < whole).select(_sine_of_half_turns(fraction), 0.0)
-    reflected = log(math.pi / (size * sine)) - result
-    result = ((x < 0.0) & (size > 2.0**-70)).select(reflected, result)
-    pole = size.equals(0.0) | ((x < 0.0) & sine.equals(0.0))
-    return (pole | size.equals(math.inf)).select(math.inf, result)
 
 
 def _digamma_positive(x: Real) -> Real:
@@ -169,7 +127,7 @@ def trigamma(x: Real) -> Real:
     series = fma(inverse * square, polynomial(square, table.TRIGAMMA_TAIL["f64"]), fma(square, 0.5, inverse))
     positive = total + series
     size, whole = x.magnitude(), 2.0**52
-    ratio = math.pi / _sine_of_half_turns((size - ((size + whole) - whole)).magnitude())
+    ratio = math.pi / sine_of_half_turns((size - ((size + whole) - whole)).magnitude())
     reflected = fma(ratio, ratio, -positive)
     pole = x.equals(0.0) | (mirrored & ((size + whole) - whole).equals(size))
     return pole.select(math.inf, mirrored.select(reflected, positive))

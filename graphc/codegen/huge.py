@@ -5,25 +5,22 @@ every argument.
 
 Beyond the bound the argument is reduced as by Payne and Hanek (SIGNUM Newsletter 18, 1983): the bits of 2/pi that
 matter for its exponent, times its significand, in integers. That stands behind a function that returns at once where no
-lane needs it. The loop vectoriser gives up on a loop with a branch or a scalar call in it, so that function has vector
-variants, announced by LLVM's vector function ABI (https://llvm.org/docs/LangRef.html, "vector-function-abi-variant"):
-the loop is vectorised around a call to one of them.
+lane needs it, and a loop is vectorised around a call of it (`vector_variants`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from llvmlite import ir
 
 from graphc.codegen.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
 from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_exactly
+from graphc.codegen.vector_variants import define_pure, define_variants, find_any, set_attribute, splat, vector_of
 
 Finish = Callable[[Real, Bits], Real]
 
-# The bits of a vector: those of AVX2 and AVX-512, and of SSE2 and AVX, where there is no fused multiply-add.
-WIDTHS = {True: (256, 512), False: (128, 256)}
 WIDE = ir.IntType(128)
 TABLE_BYTES = TWO_OVER_PI_POINT // 8 + 40
 
@@ -51,32 +48,23 @@ def _define_guard(module: ir.Module, name: str, block: Block, bound: float, fini
     symbol = f"gc_huge_{name}_{block.format.name}"
     if symbol in module.globals:
         return module.globals[symbol]
-    lane_counts = [width // block.format.width for width in WIDTHS[block.has_fma]]
     cold = _define_cold(module, f"{symbol}_cold", block, finish)
-    variants = [
-        _define_variant(module, f"{symbol}_x{lanes}", cold, block.format, bound, lanes) for lanes in lane_counts
-    ]
-    function = _define_variant(module, symbol, cold, block.format, bound, 1)
-    names = ",".join(f"_ZGV_LLVM_N{lanes}v_{symbol}({symbol}_x{lanes})" for lanes in lane_counts)
-    _set_attribute(function, f'"vector-function-abi-variant"="{names}"')
-    _keep(module, [function, *variants])
-    return function
+    return define_variants(
+        module, symbol, block, lambda each, lanes: _define_variant(module, each, cold, block.format, bound, lanes)
+    )
 
 
 def _define_variant(
     module: ir.Module, symbol: str, cold: ir.Function, format: Format, bound: float, lanes: int
 ) -> ir.Function:
     """For each lane with |x| not below the bound the cold function's result; x itself where there is no such lane."""
-    type = format.type if lanes == 1 else ir.VectorType(format.type, lanes)
-    function = _define_pure(module, symbol, type)
+    function = define_pure(module, symbol, vector_of(format.type, lanes))
     (x,) = function.args
     builder = ir.IRBuilder(function.append_basic_block())
     slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
-    limits = [ir.Constant(type, limit if lanes == 1 else [limit] * lanes) for limit in (bound, -bound)]
-    above = builder.or_(builder.fcmp_unordered(">=", x, limits[0]), builder.fcmp_unordered("<=", x, limits[1]))
-    count = ir.IntType(lanes)
-    found = above if lanes == 1 else builder.icmp_unsigned("!=", builder.bitcast(above, count), count(0))
-    builder.cbranch(found, slow, common)
+    high, low = (splat(format.type, limit, lanes) for limit in (bound, -bound))
+    above = builder.or_(builder.fcmp_unordered(">=", x, high), builder.fcmp_unordered("<=", x, low))
+    builder.cbranch(find_any(builder, above, lanes), slow, common)
     builder.position_at_end(common)
     builder.ret(x)
     builder.position_at_end(slow)
@@ -108,9 +96,9 @@ def _call_lanes(builder: ir.IRBuilder, cold: ir.Function, x: ir.Value, lanes: in
 
 def _define_cold(module: ir.Module, symbol: str, block: Block, finish: Finish) -> ir.Function:
     """The function of one argument of any size, computed in float64."""
-    function = _define_pure(module, symbol, block.format.type)
+    function = define_pure(module, symbol, block.format.type)
     # It takes LLVM as long to optimise as all else in a small kernel.
-    _set_attribute(function, "optnone")
+    set_attribute(function, "optnone")
     builder = ir.IRBuilder(function.append_basic_block())
     x = Real(Block(builder, block.format, block.has_fma), function.args[0]).convert(F64)
     r, quarters = _reduce(module, x)
@@ -192,31 +180,3 @@ def _two_over_pi(module: ir.Module) -> ir.GlobalVariable:
     data = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8), len(digits)), name)
     data.linkage, data.global_constant, data.initializer = "internal", True, ir.Constant(data.value_type, digits)
     return data
-
-
-def _define_pure(module: ir.Module, symbol: str, type: ir.Type) -> ir.Function:
-    """A function of one argument without side effects, not inlined."""
-    function = ir.Function(module, ir.FunctionType(type, [type]), symbol)
-    function.linkage = "internal"
-    for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
-        _set_attribute(function, attribute)
-    return function
-
-
-def _set_attribute(function: ir.Function, attribute: str) -> None:
-    """Add an attribute that llvmlite's own list, which `add` checks, lacks."""
-    set.add(function.attributes, attribute)
-
-
-def _keep(module: ir.Module, functions: Sequence[ir.Function]) -> None:
-    """Keep functions that nothing calls until the loop vectoriser has run."""
-    name, pointer = "llvm.compiler.used", ir.PointerType()
-    kept = [ir.Constant(pointer, function.get_reference()) for function in functions]
-    if name in module.globals:
-        kept = [*module.globals[name].initializer.constant, *kept]
-        del module.globals[name]
-        module.scope._useset.discard(name)
-    type = ir.ArrayType(pointer, len(kept))
-    used = ir.GlobalVariable(module, type, name)
-    used.linkage, used.section = "appending", "llvm.metadata"
-    used.initializer = ir.Constant(type, kept)

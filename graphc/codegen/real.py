@@ -261,6 +261,18 @@ class Mask:
         return Real(self.block, self.block.builder.select(self.value, left.value, right.value))
 
 
+def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:
+    """values[index], from a constant of this name in the module."""
+    builder, type = index.block.builder, index.block.format.type
+    module = builder.module
+    if name not in module.globals:
+        row = ir.ArrayType(type, len(values))
+        data = ir.GlobalVariable(module, row, name)
+        data.linkage, data.global_constant, data.initializer = "internal", True, ir.Constant(row, values)
+    place = builder.gep(module.globals[name], [index.value], source_etype=type)
+    return Real(index.block, builder.load(place, typ=type))
+
+
 def in_double(function: Callable[[Real], Real], x: Real) -> Real:
     """A function of a value computed in float64."""
     return function(x.convert(F64)).convert(x.format)
@@ -289,6 +301,14 @@ def horner(x: Real, coefficients: tuple[float, ...]) -> Real:
     for coefficient in reversed(coefficients[:-1]):
         total = fma(total, x, coefficient)
     return total
+
+
+def horner_with_slope(x: Real, y: Real, coefficients: tuple[float, ...]) -> tuple[Real, Real]:
+    """A polynomial P at x, and its difference quotient (P(x) - P(y)) / (x - y), or at x = y its derivative."""
+    value, slope = x.block.real(coefficients[-1]), x.block.real(0.0)
+    for coefficient in reversed(coefficients[:-1]):
+        value, slope = fma(value, x, coefficient), fma(slope, y, value)
+    return value, slope
 
 
 def add_exactly(a: Real, b: Real) -> tuple[Real, Real]:

@@ -3,17 +3,19 @@
 In: a module, a function's name, a floating-point type and whether the CPU has fused multiply-add. Out: a small internal
 function `gc_<name>_<f32|f64>` in that module, straight-line code to be inlined into the loop that calls it.
 
-Every function is branch-free: both sides of a case are computed and one is selected. Special values are those of C99,
-Annex F. The error bounds that each names are in units in the last place (ulp) of the result, over the whole domain,
-with fused multiply-add or without, measured against 160 bits; `tests` assert them. No instruction may carry a fast-math
-flag: with `reassoc` LLVM folds the constants that these formulas add and subtract for the sake of rounding.
+Every function is branch-free: both sides of a case are computed and one is selected. Only what few arguments need and
+takes long, angles beyond 2**30 (`huge`) and log_gamma of negative numbers (`rare`), is left to a function that looks
+whether a vector has such an argument; loops are vectorised around its calls. Special values are those of C99, Annex F.
+The error bounds that each names are in units in the last place (ulp) of the result, over the whole domain, with fused
+multiply-add or without, measured against 160 bits; `tests` assert them. No instruction may carry a fast-math flag: with
+`reassoc` LLVM folds the constants that these formulas add and subtract for the sake of rounding.
 
 Sources of the methods: Cody and Waite, Software Manual for the Elementary Functions (1980); Tang, Table-driven
 implementation of the exponential and logarithm functions (ACM TOMS 15, 1989; 16, 1990; 18, 1992), here with polynomials
 instead of tables; Sun's fdlibm (1993); Muller, Elementary Functions (3rd ed., 2016). The coefficients are our own, see
 `coefficients`.
 
-Each function stands in `exponential`, `circular` or `gamma`.
+Each function stands in `exponential`, `circular`, `gamma` or `log_gamma`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ from graphc.codegen.exponential import (
     softplus,
     tanh,
 )
-from graphc.codegen.gamma import digamma, erf, erfc, gammaln, trigamma
+from graphc.codegen.gamma import digamma, erf, erfc, trigamma
+from graphc.codegen.log_gamma import gammaln
 from graphc.codegen.real import Block, Real, find_format
 
 Kernel = Callable[..., Real]
