@@ -31,7 +31,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
 
 
 def _log_gamma(x: float) -> float:
-    """log|gamma(x)|, infinite at the poles and where it overflows; right to 1e-14 where it is below 1, not to a few ulp."""
+    """log|gamma(x)|, infinite at the poles and where it overflows; where it is below 1, right to 1e-14."""
     try:
         return math.lgamma(x)
     except (ValueError, OverflowError):
