@@ -474,8 +474,9 @@ class Compiled(Lowered, Direct):
         settings = self.library.settings
         if settings is None:
             return text
-        threads, chunks, work, _ = settings.tolist()
-        return f"{text}\n{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
+        threads, chunks, work, _, much = settings.tolist()
+        shared = f"{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
+        return f"{text}\n{shared}\nwhat may go past the caches does where it is {much // 2**20} MiB or more"
 
     @property
     def assembly(self) -> str:

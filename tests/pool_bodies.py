@@ -73,5 +73,5 @@ def launch(
     body: str, data: NDArray[Any], count: int, size: int, threads: int, least: int = 2, patience: int = 0
 ) -> None:
     """One launch, with the GIL released."""
-    settings = np.array([threads, least, 1, patience], np.int64)
+    settings = np.array([threads, least, 1, patience, 0], np.int64)
     _launch(_loaded.addresses[body], data.ctypes.data, count, size, settings.ctypes.data)

@@ -82,7 +82,7 @@ SHORT = {
 """Limits with which every edge of a block is met by small matrices."""
 SHORT_PIECES = {"SMALL": 60, "PIECE": 64, "TALL": 32, "MOST_PARTIAL": 200, "PART": 8}
 """The same for products with a vector, which fall into pieces and parts."""
-SHARED = np.array([3, 2, 1, 0], np.int64)
+SHARED = np.array([3, 2, 1, 0, 0], np.int64)
 """Settings with which every product of two chunks is shared by three threads."""
 
 

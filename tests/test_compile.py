@@ -255,7 +255,7 @@ def test_prelude_is_numpy(index: int) -> None:
 
 
 def test_every_name_has_both_meanings() -> None:
-    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "columns", "parallel"}
+    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "columns", "parallel", "fills", "reads"}
 
 
 @pytest.mark.parametrize("settings", [(1, 4, CHUNK_WORK, 0), (2, 4, CHUNK_WORK, 0), (7, 2, 500, 0), (3, 16, 10**9, 0)])

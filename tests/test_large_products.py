@@ -56,7 +56,7 @@ def multiply(
     a: Array, b: Array, c: Array, threads: int = 1, alpha: float = 1.0, beta: float = 0.0, triangle: int = 0,
     short: bool = True,
 ) -> None:  # fmt: skip
-    settings = np.array([threads, 1, 1, 0], np.int64)
+    settings = np.array([threads, 1, 1, 0, 0], np.int64)
     operands = [(view.ctypes.data, *steps(view)) for view in (a, b, c)]
     sizes = (*c.shape, a.shape[1])
     code = blocks(SUFFIXES[c.dtype.name], short)(
@@ -194,7 +194,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions with threads of their own number, which products of any size are worth."""
 
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
-        return np.array([threads, 1, 1, 0], np.int64)
+        return np.array([threads, 1, 1, 0, 0], np.int64)
 
     monkeypatch.setattr(build, "settings_of", settings)
 
@@ -220,7 +220,7 @@ def test_functions_with_threads(dtype: str) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty ones, one for all, and sums of depth 0."""
-    monkeypatch.setattr(build, "settings_of", lambda *_: np.array([threads, 1, 1, 0], np.int64))
+    monkeypatch.setattr(build, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
     x, y = (variable("float64", (None, None, None), name) for name in "xy")
     z = T.matrix("z")
     f = graphc.function([x, y, z], [x @ y, z @ y, x + x @ T.matmul(y, z)])

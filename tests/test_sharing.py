@@ -148,7 +148,7 @@ def check(got: Any, want: Any, call: graphc.Function) -> None:
 
 def test_threads_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small chunks for three threads: random programs over rows, and a softmax on many rows, equal to one thread's."""
-    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 20, 0], np.int64))
+    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 20, 0, 1], np.int64))
     shared = 0
     for seed in range(100, 112):
         leaves, outputs, updates = random_program(seed)

@@ -35,8 +35,8 @@ TOTAL, ROW = Var("total", "float64"), Var("row", INDEX)
 
 
 def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
-    """Settings with which every loop of two turns is shared by three threads."""
-    return np.array([3, 2, 1, 0], np.int64)
+    """Settings with which every loop of two turns is shared by three threads, and its results go past the caches."""
+    return np.array([3, 2, 1, 0, 1], np.int64)
 
 
 @pytest.fixture
@@ -331,7 +331,7 @@ def test_the_number_of_threads_compiles_nothing_anew() -> None:
 
 
 def test_calls_from_eight_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 100, 0], np.int64))
+    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64))
     rng = np.random.default_rng(2)
     x = T.dmatrix("x")
     counter = graphc.shared(np.zeros(3), name="counter")
@@ -367,7 +367,7 @@ PROGRAM = """
 import gc, multiprocessing, os, signal, sys, threading, time
 import numpy as np, graphc, graphc.tensor as T
 from graphc.codegen import build
-build.settings_of = lambda threads, crossover: np.array([3, 2, 100, 0], np.int64)
+build.settings_of = lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64)
 x = T.dmatrix("x")
 f = graphc.function([x], [T.tanh(x) * 2, T.exp(x).sum(), T.nnet.softmax(x)])
 value = np.random.default_rng(0).normal(size=(200, 300))

@@ -179,8 +179,8 @@ def test_updates_in_place_and_gradients() -> None:
 
 
 def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
-    """Settings with which every loop of two turns is shared by three threads."""
-    return np.array([3, 2, 1, 0], np.int64)
+    """Settings with which every loop of two turns is shared by three threads, and its results go past the caches."""
+    return np.array([3, 2, 1, 0, 1], np.int64)
 
 
 @pytest.mark.parametrize("order", [(1, 0), (2, 1, 0), (2, 0, 1), (0, 2, 1), (0, 3, 1, 2), (3, 1, 2, 0)])

@@ -31,7 +31,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions with threads of their own number, which products of any size are worth."""
 
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
-        return np.array([threads, 1, 1, 0], np.int64)
+        return np.array([threads, 1, 1, 0, 0], np.int64)
 
     monkeypatch.setattr(build, "settings_of", settings)
 

@@ -29,7 +29,7 @@ def test_modes_agree(seed: int) -> None:
     with options.change(outline=draw.choice(["auto", "auto", "always", "never"])):
         call = program.compile("compiled" if is_compiled else "python")
     if isinstance(call, Compiled) and call.library.settings is not None:
-        call.library.settings[:] = [draw.choice([1, 2, 3]), 2, draw.choice([1, 20, 500]), 0]
+        call.library.settings[:] = [draw.choice([1, 2, 3]), 2, draw.choice([1, 20, 500]), 0, draw.choice([1, 2**40])]
     narrow = has_float32(program)
     for rows, columns in SIZES if is_compiled else SIZES[:5]:
         inputs, shared = arguments(program, rows, columns, seed, special=draw.random() < 0.25)

@@ -25,7 +25,7 @@ from graphc.codegen.blas import (
     vector_name,
     with_callees,
 )
-from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS
+from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.deferred import blocks_win, defer, defer_word, load_blocks
 from graphc.codegen.forecast import note_hit
 from graphc.codegen.host import target_fingerprint
@@ -218,7 +218,8 @@ def loader(
             if parallel:
                 pool, crossover = ready_pool()
                 settings = settings_of(kernel.threads, crossover)
-                addresses |= {PARALLEL: pool.parallel, CHUNK: pool.chunk, SETTINGS: settings.ctypes.data}
+                addresses |= {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
+                addresses |= {SETTINGS: settings.ctypes.data}
             return load(code, addresses, settings)
 
     return load_kernel

@@ -16,11 +16,11 @@ ahead within a page of memory only; from so many on more make no difference."""
 LINE = 64
 """Turns of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
 
-PARALLEL, CHUNK, SETTINGS = "gc_parallel", "gc_chunk", "gc_settings"
-"""The symbols that a kernel with parallel loops needs: two functions of the pool (pool_ir.py), and the settings of the
-kernel's function, four int64: threads, the least number of chunks for several of them, the least work of a chunk, the
-patience (pool_ir.py)."""
-SETTINGS_WORDS = 4
+PARALLEL, STREAM, CHUNK, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_settings"
+"""The symbols that a kernel with parallel loops needs: three functions of the pool (pool_ir.py), and the settings of
+the kernel's function, five int64: threads, the least number of chunks for several of them, the least work of a chunk,
+the patience (pool_ir.py), the least bytes to go past the caches (stream_ir.py)."""
+SETTINGS_WORDS = 5
 LEAST_CHUNKS, LEAST_WORK = 1, 2
 PATIENCE = 20
 """Threads lose at most one part in so many, whatever else the machine does."""

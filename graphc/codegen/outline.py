@@ -28,12 +28,14 @@ A nest that threads may share (parallel.py) is a function in every kernel, launc
 row at a time is as many rows long as there may be chunks, and each uses its own. The nest leaves its scalars at the
 number of its chunk, `begin // size`, and the kernel combines them in order:
 
-    parallel(nest_scale, n, chunk(n, 4), x, y)
+    parallel(nest_scale, n, chunk(n, 4), reads(x), fills(y))
     sum = 0.0
     size = chunk(n, 3)
     parallel(nest_sum, n, size, x, size, partial_float64)
     for part in range((n + size - 1) // size):
         sum = accumulate(sum, partial_float64[part])
+
+Turns fill `fills(y)` element by element, and nothing else reads it, so that it may go past the caches (streams.py).
 
 Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
 to `end`; or over some rows, where it adds them into copies. Where the turns of a loop add into a buffer, each chunk
@@ -51,14 +53,16 @@ buffer itself, and none is left for the launch:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.chunks import MOST_CHUNKS
 from graphc.codegen.copies import MOST_COPIES, Target, instead_of_columns, most_chunks, neutral, stride
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
 from graphc.codegen.parallel import COLUMNS, ROUNDING, Shares, columns_of, describe_work, shares_of
-from graphc.codegen.simplify import expressions, map_expressions, operators, read_vars, statements
+from graphc.codegen.simplify import expressions, map_expressions, operators, read_buffers, read_vars, statements
+from graphc.codegen.stream_ir import MOST_WORDS
+from graphc.codegen.streams import FILLS, READS, stream_of
 from graphc.ir.loops import (
     INDEX,
     ONE,
@@ -178,7 +182,7 @@ def outline(
     threads may share them. `buffers`: the dtype of each buffer; `rows`: the lengths of those that hold one
     row at a time; `targets`: those of which chunks may have copies."""
     parts = {} if policy == "never" else find_parts(body, policy == "always", Nearby(rows, targets, buffers))
-    caller = Caller(names, dict(buffers))
+    caller = Caller(names, dict(buffers), read_buffers(body) if parts else ())
     calls = call_parts(caller, parts)
     launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
     if len(launches) > LAUNCHES_IN_KERNEL:
@@ -471,6 +475,8 @@ class Caller:
 
     names: Names
     buffers: dict[str, str]
+    read: Collection[str]
+    """The buffers that the kernel reads."""
     functions: list[Function] = fresh(factory=list)
     scalars: dict[str, tuple[str, int]] = fresh(factory=dict)
     scalar_buffers: dict[str, str] = fresh(factory=dict)
@@ -541,7 +547,7 @@ class Caller:
         self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}{otherwise}")
         size = Apply(shares.chunk, (count, shares.work), INDEX)
         if not (part.results or shares.rows or shares.sums):
-            yield Launch(function.name, count, size, given)
+            yield Launch(function.name, count, size, self.streamed(part, used, given))
             return
         chunk, turn = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
         places = self.partial_places([var.dtype for var in part.results])
@@ -559,6 +565,22 @@ class Caller:
         combined = tuple(Set(var, Apply(steps[var], (var, term), var.dtype)) for var, term in (*errors, *terms))
         if combined:
             yield Loop(turn, chunks_of(count, chunk), combined)
+
+    def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """What the function of a nest is given, with a word on what may go past the caches."""
+        loop, shares = part.body[-1], part.shares
+        if len(given) > MOST_WORDS or not isinstance(loop, Loop) or loop.size != END or shares is None:
+            return given
+        stream = stream_of(loop, shares.work, self.read, self.buffers)
+        if stream is None:
+            return given
+        self.launches[-1] += f"; {stream.fills} past the caches where it is large"
+        words = {stream.fills: FILLS, stream.reads: READS}
+        marked = (
+            Apply(words[operand], (pointer,), self.buffers[operand]) if operand in words else pointer
+            for operand, pointer in zip(used.operands, given, strict=False)
+        )
+        return (*marked, *given[len(used.operands) :])
 
     def launch_on_copies(
         self,

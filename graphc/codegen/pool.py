@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.chunks import CHUNK, CHUNK_WORK, PARALLEL, PATIENCE
+from graphc.codegen.chunks import CHUNK, CHUNK_WORK, PARALLEL, PATIENCE, STREAM
 from graphc.codegen.image import load
 from graphc.options import options
 from graphc.record import record
@@ -26,7 +26,7 @@ DEFAULT_CROSSOVER = 4
 MOST_CROSSOVER = 8
 """More says that the other processors were busy, as they are while a kernel is compiled: the figure is not kept."""
 PROBE = "gc_probe"
-POOL_EXPORTS = (PARALLEL, CHUNK, PROBE)
+POOL_EXPORTS = (PARALLEL, STREAM, CHUNK, PROBE)
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -74,9 +74,23 @@ def _read(path: str) -> str:
         return ""
 
 
+CACHE_FILE = "/sys/devices/system/cpu/cpu0/cache/index3/size"
+TYPICAL_CACHE = 2**25
+
+
+@cache
+def much() -> int:
+    """From how many bytes on an array goes past the caches: three quarters of the last of them, which other processors
+    may share, since as much at least is read. A typical one counts where the system does not tell."""
+    text = _read(CACHE_FILE).strip()
+    scale = {"K": 2**10, "M": 2**20}.get(text[-1:], 0)
+    said = int(text[:-1]) * scale if text[:-1].isascii() and text[:-1].isdigit() else 0
+    return (said or TYPICAL_CACHE) // 4 * 3
+
+
 def settings_of(threads: int | str | None, crossover: int) -> Words:
     """The settings of a function."""
-    return np.array([thread_count(threads), crossover, CHUNK_WORK, PATIENCE], np.int64)
+    return np.array([thread_count(threads), crossover, CHUNK_WORK, PATIENCE, much()], np.int64)
 
 
 @record()
@@ -84,6 +98,7 @@ class Pool:
     """The loaded pool: the addresses of its functions, which are never unmapped."""
 
     parallel: int
+    stream: int
     chunk: int
     probe: int
 

@@ -6,6 +6,8 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
         body(context, begin, end) for the chunks of `size` that 0 .. count falls into, the last one shorter
         settings: how many threads there may be, the least number of chunks for which there are several, and (word 3)
         how many times as long as a launch with workers lost against one without there are none
+    gc_stream(body, context, count, size, settings, words, streams, number)
+        the same, where the body fills much memory that it does not read (stream_ir.py)
     gc_chunk(count, work, settings)
         chunks.chunk_size, the least work of a chunk being the third word of the settings
     gc_probe(context, begin, end)
@@ -51,6 +53,7 @@ import sys
 from string import Template
 
 from graphc.codegen.chunks import LINE, MOST_CHUNKS
+from graphc.codegen.stream_ir import STREAM_IR
 from graphc.options import MOST_THREADS
 
 FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
@@ -78,7 +81,7 @@ def has_threads() -> bool:
 def pool_ir() -> str:
     """The module that defines gc_parallel for this machine."""
     if not has_threads():
-        return SERIAL + ALONE + CHUNK + PROBE
+        return SERIAL + ALONE + CHUNK + STREAM_IR + PROBE
     pause = PAUSE.get(platform.machine())
     words = {
         "futex": FUTEX[platform.machine()],
@@ -93,7 +96,7 @@ def pool_ir() -> str:
         "block": int(signal.SIG_BLOCK),
         "restore": int(signal.SIG_SETMASK),
     }
-    return SERIAL + CHUNK + PROBE + Template(WORDS + SLEEP + WORK + RECRUIT + LAUNCH).substitute(words)
+    return SERIAL + CHUNK + STREAM_IR + PROBE + Template(WORDS + SLEEP + WORK + RECRUIT + LAUNCH).substitute(words)
 
 
 SERIAL = """
@@ -125,6 +128,8 @@ CHUNK = f"""
 declare {{i64, i1}} @llvm.umul.with.overflow.i64(i64, i64)
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 
 define i64 @gc_chunk(i64 %count, i64 %work, ptr %settings) {{
   %least.at = getelementptr i64, ptr %settings, i64 2
@@ -201,8 +206,6 @@ WORDS = """
 
 declare i64 @syscall(i64, ...)
 declare i32 @getpid()
-declare i64 @llvm.smax.i64(i64, i64)
-declare i64 @llvm.smin.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_yield()

@@ -152,6 +152,17 @@ def parallel(function: Function, count: int, size: int, *args: Any) -> None:
         function(begin, min(begin + size, count), *args)
 
 
+def fills(pointer: Array) -> Array:
+    """The pointer, of which turn i of the loop that is launched fills element i, and reads none: it may go past the
+    caches."""
+    return pointer
+
+
+def reads(pointer: Array) -> Array:
+    """The pointer, of which turn i reads element i, and writes none."""
+    return pointer
+
+
 def _build_prelude() -> dict[str, Function]:
     dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
     same = (
@@ -185,6 +196,7 @@ def _build_prelude() -> dict[str, Function]:
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
     table |= {"chunk": chunk, "columns": columns, "parallel": parallel, "rounding": rounding}
+    table |= {"fills": fills, "reads": reads}
     return table
 
 

@@ -4,7 +4,8 @@ In: numba's types of the operands, then their values in LLVM. Out: a signature, 
 operators and functions of Python by themselves, `NAMES` the names of the generated language (prelude.py).
 
 Types beside numba's own: `LiteralFloat`, a Python float that adapts to float32 or float64 as NumPy's weak scalars do;
-`Primitive`, a callable of the generated source; `Counter`, a running `range`.
+`Primitive`, a callable of the generated source; `Counter`, a running `range`; `Streamed`, a pointer
+of which turn i of a loop fills or reads element i.
 """
 
 # mypy: allow-untyped-calls, allow-subclassing-any, no-warn-return-any
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import llvmlite.ir as llvm
@@ -24,7 +25,16 @@ from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import Signature, signature
 
 from graphc.codegen.casts import DTYPES, Builder, Value, llvm_type
-from graphc.codegen.chunks import CHUNK, LEAST_CHUNKS, LEAST_COLUMNS, LEAST_WORK, MOST_COLUMNS, PARALLEL, SETTINGS
+from graphc.codegen.chunks import (
+    CHUNK,
+    LEAST_CHUNKS,
+    LEAST_COLUMNS,
+    LEAST_WORK,
+    MOST_COLUMNS,
+    PARALLEL,
+    SETTINGS,
+    STREAM,
+)
 from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.prototype import Prototype
 from graphc.errors import CompileError
@@ -44,6 +54,15 @@ class Counter(types.Type):
         self.direction = direction
         self.running = running
         super().__init__(f"counter({direction}, {running})")
+
+
+class Streamed(types.Type):
+    """A pointer of which turn i of a loop fills element i, or else reads it."""
+
+    def __init__(self, pointer: types.Type, fills: bool) -> None:
+        self.pointer = pointer
+        self.fills = fills
+        super().__init__(f"streamed({pointer}, {fills})")
 
 
 class Primitive(types.Callable):
@@ -325,32 +344,54 @@ class Columns(Chunk):
         return builder.select(builder.icmp_signed(">", chunk, share), chunk, share)
 
 
+class Stream(Primitive):
+    """`fills(pointer)` and `reads(pointer)`, operands of `parallel`."""
+
+    def __init__(self, name: str, fills: bool) -> None:
+        self.fills = fills
+        super().__init__(name)
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 1 or not isinstance(args[0], types.CPointer):
+            raise InferenceError("takes a pointer")
+        return signature(Streamed(args[0], self.fills), args[0])
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return args[0]
+
+
 class Parallel(Primitive):
     """`parallel(function, count, size, *args)`: one call where there is one chunk, a launch of the pool where there are
-    several, nothing where there is no turn."""
+    several, nothing where there is no turn. An argument may be what `fills` or `reads` gave."""
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if len(args) < 3 or not isinstance(args[0], NativeCall):
             raise InferenceError("takes a function of this source, a number of turns and the size of a chunk")
-        called = args[0].infer(args[1:])
-        return signature(types.none, args[0], types.int64, types.int64, *called.args[2:])
+        plain = (arg.pointer if isinstance(arg, Streamed) else arg for arg in args[1:])
+        called = args[0].infer(tuple(plain))
+        given = (
+            arg if isinstance(arg, Streamed) else kind for arg, kind in zip(args[3:], called.args[2:], strict=True)
+        )
+        return signature(types.none, args[0], types.int64, types.int64, *given)
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
         called = sig.args[0]
         _, count, size, *operands = args
+        stream = {kind.fills: place for place, kind in enumerate(sig.args[3:]) if isinstance(kind, Streamed)}
         whole = builder.icmp_signed("<=", count, size)
         with builder.if_else(whole, likely=True) as (one_chunk, several):
             with one_chunk, builder.if_then(builder.icmp_signed(">", count, llvm.Constant(count.type, 0))):
                 called.emit(builder, called.native, [llvm.Constant(count.type, 0), count, *operands])
             with several:
-                builder.call(define_launch(builder.module, called), [count, size, *operands])
+                builder.call(define_launch(builder.module, called, stream), [count, size, *operands])
         return llvm.Constant(llvm.IntType(8).as_pointer(), None)
 
 
-def define_launch(module: llvm.Module, called: NativeCall) -> llvm.Function:
+def define_launch(module: llvm.Module, called: NativeCall, stream: Mapping[bool, int]) -> llvm.Function:
     """The function that runs `called` in chunks: it puts the operands where every thread finds them, and calls
-    gc_parallel. Apart from the kernel, which would else hold this once for each call."""
-    name = f"{called.prototype.name}.launch"
+    gc_parallel, or gc_stream where turns fill one: `stream` has the places of that (True) and of one that they read
+    (False). Apart from the kernel, which would else hold this once for each call."""
+    name = ".".join([called.prototype.name, "launch", *map(str, stream.values())])
     if name in module.globals:
         return module.globals[name]
     int64 = llvm.IntType(64)
@@ -366,13 +407,38 @@ def define_launch(module: llvm.Module, called: NativeCall) -> llvm.Function:
     words = builder.alloca(llvm.LiteralStructType(kinds))
     for position, operand in enumerate(operands):
         builder.store(operand, member(builder, words, position))
-    body, settings = define_chunk(module, called), declare_settings(module)
+    body, context, settings = (
+        pointer_to_bytes(builder, value) for value in (define_chunk(module, called), words, declare_settings(module))
+    )
     pointer = "int8*"
-    parallel = declare(module, Prototype(PARALLEL, (pointer, pointer, "int64", "int64", pointer), "void"))
-    context = pointer_to_bytes(builder, words)
-    builder.call(parallel, [pointer_to_bytes(builder, body), context, count, size, pointer_to_bytes(builder, settings)])
+    kind = (pointer, pointer, "int64", "int64", pointer)
+    launched = [body, context, count, size, settings]
+    if len(stream) == 2:
+        described = describe_stream(builder, words, [stream[True], stream[False]])
+        builder.call(declare(module, Prototype(STREAM, (*kind, pointer), "void")), [*launched, described])
+    else:
+        builder.call(declare(module, Prototype(PARALLEL, kind, "void")), launched)
     builder.ret_void()
     return function
+
+
+def describe_stream(builder: Builder, words: Value, positions: Sequence[int]) -> Value:
+    """What gc_stream is told beside a launch: the bytes of the operands; and of those at two positions where they stand
+    among them, and the bytes of an element."""
+    int64, one = llvm.IntType(64), llvm.Constant(llvm.IntType(32), 1)
+
+    def bytes_between(first: Value, last: Value) -> Value:
+        return builder.sub(builder.ptrtoint(last, int64), builder.ptrtoint(first, int64))
+
+    told = [bytes_between(words, builder.gep(words, [one]))]
+    for position in positions:
+        place = member(builder, words, position)
+        pointer = builder.load(place)
+        told += [bytes_between(words, place), bytes_between(pointer, builder.gep(pointer, [one]))]
+    stream = builder.alloca(int64, size=len(told))
+    for number, value in enumerate(told):
+        builder.store(value, builder.gep(stream, [llvm.Constant(int64, number)]))
+    return pointer_to_bytes(builder, stream)
 
 
 def operand_kinds(called: NativeCall) -> list[llvm.Type]:
@@ -448,6 +514,8 @@ NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic i
     "chunk": Chunk("chunk"),
     "columns": Columns("columns"),
     "parallel": Parallel("parallel"),
+    "fills": Stream("fills", True),
+    "reads": Stream("reads", False),
 }
 
 
@@ -463,6 +531,11 @@ class _CounterModel(PrimitiveModel):
         super().__init__(manager, fe_type, _COUNTER_STATE.as_pointer() if fe_type.running else _COUNTER_STATE)
 
 
+class _StreamedModel(PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Streamed) -> None:
+        super().__init__(manager, fe_type, manager.lookup(fe_type.pointer).get_value_type())
+
+
 class _LiteralFloatModel(PrimitiveModel):
     def __init__(self, manager: Any, fe_type: LiteralFloat) -> None:
         super().__init__(manager, fe_type, llvm.DoubleType())
@@ -470,5 +543,6 @@ class _LiteralFloatModel(PrimitiveModel):
 
 register_default(LiteralFloat)(_LiteralFloatModel)
 register_default(Counter)(_CounterModel)
-for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Truth, Range, Start, Advanced, NativeCall):
+register_default(Streamed)(_StreamedModel)
+for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Stream, Truth, Range, Start, Advanced, NativeCall):
     register_default(_kind)(_OpaqueModel)
