@@ -56,11 +56,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.chunks import MOST_CHUNKS
-from graphc.codegen.copies import MOST_COPIES, Target, instead_of_columns, most_chunks, neutral, stride
+from graphc.codegen.copies import MOST_COPIES, Target, most_chunks, stride
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
-from graphc.codegen.parallel import COLUMNS, ROUNDING, Shares, columns_of, describe_work, shares_of
-from graphc.codegen.simplify import expressions, map_expressions, operators, read_buffers, read_vars, statements
+from graphc.codegen.outline_compare import Interface, interface, varying, with_literals
+from graphc.codegen.outline_find import BEGIN, COPIED, END, Nearby, Part, by_length, find_parts
+from graphc.codegen.parallel import COLUMNS, ROUNDING, Shares, describe_work
+from graphc.codegen.simplify import map_expressions, read_buffers
 from graphc.codegen.stream_ir import MOST_WORDS
 from graphc.codegen.streams import FILLS, READS, stream_of
 from graphc.ir.loops import (
@@ -69,7 +71,6 @@ from graphc.ir.loops import (
     ZERO,
     Apply,
     Check,
-    Const,
     Expr,
     Function,
     Invoke,
@@ -77,7 +78,6 @@ from graphc.ir.loops import (
     Let,
     Load,
     Loop,
-    Note,
     Param,
     Pointer,
     Set,
@@ -85,7 +85,6 @@ from graphc.ir.loops import (
     Store,
     Var,
     add,
-    children,
     integer,
     multiply,
     quotient,
@@ -93,22 +92,9 @@ from graphc.ir.loops import (
 )
 from graphc.record import fresh, record, replace
 
-OUTLINE_ABOVE = 12
-"""A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
-BLOCK_OPS = 120
-"""A kernel with more operators than this outside loops calls blocks of about so many."""
 LAUNCHES_IN_KERNEL = 8
 """A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for so many
 branches, and loops over what chunks left, in one function."""
-LEAST_BLOCK_OPS = 30
-"""Fewer operators than this stay in the kernel."""
-
-FAILED = 1
-"""What the function of a nest returns where its check fails; the kernel knows which check it was."""
-
-BEGIN, END = Var("begin", INDEX), Var("end", INDEX)
-COPIED = Var("copied", INDEX)
-"""1 where a nest adds into copies, 0 where it does into the buffers themselves."""
 
 
 @record()
@@ -132,42 +118,6 @@ class Copies:
 
     held: tuple[Target, ...]
     targets: tuple[Target, ...]
-
-
-@record()
-class Part:
-    """Statements that become a function, the scalars they make for the kernel, and the remark above them.
-
-    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check, and
-    `shares` says how threads may share it.
-    """
-
-    body: tuple[Stmt, ...]
-    results: tuple[Var, ...]
-    note: Note
-    extent: Expr | None = None
-    code: int | None = None
-    shares: Shares | None = None
-    kind: str = "nest"
-    """What its function is called after."""
-    columns: Columns | None = None
-
-
-@record()
-class Columns:
-    """The other way to share a nest: so many columns, each of so much work."""
-
-    extent: Expr
-    work: Expr
-
-
-@record()
-class Interface:
-    """What a part is given (names of scalars, buffers), its literals in order, and a key that equal parts share."""
-
-    operands: tuple[Var | str, ...]
-    literals: tuple[Const, ...]
-    key: tuple[object, ...]
 
 
 def outline(
@@ -220,253 +170,6 @@ def call_parts(caller: Caller, parts: Mapping[int, Part]) -> dict[int, tuple[Stm
 def launch_part(part: Part, launch: tuple[Stmt, ...]) -> Part:
     """The launch of a nest as a part: what chunks left is combined there, too."""
     return Part(launch, part.results, part.note, kind="launch")
-
-
-# Finding parts ------------------------------------------------------------------------------------------------------
-
-
-@record()
-class Nearby:
-    """What may be a thread's own: the lengths of buffers that hold one row at a time, the buffers that may be copied;
-    and the dtype of each buffer."""
-
-    rows: Mapping[str, Expr]
-    targets: Mapping[str, Target]
-    dtypes: Mapping[str, str]
-
-
-def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Part]:
-    """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large."""
-    loops = sum(isinstance(stmt, Loop) for stmt in body)
-    ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
-    parts = find_nests(body, own)
-    if not always and loops <= OUTLINE_ABOVE:
-        parts = {place: part for place, part in parts.items() if part.shares is not None}
-    if always or ops > BLOCK_OPS:
-        parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
-    return parts
-
-
-def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
-    """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
-    starts = accumulators(body)
-    outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
-    parts: dict[int, Part] = {}
-    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
-        if not isinstance(stmt, Loop):
-            continue
-        carried = [var for var in set_vars(stmt) if var in outer]
-        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
-        if starts.keys() >= set(carried) and len(codes) <= 1:
-            loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
-            first = tuple(starts[var] for var in carried)
-            code = codes.pop() if codes else None
-            shares = shares_of(stmt, carried, own.rows)
-            columns = None if carried or shares is not None else columns_of(stmt)
-            if columns is None:
-                shares = shares or shares_of(stmt, carried, own.rows, own.targets)
-                fills = filling(shares, own.dtypes) if shares is not None else ()
-                parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
-            else:
-                targets = instead_of_columns(own.targets, rows_of_turn(stmt.size, body))
-                parts[place] = of_columns(stmt, note, *columns, shares_of(stmt, (), {}, targets), own.dtypes)
-    return parts
-
-
-def rows_of_turn(turns: Expr, body: Sequence[Stmt]) -> int:
-    """How many rows a turn of a loop of so many turns takes; 0 where they are only what whole blocks leave."""
-    values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
-    match values.get(turns, turns) if isinstance(turns, Var) else turns:
-        case Apply("_0 // _1", (_, Const(text)), _):
-            return int(text)
-        case Apply("_0 % _1", (_, Const()), _):
-            return 0
-    return 1
-
-
-def of_columns(
-    loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Shares | None, dtypes: Mapping[str, str]
-) -> Part:
-    """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
-    where COPIED is 1."""
-    if rows is None:
-        part = Loop(inner.var, END, inner.body, BEGIN)
-        return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, None, columns)
-    names = ("first", "last", "left", "right")
-    first, last, left, right = (Var(name, INDEX) for name in names)
-    limits = (
-        Let(first, Apply("select(_0 > 0, _1, 0)", (COPIED, BEGIN), INDEX)),
-        Let(last, Apply("select(_0 > 0, _1, _2)", (COPIED, END, loop.size), INDEX)),
-        Let(left, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
-        Let(right, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
-    )
-    part = Loop(inner.var, right, inner.body, left)
-    body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, Loop(loop.var, last, (*loop.body[:-1], part), first))
-    return Part(body, (), note, loop.size, None, rows, columns=Columns(inner.size, columns.work))
-
-
-def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
-    """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
-    turn = Var("c", INDEX)
-    for length, buffers in by_length(shares).items():
-        starts = (Store(buffer, turn, neutral(shares.sums[buffer][1], dtypes[buffer])) for buffer in buffers)
-        yield Loop(turn, multiply(length, COPIED), tuple(starts))
-
-
-def by_length(shares: Shares) -> dict[Expr, list[str]]:
-    """The buffers that turns add into, those of one length together."""
-    result: dict[Expr, list[str]] = {}
-    for buffer, (target, _) in shares.sums.items():
-        result.setdefault(target.length, []).append(buffer)
-    return result
-
-
-def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
-    """Runs of scalars of at least so many operators, cut where they have BLOCK_OPS."""
-    parts: dict[int, Part] = {}
-    readers: dict[Var, int] = {}
-    for place, stmt in enumerate(body):
-        readers.update(dict.fromkeys(read_vars([stmt]), place))
-    run: list[Let] = []
-    ops = 0
-    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
-        if not isinstance(stmt, Let):
-            continue
-        run.append(stmt)
-        ops += operators(stmt.value)
-        if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], Let):
-            continue
-        if ops >= least:
-            results = tuple(let.var for let in run if readers.get(let.var, -1) > place)
-            parts[place] = Part(tuple(run), results, note, kind="scalars")
-        run, ops = [], 0
-    return parts
-
-
-def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
-    """For each statement the remark it stands under: the first of several lines."""
-    note: Note = Note("", "part")
-    before: Stmt | None = None
-    for stmt in body:
-        if isinstance(stmt, Note) and not isinstance(before, Note):
-            note = stmt
-        before = stmt
-        yield note
-
-
-def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
-    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops."""
-    starts = [stmt for stmt in body if isinstance(stmt, Set)]
-    started = Counter(stmt.var for stmt in starts)
-    loops = Counter(var for stmt in body if isinstance(stmt, Loop) for var in set_vars(stmt))
-    single = (stmt for stmt in starts if isinstance(stmt.value, Const))
-    return {stmt.var: stmt for stmt in single if started[stmt.var] == loops[stmt.var] == 1}
-
-
-def set_vars(loop: Loop) -> dict[Var, None]:
-    """The names that a loop sets, in order."""
-    return dict.fromkeys(stmt.var for stmt in statements(loop.body) if isinstance(stmt, Set))
-
-
-def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
-    """Statements whose checks have another number."""
-    result: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=with_code(stmt.body, code))
-        result.append(replace(stmt, code=code) if isinstance(stmt, Check) else stmt)
-    return tuple(result)
-
-
-# Comparing parts ----------------------------------------------------------------------------------------------------
-
-
-@record()
-class Buffer:
-    """The name of a buffer among the words of a part."""
-
-    name: str
-
-
-def interface(part: Part, buffers: Mapping[str, str]) -> Interface:
-    """What a part is given, in the order in which it names it; the key holds numbers in place of names."""
-    numbers: dict[Var | str, int] = {}
-    literals: list[Const] = []
-    key: list[object] = [part.shares is not None]
-    for stmt in statements(part.body):
-        lift = may_lift(stmt)
-        words = (word for expr in expressions(stmt) for word in expression_words(expr, lift))
-        for word in (*statement_words(stmt), *words):
-            if isinstance(word, Var):
-                key.extend((numbers.setdefault(word, len(numbers)), word.dtype))
-            elif isinstance(word, Buffer):
-                key.extend((numbers.setdefault(word.name, len(numbers)), buffers[word.name]))
-            elif isinstance(word, Const):
-                literals.append(word)
-                key.append(("literal", word.dtype))
-            else:
-                key.append(word)
-    own = {BEGIN, END, COPIED} | {stmt.var for stmt in statements(part.body) if isinstance(stmt, Let | Set | Loop)}
-    key.extend(numbers[var] for var in part.results)
-    operands = tuple(operand for operand in numbers if operand not in own)
-    return Interface(operands, tuple(literals), tuple(key))
-
-
-def statement_words(stmt: Stmt) -> Iterator[object]:
-    """What tells a statement from others, but for its expressions and the statements inside it."""
-    yield type(stmt)
-    match stmt:
-        case Let(var, _) | Set(var, _):
-            yield var
-        case Loop(var, _, body):
-            yield var
-            yield len(body)
-        case Store(buffer, _, _):
-            yield Buffer(buffer)
-        case Invoke(function, _) | Launch(function, _, _, _):
-            yield function
-        case Check() | Note():
-            pass
-
-
-def expression_words(expr: Expr, lift: bool) -> Iterator[object]:
-    """An expression as a sequence of words, from which it could be put together again. A literal that may become a
-    parameter is a Const."""
-    pending = [(expr, lift)]
-    while pending:
-        part, lifted = pending.pop()
-        pending.extend((child, lift and may_lift_from(part)) for child in reversed(children(part)))
-        match part:
-            case Var():
-                yield part
-            case Const(text, dtype):
-                yield from (part,) if lifted and dtype != "bool" else (text, dtype)
-            case Load(buffer, _, _) | Pointer(buffer, _, _):
-                yield from (type(part), Buffer(buffer))
-            case Apply(template, args, dtype):
-                yield from (template, len(args), dtype)
-
-
-def may_lift(stmt: Stmt) -> bool:
-    """Whether a statement's literals may become parameters: not what an accumulator starts with, and not the size of
-    a loop, which is unrolled where it is known."""
-    return not isinstance(stmt, Loop | Note) and not (isinstance(stmt, Set) and isinstance(stmt.value, Const))
-
-
-def may_lift_from(expr: Expr) -> bool:
-    """Whether an expression's own literals may: division and powers are much cheaper by a number that is known."""
-    return not (isinstance(expr, Apply) and any(word in expr.template for word in ("//", "%", "mod", "div", "pow")))
-
-
-def varying(literals: Sequence[tuple[Const, ...]]) -> dict[int, int]:
-    """The positions at which the literals of equal parts differ, each with the first that has the same ones."""
-    first: dict[tuple[Const, ...], int] = {}
-    columns = enumerate(zip(*literals, strict=True))
-    return {place: first.setdefault(column, place) for place, column in columns if len(set(column)) > 1}
-
-
-# Writing functions and calls ----------------------------------------------------------------------------------------
 
 
 @record(frozen=False)
@@ -696,25 +399,3 @@ def moved_rows(body: Iterable[Stmt], first: Mapping[str, Var]) -> Iterator[Stmt]
         return map_expressions(stmt, lambda expr: rebuild(expr, change))
 
     return map(changed, body)
-
-
-def with_literals(body: Iterable[Stmt], given: Mapping[int, Var]) -> Iterator[Stmt]:
-    """Statements with the literals at these positions replaced; they are counted as `interface` counts them."""
-    count = 0
-
-    def change(expr: Expr) -> Expr | None:
-        nonlocal count
-        if isinstance(expr, Apply) and not may_lift_from(expr):
-            kept = tuple(arg if isinstance(arg, Const) else rebuild(arg, change) for arg in expr.args)
-            return Apply(expr.template, kept, expr.dtype)
-        if not isinstance(expr, Const) or expr.dtype == "bool":
-            return None
-        count += 1
-        return given.get(count - 1, expr)
-
-    def changed(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Loop):
-            return replace(stmt, body=tuple(map(changed, stmt.body)))
-        return map_expressions(stmt, lambda expr: rebuild(expr, change)) if may_lift(stmt) else stmt
-
-    return map(changed, body) if given else iter(body)

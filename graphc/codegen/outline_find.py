@@ -1,0 +1,225 @@
+"""The parts of a large kernel that become functions of their own.
+
+In: the statements of a kernel. Out: its nests (outermost loops) and blocks (runs of scalars) as `Part`, by the place of
+their last statement: see `outline`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from graphc.codegen.copies import Target, instead_of_columns, neutral
+from graphc.codegen.parallel import Shares, columns_of, shares_of
+from graphc.codegen.simplify import operators, read_vars, statements
+from graphc.ir.loops import (
+    INDEX,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Let,
+    Loop,
+    Note,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    multiply,
+)
+from graphc.record import record, replace
+
+OUTLINE_ABOVE = 12
+"""A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
+BLOCK_OPS = 120
+"""A kernel with more operators than this outside loops calls blocks of about so many."""
+LEAST_BLOCK_OPS = 30
+"""Fewer operators than this stay in the kernel."""
+
+FAILED = 1
+"""What the function of a nest returns where its check fails; the kernel knows which check it was."""
+
+BEGIN, END = Var("begin", INDEX), Var("end", INDEX)
+COPIED = Var("copied", INDEX)
+"""1 where a nest adds into copies, 0 where it does into the buffers themselves."""
+
+
+@record()
+class Part:
+    """Statements that become a function, the scalars they make for the kernel, and the remark above them.
+
+    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check, and
+    `shares` says how threads may share it.
+    """
+
+    body: tuple[Stmt, ...]
+    results: tuple[Var, ...]
+    note: Note
+    extent: Expr | None = None
+    code: int | None = None
+    shares: Shares | None = None
+    kind: str = "nest"
+    """What its function is called after."""
+    columns: Columns | None = None
+
+
+@record()
+class Columns:
+    """The other way to share a nest: so many columns, each of so much work."""
+
+    extent: Expr
+    work: Expr
+
+
+@record()
+class Nearby:
+    """What may be a thread's own: the lengths of buffers that hold one row at a time, the buffers that may be copied;
+    and the dtype of each buffer."""
+
+    rows: Mapping[str, Expr]
+    targets: Mapping[str, Target]
+    dtypes: Mapping[str, str]
+
+
+def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Part]:
+    """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
+    where they are large."""
+    loops = sum(isinstance(stmt, Loop) for stmt in body)
+    ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
+    parts = find_nests(body, own)
+    if not always and loops <= OUTLINE_ABOVE:
+        parts = {place: part for place, part in parts.items() if part.shares is not None}
+    if always or ops > BLOCK_OPS:
+        parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
+    return parts
+
+
+def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
+    """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
+    starts = accumulators(body)
+    outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
+    parts: dict[int, Part] = {}
+    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
+        if not isinstance(stmt, Loop):
+            continue
+        carried = [var for var in set_vars(stmt) if var in outer]
+        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
+        if starts.keys() >= set(carried) and len(codes) <= 1:
+            loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
+            first = tuple(starts[var] for var in carried)
+            code = codes.pop() if codes else None
+            shares = shares_of(stmt, carried, own.rows)
+            columns = None if carried or shares is not None else columns_of(stmt)
+            if columns is None:
+                shares = shares or shares_of(stmt, carried, own.rows, own.targets)
+                fills = filling(shares, own.dtypes) if shares is not None else ()
+                parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
+            else:
+                targets = instead_of_columns(own.targets, rows_of_turn(stmt.size, body))
+                parts[place] = of_columns(stmt, note, *columns, shares_of(stmt, (), {}, targets), own.dtypes)
+    return parts
+
+
+def rows_of_turn(turns: Expr, body: Sequence[Stmt]) -> int:
+    """How many rows a turn of a loop of so many turns takes; 0 where they are only what whole blocks leave."""
+    values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
+    match values.get(turns, turns) if isinstance(turns, Var) else turns:
+        case Apply("_0 // _1", (_, Const(text)), _):
+            return int(text)
+        case Apply("_0 % _1", (_, Const()), _):
+            return 0
+    return 1
+
+
+def of_columns(
+    loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Shares | None, dtypes: Mapping[str, str]
+) -> Part:
+    """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
+    where COPIED is 1."""
+    if rows is None:
+        part = Loop(inner.var, END, inner.body, BEGIN)
+        return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, None, columns)
+    names = ("first", "last", "left", "right")
+    first, last, left, right = (Var(name, INDEX) for name in names)
+    limits = (
+        Let(first, Apply("select(_0 > 0, _1, 0)", (COPIED, BEGIN), INDEX)),
+        Let(last, Apply("select(_0 > 0, _1, _2)", (COPIED, END, loop.size), INDEX)),
+        Let(left, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
+        Let(right, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
+    )
+    part = Loop(inner.var, right, inner.body, left)
+    body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, Loop(loop.var, last, (*loop.body[:-1], part), first))
+    return Part(body, (), note, loop.size, None, rows, columns=Columns(inner.size, columns.work))
+
+
+def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
+    """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
+    turn = Var("c", INDEX)
+    for length, buffers in by_length(shares).items():
+        starts = (Store(buffer, turn, neutral(shares.sums[buffer][1], dtypes[buffer])) for buffer in buffers)
+        yield Loop(turn, multiply(length, COPIED), tuple(starts))
+
+
+def by_length(shares: Shares) -> dict[Expr, list[str]]:
+    """The buffers that turns add into, those of one length together."""
+    result: dict[Expr, list[str]] = {}
+    for buffer, (target, _) in shares.sums.items():
+        result.setdefault(target.length, []).append(buffer)
+    return result
+
+
+def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
+    """Runs of scalars of at least so many operators, cut where they have BLOCK_OPS."""
+    parts: dict[int, Part] = {}
+    readers: dict[Var, int] = {}
+    for place, stmt in enumerate(body):
+        readers.update(dict.fromkeys(read_vars([stmt]), place))
+    run: list[Let] = []
+    ops = 0
+    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
+        if not isinstance(stmt, Let):
+            continue
+        run.append(stmt)
+        ops += operators(stmt.value)
+        if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], Let):
+            continue
+        if ops >= least:
+            results = tuple(let.var for let in run if readers.get(let.var, -1) > place)
+            parts[place] = Part(tuple(run), results, note, kind="scalars")
+        run, ops = [], 0
+    return parts
+
+
+def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
+    """For each statement the remark it stands under: the first of several lines."""
+    note: Note = Note("", "part")
+    before: Stmt | None = None
+    for stmt in body:
+        if isinstance(stmt, Note) and not isinstance(before, Note):
+            note = stmt
+        before = stmt
+        yield note
+
+
+def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
+    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops."""
+    starts = [stmt for stmt in body if isinstance(stmt, Set)]
+    started = Counter(stmt.var for stmt in starts)
+    loops = Counter(var for stmt in body if isinstance(stmt, Loop) for var in set_vars(stmt))
+    single = (stmt for stmt in starts if isinstance(stmt.value, Const))
+    return {stmt.var: stmt for stmt in single if started[stmt.var] == loops[stmt.var] == 1}
+
+
+def set_vars(loop: Loop) -> dict[Var, None]:
+    """The names that a loop sets, in order."""
+    return dict.fromkeys(stmt.var for stmt in statements(loop.body) if isinstance(stmt, Set))
+
+
+def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
+    """Statements whose checks have another number."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=with_code(stmt.body, code))
+        result.append(replace(stmt, code=code) if isinstance(stmt, Check) else stmt)
+    return tuple(result)
