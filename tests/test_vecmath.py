@@ -452,13 +452,6 @@ def test_log_gamma_beside_its_zeros(dtype: str, has_fma: bool, relaxed: bool) ->
 
 
 @pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
-def test_log_gamma_of_negatives_is_vectorized(has_fma: bool) -> None:
-    optimized = compiled("gammaln", "float64", has_fma).optimized
-    body = re.search(r"^define [^\n]*_cold\(.*?^}", optimized, re.DOTALL | re.MULTILINE)
-    assert body is not None and re.search(r"store <\d+ x double>", body[0])
-
-
-@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
 def test_log_gamma_of_one_negative_in_any_lane(has_fma: bool) -> None:
     """The other lanes keep their results, and those of a vector that has no such lane."""
     loop = compiled("gammaln", "float64", has_fma)

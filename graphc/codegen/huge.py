@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from graphc.codegen.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
 from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_exactly
-from graphc.codegen.vector_variants import define_pure, define_variants, find_any, set_attribute, splat, vector_of
+from graphc.codegen.vector_variants import define_pure, define_variants, find_any, set_attribute, vector_of
 
 Finish = Callable[[Real, Bits], Real]
 
@@ -62,7 +62,7 @@ def _define_variant(
     (x,) = function.args
     builder = ir.IRBuilder(function.append_basic_block())
     slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
-    high, low = (splat(format.type, limit, lanes) for limit in (bound, -bound))
+    high, low = (ir.Constant(x.type, limit) for limit in (bound, -bound))
     above = builder.or_(builder.fcmp_unordered(">=", x, high), builder.fcmp_unordered("<=", x, low))
     builder.cbranch(find_any(builder, above, lanes), slow, common)
     builder.position_at_end(common)

@@ -33,6 +33,7 @@ from graphc.codegen.real import (
     look_up,
     multiply_exactly,
     polynomial,
+    repeat,
 )
 from graphc.record import record
 
@@ -131,10 +132,12 @@ def _relative_difference(n: Real, near: Real, far: Real, gap: Pair, mirrored: Ma
     """F(far) / F(near) - 1, the arguments given as their e; `gap` is the difference of their m."""
     one, zero = near.block.real(1.0), near.block.real(0.0)
     p, q = mirrored.select(1.0, near + 1.0), mirrored.select(zero, one)
-    for k in range(2, LAST_POLE + 1):
-        more = n >= float(k)
-        q = more.select(fma(q, far + float(k), p), q)
-        p = more.select(p * (near + float(k)), p)
+
+    def multiply(k: Real, product: tuple[Real, ...]) -> tuple[Real, ...]:
+        p, q = product
+        return (n >= k).select(p * (near + k), p), (n >= k).select(fma(q, far + k, p), q)
+
+    p, q = repeat(range(2, LAST_POLE + 1), (p, q), multiply)
     q = mirrored.select(-q, q)
     # P(near) is p, the divided difference of P is q, that of m (1-m) is 1 - m - m'.
     far_p = add_pairs((p, zero), multiply_exactly(gap[0], q))

@@ -8,23 +8,15 @@ is vectorised around the function that decides it (`vector_variants`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.real import Block, Format, Real
-from graphc.codegen.vector_variants import (
-    WIDTHS,
-    define_pure,
-    define_variants,
-    find_any,
-    set_attribute,
-    splat,
-    vector_of,
-)
+from graphc.codegen.real import Block, Real, widen
+from graphc.codegen.vector_variants import WIDTHS, define_pure, define_variants, find_any, vector_of
 
 Formula = Callable[[Real, Real], Real]
-INDEX = ir.IntType(64)
+LANE = ir.IntType(32)
 
 
 def join_negative(x: Real, result: Real, name: str, formula: Formula) -> Real:
@@ -43,59 +35,40 @@ def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Bl
     x, result = function.args
     builder = ir.IRBuilder(function.append_basic_block())
     slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
-    below = builder.fcmp_ordered("<", x, splat(block.format.type, 0.0, lanes))
+    below = builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))
     builder.cbranch(find_any(builder, below, lanes), slow, common)
     builder.position_at_end(common)
     builder.ret(result)
     builder.position_at_end(slow)
-    row = _row_type(block)
-    with builder.goto_entry_block():
-        places = [builder.alloca(row) for _ in function.args]
-    vectors = [builder.bitcast(place, x.type.as_pointer()) for place in places]
-    for value, place, vector in zip(function.args, places, vectors, strict=True):
-        if lanes < row.count:
-            builder.store(ir.Constant(row, None), place)
-        builder.store(value, vector, align=_alignment(block.format))
-    builder.call(cold, [builder.bitcast(place, ir.PointerType()) for place in places])
-    found = builder.load(vectors[1], align=_alignment(block.format))
-    builder.ret(builder.select(below, found, result))
+    whole = builder.call(cold, [_extend(builder, value, cold.args[0].type) for value in function.args])
+    builder.ret(builder.select(below, _take(builder, whole, lanes), result))
     return function
 
 
 def _define_cold(module: ir.Module, symbol: str, block: Block, formula: Formula) -> ir.Function:
-    """The formula of the widest vector's lanes in memory, in place of the second arguments: a loop for LLVM to
-    vectorise.
-    """
-    row, format = _row_type(block), block.format
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * 2), symbol)
-    function.linkage = "internal"
-    for attribute in ("noinline", "nounwind", "willreturn", "cold"):
-        set_attribute(function, attribute)
-    for argument in function.args:
-        argument.add_attribute("noalias")
-    before, lane_block, done = (function.append_basic_block(label) for label in ("before", "lane", "done"))
-    ir.IRBuilder(before).branch(lane_block)
-    builder = ir.IRBuilder(lane_block)
-    lane = builder.phi(INDEX)
-    x, result = (
-        Real(Block(builder, format, block.has_fma), builder.load(place, typ=format.type))
-        for place in (builder.gep(argument, [lane], source_etype=format.type) for argument in function.args)
-    )
-    there = builder.gep(function.args[1], [lane], source_etype=format.type)
-    builder.store(formula(x, result).value, there)
-    following = builder.add(lane, INDEX(1))
-    lane.add_incoming(INDEX(0), before)
-    lane.add_incoming(following, lane_block)
-    builder.cbranch(builder.icmp_unsigned("<", following, INDEX(row.count)), lane_block, done)
-    ir.IRBuilder(done).ret_void()
+    """The formula for the widest vector."""
+    format = widen(block.format, max(WIDTHS[block.has_fma]) // block.format.width)
+    function = define_pure(module, symbol, format.type, 2)
+    function.attributes.add("cold")
+    wide = Block(ir.IRBuilder(function.append_basic_block()), format, block.has_fma)
+    wide.builder.ret(formula(*(Real(wide, argument) for argument in function.args)).value)
     return function
 
 
-def _row_type(block: Block) -> ir.ArrayType:
-    """The elements of the widest vector."""
-    return ir.ArrayType(block.format.type, max(WIDTHS[block.has_fma]) // block.format.width)
+def _extend(builder: ir.IRBuilder, value: ir.Value, type: ir.VectorType) -> ir.Value:
+    """A number or vector as the first lanes of a wider one, with zeros."""
+    if not isinstance(value.type, ir.VectorType):
+        return builder.insert_element(ir.Constant(type, None), value, LANE(0))
+    zeros = [value.type.count] * (type.count - value.type.count)
+    return builder.shuffle_vector(value, ir.Constant(value.type, None), _lanes([*range(value.type.count), *zeros]))
 
 
-def _alignment(format: Format) -> int:
-    """That of an element in bytes: an alignment of vectors would have to be made on entry, for every argument."""
-    return format.width // 8
+def _take(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
+    """The first lanes, or the first one, of a vector."""
+    if lanes == 1:
+        return builder.extract_element(value, LANE(0))
+    return builder.shuffle_vector(value, value, _lanes(range(lanes)))
+
+
+def _lanes(places: Sequence[int]) -> ir.Constant:
+    return ir.Constant(ir.VectorType(LANE, len(places)), [LANE(place) for place in places])

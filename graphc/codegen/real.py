@@ -5,7 +5,7 @@ and `mask.select(a, b)` append one instruction each to the builder's block. No i
 formulas of `vecmath` depend on the exact order of rounding.
 
 `Real` is a floating-point value, `Bits` the integer of the same width, `Mask` an i1. A Python number beside one of them
-becomes a constant of its type.
+becomes a constant of its type. In a format that `widen` made, all are vectors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Format:
     @property
     def width(self) -> int:
         """The number of bits."""
-        return int(self.integer.width)
+        return int(_element(self.integer).width)
 
     @property
     def rounder(self) -> float:
@@ -59,6 +59,17 @@ F32 = Format("f32", ir.FloatType(), ir.IntType(32), 23, 127)
 F64 = Format("f64", ir.DoubleType(), ir.IntType(64), 52, 1023)
 
 
+def _element(type: ir.Type) -> ir.Type:
+    """What a vector is made of; another type itself."""
+    return type.element if isinstance(type, ir.VectorType) else type
+
+
+def widen(format: Format, lanes: int) -> Format:
+    """The format of a vector of so many numbers."""
+    real, integer = (ir.VectorType(type, lanes) for type in (format.type, format.integer))
+    return Format(format.name, real, integer, format.precision, format.bias)
+
+
 def find_format(type: ir.Type) -> Format:
     """The format of an LLVM type. Raises TypeError for anything but float and double."""
     for format in (F32, F64):
@@ -80,13 +91,32 @@ class Block:
 
     def real(self, value: Real | float) -> Real:
         """The value itself, or a floating-point constant."""
-        return value if isinstance(value, Real) else Real(self, ir.Constant(self.format.type, float(value)))
+        return value if isinstance(value, Real) else Real(self, _constant(self.format.type, float(value)))
 
     def bits(self, value: Bits | int) -> Bits:
         """The value itself, or an integer constant, reduced to the width."""
         if isinstance(value, Bits):
             return value
-        return Bits(self, ir.Constant(self.format.integer, value % (1 << self.format.width)))
+        return Bits(self, _constant(self.format.integer, value % (1 << self.format.width)))
+
+    def intrinsic(self, name: str, arity: int) -> ir.Function:
+        """LLVM's function of this name for the block's type."""
+        type, module = self.format.type, self.builder.module
+        signature = ir.FunctionType(type, [type] * arity)
+        if not isinstance(type, ir.VectorType):
+            return module.declare_intrinsic(name, [type], signature)
+        symbol = f"{name}.v{type.count}f{self.format.width}"
+        return module.globals.get(symbol) or ir.Function(module, signature, symbol)
+
+
+def _constant(type: ir.Type, value: float) -> ir.Constant:
+    """A number, in every lane of a vector."""
+    if not isinstance(type, ir.VectorType):
+        return ir.Constant(type, value)
+    # LLVM's short form, which llvmlite does not write itself: it would repeat the number for every lane.
+    made = ir.FormattedConstant(type, "0")
+    made.constant = f"splat ({ir.Constant(type.element, value)})"
+    return made
 
 
 @record(eq=False)
@@ -172,10 +202,8 @@ class Real:
         return self._call("llvm.copysign", sign)
 
     def _call(self, name: str, *others: Real) -> Real:
-        builder, type = self.block.builder, self.format.type
-        count = 1 + len(others)
-        intrinsic = builder.module.declare_intrinsic(name, [type], ir.FunctionType(type, [type] * count))
-        return Real(self.block, builder.call(intrinsic, [self.value, *(other.value for other in others)]))
+        intrinsic = self.block.intrinsic(name, 1 + len(others))
+        return Real(self.block, self.block.builder.call(intrinsic, [self.value, *(other.value for other in others)]))
 
     def bits(self) -> Bits:
         """The encoding as an integer."""
@@ -262,15 +290,47 @@ class Mask:
 
 
 def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:
-    """values[index], from a constant of this name in the module."""
-    builder, type = index.block.builder, index.block.format.type
-    module = builder.module
+    """values[index] in every lane, from a constant of this name in the module."""
+    builder, type = index.block.builder, _element(index.block.format.type)
+    module, row = builder.module, ir.ArrayType(type, len(values))
     if name not in module.globals:
-        row = ir.ArrayType(type, len(values))
         data = ir.GlobalVariable(module, row, name)
         data.linkage, data.global_constant, data.initializer = "internal", True, ir.Constant(row, values)
-    place = builder.gep(module.globals[name], [index.value], source_etype=type)
-    return Real(index.block, builder.load(place, typ=type))
+
+    def load(place: ir.Value) -> ir.Value:
+        return builder.load(builder.gep(module.globals[name], [place], source_etype=type), typ=type)
+
+    if not isinstance(index.value.type, ir.VectorType):
+        return Real(index.block, load(index.value))
+    found = index.block.real(0.0).value
+    for lane in map(ir.IntType(32), range(index.value.type.count)):
+        found = builder.insert_element(found, load(builder.extract_element(index.value, lane)), lane)
+    return Real(index.block, found)
+
+
+def repeat(
+    numbers: range, first: tuple[Real, ...], step: Callable[[Real, tuple[Real, ...]], tuple[Real, ...]]
+) -> tuple[Real, ...]:
+    """`first` after `step` with each of the numbers in turn, by a loop."""
+    block, index = first[0].block, ir.IntType(32)
+    builder = block.builder
+    before, body, after = builder.block, builder.append_basic_block("step"), builder.append_basic_block("after")
+    builder.branch(body)
+    builder.position_at_end(body)
+    start = (block.real(float(numbers.start)), *first)
+    count, *phis = builder.phi(index), *(builder.phi(block.format.type) for _ in start)
+    number, *values = (Real(block, phi) for phi in phis)
+    ends = (number + 1.0, *step(number, tuple(values)))
+    following = builder.add(count, index(1))
+    for phi, begin, end in zip(phis, start, ends, strict=True):
+        phi.add_incoming(begin.value, before)
+        phi.add_incoming(end.value, body)
+    count.add_incoming(index(0), before)
+    count.add_incoming(following, body)
+    builder.cbranch(builder.icmp_unsigned("<", following, index(len(numbers))), body, after)
+    builder.position_at_end(after)
+    return ends[1:]
+
 
 
 def in_double(function: Callable[[Real], Real], x: Real) -> Real:
@@ -283,7 +343,7 @@ def fma(a: Real, b: Real | float, c: Real | float) -> Real:
     left, right, addend = a, a.block.real(b), a.block.real(c)
     if not a.block.has_fma:
         return left * right + addend
-    return Real(a.block, a.block.builder.fma(left.value, right.value, addend.value))
+    return left._call("llvm.fma", right, addend)
 
 
 def polynomial(x: Real, coefficients: tuple[float, ...]) -> Real:

@@ -47,11 +47,6 @@ def vector_of(type: ir.Type, lanes: int) -> ir.Type:
     return type if lanes == 1 else ir.VectorType(type, lanes)
 
 
-def splat(type: ir.Type, value: float, lanes: int) -> ir.Constant:
-    """A constant in every lane."""
-    return ir.Constant(vector_of(type, lanes), value if lanes == 1 else [value] * lanes)
-
-
 def find_any(builder: ir.IRBuilder, mask: ir.Value, lanes: int) -> ir.Value:
     """Whether a mask holds in any lane."""
     count = ir.IntType(lanes)
