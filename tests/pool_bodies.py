@@ -62,7 +62,7 @@ define void @nest(ptr %data, i64 %begin, i64 %end) {
 )
 NAMES = ("count", "doze", "nest", "name")
 
-pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
 _loaded = load(link([emit_object([BODIES])], NAMES), {PARALLEL: pool.parallel}, NAMES)
 _launch: Callable[..., None] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)(
     pool.parallel

@@ -90,7 +90,7 @@ SHARED = np.array([3, 2, 1, 0, 0], np.int64)
 def blocks_table() -> Any:
     """A table without BLAS, but with packed products, whose depths, blocks and slabs are so short that all edges are
     met by matrices that tests can afford."""
-    pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+    pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     table = (ctypes.c_void_p * len(ENTRIES))()
     table[ENTRIES.index("parallel")] = pool.parallel
     with pytest.MonkeyPatch.context() as patch:

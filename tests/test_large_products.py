@@ -44,7 +44,7 @@ def blocks(suffix: str, short: bool) -> Any:
         for name, number in SHORT.items() if short else ():
             patch.setattr(product_blocks, name, number)
         code = emit_object([blocks_ir(suffix)], 1)
-    pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+    pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     return blocks_type(suffix)(load_blocks(suffix, code, pool))
 
 
@@ -329,7 +329,7 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
 @pytest.mark.skipif(not has_avx512(), reason="large products need AVX-512")
 def test_a_blas_that_is_not_known_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deferred, "openblas_kernels", lambda: ("SkylakeX", 2))
-    pool = load_pool(link([emit_object([pool_ir()], 1)], POOL_EXPORTS))
+    pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     address = load_blocks("f32", emit_object([blocks_ir("f32")], 1), pool)
     assert isinstance(deferred.blocks_win("f32", address), bool)
 

@@ -423,8 +423,7 @@ done:
 """
 
 LAUNCH = """
-; optnone: the first start waits for this to be compiled, and beside the loop that is launched its time does not count.
-define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) noinline optnone {
+define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) noinline {
 start:
   %tally = alloca i64
   store i64 0, ptr %tally

@@ -38,9 +38,11 @@ Job: TypeAlias = tuple[tuple[str | int, int], str, int]
 KERNEL_EFFORT = 3
 PRODUCT_MODULES = 2
 """Of a matrix product: this process and the compile process make one each."""
-ENTRY_EFFORT = POOL_EFFORT = PRODUCTS_EFFORT = 1
-"""LLVM's level for what is no kernel: the entry point, and what is compiled once for a machine but waited for at the
-first start. No loop in it gains from more."""
+ENTRY_EFFORT = PRODUCTS_EFFORT = 1
+"""LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
+POOL_EFFORT = 0
+"""The pool's, whose code waits more than it runs: its machine code takes a fifth of the time to make, and is waited for
+at the first start."""
 
 
 def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:

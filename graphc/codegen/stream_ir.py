@@ -27,14 +27,13 @@ MOST_WORDS = 64
 """Of a context: so many are on the stack."""
 
 STREAM_IR = Template("""
-; optnone: the first start waits for this to be compiled, and beside memory its instructions do not count.
 %stream = type {i64, i64, i64, i64, i64}
 %streamed = type {ptr, ptr, ptr}
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 
-define void @gc_stream(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings, ptr %stream) noinline optnone {
+define void @gc_stream(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings, ptr %stream) noinline {
   %streamed = alloca %streamed
   %bytes.at = getelementptr %stream, ptr %stream, i32 0, i32 2
   %bytes = load i64, ptr %bytes.at
@@ -57,7 +56,7 @@ through:
 }
 
 ; A chunk of the body that %streamed holds.
-define internal void @run_streamed(ptr %streamed, i64 %begin, i64 %end) noinline optnone {
+define internal void @run_streamed(ptr %streamed, i64 %begin, i64 %end) noinline {
 start:
   %own = alloca [$most_words x i64], align 64
   %room = alloca [$block x i8], align 64

@@ -32,7 +32,7 @@ def has_avx512() -> bool:
 INTERLEAVED = "llvm.loop.interleave.count"
 """The mark of a loop of which LLVM should carry out several turns at a time (interleave.py)."""
 SHORT = 1
-"""The level at which `short_pipeline` is run instead of LLVM's."""
+"""The level up to which `short_pipeline` is run instead of LLVM's."""
 
 
 @cache
@@ -81,7 +81,7 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
     tuning.slp_vectorization = opt > 1 and not any(INTERLEAVED in text for text in texts)
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
-    passes = short_pipeline() if opt == SHORT else builder.getModulePassManager()
+    passes = short_pipeline() if opt <= SHORT else builder.getModulePassManager()
     passes.run(module, builder)
     # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
     if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
