@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from graphc.codegen.chunks import MOST_COLUMNS
 from graphc.codegen.copies import Target, instead_of_columns, neutral
 from graphc.codegen.parallel import Shares, columns_of, shares_of
-from graphc.codegen.simplify import operators, read_vars, statements
+from graphc.codegen.simplify import all_expressions, operators, read_vars, statements
 from graphc.ir.loops import (
     INDEX,
     Apply,
@@ -19,12 +20,15 @@ from graphc.ir.loops import (
     Const,
     Expr,
     Let,
+    Load,
     Loop,
     Note,
     Set,
     Stmt,
     Store,
     Var,
+    add,
+    integer,
     multiply,
 )
 from graphc.record import record, replace
@@ -35,6 +39,9 @@ BLOCK_OPS = 120
 """A kernel with more operators than this outside loops calls blocks of about so many."""
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
+
+MANY_BUFFERS = 4
+"""Of MOST_COLUMNS columns: they fill two thirds of a nearest cache of 48 KiB, all of one of 32."""
 
 FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
@@ -147,9 +154,29 @@ def of_columns(
         Let(left, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
         Let(right, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
     )
-    part = Loop(inner.var, right, inner.body, left)
-    body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, Loop(loop.var, last, (*loop.body[:-1], part), first))
+    along = replace(loop, body=(*loop.body[:-1], Loop(inner.var, right, inner.body, left)), size=last, begin=first)
+    body = (*filling(rows, dtypes), *limits, *in_blocks(along, inner))
     return Part(body, (), note, loop.size, None, rows, columns=Columns(inner.size, columns.work))
+
+
+def in_blocks(loop: Loop, inner: Loop) -> tuple[Stmt, ...]:
+    """A loop over rows, for some columns after the others where so many buffers are read or written by column that
+    those of long rows would not stay in the nearest cache from one row to the next."""
+    *lets, part = loop.body
+    assert isinstance(part, Loop)
+    loads = {expr for expr in all_expressions(inner.body) if isinstance(expr, Load)}
+    stores = {stmt for stmt in inner.body if isinstance(stmt, Store)}
+    if len({each.buffer for each in loads | stores if each.index == inner.var}) < MANY_BUFFERS:
+        return (loop,)
+    block, left, right = (Var(name, INDEX) for name in ("block", "here", "there"))
+    length = integer(MOST_COLUMNS)
+    number = Apply("(_0 - _1 + _2 - 1) // _2", (part.size, part.begin, length), INDEX)
+    limits = (
+        Let(left, add(part.begin, multiply(block, length))),
+        Let(right, Apply("minimum(_0, _1 + _2)", (part.size, left, length), INDEX)),
+    )
+    columns = replace(part, begin=left, size=right)
+    return (Loop(block, number, (*limits, replace(loop, body=(*lets, columns)))),)
 
 
 def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
