@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-PROCESSORS = {"haswell": {"avx2": True, "fma": True}, "x86-64": {}}
+PROCESSORS = {"haswell": {"avx": True, "avx2": True, "fma": True}, "x86-64": {}}
 """The names that LLVM knows them by, and what graphc asks of them."""
+VARIANTS = {"haswell": [1, 2, 4], "x86-64": [1, 2]}
+"""How many lanes of float64 functions are made for."""
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="they are of another kind")
 
@@ -26,10 +28,17 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         llvm.get_host_cpu_features = lambda: llvm.FeatureMap({PROCESSORS[name]!r})
         from graphc.codegen.target import has_avx512, has_fma
         assert not has_avx512() and has_fma() == {bool(PROCESSORS[name])}
+        import re
+        import numpy as np
         import graphc, test_sums, test_wide_programs
         x = graphc.tensor.dvector("x")
         machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
         assert "zmm" not in machine_code and ("ymm" in machine_code) == {bool(PROCESSORS[name])}
+        gammaln = graphc.function([x], graphc.tensor.gammaln(x))
+        variants = re.findall(r"^gc_negative_gammaln_f64(?:_x(\\d+))?:", gammaln.assembly, re.MULTILINE)
+        assert sorted(int(lanes or 1) for lanes in variants) == {VARIANTS[name]} and "zmm" not in gammaln.assembly
+        arguments = np.random.default_rng(1).uniform(-30, 5, 99)
+        np.testing.assert_allclose(gammaln(arguments), graphc.numerics.gammaln(arguments), rtol=1e-13, atol=1e-13)
         for seed in range(0, 30, 3):
             test_wide_programs.test_modes_agree(seed)
         for size in (65, 255):

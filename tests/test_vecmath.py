@@ -465,6 +465,18 @@ def test_log_gamma_of_one_negative_in_any_lane(has_fma: bool) -> None:
         np.testing.assert_array_equal(np.delete(results, lane), np.delete(expected, lane))
 
 
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+def test_log_gamma_does_not_depend_on_the_other_lanes(has_fma: bool) -> None:
+    """Rows whose products are of different lengths, and some with arguments that have none."""
+    loop, random = compiled("gammaln", "float64", has_fma), np.random.default_rng(5)
+    others = [-1e300, -(2.0**60), -22.5, -22.499, -0.0, -1e-300, 0.3, 7.5, 1e300, -INF, INF, NAN]
+    x = np.array([*random.uniform(-30, 5, 300), *random.uniform(-3, 0, 100), *others])
+    expected = np.array([loop(x[i : i + 1])[0] for i in range(x.size)])
+    for _ in range(10):
+        order = random.permutation(x.size)
+        np.testing.assert_array_equal(loop(x[order]), expected[order])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_digamma_between_poles(dtype: str) -> None:
     x = _negative_arguments(dtype)
@@ -480,11 +492,11 @@ def test_digamma_between_poles(dtype: str) -> None:
 
 def test_define_is_made_once() -> None:
     module = ir.Module()
-    first = define(module, "exp", ir.DoubleType())
-    assert define(module, "exp", ir.DoubleType()) is first
+    first = define(module, "exp", ir.DoubleType(), True, (256,))
+    assert define(module, "exp", ir.DoubleType(), True, (256,)) is first
     assert first.name == "gc_exp_f64"
-    assert define(module, "exp", ir.DoubleType(), relaxed=True).name == "gc_exp_f64_relaxed"
+    assert define(module, "exp", ir.DoubleType(), True, (256,), relaxed=True).name == "gc_exp_f64_relaxed"
     with pytest.raises(TypeError, match="float and double"):
-        define(module, "exp", ir.IntType(64))
+        define(module, "exp", ir.IntType(64), True, (256,))
     with pytest.raises(KeyError):
-        define(module, "exponential", ir.DoubleType())
+        define(module, "exponential", ir.DoubleType(), True, (256,))

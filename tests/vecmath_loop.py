@@ -19,8 +19,13 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from graphc.codegen import vecmath
+from graphc.codegen.target import vector_widths
 
 TYPES = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
+
+
+PLAIN_WIDTHS = (128,)
+"""The bits of the vectors of the oldest CPU of a kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ def _machine(has_fma: bool) -> Any:
 def _loop_text(name: str, type: ir.Type, has_fma: bool, relaxed: bool) -> tuple[str, int]:
     module = ir.Module()
     module.triple = llvm.get_process_triple()
-    function = vecmath.define(module, name, type, has_fma, relaxed)
+    function = vecmath.define(module, name, type, has_fma, vector_widths() if has_fma else PLAIN_WIDTHS, relaxed)
     arity, index = len(function.args), ir.IntType(64)
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * (arity + 1) + [index]), "loop")
     *pointers, count = loop.args

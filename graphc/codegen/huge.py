@@ -16,8 +16,8 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from graphc.codegen.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
-from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_exactly
-from graphc.codegen.vector_variants import define_pure, define_variants, find_any, set_attribute, vector_of
+from graphc.codegen.real import F64, Bits, Block, Format, Real, find_any, fma, multiply_exactly
+from graphc.codegen.vector_variants import define_pure, define_variants, set_attribute, vector_of
 
 Finish = Callable[[Real, Bits], Real]
 
@@ -64,7 +64,7 @@ def _define_variant(
     slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
     high, low = (ir.Constant(x.type, limit) for limit in (bound, -bound))
     above = builder.or_(builder.fcmp_unordered(">=", x, high), builder.fcmp_unordered("<=", x, low))
-    builder.cbranch(find_any(builder, above, lanes), slow, common)
+    builder.cbranch(find_any(builder, above), slow, common)
     builder.position_at_end(common)
     builder.ret(x)
     builder.position_at_end(slow)
@@ -100,7 +100,7 @@ def _define_cold(module: ir.Module, symbol: str, block: Block, finish: Finish) -
     # It takes LLVM as long to optimise as all else in a small kernel.
     set_attribute(function, "optnone")
     builder = ir.IRBuilder(function.append_basic_block())
-    x = Real(Block(builder, block.format, block.has_fma), function.args[0]).convert(F64)
+    x = Real(Block(builder, block.format, block.has_fma, block.widths), function.args[0]).convert(F64)
     r, quarters = _reduce(module, x)
     result = (x.magnitude() < math.inf).select(finish(r, quarters), math.nan)
     builder.ret(result.convert(block.format).value)

@@ -99,10 +99,11 @@ def _negative(x: Real, positive: Real) -> Real:
 
 
 def _relate_to_zero(s: Real) -> Relation:
-    # From 2.5 to 2.67 the zero at 2.457 serves better than the one at 2.748.
-    n = ((s - 0.17) + WHOLE) - WHOLE
+    # From 2.5 to 2.67 the zero at 2.457 serves better than the one at 2.748. The largest n says how long a product is
+    # made: beyond the table it is 0.
+    n = (s < LAST_POLE + 0.5).select(((s - 0.17) + WHOLE) - WHOLE, 0.0)
     e = s - n
-    place, rest = _look_up_zero(s, n, e)
+    place, rest = _look_up_zero(n, e)
     lead = s - place
     step = lead - rest
     step_error = (lead - step) - rest
@@ -120,10 +121,9 @@ def _relate_to_zero(s: Real) -> Relation:
     return Relation(place > 0.0, (high, low + w_error), further, change)
 
 
-def _look_up_zero(s: Real, n: Real, e: Real) -> Pair:
+def _look_up_zero(n: Real, e: Real) -> Pair:
     """The zero on the side of the pole n where s is; 0 where there is none in the table."""
-    inside = (s < LAST_POLE + 0.5).select(n + WHOLE, WHOLE)
-    index = ((inside.bits() & 31) << 1) + (e.bits() >> 63)
+    index = (((n + WHOLE).bits() & 31) << 1) + (e.bits() >> 63)
     high, low = table.GAMMALN_ZERO["f64"], table.GAMMALN_ZERO_REST["f64"]
     return look_up(index, "gc_gammaln_zero", high), look_up(index, "gc_gammaln_zero_rest", low)
 
@@ -135,9 +135,9 @@ def _relative_difference(n: Real, near: Real, far: Real, gap: Pair, mirrored: Ma
 
     def multiply(k: Real, product: tuple[Real, ...]) -> tuple[Real, ...]:
         p, q = product
-        return (n >= k).select(p * (near + k), p), (n >= k).select(fma(q, far + k, p), q)
+        return p * (near + k), fma(q, far + k, p)
 
-    p, q = repeat(range(2, LAST_POLE + 1), (p, q), multiply)
+    p, q = repeat(2, n, (p, q), multiply)
     q = mirrored.select(-q, q)
     # P(near) is p, the divided difference of P is q, that of m (1-m) is 1 - m - m'.
     far_p = add_pairs((p, zero), multiply_exactly(gap[0], q))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.real import Block, Real, widen
-from graphc.codegen.vector_variants import WIDTHS, define_pure, define_variants, find_any, vector_of
+from graphc.codegen.real import Block, Real, find_any, widen
+from graphc.codegen.vector_variants import define_pure, define_variants, vector_of
 
 Formula = Callable[[Real, Real], Real]
 LANE = ir.IntType(32)
@@ -36,7 +36,7 @@ def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Bl
     builder = ir.IRBuilder(function.append_basic_block())
     slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
     below = builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))
-    builder.cbranch(find_any(builder, below, lanes), slow, common)
+    builder.cbranch(find_any(builder, below), slow, common)
     builder.position_at_end(common)
     builder.ret(result)
     builder.position_at_end(slow)
@@ -46,11 +46,11 @@ def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Bl
 
 
 def _define_cold(module: ir.Module, symbol: str, block: Block, formula: Formula) -> ir.Function:
-    """The formula for the widest vector."""
-    format = widen(block.format, max(WIDTHS[block.has_fma]) // block.format.width)
+    """The formula for the widest vector of the CPU."""
+    format = widen(block.format, max(block.widths) // block.format.width)
     function = define_pure(module, symbol, format.type, 2)
     function.attributes.add("cold")
-    wide = Block(ir.IRBuilder(function.append_basic_block()), format, block.has_fma)
+    wide = Block(ir.IRBuilder(function.append_basic_block()), format, block.has_fma, block.widths)
     wide.builder.ret(formula(*(Real(wide, argument) for argument in function.args)).value)
     return function
 

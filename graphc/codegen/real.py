@@ -80,13 +80,14 @@ def find_format(type: ir.Type) -> Format:
 
 @record()
 class Block:
-    """Where instructions go, in which format, whether the CPU multiplies and adds with one rounding, and whether the
-    formulas may be those of fast math.
+    """Where instructions go, in which format, whether the CPU multiplies and adds with one rounding, the bits of the
+    vectors that a loop may have there, and whether the formulas may be those of fast math.
     """
 
     builder: ir.IRBuilder
     format: Format
     has_fma: bool
+    widths: tuple[int, ...]
     relaxed: bool = False
 
     def real(self, value: Real | float) -> Real:
@@ -212,7 +213,7 @@ class Real:
     def convert(self, format: Format) -> Real:
         """The value in another format."""
         builder = self.block.builder
-        block = Block(builder, format, self.block.has_fma, self.block.relaxed)
+        block = Block(builder, format, self.block.has_fma, self.block.widths, self.block.relaxed)
         if format.width == self.format.width:
             return self
         cast = builder.fpext if format.width > self.format.width else builder.fptrunc
@@ -308,29 +309,35 @@ def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:
     return Real(index.block, found)
 
 
+def find_any(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
+    """Whether a truth value holds, of a vector any."""
+    if not isinstance(mask.type, ir.VectorType):
+        return mask
+    bits = ir.IntType(mask.type.count)
+    return builder.icmp_unsigned("!=", builder.bitcast(mask, bits), bits(0))
+
+
 def repeat(
-    numbers: range, first: tuple[Real, ...], step: Callable[[Real, tuple[Real, ...]], tuple[Real, ...]]
+    start: int, last: Real, first: tuple[Real, ...], step: Callable[[Real, tuple[Real, ...]], tuple[Real, ...]]
 ) -> tuple[Real, ...]:
-    """`first` after `step` with each of the numbers in turn, by a loop."""
-    block, index = first[0].block, ir.IntType(32)
-    builder = block.builder
+    """In each lane `first` after `step` with start, start + 1 and so on up to `last`, by a loop that ends when all
+    lanes have.
+    """
+    block, builder = last.block, last.block.builder
     before, body, after = builder.block, builder.append_basic_block("step"), builder.append_basic_block("after")
     builder.branch(body)
     builder.position_at_end(body)
-    start = (block.real(float(numbers.start)), *first)
-    count, *phis = builder.phi(index), *(builder.phi(block.format.type) for _ in start)
-    number, *values = (Real(block, phi) for phi in phis)
-    ends = (number + 1.0, *step(number, tuple(values)))
-    following = builder.add(count, index(1))
-    for phi, begin, end in zip(phis, start, ends, strict=True):
-        phi.add_incoming(begin.value, before)
-        phi.add_incoming(end.value, body)
-    count.add_incoming(index(0), before)
-    count.add_incoming(following, body)
-    builder.cbranch(builder.icmp_unsigned("<", following, index(len(numbers))), body, after)
+    begins = (block.real(float(start)), *first)
+    number, *values = (Real(block, builder.phi(block.format.type)) for _ in begins)
+    stepped, goes_on = step(number, tuple(values)), last >= number
+    following = number + 1.0
+    ends = (following, *(goes_on.select(new, old) for new, old in zip(stepped, values, strict=True)))
+    for phi, begin, end in zip((number, *values), begins, ends, strict=True):
+        phi.value.add_incoming(begin.value, before)
+        phi.value.add_incoming(end.value, body)
+    builder.cbranch(find_any(builder, (last >= following).value), body, after)
     builder.position_at_end(after)
     return ends[1:]
-
 
 
 def in_double(function: Callable[[Real], Real], x: Real) -> Real:

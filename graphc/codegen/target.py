@@ -29,6 +29,16 @@ def has_avx512() -> bool:
     return bool(llvm.get_host_cpu_features().get("avx512vl", False))
 
 
+@cache
+def vector_widths() -> tuple[int, ...]:
+    """The bits of the vectors that a loop may have on the host's CPU: the widest and, but for the first kind, half of
+    them, which are for loops over float32 and float64 and for CPUs that are slower with the widest.
+    """
+    if has_avx512():
+        return 256, 512
+    return (128, 256) if llvm.get_host_cpu_features().get("avx", False) else (128,)
+
+
 INTERLEAVED = "llvm.loop.interleave.count"
 """The mark of a loop of which LLVM should carry out several turns at a time (interleave.py)."""
 SHORT = 1

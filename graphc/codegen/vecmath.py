@@ -1,7 +1,8 @@
 """Elementary functions in LLVM IR that a loop can be vectorised around.
 
-In: a module, a function's name, a floating-point type and whether the CPU has fused multiply-add. Out: a small internal
-function `gc_<name>_<f32|f64>` in that module, straight-line code to be inlined into the loop that calls it.
+In: a module, a function's name, a floating-point type, whether the CPU has fused multiply-add and how long its vectors
+are. Out: a small internal function `gc_<name>_<f32|f64>` in that module, straight-line code to be inlined into the loop
+that calls it.
 
 Every function is branch-free: both sides of a case are computed and one is selected. Only what few arguments need and
 takes long, angles beyond 2**30 (`huge`) and log_gamma of negative numbers (`rare`), is left to a function that looks
@@ -54,14 +55,14 @@ Kernel = Callable[..., Real]
 
 
 def define(
-    module: ir.Module, name: str, type: ir.Type, has_fma: bool = True, relaxed: bool = False
+    module: ir.Module, name: str, type: ir.Type, has_fma: bool, widths: tuple[int, ...], relaxed: bool = False
 ) -> ir.Function:
     """The function `gc_<name>_<f32|f64>` of `module`, added at the first request: internal, always inlined, without
     side effects.
 
     `name` is a key of VECTOR_MATH, `type` float or double. With `has_fma` false the code multiplies and adds in two
-    steps. `relaxed` gives the variant of fast math, `gc_<name>_<f32|f64>_relaxed`. Raises KeyError for an unknown name
-    and TypeError for another type.
+    steps; `widths` are the bits of the vectors that loops around it may have. `relaxed` gives the variant of fast math,
+    `gc_<name>_<f32|f64>_relaxed`. Raises KeyError for an unknown name and TypeError for another type.
     """
     kernel, format = VECTOR_MATH[name], find_format(type)
     symbol = f"gc_{name}_{format.name}" + ("_relaxed" if relaxed else "")
@@ -73,7 +74,7 @@ def define(
     for attribute in ("alwaysinline", "nounwind"):
         function.attributes.add(attribute)
     builder = ir.IRBuilder(function.append_basic_block())
-    block = Block(builder, format, has_fma, relaxed)
+    block = Block(builder, format, has_fma, widths, relaxed)
     builder.ret(kernel(*(Real(block, argument) for argument in function.args)).value)
     return function
 

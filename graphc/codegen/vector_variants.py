@@ -1,8 +1,8 @@
 """Functions that a loop can be vectorised around though they branch.
 
-In: a function of one element and the same for vectors of some lengths. Out: the attributes that make LLVM's loop
-vectoriser, which gives up on a loop with a branch or a scalar call in it, call the one for its vectors: those of its
-vector function ABI (https://llvm.org/docs/LangRef.html, "vector-function-abi-variant").
+In: a function of one element and the same for vectors of the lengths that the CPU has. Out: the attributes that make
+LLVM's loop vectoriser, which gives up on a loop with a branch or a scalar call in it, call the one for its vectors:
+those of its vector function ABI (https://llvm.org/docs/LangRef.html, "vector-function-abi-variant").
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from llvmlite import ir
 
 from graphc.codegen.real import Block
 
-# The bits of a vector: those of AVX2 and AVX-512, and of SSE2 and AVX, where there is no fused multiply-add.
-WIDTHS = {True: (256, 512), False: (128, 256)}
-
 
 def define_variants(
     module: ir.Module, symbol: str, block: Block, define: Callable[[str, int], ir.Function]
@@ -23,7 +20,7 @@ def define_variants(
     """The function `symbol`, which is `define(symbol, 1)`, with a variant `define(name, lanes)` for each vector."""
     variants = {
         lanes: define(f"{symbol}_x{lanes}", lanes)
-        for lanes in (width // block.format.width for width in WIDTHS[block.has_fma])
+        for lanes in (width // block.format.width for width in block.widths)
     }
     function = define(symbol, 1)
     marks = "v" * len(function.args)
@@ -45,12 +42,6 @@ def define_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int = 1) -
 def vector_of(type: ir.Type, lanes: int) -> ir.Type:
     """The vector type, or for one lane the type itself."""
     return type if lanes == 1 else ir.VectorType(type, lanes)
-
-
-def find_any(builder: ir.IRBuilder, mask: ir.Value, lanes: int) -> ir.Value:
-    """Whether a mask holds in any lane."""
-    count = ir.IntType(lanes)
-    return mask if lanes == 1 else builder.icmp_unsigned("!=", builder.bitcast(mask, count), count(0))
 
 
 def set_attribute(function: ir.Function, attribute: str) -> None:
