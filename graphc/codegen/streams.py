@@ -49,9 +49,9 @@ def stream_of(loop: Loop, work: Expr, read: Collection[str], dtypes: Mapping[str
         places.setdefault(buffer, set()).add(here.resolve(position))
     along = [buffer for buffer, found in places.items() if found == {loop.var}]
     filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}
+    results = [buffer for buffer in along if buffer in filled and buffer not in read]
     sources = [buffer for buffer in along if buffer not in filled]
-    (result, *others) = filled
-    if others or result not in along or result in read or not sources:
+    if len(filled) != 1 or not results or not sources:
         return None
     source = max(sources, key=lambda buffer: itemsize(dtypes[buffer]))
-    return Stream(result, source) if itemsize(dtypes[source]) <= itemsize(dtypes[result]) else None
+    return Stream(results[0], source) if itemsize(dtypes[source]) <= itemsize(dtypes[results[0]]) else None
