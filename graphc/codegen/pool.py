@@ -119,7 +119,7 @@ def load_pool(code: bytes) -> Pool:
 UNIT_SECONDS = 5e-11
 """What a unit of work takes, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
 LONGEST_PROBE = 2**18
-"""Turns of gc_probe; some 60 microseconds."""
+"""Turns of gc_probe; some 400 microseconds."""
 ROUNDS, TRIES = 5, 5
 PAUSE_SECONDS = 2e-4
 """Long enough for workers to fall asleep, as they are where loops are rare."""
