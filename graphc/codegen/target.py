@@ -31,8 +31,8 @@ def has_avx512() -> bool:
 
 @cache
 def vector_widths() -> tuple[int, ...]:
-    """The bits of the vectors that a loop may have on the host's CPU: the widest and, but for the first kind, half of
-    them, which are for loops over float32 and float64 and for CPUs that are slower with the widest.
+    """The bits of the vectors that a loop may have on the host's CPU: its longest; and those of half the length, which
+    LLVM takes for loops over float32 and float64 at once, and for all on CPUs that are slow with 512 bits.
     """
     if has_avx512():
         return 256, 512
