@@ -18,6 +18,7 @@ import numpy as np
 from graphc.codegen import recycling
 from graphc.codegen.build import build_native, build_python, cold
 from graphc.codegen.callback import CALLBACK, address, native_callback
+from graphc.codegen.chunks import PAST_CACHES
 from graphc.codegen.deferred import free_panels
 from graphc.codegen.kernel import Built, Kernel
 from graphc.codegen.launch import (
@@ -474,9 +475,10 @@ class Compiled(Lowered, Direct):
         settings = self.library.settings
         if settings is None:
             return text
-        threads, chunks, work, _, much = settings.tolist()
+        threads, chunks, work, _, least = settings.tolist()
         shared = f"{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
-        return f"{text}\n{shared}\nwhat may go past the caches does where it is {much // 2**20} MiB or more"
+        streamed = f"\npast the caches goes what has {least / 2**20:.3g} MiB or more" if PAST_CACHES in text else ""
+        return f"{text}\n{shared}{streamed}"
 
     @property
     def assembly(self) -> str:

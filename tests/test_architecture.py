@@ -39,7 +39,7 @@ codegen.blas codegen.terms codegen.lower
 codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
 codegen.parallel codegen.stream_ir codegen.streams codegen.merge codegen.forward codegen.narrow codegen.outline_find
 codegen.outline_compare codegen.outline
-codegen.coefficients codegen.real codegen.pairs codegen.vector_variants codegen.huge codegen.rare
+codegen.coefficients codegen.real codegen.pairs codegen.vector_variants codegen.huge codegen.negative
 codegen.exponential codegen.circular codegen.gamma codegen.log_gamma codegen.vecmath
 codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.link
 codegen.casts codegen.integers codegen.intrinsics codegen.whole_vectors codegen.interleave

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc.codegen.copies import MOST_COPIES, added_into, neutral, row_sum, table_of_sums, target_of_both
+from graphc.codegen.outline_find import FIXED_NAMES
 from graphc.codegen.pool_ir import has_threads
 from graphc.ir.loops import INDEX, Apply, Expr, Load, Loop, Store, Var, integer
 from graphc.ir.node import Node, variable
@@ -298,3 +299,55 @@ def test_the_same_chunks_under_cpython() -> None:
     got, want = (compiled(layer_norm, "float64", mode)(*values) for mode in ("python", "interpreted"))
     for result, specified in zip(got, want, strict=True):
         np.testing.assert_allclose(result, specified, rtol=1e-11, atol=1e-12)
+
+
+# Strips of columns ----------------------------------------------------------------------------------------------------
+
+
+def sums_by_column(arrays: int, dtype: str = "int64", columns: int | None = None) -> tuple[list[Node], list[Node]]:
+    """Sums down the columns of products with so many vectors: as many buffers by column, and the sums'."""
+    x = T.tensor(dtype, (None, columns), name="x")
+    vectors = [T.vector(f"v{number}", dtype=dtype) for number in range(arrays)]
+    return [x, *vectors], [(x * vector).sum(axis=0) for vector in vectors]
+
+
+def test_many_buffers_by_column_are_gone_over_in_strips() -> None:
+    assert "for strip in range" in graphc.function(*sums_by_column(2)).source
+    assert "for strip in range" not in graphc.function(*sums_by_column(1)).source
+    assert "for strip in range" not in graphc.function(*sums_by_column(2, "int32")).source
+    assert "for strip in range" in graphc.function(*sums_by_column(4, "int32")).source
+
+
+def test_few_columns_are_one_strip() -> None:
+    x = T.tensor("int64", (None, 3), name="x")
+    vectors = [T.tensor("int64", (3,), name=f"v{number}") for number in range(3)]
+    assert "strip" not in graphc.function([x, *vectors], [(x * vector).sum(axis=0) for vector in vectors]).source
+
+
+@pytest.mark.parametrize("shape", [(7, 0), (0, 7), (700, 1023), (300, 1024), (300, 1025), (513, 2048), (40, 3000)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_strips_hold_every_column_once(shape: tuple[int, int], threads: int) -> None:
+    """By copies and by columns: the settings cut every loop; whole numbers, so that no order matters."""
+    inputs, outputs = sums_by_column(3)
+    call = graphc.function(inputs, outputs)
+    rng = np.random.default_rng(5)
+    x, *vectors = (rng.integers(-99, 99, size) for size in (shape, *(shape[1:] for _ in range(3))))
+    for result, vector in zip(run(call, threads, x, *vectors), vectors, strict=True):
+        np.testing.assert_array_equal(result, (x * vector).sum(axis=0))
+
+
+@pytest.mark.parametrize("name", sorted(FIXED_NAMES))
+def test_names_of_functions_of_parts_are_nobodys_else(name: str) -> None:
+    """An input, and a number computed before, called as the function of a nest calls something of its own."""
+    x, (first, second, third) = T.lmatrix("x"), (T.lvector(each) for each in (name, "u", "v"))
+    k = T.lscalar("k")
+    number = k * k + 1
+    number.name = name
+    outputs = [(x * first * number).sum(axis=0), (x * second).sum(axis=0), (x * third + number).sum(axis=0)]
+    call = graphc.function([x, first, second, third, k], outputs)
+    rng = np.random.default_rng(6)
+    value, *vectors = (rng.integers(-9, 9, size) for size in ((300, 1100), *((1100,) for _ in range(3))))
+    found = call(value, *vectors, 3)
+    expected = [value * vectors[0] * 10, value * vectors[1], value * vectors[2] + 10]
+    for result, terms in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(result, terms.sum(axis=0))

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pool_bodies import pool as pool_of_tests
 
 import graphc
 import graphc.tensor as T
 from graphc.codegen import build, pool
-from graphc.codegen.stream_ir import BLOCK, LINE, MOST_WORDS
+from graphc.codegen.compile import compile_source
+from graphc.codegen.outline import LAUNCHES_IN_KERNEL
+from graphc.codegen.pool_ir import pool_ir
+from graphc.codegen.produce import POOL_EFFORT
+from graphc.codegen.prototype import Prototype
+from graphc.codegen.stream_ir import BLOCK, LINE_BYTES, MOST_WORDS
 from graphc.codegen.streams import MOST_WORK, Stream, stream_of
+from graphc.codegen.target import emit_assembly
+from graphc.errors import CompileError
 from graphc.ir.loops import INDEX, Apply, Expr, Load, Loop, Stmt, Store, Var, integer
+from graphc.options import options
 
 Array = NDArray[Any]
 TURN, J, N, M = (Var(name, INDEX) for name in "ijnm")
@@ -79,24 +90,110 @@ def test_the_widest_operand_is_asked_for_ahead() -> None:
 
 def test_source_and_plan_say_so() -> None:
     x, y = T.dvector("x"), T.dvector("y")
-    plain = graphc.function([x, y], x + y)
+    plain, two = graphc.function([x, y], x + y), graphc.function([x, y], [x + y, x - y])
     assert "parallel(nest_add, x_0, chunk(x_0, 6), fills(out), reads(x), y)" in plain.source
     assert re.search(r"threads may share nest_add: .*; out past the caches where it is large", plain.explain())
-    assert re.search(r"past the caches does where it is \d+ MiB or more", plain.explain())
-    assert "fills" not in graphc.function([x, y], [x + y, x - y]).source
+    assert re.search(r"past the caches goes what has [\d.]+ MiB or more", plain.explain())
+    assert "parallel(" in two.source and "fills" not in two.source and "past the caches" not in two.explain()
     assert "fills" not in graphc.function([x], T.exp(x)).source
     assert "fills" not in graphc.function([x], (x * 2)[::-1]).source
 
 
-def test_a_function_of_many_operands_keeps_its_results_in_the_caches() -> None:
-    """The copy of the operands on a thread's stack has a size."""
-    inputs = [T.dvector(f"x{number}") for number in range(MOST_WORDS + 3)]
-    total = inputs[0]
-    for each in inputs[1:]:
-        total = T.maximum(total, each)
-    call = graphc.function(inputs, total)
-    values = [np.full(5, number, "float64") for number in range(len(inputs))]
-    np.testing.assert_array_equal(call(*values), len(inputs) - 1)
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("fills(x), y", "takes both a pointer that turns fill and one that they read"),
+        ("reads(x), y", "takes both a pointer that turns fill and one that they read"),
+        ("fills(x), fills(y)", "takes both a pointer that turns fill and one that they read"),
+        ("fills(n), reads(y)", "takes a pointer"),
+    ],
+)
+def test_marks_of_a_launch_are_checked(given: str, problem: str) -> None:
+    source = (
+        "def nest(begin, end, x, y):\n    for i in range(begin, end):\n        x[i] = y[i]\n    return 0\n\n\n"
+        f"def kernel(x, y, n):\n    parallel(nest, n, 1, {given})\n    return 0\n"
+    )
+    pointers = ("float64*", "float64*")
+    prototypes = [Prototype("nest", ("int64", "int64", *pointers)), Prototype("kernel", (*pointers, "int64"))]
+    with pytest.raises(CompileError, match=problem):
+        compile_source(source, prototypes)
+
+
+def test_no_launch_with_more_operands_than_there_is_room_for() -> None:
+    """They are copied to a thread's stack."""
+
+    def compiled(count: int) -> bytes:
+        names = ", ".join(f"x{number}" for number in range(count))
+        body = "x0[i] = " + " + ".join(f"x{number}[i]" for number in range(1, count))
+        source = (
+            f"def nest(begin, end, {names}):\n    for i in range(begin, end):\n        {body}\n    return 0\n\n\n"
+            f"def kernel(n, {names}):\n    parallel(nest, n, 1, fills(x0), reads(x1), {names[8:]})\n    return 0\n"
+        )
+        pointers = ("float64*",) * count
+        prototypes = [Prototype("nest", ("int64", "int64", *pointers)), Prototype("kernel", ("int64", *pointers))]
+        return compile_source(source, prototypes)
+
+    assert compiled(MOST_WORDS)
+    with pytest.raises(CompileError, match=f"no more than {MOST_WORDS} operands"):
+        compiled(MOST_WORDS + 1)
+
+
+# How they get there ---------------------------------------------------------------------------------------------------
+
+Launch = Callable[..., None]
+launch: Launch = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2)(
+    pool_of_tests.stream
+)
+
+
+def copy_with(result: Array, source: Array, least: int, threads: int = 1) -> list[tuple[int, int, bool]]:
+    """Copy in chunks of 100 turns; of each range that the body ran whether it was given the result itself."""
+    ran: list[tuple[int, int, bool]] = []
+    item = result.itemsize
+    context = np.array([source.ctypes.data, result.ctypes.data], np.int64)
+
+    def body(words: int, begin: int, end: int) -> None:
+        begins = np.ctypeslib.as_array(ctypes.cast(words, ctypes.POINTER(ctypes.c_int64)), (2,))
+        ctypes.memmove(int(begins[1]) + begin * item, int(begins[0]) + begin * item, (end - begin) * item)
+        ran.append((begin, end, bool(begins[1] == result.ctypes.data)))
+
+    called = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(body)
+    settings = np.array([threads, 2, 1, 0, least], np.int64)
+    stream = np.array([16, 8, item, 0, source.itemsize], np.int64)
+    address = ctypes.cast(called, ctypes.c_void_p)
+    launch(address, context.ctypes.data, len(result), 100, settings.ctypes.data, stream.ctypes.data)
+    return ran
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
+@pytest.mark.parametrize("offset", [0, 1, 5])
+def test_blocks_lie_on_lines(dtype: str, offset: int) -> None:
+    """All turns in order, a few lines at a time but at the ends of chunks, none in the result itself."""
+    source = np.arange(1003).astype(dtype)
+    result, _ = framed(len(source), dtype, offset)
+    ran = copy_with(result, source, source.nbytes)
+    np.testing.assert_array_equal(result, source)
+    assert [begin for begin, _, _ in ran] == [0, *(end for _, end, _ in ran[:-1])] and ran[-1][1] == len(source)
+    for begin, end, is_result in ran:
+        assert not is_result and (end - begin) * result.itemsize <= BLOCK
+        at = result.ctypes.data + begin * result.itemsize
+        assert begin % 100 == 0 or at % LINE_BYTES == 0
+    inside = [end for _, end, _ in ran if end % 100 and end < len(source)]
+    assert inside or dtype == "int8"
+    assert all((result.ctypes.data + end * result.itemsize) % LINE_BYTES == 0 for end in inside)
+
+
+def test_what_is_small_is_written_as_ever() -> None:
+    source = np.arange(1003.0)
+    result = np.empty_like(source)
+    ran = copy_with(result, source, source.nbytes + 1)
+    np.testing.assert_array_equal(result, source)
+    assert ran == [(begin, min(begin + 100, 1003), True) for begin in range(0, 1003, 100)]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for an instruction")
+def test_the_stores_are_non_temporal() -> None:
+    assert re.search(r"\bv?movnt(ps|pd|dq)\b", emit_assembly([pool_ir()], POOL_EFFORT))
 
 
 # What they hold -----------------------------------------------------------------------------------------------------
@@ -107,8 +204,8 @@ SIZES = (0, 1, 7, 31, 32, 33, 1000, 1024, 4099, 40_003)
 def framed(size: int, dtype: str, offset: int) -> tuple[Array, Array]:
     """An array that begins `offset` elements after a line does, and all that it lies in, of ones."""
     item = np.dtype(dtype).itemsize
-    around = np.ones(size * item + 8 * LINE, np.uint8)
-    first = LINE + -around.ctypes.data % LINE + offset * item
+    around = np.ones(size * item + 8 * LINE_BYTES, np.uint8)
+    first = LINE_BYTES + -around.ctypes.data % LINE_BYTES + offset * item
     return around[first : first + size * item].view(dtype), around
 
 
@@ -147,31 +244,59 @@ def test_special_values_and_operands_of_other_widths() -> None:
 
 @pytest.mark.usefixtures("everything_past")
 def test_matrices_updates_and_scalars() -> None:
-    """A flat loop over a matrix; a shared variable that is replaced; numbers among the operands."""
+    """A flat loop over a matrix, with a number; a shared variable that is replaced."""
     m, k = T.dmatrix("m"), T.dscalar("k")
+    scaled = graphc.function([m, k], m * k)
     state = graphc.shared(np.zeros((3, 5)), "state")
-    call = graphc.function([m, k], m * k, updates=[(state, m + k)])
+    moved = graphc.function([m, k], updates=[(state, m + k)])
+    assert "fills(" in scaled.source and "fills(" in moved.source
     value = np.random.default_rng(1).normal(size=(301, 67))
     for factor in (2.0, -0.5):
-        np.testing.assert_array_equal(call(value, factor), value * factor)
+        np.testing.assert_array_equal(scaled(value, factor), value * factor)
+        moved(value, factor)
         np.testing.assert_array_equal(state.get_value(), value + factor)
+
+
+@pytest.mark.usefixtures("everything_past")
+def test_parts_of_a_result_and_equal_functions() -> None:
+    """A result of two pieces; nests that are one function, of which the kernel reads one result; many launches, which
+    are functions too."""
+    x, y = T.dvector("x"), T.dvector("y")
+    first, second = np.random.default_rng(4).normal(size=(2, 40_003))
+    joined = graphc.function([x, y], T.concatenate([x + 1, y * 2]))
+    np.testing.assert_array_equal(joined(first, second[:77]), np.concatenate([first + 1, second[:77] * 2]))
+    np.testing.assert_array_equal(joined(first[:5], second), np.concatenate([first[:5] + 1, second * 2]))
+    double = x * 2
+    with options.change(outline="always"):
+        read = graphc.function([x, y], [double, double[::-1].cumsum(), y * 2])
+    again = read(first, second[:9000])
+    np.testing.assert_array_equal(again[0], first * 2)
+    np.testing.assert_allclose(again[1], np.cumsum((first * 2)[::-1]), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(again[2], second[:9000] * 2)
+    vectors = [T.dvector(f"v{number}") for number in range(LAUNCHES_IN_KERNEL + 3)]
+    many = graphc.function(vectors, [each * number for number, each in enumerate(vectors, 2)])
+    assert "def launch_mul(" in many.source and "fills(" in many.source
+    values = [first[: 30_000 + 10 * number] for number in range(len(vectors))]
+    for number, (result, value) in enumerate(zip(many(*values), values, strict=True), 2):
+        np.testing.assert_array_equal(result, value * number)
 
 
 def test_large_arrays_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the settings of this machine, and more elements than fill the cache, for one thread and several."""
-    monkeypatch.setattr(pool, "much", lambda: 2**22)
+    monkeypatch.setattr(pool, "least_streamed_bytes", lambda: 2**22)
     x, y = T.dvector("x"), T.dvector("y")
     size = 2**22 // 8 + BLOCK + 5
     first, second = np.random.default_rng(2).normal(size=(2, size))
     for threads in (1, 2):
         call = graphc.function([x, y], 2.5 * x + y, threads=threads)
+        assert "fills(" in call.source
         np.testing.assert_array_equal(call(first, second), 2.5 * first + second)
         np.testing.assert_array_equal(call(first[:-9], second[9:]), 2.5 * first[:-9] + second[9:])
 
 
 def test_the_cache_of_this_machine() -> None:
     """Of a size that there can be, whether the system tells or not."""
-    assert 2**20 <= pool.much() <= 2**34
+    assert 2**20 <= pool.least_streamed_bytes() <= 2**34
 
 
 @pytest.mark.parametrize(
@@ -179,8 +304,8 @@ def test_the_cache_of_this_machine() -> None:
 )
 def test_what_the_system_tells_of_it(told: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_read", lambda path: f"{told}\n")
-    pool.much.cache_clear()
+    pool.least_streamed_bytes.cache_clear()
     try:
-        assert pool.much() == expected
+        assert pool.least_streamed_bytes() == expected
     finally:
-        pool.much.cache_clear()
+        pool.least_streamed_bytes.cache_clear()

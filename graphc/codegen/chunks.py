@@ -21,6 +21,8 @@ PARALLEL, STREAM, CHUNK, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_
 the kernel's function, five int64: threads, the least number of chunks for several of them, the least work of a chunk,
 the patience (pool_ir.py), the least bytes to go past the caches (stream_ir.py)."""
 SETTINGS_WORDS = 5
+PAST_CACHES = "past the caches"
+"""What a plan says of a result that non-temporal stores may write."""
 LEAST_CHUNKS, LEAST_WORK = 1, 2
 PATIENCE = 20
 """Threads lose at most one part in so many, whatever else the machine does."""

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.blas import ENTRIES, OUTDATED, blas_table, blocks_name, free_name, openblas_kernels
-from graphc.codegen.chunks import CHUNK_WORK, PARALLEL, PATIENCE
+from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.image import load
-from graphc.codegen.pool import Pool, thread_count
+from graphc.codegen.pool import Pool, settings_words, thread_count
 
 SUFFIXES = {"f64": ctypes.c_double, "f32": ctypes.c_float}
 MEASURED_SIDE, MEASURED_ROUNDS = 512, 5
@@ -100,7 +100,7 @@ def blocks_win(suffix: str, address: int) -> bool:
     side = MEASURED_SIDE
     number = np.dtype(SUFFIXES[suffix])
     a, b, c = np.random.default_rng(0).random((3, side, side)).astype(number)
-    settings = np.array([thread_count(), 1, CHUNK_WORK, PATIENCE], np.int64)
+    settings = settings_words(thread_count(), 1)
     operands = [word for matrix in (a, b) for word in (matrix.ctypes.data, side, 1)]
     own, other = [], []
     for _ in range(MEASURED_ROUNDS):

@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function in a few straight operations.
+"""The logarithm of the gamma function: straight operations, and a function of its own for negative arguments.
 
 In: values of `real`. Out: the same, computed to the bound that `gammaln` names. Contracts and sources: see `vecmath`.
 
@@ -19,8 +19,8 @@ import math
 from graphc.codegen import coefficients as table
 from graphc.codegen.circular import sine_of_half_turns
 from graphc.codegen.exponential import log, log_pair
+from graphc.codegen.negative import join_negative
 from graphc.codegen.pairs import Pair, add_pairs, divide_pairs, multiply_pairs, scale_pair
-from graphc.codegen.rare import join_negative
 from graphc.codegen.real import (
     F32,
     Mask,

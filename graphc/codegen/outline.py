@@ -55,15 +55,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from graphc.codegen.chunks import MOST_CHUNKS
+from graphc.codegen.chunks import MOST_CHUNKS, PAST_CACHES
 from graphc.codegen.copies import MOST_COPIES, Target, most_chunks, stride
 from graphc.codegen.emit import text_of
 from graphc.codegen.lower import Names
 from graphc.codegen.outline_compare import Interface, interface, varying, with_literals
-from graphc.codegen.outline_find import BEGIN, COPIED, END, Nearby, Part, by_length, find_parts
+from graphc.codegen.outline_find import BEGIN, COPIED, END, PLACE, Nearby, Part, by_length, find_parts
 from graphc.codegen.parallel import COLUMNS, ROUNDING, Shares, describe_work
 from graphc.codegen.simplify import map_expressions, read_buffers
-from graphc.codegen.stream_ir import MOST_WORDS
 from graphc.codegen.streams import FILLS, READS, stream_of
 from graphc.ir.loops import (
     INDEX,
@@ -272,12 +271,12 @@ class Caller:
     def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """What the function of a nest is given, with a word on what may go past the caches."""
         loop, shares = part.body[-1], part.shares
-        if len(given) > MOST_WORDS or not isinstance(loop, Loop) or loop.size != END or shares is None:
+        if not isinstance(loop, Loop) or loop.size != END or shares is None:
             return given
         stream = stream_of(loop, shares.work, self.read, self.buffers)
         if stream is None:
             return given
-        self.launches[-1] += f"; {stream.fills} past the caches where it is large"
+        self.launches[-1] += f"; {stream.fills} {PAST_CACHES} where it is large"
         words = {stream.fills: FILLS, stream.reads: READS}
         marked = (
             Apply(words[operand], (pointer,), self.buffers[operand]) if operand in words else pointer
@@ -314,15 +313,14 @@ class Caller:
         copied = Apply("minimum(_0, _1)", (shared, ONE), INDEX)
         operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
         yield Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
-        place = Var("c", INDEX)
         for length, buffers in by_length(shares).items():
             stores = []
             for buffer in buffers:
                 begin, step = begins[buffer], shares.sums[buffer][1]
-                copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), place), begin.dtype)
-                whole = Apply(step, (Load(buffer, place, begin.dtype), copy), begin.dtype)
-                stores.append(Store(buffer, place, whole))
-            yield Loop(turn, chunks_of(shared, chunk), (Loop(place, length, tuple(stores)),))
+                copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), PLACE), begin.dtype)
+                whole = Apply(step, (Load(buffer, PLACE, begin.dtype), copy), begin.dtype)
+                stores.append(Store(buffer, PLACE, whole))
+            yield Loop(turn, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
 
     def copy_places(self, shares: Shares, most: Var) -> dict[str, Pointer]:
         """Where the copies of each buffer begin, of which there are `most` at most."""

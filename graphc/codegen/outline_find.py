@@ -13,6 +13,7 @@ from graphc.codegen.chunks import MOST_COLUMNS
 from graphc.codegen.copies import Target, instead_of_columns, neutral
 from graphc.codegen.parallel import Shares, columns_of, shares_of
 from graphc.codegen.simplify import all_expressions, operators, read_vars, statements
+from graphc.dtypes import itemsize
 from graphc.ir.loops import (
     INDEX,
     Apply,
@@ -28,6 +29,7 @@ from graphc.ir.loops import (
     Store,
     Var,
     add,
+    int_value,
     integer,
     multiply,
 )
@@ -40,8 +42,9 @@ BLOCK_OPS = 120
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
 
-MANY_BUFFERS = 4
-"""Of MOST_COLUMNS columns: they fill two thirds of a nearest cache of 48 KiB, all of one of 32."""
+MOST_COLUMN_BYTES = 24
+"""Of the buffers that are read or written by column: of MOST_COLUMNS columns more would fill a nearest cache of 32 KiB,
+two thirds of one of 48."""
 
 FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
@@ -49,6 +52,16 @@ FAILED = 1
 BEGIN, END = Var("begin", INDEX), Var("end", INDEX)
 COPIED = Var("copied", INDEX)
 """1 where a nest adds into copies, 0 where it does into the buffers themselves."""
+FIRST, LAST, LEFT, RIGHT = (Var(name, INDEX) for name in ("first", "last", "left", "right"))
+"""The rows and columns of a nest that may be shared out by either."""
+STRIP, STRIP_BEGIN, STRIP_END = (Var(name, INDEX) for name in ("strip", "strip_begin", "strip_end"))
+PLACE = Var("c", INDEX)
+"""In a copy."""
+FIXED_NAMES = frozenset(
+    var.name for var in (BEGIN, END, COPIED, FIRST, LAST, LEFT, RIGHT, STRIP, STRIP_BEGIN, STRIP_END, PLACE)
+)
+"""What functions of parts call things of their own, whatever else there is in the kernel: no other name is one of
+these."""
 
 
 @record()
@@ -146,45 +159,47 @@ def of_columns(
     if rows is None:
         part = Loop(inner.var, END, inner.body, BEGIN)
         return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, None, columns)
-    names = ("first", "last", "left", "right")
-    first, last, left, right = (Var(name, INDEX) for name in names)
     limits = (
-        Let(first, Apply("select(_0 > 0, _1, 0)", (COPIED, BEGIN), INDEX)),
-        Let(last, Apply("select(_0 > 0, _1, _2)", (COPIED, END, loop.size), INDEX)),
-        Let(left, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
-        Let(right, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
+        Let(FIRST, Apply("select(_0 > 0, _1, 0)", (COPIED, BEGIN), INDEX)),
+        Let(LAST, Apply("select(_0 > 0, _1, _2)", (COPIED, END, loop.size), INDEX)),
+        Let(LEFT, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
+        Let(RIGHT, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
     )
-    along = replace(loop, body=(*loop.body[:-1], Loop(inner.var, right, inner.body, left)), size=last, begin=first)
-    body = (*filling(rows, dtypes), *limits, *in_blocks(along, inner))
+    part = Loop(inner.var, RIGHT, inner.body, LEFT)
+    nest = Loop(loop.var, LAST, (*loop.body[:-1], part), FIRST)
+    over_rows = in_strips(nest, part) if wants_strips(inner, dtypes) else nest
+    body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, over_rows)
     return Part(body, (), note, loop.size, None, rows, columns=Columns(inner.size, columns.work))
 
 
-def in_blocks(loop: Loop, inner: Loop) -> tuple[Stmt, ...]:
-    """A loop over rows, for some columns after the others where so many buffers are read or written by column that
-    those of long rows would not stay in the nearest cache from one row to the next."""
-    *lets, part = loop.body
-    assert isinstance(part, Loop)
+def wants_strips(inner: Loop, dtypes: Mapping[str, str]) -> bool:
+    """Whether a loop along rows had better go over some columns only before the next row: where buffers by column would
+    not stay in the nearest cache."""
+    size = int_value(inner.size)
+    if size is not None and size <= MOST_COLUMNS:
+        return False
     loads = {expr for expr in all_expressions(inner.body) if isinstance(expr, Load)}
     stores = {stmt for stmt in inner.body if isinstance(stmt, Store)}
-    if len({each.buffer for each in loads | stores if each.index == inner.var}) < MANY_BUFFERS:
-        return (loop,)
-    block, left, right = (Var(name, INDEX) for name in ("block", "here", "there"))
+    by_column = {each.buffer for each in loads | stores if each.index == inner.var}
+    return sum(itemsize(dtypes[buffer]) for buffer in by_column) > MOST_COLUMN_BYTES
+
+
+def in_strips(nest: Loop, part: Loop) -> Loop:
+    """A nest over rows, of which `part` is the loop along one, for one strip of columns after the other."""
     length = integer(MOST_COLUMNS)
-    number = Apply("(_0 - _1 + _2 - 1) // _2", (part.size, part.begin, length), INDEX)
     limits = (
-        Let(left, add(part.begin, multiply(block, length))),
-        Let(right, Apply("minimum(_0, _1 + _2)", (part.size, left, length), INDEX)),
+        Let(STRIP_BEGIN, add(part.begin, multiply(STRIP, length))),
+        Let(STRIP_END, Apply("minimum(_0, _1 + _2)", (part.size, STRIP_BEGIN, length), INDEX)),
     )
-    columns = replace(part, begin=left, size=right)
-    return (Loop(block, number, (*limits, replace(loop, body=(*lets, columns)))),)
+    rows = replace(nest, body=(*nest.body[:-1], replace(part, begin=STRIP_BEGIN, size=STRIP_END)))
+    return Loop(STRIP, Apply("(_0 - _1 + _2 - 1) // _2", (part.size, part.begin, length), INDEX), (*limits, rows))
 
 
 def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
     """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
-    turn = Var("c", INDEX)
     for length, buffers in by_length(shares).items():
-        starts = (Store(buffer, turn, neutral(shares.sums[buffer][1], dtypes[buffer])) for buffer in buffers)
-        yield Loop(turn, multiply(length, COPIED), tuple(starts))
+        starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], dtypes[buffer])) for buffer in buffers)
+        yield Loop(PLACE, multiply(length, COPIED), tuple(starts))
 
 
 def by_length(shares: Shares) -> dict[Expr, list[str]]:

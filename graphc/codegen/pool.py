@@ -79,9 +79,9 @@ TYPICAL_CACHE = 2**25
 
 
 @cache
-def much() -> int:
-    """From how many bytes on an array goes past the caches: three quarters of the last of them, which other processors
-    may share, since as much at least is read. A typical one counts where the system does not tell."""
+def least_streamed_bytes() -> int:
+    """From how many bytes on a result goes past the caches: three quarters of the last of them. What is read for it is
+    as large at least, so that the two do not fit. A typical cache counts where the system does not tell."""
     text = _read(CACHE_FILE).strip()
     scale = {"K": 2**10, "M": 2**20}.get(text[-1:], 0)
     said = int(text[:-1]) * scale if text[:-1].isascii() and text[:-1].isdigit() else 0
@@ -90,7 +90,12 @@ def much() -> int:
 
 def settings_of(threads: int | str | None, crossover: int) -> Words:
     """The settings of a function."""
-    return np.array([thread_count(threads), crossover, CHUNK_WORK, PATIENCE, much()], np.int64)
+    return settings_words(thread_count(threads), crossover)
+
+
+def settings_words(threads: int, least_chunks: int, patience: int = PATIENCE) -> Words:
+    """Settings as machine code reads them (chunks.py)."""
+    return np.array([threads, least_chunks, CHUNK_WORK, patience, least_streamed_bytes()], np.int64)
 
 
 @record()
@@ -143,7 +148,7 @@ def _crossover_now(pool: Pool) -> int:
     data = np.zeros(LONGEST_PROBE)
 
     def seconds(turns: int, threads: int) -> float:
-        settings = np.array([threads, 2, CHUNK_WORK, 0], np.int64)
+        settings = settings_words(threads, 2, patience=0)
         time.sleep(PAUSE_SECONDS)
         start = time.perf_counter()
         launch(pool.probe, data.ctypes.data, turns, turns // 8, settings.ctypes.data)

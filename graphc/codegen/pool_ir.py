@@ -6,7 +6,7 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
         body(context, begin, end) for the chunks of `size` that 0 .. count falls into, the last one shorter
         settings: how many threads there may be, the least number of chunks for which there are several, and (word 3)
         how many times as long as a launch with workers lost against one without there are none
-    gc_stream(body, context, count, size, settings, words, streams, number)
+    gc_stream(body, context, count, size, settings, stream)
         the same, where the body fills much memory that it does not read (stream_ir.py)
     gc_chunk(count, work, settings)
         chunks.chunk_size, the least work of a chunk being the third word of the settings

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import llvmlite.ir as llvm
 from numba.core import cgutils, errors, types
@@ -37,6 +37,7 @@ from graphc.codegen.chunks import (
 )
 from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.prototype import Prototype
+from graphc.codegen.stream_ir import MOST_WORDS
 from graphc.errors import CompileError
 
 
@@ -344,7 +345,7 @@ class Columns(Chunk):
         return builder.select(builder.icmp_signed(">", chunk, share), chunk, share)
 
 
-class Stream(Primitive):
+class Mark(Primitive):
     """`fills(pointer)` and `reads(pointer)`, operands of `parallel`."""
 
     def __init__(self, name: str, fills: bool) -> None:
@@ -360,13 +361,34 @@ class Stream(Primitive):
         return args[0]
 
 
+class Stream(NamedTuple):
+    """The places of two operands of a nest's function: what turns fill element by element, and what they read so."""
+
+    fills: int
+    reads: int
+
+
+def stream_of(operands: Sequence[types.Type]) -> Stream | None:
+    """What is marked among the operands of a launch; raises InferenceError where that is not one of each."""
+    marks = [(place, kind.fills) for place, kind in enumerate(operands) if isinstance(kind, Streamed)]
+    if not marks:
+        return None
+    places = {fills: place for place, fills in marks}
+    if len(marks) != 2 or len(places) != 2:
+        raise InferenceError("takes both a pointer that turns fill and one that they read, or neither")
+    if len(operands) > MOST_WORDS:
+        raise InferenceError(f"takes no more than {MOST_WORDS} operands where turns fill one")
+    return Stream(places[True], places[False])
+
+
 class Parallel(Primitive):
     """`parallel(function, count, size, *args)`: one call where there is one chunk, a launch of the pool where there are
-    several, nothing where there is no turn. An argument may be what `fills` or `reads` gave."""
+    several, nothing where there is no turn. An argument may be what `fills` gave, and then another what `reads` did."""
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if len(args) < 3 or not isinstance(args[0], NativeCall):
             raise InferenceError("takes a function of this source, a number of turns and the size of a chunk")
+        stream_of(args[3:])
         plain = (arg.pointer if isinstance(arg, Streamed) else arg for arg in args[1:])
         called = args[0].infer(tuple(plain))
         given = (
@@ -375,9 +397,8 @@ class Parallel(Primitive):
         return signature(types.none, args[0], types.int64, types.int64, *given)
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
-        called = sig.args[0]
+        called, stream = sig.args[0], stream_of(sig.args[3:])
         _, count, size, *operands = args
-        stream = {kind.fills: place for place, kind in enumerate(sig.args[3:]) if isinstance(kind, Streamed)}
         whole = builder.icmp_signed("<=", count, size)
         with builder.if_else(whole, likely=True) as (one_chunk, several):
             with one_chunk, builder.if_then(builder.icmp_signed(">", count, llvm.Constant(count.type, 0))):
@@ -387,11 +408,11 @@ class Parallel(Primitive):
         return llvm.Constant(llvm.IntType(8).as_pointer(), None)
 
 
-def define_launch(module: llvm.Module, called: NativeCall, stream: Mapping[bool, int]) -> llvm.Function:
+def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None) -> llvm.Function:
     """The function that runs `called` in chunks: it puts the operands where every thread finds them, and calls
-    gc_parallel, or gc_stream where turns fill one: `stream` has the places of that (True) and of one that they read
-    (False). Apart from the kernel, which would else hold this once for each call."""
-    name = ".".join([called.prototype.name, "launch", *map(str, stream.values())])
+    gc_parallel, or gc_stream. Apart from the kernel, which would else hold this once for each call."""
+    marks = () if stream is None else ("fills", str(stream.fills), "reads", str(stream.reads))
+    name = ".".join((called.prototype.name, "launch", *marks))
     if name in module.globals:
         return module.globals[name]
     int64 = llvm.IntType(64)
@@ -413,32 +434,32 @@ def define_launch(module: llvm.Module, called: NativeCall, stream: Mapping[bool,
     pointer = "int8*"
     kind = (pointer, pointer, "int64", "int64", pointer)
     launched = [body, context, count, size, settings]
-    if len(stream) == 2:
-        described = describe_stream(builder, words, [stream[True], stream[False]])
-        builder.call(declare(module, Prototype(STREAM, (*kind, pointer), "void")), [*launched, described])
-    else:
+    if stream is None:
         builder.call(declare(module, Prototype(PARALLEL, kind, "void")), launched)
+    else:
+        described = describe_stream(builder, words, stream)
+        builder.call(declare(module, Prototype(STREAM, (*kind, pointer), "void")), [*launched, described])
     builder.ret_void()
     return function
 
 
-def describe_stream(builder: Builder, words: Value, positions: Sequence[int]) -> Value:
-    """What gc_stream is told beside a launch: the bytes of the operands; and of those at two positions where they stand
-    among them, and the bytes of an element."""
+def describe_stream(builder: Builder, words: Value, stream: Stream) -> Value:
+    """What gc_stream is told beside a launch: the bytes of the operands; and of the two that it is about where they
+    stand among them, and the bytes of an element."""
     int64, one = llvm.IntType(64), llvm.Constant(llvm.IntType(32), 1)
 
     def bytes_between(first: Value, last: Value) -> Value:
         return builder.sub(builder.ptrtoint(last, int64), builder.ptrtoint(first, int64))
 
     told = [bytes_between(words, builder.gep(words, [one]))]
-    for position in positions:
+    for position in stream:
         place = member(builder, words, position)
         pointer = builder.load(place)
         told += [bytes_between(words, place), bytes_between(pointer, builder.gep(pointer, [one]))]
-    stream = builder.alloca(int64, size=len(told))
+    description = builder.alloca(int64, size=len(told))
     for number, value in enumerate(told):
-        builder.store(value, builder.gep(stream, [llvm.Constant(int64, number)]))
-    return pointer_to_bytes(builder, stream)
+        builder.store(value, builder.gep(description, [llvm.Constant(int64, number)]))
+    return pointer_to_bytes(builder, description)
 
 
 def operand_kinds(called: NativeCall) -> list[llvm.Type]:
@@ -514,8 +535,8 @@ NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic i
     "chunk": Chunk("chunk"),
     "columns": Columns("columns"),
     "parallel": Parallel("parallel"),
-    "fills": Stream("fills", True),
-    "reads": Stream("reads", False),
+    "fills": Mark("fills", True),
+    "reads": Mark("reads", False),
 }
 
 
@@ -544,5 +565,5 @@ class _LiteralFloatModel(PrimitiveModel):
 register_default(LiteralFloat)(_LiteralFloatModel)
 register_default(Counter)(_CounterModel)
 register_default(Streamed)(_StreamedModel)
-for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Stream, Truth, Range, Start, Advanced, NativeCall):
+for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Mark, Truth, Range, Start, Advanced, NativeCall):
     register_default(_kind)(_OpaqueModel)

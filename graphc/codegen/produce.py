@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from platform import machine
 from typing import Any, TypeAlias
 
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
@@ -40,9 +41,9 @@ PRODUCT_MODULES = 2
 """Of a matrix product: this process and the compile process make one each."""
 ENTRY_EFFORT = PRODUCTS_EFFORT = 1
 """LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
-POOL_EFFORT = 0
-"""The pool's, whose code waits more than it runs: its machine code takes a fifth of the time to make, and is waited for
-at the first start."""
+POOL_EFFORT = 0 if machine() == "x86_64" else 1
+"""The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
+time to make, which a first start waits for. For other processors LLVM then forgets what is to go past the caches."""
 
 
 def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:

@@ -27,6 +27,7 @@ from graphc.codegen.lower_rows import lower_rows
 from graphc.codegen.merge import merge_rows
 from graphc.codegen.narrow import narrow_sums
 from graphc.codegen.outline import Copies, outline
+from graphc.codegen.outline_find import FIXED_NAMES
 from graphc.codegen.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.prelude import PRELUDE
 from graphc.codegen.prototype import Prototype
@@ -211,7 +212,7 @@ class Dim:
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
     """Identifiers that mean something in generated source, or are given without asking: loop variables."""
     calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
-    own = {"range", "S", "kernel", "sizes", "begin", "end", "copied", "c", "first", "last", "left", "right"}
+    own = {"range", "S", "kernel", "sizes", *FIXED_NAMES}
     own |= {f"{CALLBACK}{number}" for number in range(calls)}
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 

@@ -9,7 +9,7 @@ In: nothing. Out: IR text, a part of the pool's module (pool_ir.py).
 
 Where the first array has as many bytes as word 4 of the settings says, a chunk is run `BLOCK` bytes at a time, on a
 copy of the context in which some lines on its thread's stack stand in place of the array. What the body left there is
-then stored with what goes to memory at once (https://llvm.org/docs/LangRef.html, "nontemporal"). Blocks begin and end
+then stored by non-temporal stores (https://llvm.org/docs/LangRef.html, "nontemporal"). Blocks begin and end
 with lines of the array; those at the ends of a chunk, which may not, are copied as ever. They are short: while they are
 stored the processor already reads what the next ones want. Where that fails, memory is read and written by turns, which
 takes as long as all that is saved; so lines of the second array are asked for ahead.
@@ -21,8 +21,8 @@ from string import Template
 
 BLOCK = 256
 """Bytes that are filled at a time."""
-LINE = 64
-"""Bytes of a line, and of a store."""
+LINE_BYTES = 64
+"""Of a line of the caches, and of a store."""
 MOST_WORDS = 64
 """Of a context: so many are on the stack."""
 
@@ -128,7 +128,8 @@ on:
   %again = icmp slt i64 %j, %end
   br i1 %again, label %block, label %over
 over:
-  ; others read what was stored when this chunk is counted as done
+  ; Others read what was stored when this chunk is counted as done. Non-temporal stores wait for a full fence, on
+  ; x86-64 a locked instruction, where others need none.
   fence seq_cst
   ret void
 }
@@ -136,7 +137,7 @@ over:
 !0 = !{i32 1}
 """).substitute(
     block=BLOCK,
-    line=LINE,
-    within=LINE - 1,
+    line=LINE_BYTES,
+    within=LINE_BYTES - 1,
     most_words=MOST_WORDS,
 )

@@ -5,11 +5,12 @@ the buffer that the turns fill one after another, and one that they read so; or 
 
 A store to memory that is in no cache reads the line it goes to first, and puts out another one. Where an array is
 larger than the cache it is gone before anybody reads it, and that was in vain: a quarter of what `x + y` moves, a third
-of what a copy moves. Processors have stores that go to memory at once; but they ask for aligned addresses, take longer
-for what the cache would have held, and would be a second loop to compile in each nest. So the nest's function stays as
+of what a copy moves. Non-temporal (streaming) stores do neither; but they ask for aligned addresses, take longer for
+what the cache would have held, and would be a second loop to compile in each nest. So the nest's function stays as
 it is: where a launch writes much, it is called for some lines at a time, with memory of its thread's own in place of
 the result, from where they go past the caches (stream_ir.py). That gains where memory is what a loop waits for: one
-result, little work for an element, and loops along rows do not.
+result, no narrower than what is read, since else it is a small part of what is moved, and little work for an element;
+loops along rows gain nothing.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ are. Out: a small internal function `gc_<name>_<f32|f64>` in that module, straig
 that calls it.
 
 Every function is branch-free: both sides of a case are computed and one is selected. Only what few arguments need and
-takes long, angles beyond 2**30 (`huge`) and log_gamma of negative numbers (`rare`), is left to a function that looks
+takes long, huge angles (`huge`) and log_gamma of negative numbers (`negative`), is left to a function that looks
 whether a vector has such an argument; loops are vectorised around its calls. Special values are those of C99, Annex F.
 The error bounds that each names are in units in the last place (ulp) of the result, over the whole domain, with fused
 multiply-add or without, measured against 160 bits; `tests` assert them. No instruction may carry a fast-math flag: with
