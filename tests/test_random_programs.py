@@ -178,13 +178,16 @@ def test_random_programs_that_may_write_their_inputs(
 
 
 def compare(mode: str, found: Any, want: Any, call: graphc.Function) -> None:
+    # Where sums differ in the last place, what is then rounded to float32 may differ in its last.
+    tolerance = 100.0 if "float32(" in call.source else 1.0
     if isinstance(want[0], type) or isinstance(found[0], type):
         assert found[0] is want[0], mode
         return
     for got, expected in zip((*found[0], found[1]), (*want[0], want[1]), strict=True):
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape), mode
         scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
-        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-9 * scale, err_msg=f"{mode}\n{call.source}")
+        close = {"rtol": 1e-7 * tolerance, "atol": 1e-9 * scale * tolerance}
+        np.testing.assert_allclose(got, expected, **close, err_msg=f"{mode}\n{call.source}")
 
 
 @pytest.mark.parametrize("outline", ["auto", "always", "never"])
