@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import platform
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -189,6 +191,15 @@ def test_what_is_small_is_written_as_ever() -> None:
     ran = copy_with(result, source, source.nbytes + 1)
     np.testing.assert_array_equal(result, source)
     assert ran == [(begin, min(begin + 100, 1003), True) for begin in range(0, 1003, 100)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system is not asked")
+def test_memory_that_was_never_touched_is_written_as_ever() -> None:
+    source = np.arange(100_000.0)
+    result = np.frombuffer(mmap.mmap(-1, source.nbytes), source.dtype)
+    touched = [any(is_result for _, _, is_result in copy_with(result, source, source.nbytes)) for _ in range(2)]
+    np.testing.assert_array_equal(result, source)
+    assert touched == [True, False]
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for an instruction")

@@ -7,16 +7,18 @@ In: nothing. Out: IR text, a part of the pool's module (pool_ir.py).
         of it, and reads element i of another. `stream` has five words: the bytes of the context; where in it the
         address of the first array stands, in bytes, and the bytes of its elements; the same of the second
 
-Where the first array has as many bytes as word 4 of the settings says, a chunk is run `BLOCK` bytes at a time, on a
-copy of the context in which some lines on its thread's stack stand in place of the array. What the body left there is
-then stored by non-temporal stores (https://llvm.org/docs/LangRef.html, "nontemporal"). Blocks begin and end
-with lines of the array; those at the ends of a chunk, which may not, are copied as ever. They are short: while they are
-stored the processor already reads what the next ones want. Where that fails, memory is read and written by turns, which
-takes as long as all that is saved; so lines of the second array are asked for ahead.
+Where the first array has as many bytes as word 4 of the settings says, and has been touched before, a chunk is run
+`BLOCK` bytes at a time, on a copy of the context in which some lines on its thread's stack stand in place of the array.
+What the body left there is then stored by non-temporal stores (https://llvm.org/docs/LangRef.html, "nontemporal"). At
+its first touch the system clears a page, which leaves its lines in the cache, where other stores find them. Blocks
+begin and end with lines of the array; those at the ends of a chunk, which may not, are copied as ever. They are short:
+while they are stored the processor already reads what the next ones want. Where that fails, memory is read and written
+by turns, which takes as long as all that is saved; so lines of the second array are asked for ahead.
 """
 
 from __future__ import annotations
 
+import sys
 from string import Template
 
 BLOCK = 256
@@ -25,6 +27,36 @@ LINE_BYTES = 64
 """Of a line of the caches, and of a store."""
 MOST_WORDS = 64
 """Of a context: so many are on the stack."""
+
+IS_TOUCHED = """
+declare i32 @mincore(ptr, i64, ptr)
+declare i32 @getpagesize()
+
+; Whether the page of an address is in memory, or the system does not say.
+define internal i1 @is_touched(ptr %at) {
+  %resident = alloca i8
+  store i8 1, ptr %resident
+  %size = call i32 @getpagesize()
+  %wide = zext i32 %size to i64
+  %address = ptrtoint ptr %at to i64
+  %mask = sub i64 0, %wide
+  %page = and i64 %address, %mask
+  %page.at = inttoptr i64 %page to ptr
+  %problem = call i32 @mincore(ptr %page.at, i64 1, ptr %resident)
+  %said = load i8, ptr %resident
+  %bit = and i8 %said, 1
+  %there = icmp ne i8 %bit, 0
+  %unknown = icmp ne i32 %problem, 0
+  %answer = or i1 %there, %unknown
+  ret i1 %answer
+}
+"""
+"""Of Linux."""
+UNKNOWN = """
+define internal i1 @is_touched(ptr %at) {
+  ret i1 true
+}
+"""
 
 STREAM_IR = Template("""
 %stream = type {i64, i64, i64, i64, i64}
@@ -41,7 +73,16 @@ define void @gc_stream(ptr %body, ptr %context, i64 %count, i64 %size, ptr %sett
   %least.at = getelementptr i64, ptr %settings, i64 4
   %least = load i64, ptr %least.at
   %much = icmp uge i64 %filled, %least
-  br i1 %much, label %past, label %through
+  br i1 %much, label %ask, label %through
+ask:
+  %array.place.at = getelementptr %stream, ptr %stream, i32 0, i32 1
+  %array.place = load i64, ptr %array.place.at
+  %array.at = getelementptr i8, ptr %context, i64 %array.place
+  %array = load ptr, ptr %array.at
+  %half = lshr i64 %filled, 1
+  %middle = getelementptr i8, ptr %array, i64 %half
+  %known = call i1 @is_touched(ptr %middle)
+  br i1 %known, label %past, label %through
 past:
   store ptr %body, ptr %streamed
   %context.at = getelementptr %streamed, ptr %streamed, i32 0, i32 1
@@ -55,6 +96,7 @@ through:
   ret void
 }
 
+$is_touched
 ; A chunk of the body that %streamed holds.
 define internal void @run_streamed(ptr %streamed, i64 %begin, i64 %end) noinline {
 start:
@@ -140,4 +182,5 @@ over:
     line=LINE_BYTES,
     within=LINE_BYTES - 1,
     most_words=MOST_WORDS,
+    is_touched=IS_TOUCHED if sys.platform == "linux" else UNKNOWN,
 )
