@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from benchmarks.libraries import PEERS, Peer
-from benchmarks.suite import COMPILED_FIRST, SIZED_WORKLOAD, WORKLOADS
+from benchmarks.suite import COMPILED_FIRST, SIZED_WORKLOAD, TOGETHER, WORKLOADS
 from benchmarks.workload import Size, Workload
 
 ROOT = Path(__file__).parent.parent
@@ -107,23 +107,29 @@ def run(
     peers: Sequence[str], workloads: Sequence[str], plan: Plan, samples: Samples, say: Callable[[str], None] = print
 ) -> None:
     """Add a run of every pair to `samples`; `say` is told after each workload."""
-    for name in workloads:
+    for group in groups(workloads):
         if monotonic() > plan.end:
-            say(f"out of time before {name}")
+            say(f"out of time before {group[0]}")
             return
-        records = samples.setdefault(name, {})
-        taking = [
-            PEERS[peer]
-            for peer in peers
-            if has_builder(WORKLOADS[name], PEERS[peer]) and is_wanted(records.get(peer), plan)
-        ]
+        taking: list[tuple[str, Peer]] = []
+        for name in group:
+            records = samples.setdefault(name, {})
+            wanted = [PEERS[peer] for peer in peers if has_builder(WORKLOADS[name], PEERS[peer])]
+            taking += [(name, peer) for peer in wanted if is_wanted(records.get(peer.name), plan)]
+        for name, peer in taking:
+            samples[name][peer.name] = {"cold": [], "warm": []}
         with tempfile.TemporaryDirectory(prefix="graphc-bench-") as folder:
-            records.update({peer.name: {"cold": [], "warm": []} for peer in taking})
             for number in range(plan.colds + plan.warms):
-                for peer in taking:
-                    take_turn(records[peer.name], name, peer, plan, Path(folder), number)
-        if taking:
-            say(line(name, records))
+                for name, peer in taking:
+                    take_turn(samples[name][peer.name], name, peer, plan, Path(folder), number)
+        for name in dict.fromkeys(name for name, _ in taking):
+            say(line(name, samples[name]))
+
+
+def groups(workloads: Sequence[str]) -> list[tuple[str, ...]]:
+    """Each workload by itself, but those whose rounds take turns."""
+    together = tuple(name for name in workloads if name in TOGETHER)
+    return list(dict.fromkeys(together if name in together else (name,) for name in workloads))
 
 
 def take_turn(record: dict[str, Any], name: str, peer: Peer, plan: Plan, folder: Path, number: int) -> None:
@@ -131,7 +137,7 @@ def take_turn(record: dict[str, Any], name: str, peer: Peer, plan: Plan, folder:
     if "failed" in record:
         return
     cold = number < plan.colds
-    cache = folder / f"{peer.name}-{number if cold else plan.colds - 1}"
+    cache = folder / f"{name}-{peer.name}-{number if cold else plan.colds - 1}"
     cache.mkdir(exist_ok=True)
     found = run_process(peer, name, plan, str(cache), number == 0)
     if "failed" in found:

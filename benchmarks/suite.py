@@ -37,6 +37,9 @@ COMPILED_FIRST = (
     "black-scholes moments-axis1 pairwise-kernel elementwise-large-f64 log-softmax-vjp k-means-step xor-step".split()
 )
 """torch-compiled needs half a minute for each: with a budget, these come first."""
+TOGETHER = ("memory-chain", "copy")
+"""Workloads whose rounds take turns as well: one is compared with the other, and memory has more speeds than one where
+other programs use it."""
 SMALL = tuple(
     "overhead-scalar overhead-two overhead-three overhead-eight elementwise-small-f32 elementwise-small-f64 xor-step "
     "logistic-step hierarchical-density".split()

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, targets, work_rate
+from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, share_of_copy, targets, work_rate
 from benchmarks.libraries import PEERS, load
 from benchmarks.plots import draw_ratios, draw_sizes
 from benchmarks.report import times, write_report
-from benchmarks.runner import Plan, Results, Samples, is_wanted, run, run_compiled, run_process
+from benchmarks.runner import Plan, Results, Samples, groups, is_wanted, run, run_compiled, run_process
 from benchmarks.sampling import sample
 from benchmarks.suite import COMPILED_FIRST, QUICK, SIZED, SIZED_WORKLOAD, SMALL, WORKLOADS, builder, family
 from benchmarks.workload import Data, Program, answers, difference, reference
@@ -141,6 +141,29 @@ echo '{{"steady": 1.0}}'
     script.chmod(0o755)
     run(["jax"], ["xor-step"], Plan(str(script), colds=2, warms=3), {}, lambda line: None)
     assert notes.read_text(encoding="utf-8").split() == ["0", "0", "1", "2", "3"]
+
+
+def test_rounds_of_what_is_compared_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peer's Python is a script that notes what it is asked for."""
+    notes, script = tmp_path / "notes", tmp_path / "python"
+    script.write_text(f"""#!/bin/sh\necho $5 >> {notes}\necho '{{"steady": 1.0}}'\n""", encoding="utf-8")
+    script.chmod(0o755)
+    names = ["overhead-two", "memory-chain", "xor-step"]
+    assert groups([*names, "copy"]) == [("overhead-two",), ("memory-chain", "copy"), ("xor-step",)]
+    samples: Samples = {}
+    monkeypatch.setattr("benchmarks.runner.TOGETHER", ("memory-chain", "xor-step"))
+    run(["jax"], names, Plan(str(script), colds=1, warms=1), samples, lambda line: None)
+    assert notes.read_text(encoding="utf-8").split() == ["overhead-two"] * 2 + ["memory-chain", "xor-step"] * 2
+    assert all(len(record["jax"]["warm"]) == 1 for record in samples.values())
+
+
+def test_the_share_of_a_copy_is_that_of_rounds_in_turn() -> None:
+    """A machine whose memory is twice as fast in one round: the same share in both."""
+    fast, slow = ({"cold": [], "warm": [{"steady": time}, {"steady": 2 * time}]} for time in (0.002, 0.001))
+    results = Results(samples={"memory-chain": {"graphc": fast}, "copy": {"numpy": slow, "numba": {"failed": "why"}}})
+    found = share_of_copy(results)
+    assert found is not None and found[2] == pytest.approx(192e6 / 128e6 / 2)
+    assert share_of_copy(Results()) is None
 
 
 def test_out_of_time_no_workload_begins() -> None:
