@@ -14,16 +14,21 @@ from benchmarks.suite import SMALL, WORKLOADS
 
 WORKLOADS_OF_OUR_LOOPS = [name for name in WORKLOADS if WORKLOADS[name].flops is None]
 """All but single products, where both modes may call the same library."""
+COPYING = ("numpy", "numba")
+"""On one thread, and on all."""
 FRAMEWORKS = ("jax", "pytensor", "torch", "torch-compiled")
 
 
 def figure(results: Results, workload: str, peer: str, name: str, rounds: str = "warm") -> float | None:
     """The median over the rounds of one figure of a pair."""
-    record = results.samples.get(workload, {}).get(peer, {})
-    if "failed" in record:
-        return None
-    values = [sample[name] for sample in record.get(rounds, []) if name in sample]
+    values = by_round(results, workload, peer, name, rounds)
     return median(values) if values else None
+
+
+def by_round(results: Results, workload: str, peer: str, name: str, rounds: str = "warm") -> list[float]:
+    """One figure of a pair in each round that told it."""
+    record = results.samples.get(workload, {}).get(peer, {})
+    return [] if "failed" in record else [sample[name] for sample in record.get(rounds, []) if name in sample]
 
 
 def ratio(results: Results, workload: str, peer: str, name: str, rounds: str = "warm") -> float | None:
@@ -47,7 +52,7 @@ def work_rate(results: Results, workload: str, peer: str) -> float | None:
 
 def copy_bandwidth(results: Results) -> float | None:
     """Bytes a second of the faster copy: NumPy's on one thread, numba's on all."""
-    found = [work_rate(results, "copy", peer) for peer in ("numpy", "numba")]
+    found = [work_rate(results, "copy", peer) for peer in COPYING]
     return max((value for value in found if value), default=None)
 
 
@@ -55,8 +60,8 @@ def share_of_copy(results: Results) -> tuple[float, float, float] | None:
     """The rate of the memory-bound chain, that of the faster copy, and their quotient: medians over rounds, in which
     the two took turns."""
     chain, copy = WORKLOADS["memory-chain"], WORKLOADS["copy"]
-    own = steady_rounds(results, "memory-chain", "graphc")
-    others = [steady_rounds(results, "copy", peer) for peer in ("numpy", "numba")]
+    own = by_round(results, "memory-chain", "graphc", "steady")
+    others = [by_round(results, "copy", peer, "steady") for peer in COPYING]
     best = [min(times) for times in zip(*filter(None, others), strict=False)]
     pairs = list(zip(own, best, strict=False))
     if not pairs or chain.traffic is None or copy.traffic is None:
@@ -64,12 +69,6 @@ def share_of_copy(results: Results) -> tuple[float, float, float] | None:
     moved, copied = chain.traffic(chain.size), copy.traffic(copy.size)
     rates = [(moved / time, copied / least) for time, least in pairs]
     return median(own for own, _ in rates), median(other for _, other in rates), median(a / b for a, b in rates)
-
-
-def steady_rounds(results: Results, workload: str, peer: str) -> list[float]:
-    """The steady time of each warm round."""
-    record = results.samples.get(workload, {}).get(peer, {})
-    return [] if "failed" in record else [sample["steady"] for sample in record.get("warm", [])]
 
 
 # --- targets ----------------------------------------------------------------------------------------------------------

@@ -218,8 +218,8 @@ def loader(
             if parallel:
                 pool, crossover = ready_pool()
                 settings = settings_of(kernel.threads, crossover)
-                addresses |= {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
-                addresses |= {SETTINGS: settings.ctypes.data}
+                functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
+                addresses |= functions | {SETTINGS: settings.ctypes.data}
             return load(code, addresses, settings)
 
     return load_kernel

@@ -19,6 +19,7 @@ from graphc.codegen.real import (
     add_lesser,
     fma,
     multiply_exactly,
+    nearest_whole,
     polynomial,
     residual,
 )
@@ -454,7 +455,7 @@ def _log_in_parts(x: Real) -> tuple[Real, Real]:
 def _is_integer(size: Real) -> Mask:
     """Whether |x| >= 0 is an integer; infinity is."""
     whole = 2.0**size.format.precision
-    return (size >= whole) | ((size + whole) - whole).equals(size)
+    return (size >= whole) | nearest_whole(size).equals(size)
 
 
 def pow(x: Real, y: Real) -> Real:

@@ -11,7 +11,7 @@ import math
 from graphc.codegen import coefficients as table
 from graphc.codegen.circular import reduced_cosine, reduced_sine, sine_of_half_turns
 from graphc.codegen.exponential import exp_minus_one, log, power_of_two, reduce_exp, scale_by
-from graphc.codegen.real import F32, Real, add_exactly, fma, in_double, multiply_exactly, polynomial
+from graphc.codegen.real import F32, Real, add_exactly, fma, in_double, multiply_exactly, nearest_whole, polynomial
 
 # --- the error function ---------------------------------------------------------------------------------------------
 
@@ -100,8 +100,8 @@ def digamma(x: Real) -> Real:
         return in_double(digamma, x)
     mirrored = x < 0.0
     result = _digamma_positive(mirrored.select(1.0 - x, x))
-    size, whole = x.magnitude(), 2.0**52
-    d = (size < whole).select(size - ((size + whole) - whole), 0.0)
+    size = x.magnitude()
+    d = (size < 2.0**52).select(size - nearest_whole(size), 0.0)
     below = d.equals(0.0).select(math.nan, result + math.pi * _cotangent_of_half_turns(d))
     pole = (-x.block.real(math.inf)).with_sign(-x)
     return x.equals(0.0).select(pole, mirrored.select(below, result))
@@ -126,8 +126,9 @@ def trigamma(x: Real) -> Real:
     square = inverse * inverse
     series = fma(inverse * square, polynomial(square, table.TRIGAMMA_TAIL["f64"]), fma(square, 0.5, inverse))
     positive = total + series
-    size, whole = x.magnitude(), 2.0**52
-    ratio = math.pi / sine_of_half_turns((size - ((size + whole) - whole)).magnitude())
+    size = x.magnitude()
+    whole = nearest_whole(size)
+    ratio = math.pi / sine_of_half_turns((size - whole).magnitude())
     reflected = fma(ratio, ratio, -positive)
-    pole = x.equals(0.0) | (mirrored & ((size + whole) - whole).equals(size))
+    pole = x.equals(0.0) | (mirrored & whole.equals(size))
     return pole.select(math.inf, mirrored.select(reflected, positive))

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from graphc.codegen.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
-from graphc.codegen.real import F64, Bits, Block, Format, Real, find_any, fma, multiply_exactly
-from graphc.codegen.vector_variants import define_pure, define_variants, set_attribute, vector_of
+from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_exactly
+from graphc.codegen.vector_variants import define_guarded, define_pure, define_variants, set_attribute, vector_of
 
 Finish = Callable[[Real, Bits], Real]
 
@@ -58,18 +58,15 @@ def _define_variant(
     module: ir.Module, symbol: str, cold: ir.Function, format: Format, bound: float, lanes: int
 ) -> ir.Function:
     """For each lane with |x| not below the bound the cold function's result; x itself where there is no such lane."""
-    function = define_pure(module, symbol, vector_of(format.type, lanes))
-    (x,) = function.args
-    builder = ir.IRBuilder(function.append_basic_block())
-    slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
-    high, low = (ir.Constant(x.type, limit) for limit in (bound, -bound))
-    above = builder.or_(builder.fcmp_unordered(">=", x, high), builder.fcmp_unordered("<=", x, low))
-    builder.cbranch(find_any(builder, above), slow, common)
-    builder.position_at_end(common)
-    builder.ret(x)
-    builder.position_at_end(slow)
+
+    def is_huge(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+        high, low = (ir.Constant(x.type, limit) for limit in (bound, -bound))
+        return builder.or_(builder.fcmp_unordered(">=", x, high), builder.fcmp_unordered("<=", x, low))
+
+    builder, _ = define_guarded(module, symbol, vector_of(format.type, lanes), 1, is_huge)
+    (x,) = builder.function.args
     builder.ret(builder.call(cold, [x]) if lanes == 1 else _call_lanes(builder, cold, x, lanes))
-    return function
+    return builder.function
 
 
 def _call_lanes(builder: ir.IRBuilder, cold: ir.Function, x: ir.Value, lanes: int) -> ir.Value:

@@ -32,6 +32,7 @@ from graphc.codegen.real import (
     in_double,
     look_up,
     multiply_exactly,
+    nearest_whole,
     polynomial,
     repeat,
 )
@@ -85,7 +86,7 @@ def _negative(x: Real, positive: Real) -> Real:
     log(pi / |x sin(pi x)|) - log(gamma(|x|)).
     """
     size = x.magnitude()
-    fraction = (size - ((size + WHOLE) - WHOLE)).magnitude()
+    fraction = (size - nearest_whole(size)).magnitude()
     sine = (size < WHOLE).select(sine_of_half_turns(fraction), 0.0)
     half_pi = table.PIO2_FMA["f64"]
     pi = x.block.real(2.0 * half_pi[0]), x.block.real(2.0 * half_pi[1])
@@ -101,7 +102,7 @@ def _negative(x: Real, positive: Real) -> Real:
 def _relate_to_zero(s: Real) -> Relation:
     # From 2.5 to 2.67 the zero at 2.457 serves better than the one at 2.748. The largest n says how long a product is
     # made: beyond the table it is 0.
-    n = (s < LAST_POLE + 0.5).select(((s - 0.17) + WHOLE) - WHOLE, 0.0)
+    n = (s < LAST_POLE + 0.5).select(nearest_whole(s - 0.17), 0.0)
     e = s - n
     place, rest = _look_up_zero(n, e)
     lead = s - place

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.real import Block, Real, find_any, widen
-from graphc.codegen.vector_variants import define_pure, define_variants, vector_of
+from graphc.codegen.real import Block, Real, widen
+from graphc.codegen.vector_variants import define_guarded, define_pure, define_variants, vector_of
 
 Formula = Callable[[Real, Real], Real]
 LANE = ir.IntType(32)
@@ -31,18 +31,15 @@ def join_negative(x: Real, result: Real, name: str, formula: Formula) -> Real:
 
 def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Block, lanes: int) -> ir.Function:
     """What the cold function makes of lanes with x < 0; the second argument where there is no such lane."""
-    function = define_pure(module, symbol, vector_of(block.format.type, lanes), 2)
-    x, result = function.args
-    builder = ir.IRBuilder(function.append_basic_block())
-    slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
-    below = builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))
-    builder.cbranch(find_any(builder, below), slow, common)
-    builder.position_at_end(common)
-    builder.ret(result)
-    builder.position_at_end(slow)
-    whole = builder.call(cold, [_extend(builder, value, cold.args[0].type) for value in function.args])
-    builder.ret(builder.select(below, _take(builder, whole, lanes), result))
-    return function
+
+    def is_negative(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+        return builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))
+
+    builder, below = define_guarded(module, symbol, vector_of(block.format.type, lanes), 2, is_negative)
+    given = builder.function.args
+    whole = builder.call(cold, [_extend(builder, value, cold.args[0].type) for value in given])
+    builder.ret(builder.select(below, _take(builder, whole, lanes), given[1]))
+    return builder.function
 
 
 def _define_cold(module: ir.Module, symbol: str, block: Block, formula: Formula) -> ir.Function:

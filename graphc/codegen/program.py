@@ -43,10 +43,8 @@ from graphc.ir.loops import (
     Expr,
     Function,
     Invoke,
-    Load,
     Note,
     Param,
-    Pointer,
     Stmt,
     Store,
     Var,
@@ -367,7 +365,7 @@ def lower_sizes(
 
 def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
     """The operands whose elements statements read, by number."""
-    read = {part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer)}
+    read = read_buffers(body)
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
 
 

@@ -340,6 +340,12 @@ def repeat(
     return ends[1:]
 
 
+def nearest_whole(x: Real) -> Real:
+    """The whole number nearest to x, of two the even one, for -0.25 <= x < 2**precision."""
+    whole = 2.0**x.format.precision
+    return (x + whole) - whole
+
+
 def in_double(function: Callable[[Real], Real], x: Real) -> Real:
     """A function of a value computed in float64."""
     return function(x.convert(F64)).convert(x.format)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from graphc.codegen.parallel import Scope, accesses
-from graphc.codegen.simplify import statements
 from graphc.dtypes import itemsize
 from graphc.ir.loops import Expr, Let, Loop, Store, int_value
 from graphc.record import record
@@ -45,8 +44,7 @@ def stream_of(loop: Loop, work: Expr, read: Collection[str], dtypes: Mapping[str
     if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
         return None
     places: dict[str, set[Expr]] = {}
-    changing = frozenset(stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Loop))
-    for buffer, position, here in accesses(loop.body, Scope(loop.var, {}, {loop.var: loop.size}, changing)):
+    for buffer, position, here in accesses(loop.body, Scope(loop.var, {}, {}, frozenset())):
         places.setdefault(buffer, set()).add(here.resolve(position))
     along = [buffer for buffer, found in places.items() if found == {loop.var}]
     filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}

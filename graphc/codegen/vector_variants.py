@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.real import Block
+from graphc.codegen.real import Block, find_any
 
 
 def define_variants(
@@ -37,6 +37,22 @@ def define_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int = 1) -
     for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
         set_attribute(function, attribute)
     return function
+
+
+def define_guarded(
+    module: ir.Module, symbol: str, type: ir.Type, arity: int, needs: Callable[[ir.IRBuilder, ir.Value], ir.Value]
+) -> tuple[ir.IRBuilder, ir.Value]:
+    """Begin a pure function that returns its last argument where its first needs no more in any lane; the builder,
+    where it is to go on, and which lanes do."""
+    function = define_pure(module, symbol, type, arity)
+    builder = ir.IRBuilder(function.append_basic_block())
+    slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
+    found = needs(builder, function.args[0])
+    builder.cbranch(find_any(builder, found), slow, common)
+    builder.position_at_end(common)
+    builder.ret(function.args[-1])
+    builder.position_at_end(slow)
+    return builder, found
 
 
 def vector_of(type: ir.Type, lanes: int) -> ir.Type:
