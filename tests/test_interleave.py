@@ -11,8 +11,10 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen import interleave
 from graphc.codegen.interleave import CHAINS, FEWER
+from graphc.codegen.math_calls import VECTORS, one_vector
 from graphc.codegen.numba_lowering import lower_source
 from graphc.codegen.prototype import Prototype
+from graphc.codegen.real import F64
 from graphc.codegen.target import has_avx512, optimize
 
 FLAT = """
@@ -21,6 +23,11 @@ FLAT = """
 """
 LONG = "    for i in range(n):\n        v = x[i]\n" + "        v = exp(v) * 0.5 + v\n" * 60 + "        x[i] = v\n"
 """CPython's jump out of so long a loop takes two instructions, and two blocks."""
+PAIR = """
+    for i in range(n):
+        x[i] = exp(x[i] + 1.0) + log(x[i])
+"""
+"""Two functions of which none waits for the other."""
 APART = """
     for i in range(n):
         v = x[i]
@@ -77,9 +84,10 @@ RUNNING = """
 CASES: dict[str, tuple[str, list[int], list[int]]] = {
     "flat": (FLAT, [CHAINS], [CHAINS, 1]),
     "two": (FLAT + FLAT, [CHAINS, CHAINS], [CHAINS, 1, CHAINS, 1]),
-    "apart": (APART, [FEWER], [FEWER, 1]),
-    "long": (LONG, [CHAINS], [CHAINS, 1]),
-    "long ones": (LONG + ROWS + APART, [CHAINS, FEWER], [CHAINS, 1, CHAINS, 1, FEWER, 1]),
+    "pair": (PAIR, [FEWER], [FEWER, 1]),
+    "apart": (APART, [VECTORS, 1], [VECTORS, 1]),
+    "long": (LONG, [VECTORS, 1], [VECTORS, 1]),
+    "long ones": (LONG + ROWS + APART, [VECTORS, 1, VECTORS, 1], [VECTORS, 1, CHAINS, 1, VECTORS, 1]),
     "branched": (BRANCHED, [], []),
     "plain": (PLAIN, [], []),
     "sum": (SUM, [FEWER, 1], [FEWER, 1]),
@@ -98,18 +106,25 @@ def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
 
 
 def marks(text: str) -> list[tuple[int, bool]]:
-    """Of each marked loop: the vectors at a time, and whether they may be masked."""
+    """Of each marked loop: the vectors at a time, and whether they may be masked. A loop that calls functions of
+    several vectors takes one of that length at a time."""
     found = []
     numbers = re.findall(r"^  br .*, !llvm\.loop !(\d+)$", text, re.MULTILINE)
     assert len(set(numbers)) == len(numbers)
     for number in numbers:
-        properties = re.search(rf"^!{number} = !{{ !{number}, !(\d+)(?:, !(\d+))? }}$", text, re.MULTILINE)
-        assert properties is not None
-        vectors = re.search(rf'^!{properties[1]} = !{{ !"llvm.loop.interleave.count", i32 (\d) }}$', text, re.MULTILINE)
-        assert vectors is not None
-        masked = f'!{properties[2]} = !{{ !"llvm.loop.vectorize.predicate.enable", i1 1 }}'
-        assert not properties[2] or masked in text
-        found.append((int(vectors[1]), bool(properties[2])))
+        loop = re.search(rf"^!{number} = !{{ !{number}, (.*) }}$", text, re.MULTILINE)
+        assert loop is not None
+        properties = {}
+        for each in loop[1].split(", "):
+            said = re.search(rf'^{each} = !{{ !"llvm.loop.([a-z.]+)", i\d+ (\d+) }}$', text, re.MULTILINE)
+            assert said is not None
+            properties[said[1]] = int(said[2])
+        vectors = properties.pop("interleave.count")
+        if width := properties.pop("vectorize.width", None):
+            assert vectors == 1
+            vectors = width // one_vector(F64)
+        found.append((vectors, properties == {"vectorize.predicate.enable": 1}))
+        assert not properties or found[-1][1]
     return found
 
 
@@ -125,6 +140,7 @@ def test_marked_loops(name: str, fast_math: bool, masks: bool, monkeypatch: pyte
     # Of a loop that is cut, the first part has no vector to mask; the second has where elements take long.
     cut = sum(vectors == 1 for vectors, _ in found)
     assert sum(masked for _, masked in found) == cut * (2 if masks and "exp" in body else 1)
+    assert len(set(re.findall(r"gc_exp_f64_x\d+", lowered(body)))) == (3 if "apart" in name or "long" in name else 0)
 
 
 def test_several_sums_give_the_same_text_again() -> None:
@@ -145,14 +161,15 @@ def test_without_fused_arithmetic_only_sums_are_cut(name: str, monkeypatch: pyte
 
 @pytest.mark.skipif(not has_avx512(), reason="vectors are not masked")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["flat", "apart", "sum", "rows", "sum in rows"])
+@pytest.mark.parametrize("name", ["flat", "pair", "apart", "sum", "rows", "sum in rows"])
 def test_nothing_of_a_cut_loop_is_left_for_single_elements(name: str, dtype: str) -> None:
     """All that is loaded and stored in a loop over elements is vectors, and those that are masked are stored once; but
     for sums of what is there, of which there is one loop over elements."""
     whole = str(optimize([lowered(CASES[name][0], dtype=dtype)]))
-    vector = f"<{64 // np.dtype(dtype).itemsize} x {'float' if dtype == 'float32' else 'double'}>"
+    size, kind = 64 // np.dtype(dtype).itemsize, "float" if dtype == "float32" else "double"
+    vector = re.compile(rf"<({size}|{VECTORS * size}) x {kind}>")
     loops = [part for part in re.split(r"^\S+:.*$", whole, flags=re.MULTILINE) if "!llvm.loop" in part]
-    assert sum(vector in loop for loop in loops) == 2
+    assert sum(vector.search(loop) is not None for loop in loops) == 2
     assert len(loops) == 2 if name != "sum in rows" else len(loops) > 2
     stores = len(re.findall(r"call void @llvm\.masked\.store", whole))
     assert stores == (0 if "sum" in name else 1)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from vecmath_loop import TYPES, Loop, compile_loop
 
 from graphc.codegen.huge import argument_bound
-from graphc.codegen.real import find_format
-from graphc.codegen.vecmath import VECTOR_MATH, define
+from graphc.codegen.real import F32, F64, find_format
+from graphc.codegen.vecmath import VECTOR_MATH, Symbol, define_called, read_symbol, refer
 
 INF, NAN = math.inf, math.nan
 DTYPES = ("float32", "float64")
@@ -490,13 +490,29 @@ def test_digamma_between_poles(dtype: str) -> None:
     assert float(max(errors)) <= 4 * float(np.finfo(dtype).eps)
 
 
-def test_define_is_made_once() -> None:
-    module = ir.Module()
-    first = define(module, "exp", ir.DoubleType(), True, (256,))
-    assert define(module, "exp", ir.DoubleType(), True, (256,)) is first
+def test_a_module_has_the_functions_that_it_calls_once() -> None:
+    module, double = ir.Module(), ir.DoubleType()
+    first = refer(module, "exp", double)
+    assert refer(module, "exp", double) is first
     assert first.name == "gc_exp_f64"
-    assert define(module, "exp", ir.DoubleType(), True, (256,), relaxed=True).name == "gc_exp_f64_relaxed"
+    assert refer(module, "exp", double, relaxed=True).name == "gc_exp_f64_relaxed"
     with pytest.raises(TypeError, match="float and double"):
-        define(module, "exp", ir.IntType(64), True, (256,))
+        refer(module, "exp", ir.IntType(64))
     with pytest.raises(KeyError):
-        define(module, "exponential", ir.DoubleType(), True, (256,))
+        refer(module, "exponential", double)
+    caller = ir.Function(module, ir.FunctionType(double, [double]), "caller")
+    builder = ir.IRBuilder(caller.append_basic_block())
+    builder.ret(builder.call(first, caller.args))
+    define_called(module, True, (256,))
+    assert [function.name for function in module.functions if not function.is_declaration] == [first.name, "caller"]
+
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("lanes", [None, 1, 64])
+@pytest.mark.parametrize("name", VECTOR_MATH)
+def test_the_name_of_a_function_says_what_it_is(name: str, lanes: int | None, relaxed: bool, dtype: str) -> None:
+    symbol = Symbol(name, F32 if dtype == "float32" else F64, relaxed, lanes)
+    assert read_symbol(str(symbol)) == symbol
+    assert read_symbol(f"{symbol}_cold") is None and read_symbol(f"gc_huge_{name}_f64_x8") is None

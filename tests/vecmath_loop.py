@@ -83,7 +83,7 @@ def _machine(has_fma: bool) -> Any:
 def _loop_text(name: str, type: ir.Type, has_fma: bool, relaxed: bool) -> tuple[str, int]:
     module = ir.Module()
     module.triple = llvm.get_process_triple()
-    function = vecmath.define(module, name, type, has_fma, vector_widths() if has_fma else PLAIN_WIDTHS, relaxed)
+    function = vecmath.refer(module, name, type, relaxed)
     arity, index = len(function.args), ir.IntType(64)
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * (arity + 1) + [index]), "loop")
     *pointers, count = loop.args
@@ -103,4 +103,5 @@ def _loop_text(name: str, type: ir.Type, has_fma: bool, relaxed: bool) -> tuple[
     builder.cbranch(builder.icmp_signed("<", following, count), body, done)
     builder.position_at_end(done)
     builder.ret_void()
+    vecmath.define_called(module, has_fma, vector_widths() if has_fma else PLAIN_WIDTHS)
     return str(module), arity

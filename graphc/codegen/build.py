@@ -117,12 +117,13 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     parts = [*with_all_callees(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
         Counter.compilations += 1
-        objects, made = produce.compile_program(program, missing_parts(parts))
+        compiled = produce.compile_program(program, missing_parts(parts))
         if ahead:
-            made[ENTRY_POINTS] = ahead()
-        for name, part in made.items():
+            keep_part(ENTRY_POINTS, ahead())
+        for name, part in compiled.parts.items():
             keep_part(name, part)
-        code: bytes = produce.link([*objects, part_code(ENTRY_POINTS)], EXPORTS)
+        others = [part_code(name) for name in (*compiled.called, ENTRY_POINTS)]
+        code: bytes = produce.link([*compiled.objects, *others], EXPORTS)
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report)
         cache.store(cache.Entry(key, program.plan, program.source, metadata, code))
@@ -195,8 +196,7 @@ def ready_blocks(suffix: str) -> int:
     """The address of large products of a dtype, 0 where BLAS is faster; compiled and compared once for each machine."""
     settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
     key = cache.Key(f"large products {suffix}", settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
-    with options.change(cache_require=False):
-        found = cache.load(key)
+    found = cache.find(key)
     if found is not None:
         return load_blocks(suffix, found.object, products_pool()) if found.metadata["wins"] else 0
     finish = cold().begin_blocks(suffix)

@@ -44,8 +44,8 @@ from graphc.options import options
 from graphc.record import record
 
 __all__ = [
-    "Entry", "Key", "Loaded", "Summary", "cache_key", "clear", "explain_miss", "export", "import_", "list_entries",
-    "load", "package_fingerprint", "size", "store",
+    "Entry", "Key", "Loaded", "Summary", "cache_key", "clear", "explain_miss", "export", "find", "import_",
+    "list_entries", "load", "package_fingerprint", "size", "store",
 ]  # fmt: skip
 
 Metadata = dict[str, Any]
@@ -162,11 +162,20 @@ def _sources_digest() -> str:
 
 
 def load(key: Key) -> Loaded | None:
-    """The entry for `key` in the user's folder, else in the shared ones; None where there is none or `options.cache` is
-    off.
+    """The entry for `key`, as `find` gives it. Raises CacheMissError, which says what differs from the stored entries,
+    where there is none and `options.cache_require` is on.
+    """
+    found = find(key)
+    if found is None and options.cache_require:
+        raise CacheMissError(
+            f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}"
+        )
+    return found
 
-    A damaged entry is removed with a CacheWarning. Raises CacheMissError, which says what differs from the stored
-    entries, where nothing is found and `options.cache_require` is on.
+
+def find(key: Key) -> Loaded | None:
+    """The entry for `key` in the user's folder, else in the shared ones; None where there is none or `options.cache` is
+    off. A damaged entry is removed with a CacheWarning.
     """
     digest = key.digest
     for root in _roots():
@@ -186,10 +195,6 @@ def load(key: Key) -> Loaded | None:
             continue
         _mark_used(entry)
         return found
-    if options.cache_require:
-        raise CacheMissError(
-            f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}"
-        )
     return None
 
 

@@ -12,7 +12,6 @@ from graphc.codegen import coefficients as table
 from graphc.codegen.exponential import keep_tiny, round_scaled
 from graphc.codegen.huge import Finish, argument_bound, join_huge
 from graphc.codegen.real import (
-    F32,
     Bits,
     Format,
     Mask,
@@ -85,14 +84,14 @@ def _circular(x: Real, name: str, finish: Finish) -> Real:
 
 def sin(x: Real) -> Real:
     """The sine, 2 ulp: +-sin(r) or +-cos(r), r = x - k*pi/2; for huge |x| see `huge`."""
-    if x.format is F32 and not x.block.has_fma:
+    if x.format.is_single and not x.block.has_fma:
         return in_double(sin, x)
     return keep_tiny(x, _circular(x, "sin", _turned_sine))
 
 
 def cos(x: Real) -> Real:
     """The cosine, 2 ulp: the sine a quarter turn on."""
-    if x.format is F32 and not x.block.has_fma:
+    if x.format.is_single and not x.block.has_fma:
         return in_double(cos, x)
     return _circular(x, "cos", lambda r, quarters: _turned_sine(r, quarters + 1))
 
@@ -105,7 +104,7 @@ def _tangent(r: Real, quarters: Bits) -> Real:
 
 def tan(x: Real) -> Real:
     """The tangent, 3 ulp: sin(r) / cos(r) or -cos(r) / sin(r); for huge |x| see `huge`."""
-    if x.format is F32 and not x.block.has_fma:
+    if x.format.is_single and not x.block.has_fma:
         return in_double(tan, x)
     return keep_tiny(x, _circular(x, "tan", _tangent))
 

@@ -78,7 +78,7 @@ def _split_normal(x: Real, scaled: Real | float = 0.0) -> tuple[Real, Real]:
 
 def _anchor(x: Real) -> int:
     """The encoding of a number just below sqrt(1/2), where a binade of `_split_power` begins."""
-    return 0x3F3504F3 if x.format is F32 else 0x3FE6A09E667F3BCC
+    return 0x3F3504F3 if x.format.is_single else 0x3FE6A09E667F3BCC
 
 
 def _exponent(moved: Bits) -> Real:
@@ -91,7 +91,7 @@ def _exponent(moved: Bits) -> Real:
 
 
 def _limits(x: Real, f32: tuple[float, float], f64: tuple[float, float]) -> Real:
-    low, high = f32 if x.format is F32 else f64
+    low, high = f32 if x.format.is_single else f64
     return x.at_most(high).at_least(low)
 
 
@@ -115,7 +115,7 @@ def exp_minus_one(r: Real, c: Real) -> Real:
 def exp(x: Real) -> Real:
     """e**x, 1 ulp (float32: 1.1): 2**k * e**r, |r| <= ln(2)/2, e**r a polynomial of degree 11 (float32: 6)."""
     x = _limits(x, *(((-88.3, 89.0), (-709.4, 710.0)) if x.block.relaxed else ((-104.0, 89.0), (-746.0, 710.0))))
-    if x.format is F32 and not x.block.relaxed:
+    if x.format.is_single and not x.block.relaxed:
         return _exp_single(x)
     bits, r, c = reduce_exp(x)
     return _scale_once(exp_minus_one(r, c) + 1.0, bits)
@@ -164,10 +164,10 @@ def keep_tiny(x: Real, result: Real) -> Real:
 
 def tanh(x: Real) -> Real:
     """tanh, 2 ulp: x + x**3 * P(x**2) for |x| < 0.55, P of degree 10 (float32: 4), else 1 - 2 / (e**(2|x|) + 1)."""
-    size = x.magnitude().at_most(10.0 if x.format is F32 else 20.0)
+    size = x.magnitude().at_most(10.0 if x.format.is_single else 20.0)
     z = x * x
     small = fma(x * z, polynomial(z, table.TANH[x.format.name]), x)
-    if x.format is F32:
+    if x.format.is_single:
         large = 1.0 - 2.0 / _exp_of_double_and_one(size)
         return (x.magnitude() < 0.55).select(small, large).with_sign(x)
     bits, r, c = reduce_exp(size + size)
@@ -213,7 +213,7 @@ def _log_of_one_plus(f: Real) -> tuple[Real, Real]:
     coefficients = table.LOG[f.format.name]
     square = f * f
     half = square * 0.5
-    if f.format is F32:
+    if f.format.is_single:
         return half, square * f * polynomial(f, coefficients)
     s = f / (f + 2.0)
     z = s * s
@@ -223,7 +223,7 @@ def _log_of_one_plus(f: Real) -> tuple[Real, Real]:
 def _log_sum(k: Real, f: Real) -> Real:
     """k * ln(2) + log(1+f)."""
     high, low = table.LN2[f.format.name]
-    if f.format is F32:
+    if f.format.is_single:
         bent = f * f * fma(f, polynomial(f, table.LOG["f32"]), -0.5)
         return fma(k, high, f + fma(k, low, bent))
     half, rest = _log_of_one_plus(f)
@@ -257,7 +257,7 @@ def log_pair(high: Real, low: Real | float, doubled: Real | float = 0.0) -> Real
 
 def log1p(x: Real) -> Real:
     """log(1 + x), 2 ulp: the exact error of 1 + x joins the reduced argument."""
-    if x.format is F32:
+    if x.format.is_single:
         return _log1p_single(x)
     result = log_pair(*add_exactly(x.block.real(1.0), x))
     outside = x.equals(-1.0).select(-math.inf, (x < -1.0).select(math.nan, x))
@@ -419,7 +419,7 @@ def hypot(x: Real, y: Real) -> Real:
     a, b = x.magnitude(), y.magnitude()
     larger = a > b
     more, less = larger.select(a, b), larger.select(b, a)
-    limit, step = (2.0**60, 2.0**90) if x.format is F32 else (2.0**500, 2.0**600)
+    limit, step = (2.0**60, 2.0**90) if x.format.is_single else (2.0**500, 2.0**600)
     high, low = more > limit, more < 1.0 / limit
     scale = high.select(1.0 / step, low.select(step, 1.0))
     more, less = more * scale, less * scale
@@ -465,7 +465,7 @@ def pow(x: Real, y: Real) -> Real:
     base, exponent = x.magnitude(), y.magnitude()
     regular = (base > 0.0) & (base < math.inf)
     end = base.equals(0.0).select(-math.inf, base)
-    size = (_pow_single if x.format is F32 else _pow_in_parts)(base, y, regular, end)
+    size = (_pow_single if x.format.is_single else _pow_in_parts)(base, y, regular, end)
     size = (base.equals(1.0) & (exponent <= math.inf)).select(1.0, size)
     whole = _is_integer(exponent)
     odd = whole & _is_integer(exponent * 0.5).negate()

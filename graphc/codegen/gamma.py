@@ -11,7 +11,7 @@ import math
 from graphc.codegen import coefficients as table
 from graphc.codegen.circular import reduced_cosine, reduced_sine, sine_of_half_turns
 from graphc.codegen.exponential import exp_minus_one, log, power_of_two, reduce_exp, scale_by
-from graphc.codegen.real import F32, Real, add_exactly, fma, in_double, multiply_exactly, nearest_whole, polynomial
+from graphc.codegen.real import Real, add_exactly, fma, in_double, multiply_exactly, nearest_whole, polynomial
 
 # --- the error function ---------------------------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ def erf(x: Real) -> Real:
     """The error function, 2 ulp: an odd polynomial for |x| < 1 (degree 23, float32: 13), else 1 - exp(P(|x|)), P =
     log(erfc) of degree 18 (float32: 7).
     """
-    size = x.magnitude().at_most(4.2 if x.format is F32 else 6.0)
+    size = x.magnitude().at_most(4.2 if x.format.is_single else 6.0)
     z = x * x
     small = fma(x, polynomial(z, table.ERF[x.format.name]), x)
     bits, r, c = reduce_exp(polynomial(size, table.LOG_ERFC[x.format.name]))
@@ -34,7 +34,7 @@ def erfc(x: Real) -> Real:
 
     What each step loses by rounding is gathered in the last term of the sum.
     """
-    size = x.magnitude().at_most(10.5 if x.format is F32 else 28.0)
+    size = x.magnitude().at_most(10.5 if x.format.is_single else 28.0)
     square, square_error = multiply_exactly(size, size)
     bits, r, c = reduce_exp(-square, -square_error)
     growth = exp_minus_one(r, c)
@@ -96,7 +96,7 @@ def digamma(x: Real) -> Real:
     """The derivative of log(gamma(x)), 4 ulp for x > 0, for x < 0 4 ulp of the largest of 1, |result| and pi/|tan(pi
     x)|: there digamma(1-x) - pi/tan(pi x); float32 through float64.
     """
-    if x.format is F32:
+    if x.format.is_single:
         return in_double(digamma, x)
     mirrored = x < 0.0
     result = _digamma_positive(mirrored.select(1.0 - x, x))
@@ -113,7 +113,7 @@ def trigamma(x: Real) -> Real:
     Below 8 the recurrence trigamma(x) = 1/x**2 + trigamma(x+1), from there on the asymptotic series (Abramowitz and
     Stegun 6.4.6, 6.4.12 and 6.4.7).
     """
-    if x.format is F32:
+    if x.format.is_single:
         return in_double(trigamma, x)
     mirrored = x < 0.0
     z, total = mirrored.select(1.0 - x, x), x.block.real(0.0)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from graphc.codegen.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
-from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_exactly
+from graphc.codegen.real import F64, Bits, Block, Format, Real, fma, multiply_exactly, of_one
 from graphc.codegen.vector_variants import define_guarded, define_pure, define_variants, set_attribute, vector_of
 
 Finish = Callable[[Real, Bits], Real]
@@ -45,13 +45,13 @@ def join_huge(x: Real, result: Real, name: str, finish: Finish) -> Real:
 
 
 def _define_guard(module: ir.Module, name: str, block: Block, bound: float, finish: Finish) -> ir.Function:
-    symbol = f"gc_huge_{name}_{block.format.name}"
-    if symbol in module.globals:
-        return module.globals[symbol]
-    cold = _define_cold(module, f"{symbol}_cold", block, finish)
-    return define_variants(
-        module, symbol, block, lambda each, lanes: _define_variant(module, each, cold, block.format, bound, lanes)
-    )
+    symbol, format = f"gc_huge_{name}_{block.format.name}", of_one(block.format)
+
+    def define(each: str, lanes: int) -> ir.Function:
+        cold = _define_cold(module, f"{symbol}_cold", format, block.has_fma, finish)
+        return _define_variant(module, each, cold, format, bound, lanes)
+
+    return define_variants(module, symbol, block, define)
 
 
 def _define_variant(
@@ -91,16 +91,18 @@ def _call_lanes(builder: ir.IRBuilder, cold: ir.Function, x: ir.Value, lanes: in
     return builder.load(whole, typ=x.type)
 
 
-def _define_cold(module: ir.Module, symbol: str, block: Block, finish: Finish) -> ir.Function:
+def _define_cold(module: ir.Module, symbol: str, format: Format, has_fma: bool, finish: Finish) -> ir.Function:
     """The function of one argument of any size, computed in float64."""
-    function = define_pure(module, symbol, block.format.type)
+    if symbol in module.globals:
+        return module.globals[symbol]
+    function = define_pure(module, symbol, format.type)
     # It takes LLVM as long to optimise as all else in a small kernel.
     set_attribute(function, "optnone")
     builder = ir.IRBuilder(function.append_basic_block())
-    x = Real(Block(builder, block.format, block.has_fma, block.widths), function.args[0]).convert(F64)
+    x = Real(Block(builder, format, has_fma, ()), function.args[0]).convert(F64)
     r, quarters = _reduce(module, x)
     result = (x.magnitude() < math.inf).select(finish(r, quarters), math.nan)
-    builder.ret(result.convert(block.format).value)
+    builder.ret(result.convert(format).value)
     return function
 
 

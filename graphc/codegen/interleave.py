@@ -10,8 +10,10 @@ bytes: a chain of 69 exponentials, logarithms and tangents over 100 elements tak
 exponential of many elements 0.8. Where a multiplication and an addition are two instructions, nothing is gained.
 
 A body with functions that do not wait for each other has several chains already, and so has one that adds up what they
-give: two vectors at a time do. The price of an option with its derivatives, six functions of which two wait for
-another, takes as long, and LLVM half the time.
+give: two vectors at a time do.
+
+A body of many functions calls them (math_calls.py), each for four vectors at a time; where it surely vectorises, the
+loop is cut for vectors of that length.
 
 Sums are cut in whole vectors and the rest (whole_vectors.py), so that the last elements are added like the others; and
 where the CPU can mask a vector, so are loops over such functions, for a row may be short. Where it cannot, a loop
@@ -20,13 +22,29 @@ inside another one, which goes along a row, stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from llvmlite import ir
 
+from graphc.codegen.math_calls import VECTORS, are_many, call_apart, find_calls, one_vector
 from graphc.codegen.target import INTERLEAVED, has_avx512, has_fma
-from graphc.codegen.whole_vectors import MASKED, NEUTRAL, Flow, Loop, cut, flow_of, lanes, read_counted, targets
+from graphc.codegen.vecmath import Symbol
+from graphc.codegen.vectorizable import is_surely_vectorizable
+from graphc.codegen.whole_vectors import (
+    MASKED,
+    NEUTRAL,
+    VECTOR_BYTES,
+    Flow,
+    Loop,
+    cut,
+    flow_of,
+    lanes,
+    read_counted,
+    targets,
+)
+
+WIDTH = "llvm.loop.vectorize.width"
 
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
@@ -51,9 +69,16 @@ def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
     sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
     if len(sums) < len(carried) or not (sums or calls):
         return
+    apart = functions_apart(loop.body, sums)
+    counted = read_counted(loop, flow) if sums or masks or apart else None
+    if apart and counted and is_surely_vectorizable(counted, flow, sums):
+        call_apart(loop.body)
+        width = one_vector(apart[0].format)
+        mark(cut(counted, VECTORS * width, sums), 1, masked=True, width=VECTORS * width)
+        mark(loop.body.terminator, 1, masked=masks, width=width)
+        return
     vectors = FEWER if calls and (calls >= 2 * chain or sums) else CHAINS
-    counted = read_counted(loop, flow) if sums or masks else None
-    if counted is None:
+    if counted is None or not (sums or masks):
         if gains and not sums and loop.is_outermost:
             mark(loop.body.terminator, vectors)
         return
@@ -62,11 +87,19 @@ def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
     mark(loop.body.terminator, 1, masked=masks and calls > 0)
 
 
-def mark(branch: ir.Instruction, vectors: int, masked: bool = False) -> None:
-    """Say of the loop that a branch ends how many vectors to take at a time, and that the last is to be masked where
-    they are not full."""
+def functions_apart(body: ir.Block, sums: Iterable[ir.AllocaInstr]) -> list[Symbol]:
+    """The functions that a loop had better call; none where it is to hold them, or has vectors that they lack."""
+    calls, width = find_calls(body), 8 * VECTOR_BYTES // lanes(body, sums)
+    return calls if are_many(calls) and all(call.format.width == width for call in calls) else []
+
+
+def mark(branch: ir.Instruction, vectors: int, masked: bool = False, width: int | None = None) -> None:
+    """Say of the loop that a branch ends how many vectors to take at a time, of how many numbers if that is not LLVM's
+    to choose, and that the last is to be masked where they are not full."""
     module = branch.module
     properties = [module.add_metadata([INTERLEAVED, ir.Constant(ir.IntType(32), vectors)])]
+    if width is not None:
+        properties.append(module.add_metadata([WIDTH, ir.Constant(ir.IntType(32), width)]))
     if masked:
         properties.append(module.add_metadata([MASKED, ir.Constant(ir.IntType(1), 1)]))
     branch.set_metadata("llvm.loop", loop_id(module, properties))

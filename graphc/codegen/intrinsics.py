@@ -51,8 +51,7 @@ from graphc.codegen.integers import (
     unsigned_floordiv,
     unsigned_mod,
 )
-from graphc.codegen.target import has_fma, vector_widths
-from graphc.codegen.vecmath import VECTOR_MATH, define
+from graphc.codegen.vecmath import VECTOR_MATH, refer
 from graphc.record import record
 
 REASSOCIATE = ("reassoc",)
@@ -303,7 +302,7 @@ def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Val
     """The vector function where there is one; else the composition, else libm's scalar function."""
     if name in VECTOR_MATH:
         relaxed = isinstance(builder.module, FastModule)
-        return builder.call(define(builder.module, name, llvm_type(dtype), has_fma(), vector_widths(), relaxed), args)
+        return builder.call(refer(builder.module, name, llvm_type(dtype), relaxed), args)
     if name in _COMPOSED:
         return _COMPOSED[name](builder, dtype, args)
     return call_libm(builder, _LIBM.get(name, name), dtype, args)

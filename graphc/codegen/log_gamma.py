@@ -22,7 +22,6 @@ from graphc.codegen.exponential import log, log_pair
 from graphc.codegen.negative import join_negative
 from graphc.codegen.pairs import Pair, add_pairs, divide_pairs, multiply_pairs, scale_pair
 from graphc.codegen.real import (
-    F32,
     Mask,
     Real,
     add_exactly,
@@ -57,7 +56,7 @@ class Relation:
 
 def gammaln(x: Real) -> Real:
     """log|gamma(x)|, 4 ulp; float32 through float64."""
-    if x.format is F32:
+    if x.format.is_single:
         return in_double(gammaln, x)
     return join_negative(x, _positive(x.magnitude()), "gammaln", _negative)
 

@@ -42,6 +42,8 @@ from graphc.codegen.primitives import (
     numba_type,
 )
 from graphc.codegen.prototype import Prototype
+from graphc.codegen.target import has_fma, vector_widths
+from graphc.codegen.vecmath import define_called
 from graphc.errors import CompileError
 from graphc.ir.loops import CONSTANTS
 
@@ -308,7 +310,7 @@ def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str,
 
 def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool) -> str:
     """One module of these functions."""
-    module = FastModule("graphc") if fast_math else llvm.Module("graphc")
+    module = (FastModule if fast_math else llvm.Module)("graphc", llvm.Context())  # its types are its own
     typing_context = KernelTyping()
     target_context = KernelTarget(typing_context, "cpu")
     for prototype in functions:
@@ -317,6 +319,7 @@ def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, Funct
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
     interleave(module)
+    define_called(module, has_fma(), vector_widths())
     return str(module)
 
 

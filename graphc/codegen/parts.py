@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 
 from graphc.codegen import cache
-from graphc.codegen.blas import openblas_kernels
+from graphc.codegen.blas import PROTOTYPES, openblas_kernels
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
@@ -35,7 +35,7 @@ def part_key(name: str) -> cache.Key:
     settings: Mapping[str, str] = {}
     if name == PARALLEL:
         settings = _processors()
-    elif name != ENTRY_POINTS:
+    elif name in PROTOTYPES:
         settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
     return cache.Key(name, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
 
@@ -47,8 +47,7 @@ def _processors() -> dict[str, str]:
 def find_part(name: str) -> bytes | None:
     """The code of a part where it is there already."""
     if name not in _kept:
-        with options.change(cache_require=False):
-            found = cache.load(part_key(name))
+        found = cache.find(part_key(name))
         if found is None:
             return None
         _kept[name] = found.object
@@ -95,8 +94,7 @@ def ready_pool() -> tuple[Pool, int]:
     """
     pool = load_pool(part_code(PARALLEL))
     key = cache.Key("crossover", _processors(), f"{target_fingerprint()}; {cache.package_fingerprint()}")
-    with options.change(cache_require=False):
-        found = cache.load(key)
+    found = cache.find(key)
     if found is None:
         atexit.register(_measure, pool, key, os.getpid())
         return pool, DEFAULT_CROSSOVER

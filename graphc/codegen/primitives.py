@@ -416,8 +416,8 @@ def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None
     if name in module.globals:
         return module.globals[name]
     int64 = llvm.IntType(64)
-    kinds = operand_kinds(called)
-    function = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [int64, int64, *kinds]), name)
+    struct = operand_struct(module, called)
+    function = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [int64, int64, *struct.elements]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = llvm.IRBuilder(function.append_basic_block())
@@ -425,7 +425,7 @@ def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None
     for operand in operands:
         if isinstance(operand.type, llvm.PointerType):
             operand.add_attribute("nonnull")
-    words = builder.alloca(llvm.LiteralStructType(kinds))
+    words = builder.alloca(struct)
     for position, operand in enumerate(operands):
         builder.store(operand, member(builder, words, position))
     body, context, settings = (
@@ -462,12 +462,18 @@ def describe_stream(builder: Builder, words: Value, stream: Stream) -> Value:
     return pointer_to_bytes(builder, description)
 
 
-def operand_kinds(called: NativeCall) -> list[llvm.Type]:
-    """The LLVM types of what a nest's function is given after its range."""
-    return [
-        llvm.IntType(1) if kind == types.boolean else native_type(token)
-        for kind, token in zip(called.native.args[2:], called.prototype.args[2:], strict=True)
-    ]
+def operand_struct(module: llvm.Module, called: NativeCall) -> llvm.IdentifiedStructType:
+    """The LLVM types of what a nest's function is given after its range. They have a name: spelt out at each member,
+    the text of many would grow by the square of their number."""
+    struct = module.context.get_identified_type(f"{called.prototype.name}.operands")
+    if struct.is_opaque:
+        struct.set_body(
+            *(
+                llvm.IntType(1) if kind == types.boolean else native_type(token)
+                for kind, token in zip(called.native.args[2:], called.prototype.args[2:], strict=True)
+            )
+        )
+    return struct
 
 
 def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
@@ -480,9 +486,9 @@ def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
     function.linkage = "internal"
     builder = llvm.IRBuilder(function.append_basic_block())
     context, begin, end = function.args
-    kinds = operand_kinds(called)
-    words = builder.bitcast(context, llvm.LiteralStructType(kinds).as_pointer())
-    operands = [builder.load(member(builder, words, position)) for position in range(len(kinds))]
+    struct = operand_struct(module, called)
+    words = builder.bitcast(context, struct.as_pointer())
+    operands = [builder.load(member(builder, words, position)) for position in range(len(struct.elements))]
     called.emit(builder, called.native, [begin, end, *operands])
     builder.ret_void()
     return function

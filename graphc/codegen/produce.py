@@ -19,7 +19,8 @@ from graphc.codegen.compile import compile_ahead, compile_assembly, compile_sour
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
-from graphc.codegen.parts import APART_EFFORT, ENTRY_POINTS
+from graphc.codegen.math_calls import is_part, math_ir, parts_in
+from graphc.codegen.parts import APART_EFFORT, ENTRY_POINTS, missing_parts
 from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
@@ -30,7 +31,7 @@ from graphc.codegen.split import split
 from graphc.codegen.target import emit_object, has_avx512
 from graphc.ir.walk import Graph
 from graphc.options import options
-from graphc.record import replace
+from graphc.record import record, replace
 from graphc.rewrite import rewrite
 
 Job: TypeAlias = tuple[tuple[str | int, int], str, int]
@@ -39,8 +40,9 @@ Job: TypeAlias = tuple[tuple[str | int, int], str, int]
 KERNEL_EFFORT = 3
 PRODUCT_MODULES = 2
 """Of a matrix product: this process and the compile process make one each."""
-ENTRY_EFFORT = PRODUCTS_EFFORT = 1
-"""LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
+ENTRY_EFFORT = PRODUCTS_EFFORT = MATH_EFFORT = 1
+"""LLVM's level for what is no kernel: the entry point, products, elementary functions apart: no loop gains from
+more."""
 POOL_EFFORT = 0 if machine() == "x86_64" else 1
 """The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
 time to make, which a first start waits for. For other processors LLVM then forgets what is to go past the caches."""
@@ -125,35 +127,85 @@ class Work:
             return None if not self.jobs else self.jobs.pop() if last else self.jobs.popleft()
 
 
-def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes], dict[str, bytes]]:
-    """The objects of a program, its kernel and its entry point, and the code of these parts that it needs beside.
+class Compilation:
+    """The modules of a kernel, as they are lowered, and of parts; what they were compiled to."""
+
+    def __init__(self) -> None:
+        self.work = Work(sources=2)
+        self.made: dict[tuple[str | int, int], bytes] = {}
+        self.attempts: list[int] = []
+        """How many modules each attempt to lower the kernel gave."""
+        self.counts: dict[str, int] = {}
+        """How many modules each part has."""
+        self.called: dict[str, None] = {}
+        """The elementary functions that the kernel calls."""
+
+    def add_part(self, name: str) -> None:
+        texts, effort = part_ir(name)
+        self.counts[name] = len(texts)
+        for number, text in enumerate(texts):
+            self.work.add(((name, number), text, effort))
+
+    def add_module(self, number: int, ir: str) -> None:
+        """The next module of the kernel, and the functions that it calls where they are missing."""
+        if number == 0:
+            self.attempts.append(0)
+        self.attempts[-1] = number + 1
+        self.work.add(((len(self.attempts), number), ir, KERNEL_EFFORT))
+        called = [name for name in parts_in(ir) if name not in self.called]
+        self.called |= dict.fromkeys(called)
+        for name in missing_parts(called):
+            self.add_part(name)
+
+    def compile_all(self, emit: Callable[[str, int], bytes], last: bool) -> None:
+        """Compile modules until there will be no more, from the last that is there or from the first."""
+        while (job := self.work.take(last)) is not None:
+            name, ir, effort = job
+            self.made[name] = emit(ir, effort)
+
+    def kernel(self) -> list[bytes]:
+        """The objects of the kernel's last attempt."""
+        return [self.made[len(self.attempts), number] for number in range(self.attempts[-1])]
+
+    def parts(self) -> dict[str, bytes]:
+        """The code of each part."""
+        return {
+            name: finish_part(name, [self.made[name, number] for number in range(count)])
+            for name, count in self.counts.items()
+        }
+
+
+@record()
+class Compiled:
+    """A program compiled: the objects of its kernel and its entry point; the names of the parts with the elementary
+    functions that they call; the code of the parts that were missing."""
+
+    objects: list[bytes]
+    called: list[str]
+    parts: dict[str, bytes]
+
+
+def compile_program(program: Program, parts: Sequence[str]) -> Compiled:
+    """A program compiled, with these parts, which it needs beside.
 
     The compile process lowers the kernel, module by module, while this one makes the entry point, then takes parts and
     modules from the first on. When all are lowered, the compile process takes modules and parts too, from the last on.
     """
-    work = Work(sources=2)
-    made: dict[tuple[str | int, int], bytes] = {}
-    attempts: list[int] = []
+    compilation = Compilation()
+    work = compilation.work
     problems: list[BaseException] = []
-
-    def compile_all(emit: Callable[[str, int], bytes], last: bool) -> None:
-        while (job := work.take(last)) is not None:
-            name, ir, effort = job
-            made[name] = emit(ir, effort)
-
-    def take(number: int, ir: str) -> None:
-        if number == 0:
-            attempts.append(0)
-        attempts[-1] = number + 1
-        work.add(((len(attempts), number), ir, KERNEL_EFFORT))
 
     def compile_beside() -> None:
         try:
             lower_source(
-                program.source, program.prototypes, take, externals=program.externals, fast_math=options.fast_math
+                program.source,
+                program.prototypes,
+                compilation.add_module,
+                externals=program.externals,
+                fast_math=options.fast_math,
             )
             work.finish()
-            compile_all(emit_beside, last=True)
+            compilation.compile_all(emit_beside, last=True)
         except BaseException as error:  # raised again below, in the thread that asked
             problems.append(error)
             work.abandon()
@@ -161,15 +213,11 @@ def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes]
     worker = threading.Thread(target=compile_beside)
     worker.start()
     try:
-        counts = {}
         for name in parts:
-            texts, effort = part_ir(name)
-            counts[name] = len(texts)
-            for number, text in enumerate(texts):
-                work.add(((name, number), text, effort))
+            compilation.add_part(name)
         work.finish()
         entry = emit_here(entry_ir(program.signature, whole=False), ENTRY_EFFORT)
-        compile_all(emit_here, last=False)
+        compilation.compile_all(emit_here, last=False)
     except BaseException:
         work.abandon()
         raise
@@ -177,9 +225,7 @@ def compile_program(program: Program, parts: Sequence[str]) -> tuple[list[bytes]
         worker.join()
     if problems:
         raise problems[0]
-    kernel = [made[len(attempts), number] for number in range(attempts[-1])]
-    objects = {name: [made[name, number] for number in range(count)] for name, count in counts.items()}
-    return [*kernel, entry], {name: finish_part(name, objects[name]) for name in parts}
+    return Compiled([*compilation.kernel(), entry], list(compilation.called), compilation.parts())
 
 
 def emit_here(ir: str, effort: int) -> bytes:
@@ -203,12 +249,14 @@ def part_ir(name: str) -> tuple[list[str], int]:
         return [apart_ir()], APART_EFFORT
     if name == PARALLEL:
         return [pool_ir()], POOL_EFFORT
+    if is_part(name):
+        return [math_ir(name)], MATH_EFFORT
     return split(blas_ir([name]), PRODUCT_MODULES), PRODUCTS_EFFORT
 
 
 def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
     """The code of a part, from the objects of its modules."""
-    if name == ENTRY_POINTS:
+    if name == ENTRY_POINTS or is_part(name):
         return objects[0]
     return link(objects, POOL_EXPORTS if name == PARALLEL else [name])
 

@@ -33,6 +33,16 @@ class Format:
         return int(_element(self.integer).width)
 
     @property
+    def lanes(self) -> int:
+        """How many numbers a value is: more than one in a format that `widen` made."""
+        return int(self.integer.count) if isinstance(self.integer, ir.VectorType) else 1
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is binary32's, or that of vectors of it."""
+        return self.name == "f32"
+
+    @property
     def rounder(self) -> float:
         """1.5 * 2**precision: adding it to |x| < 2**(precision-1) rounds to an integer, found in the low bits of the
         sum.
@@ -68,6 +78,11 @@ def widen(format: Format, lanes: int) -> Format:
     """The format of a vector of so many numbers."""
     real, integer = (ir.VectorType(type, lanes) for type in (format.type, format.integer))
     return Format(format.name, real, integer, format.precision, format.bias)
+
+
+def of_one(format: Format) -> Format:
+    """The format of the numbers of a vector."""
+    return F32 if format.is_single else F64
 
 
 def find_format(type: ir.Type) -> Format:
@@ -211,11 +226,13 @@ class Real:
         return Bits(self.block, self.block.builder.bitcast(self.value, self.format.integer))
 
     def convert(self, format: Format) -> Real:
-        """The value in another format."""
-        builder = self.block.builder
-        block = Block(builder, format, self.block.has_fma, self.block.widths, self.block.relaxed)
+        """The value in another format; that of one number stands for vectors of as many as this one has."""
         if format.width == self.format.width:
             return self
+        builder, lanes = self.block.builder, self.format.lanes
+        if format.lanes != lanes:
+            format = widen(format, lanes)
+        block = Block(builder, format, self.block.has_fma, self.block.widths, self.block.relaxed)
         cast = builder.fpext if format.width > self.format.width else builder.fptrunc
         return Real(block, cast(self.value, format.type))
 

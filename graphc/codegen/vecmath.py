@@ -2,7 +2,7 @@
 
 In: a module, a function's name, a floating-point type, whether the CPU has fused multiply-add and how long its vectors
 are. Out: a small internal function `gc_<name>_<f32|f64>` in that module, straight-line code to be inlined into the loop
-that calls it.
+that calls it; or, where that loop had better call it (`math_calls`), one for vectors.
 
 Every function is branch-free: both sides of a case are computed and one is selected. Only what few arguments need and
 takes long, huge angles (`huge`) and log_gamma of negative numbers (`negative`), is left to a function that looks
@@ -21,7 +21,8 @@ Each function stands in `exponential`, `circular`, `gamma` or `log_gamma`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from inspect import signature
 
 from llvmlite import ir
@@ -49,34 +50,93 @@ from graphc.codegen.exponential import (
 )
 from graphc.codegen.gamma import digamma, erf, erfc, trigamma
 from graphc.codegen.log_gamma import gammaln
-from graphc.codegen.real import Block, Real, find_format
+from graphc.codegen.real import F32, F64, Block, Format, Real, find_format
+from graphc.record import record
 
 Kernel = Callable[..., Real]
 
 
-def define(
-    module: ir.Module, name: str, type: ir.Type, has_fma: bool, widths: tuple[int, ...], relaxed: bool = False
-) -> ir.Function:
-    """The function `gc_<name>_<f32|f64>` of `module`, added at the first request: internal, always inlined, without
-    side effects.
+@record()
+class Symbol:
+    """What the name of a function in a module says: that of a loop's part, or so many numbers at a time apart."""
 
-    `name` is a key of VECTOR_MATH, `type` float or double. With `has_fma` false the code multiplies and adds in two
-    steps; `widths` are the bits of the vectors that loops around it may have. `relaxed` gives the variant of fast math,
+    name: str
+    format: Format
+    relaxed: bool
+    lanes: int | None = None
+
+    def __str__(self) -> str:
+        relaxed = "_relaxed" if self.relaxed else ""
+        lanes = "" if self.lanes is None else f"_x{self.lanes}"
+        return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
+
+
+SYMBOL = re.compile(r"\bgc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_x(\d+))?\b")
+
+
+def symbols_in(text: str) -> Iterator[Symbol]:
+    """The functions that a text names, as often as it does."""
+    for name, format, relaxed, lanes in SYMBOL.findall(text):
+        if name in VECTOR_MATH:
+            yield Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes) if lanes else None)
+
+
+def read_symbol(text: str) -> Symbol | None:
+    """What a name says; None for that of another function."""
+    return next(symbols_in(text), None) if SYMBOL.fullmatch(text) else None
+
+
+def arity_of(name: str) -> int:
+    return len(signature(VECTOR_MATH[name]).parameters)
+
+
+def refer(module: ir.Module, name: str, type: ir.Type, relaxed: bool = False) -> ir.Function:
+    """The function `gc_<name>_<f32|f64>` of `module`, added at the first request: internal, always inlined, without
+    side effects. `define_called` gives it its body.
+
+    `name` is a key of VECTOR_MATH, `type` float or double. `relaxed` gives the variant of fast math,
     `gc_<name>_<f32|f64>_relaxed`. Raises KeyError for an unknown name and TypeError for another type.
     """
-    kernel, format = VECTOR_MATH[name], find_format(type)
-    symbol = f"gc_{name}_{format.name}" + ("_relaxed" if relaxed else "")
+    arity, symbol = arity_of(name), str(Symbol(name, find_format(type), relaxed))
     if symbol in module.globals:
         return module.globals[symbol]
-    arity = len(signature(kernel).parameters)
     function = ir.Function(module, ir.FunctionType(type, [type] * arity), symbol)
     function.linkage = "internal"
     for attribute in ("alwaysinline", "nounwind"):
         function.attributes.add(attribute)
-    builder = ir.IRBuilder(function.append_basic_block())
-    block = Block(builder, format, has_fma, widths, relaxed)
-    builder.ret(kernel(*(Real(block, argument) for argument in function.args)).value)
     return function
+
+
+def define_called(module: ir.Module, has_fma: bool, widths: tuple[int, ...]) -> None:
+    """Give the functions of `refer` their bodies, and remove those that nothing calls any more.
+
+    With `has_fma` false the code multiplies and adds in two steps; `widths` are the bits of the vectors that loops
+    around it may have.
+    """
+    called = {callee for function in module.functions for block in function.blocks for callee in callees(block)}
+    for function in list(module.functions):
+        symbol = read_symbol(function.name)
+        if symbol is None or symbol.lanes is not None or not function.is_declaration:
+            continue
+        if function in called:
+            fill(function, symbol.format, has_fma, widths)
+        else:
+            del module.globals[function.name]
+            module.scope._useset.discard(function.name)
+
+
+def callees(block: ir.Block) -> Iterator[ir.Value]:
+    """What a block calls."""
+    return (each.callee for each in block.instructions if isinstance(each, ir.CallInstr))
+
+
+def fill(function: ir.Function, format: Format, has_fma: bool, widths: tuple[int, ...]) -> None:
+    """Write the body of a function, for numbers of a format or vectors of them."""
+    symbol = read_symbol(function.name)
+    assert symbol is not None, function.name
+    builder = ir.IRBuilder(function.append_basic_block())
+    block = Block(builder, format, has_fma, widths, symbol.relaxed)
+    builder.ret(VECTOR_MATH[symbol.name](*(Real(block, argument) for argument in function.args)).value)
 
 
 VECTOR_MATH: dict[str, Kernel] = {

@@ -7,33 +7,55 @@ those of its vector function ABI (https://llvm.org/docs/LangRef.html, "vector-fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from llvmlite import ir
 
 from graphc.codegen.real import Block, find_any
 
+LANE = ir.IntType(32)
+
 
 def define_variants(
     module: ir.Module, symbol: str, block: Block, define: Callable[[str, int], ir.Function]
 ) -> ir.Function:
-    """The function `symbol`, which is `define(symbol, 1)`, with a variant `define(name, lanes)` for each vector."""
+    """The function `symbol` for a block's values, which `define(name, lanes)` gives for so many at a time: for vectors
+    the one of their length, for single numbers that of one, with a variant for each vector that a loop may have.
+    """
+    own = symbol if block.format.lanes == 1 else f"{symbol}_x{block.format.lanes}"
+    if own in module.globals:
+        return module.globals[own]
+    if block.format.lanes > 1:
+        return define(own, block.format.lanes)
     variants = {
         lanes: define(f"{symbol}_x{lanes}", lanes)
         for lanes in (width // block.format.width for width in block.widths)
     }
     function = define(symbol, 1)
-    marks = "v" * len(function.args)
-    names = ",".join(f"_ZGV_LLVM_N{lanes}{marks}_{symbol}({variant.name})" for lanes, variant in variants.items())
-    set_attribute(function, f'"vector-function-abi-variant"="{names}"')
-    _keep(module, [function, *variants.values()])
+    add_variants(function, variants)
     return function
+
+
+def add_variants(function: ir.Function, variants: Mapping[int, ir.Function]) -> None:
+    """Let loops that call a function be vectorised: for vectors of so many numbers another one is called."""
+    if not variants:
+        return
+    marks = "v" * len(function.args)
+    names = (f"_ZGV_LLVM_N{lanes}{marks}_{function.name}({variant.name})" for lanes, variant in variants.items())
+    set_attribute(function, f'"vector-function-abi-variant"="{",".join(names)}"')
+    _keep(function.module, [function, *variants.values()])
 
 
 def define_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int = 1) -> ir.Function:
     """A function without side effects, from values of a type to one, not inlined."""
-    function = ir.Function(module, ir.FunctionType(type, [type] * arity), symbol)
+    function = declare_pure(module, symbol, type, arity)
     function.linkage = "internal"
+    return function
+
+
+def declare_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int) -> ir.Function:
+    """The same, defined elsewhere."""
+    function = ir.Function(module, ir.FunctionType(type, [type] * arity), symbol)
     for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
         set_attribute(function, attribute)
     return function
@@ -53,6 +75,30 @@ def define_guarded(
     builder.ret(function.args[-1])
     builder.position_at_end(slow)
     return builder, found
+
+
+def call_in_parts(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
+    """A function of vectors for longer ones, called for some of their numbers after the other."""
+    lanes, at_once = arguments[0].type.count, function.args[0].type.count
+    results = []
+    for first in range(0, lanes, at_once):
+        some = lanes_from(first, at_once)
+        results.append(builder.call(function, [builder.shuffle_vector(given, given, some) for given in arguments]))
+    while len(results) > 1:
+        whole = lanes_from(0, 2 * results[0].type.count)
+        results = [builder.shuffle_vector(*pair, whole) for pair in zip(results[::2], results[1::2], strict=True)]
+    return results[0]
+
+
+def lanes_from(first: int, count: int) -> ir.Constant:
+    """So many lanes of a vector, in order."""
+    return lanes_at(range(first, first + count))
+
+
+def lanes_at(places: Iterable[int]) -> ir.Constant:
+    """Lanes of a vector, for those of another one."""
+    made = [LANE(place) for place in places]
+    return ir.Constant(ir.VectorType(LANE, len(made)), made)
 
 
 def vector_of(type: ir.Type, lanes: int) -> ir.Type:

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from graphc.codegen.math_calls import math_ir, parts_in
 from graphc.codegen.numba_lowering import lower_modules, lower_source
 from graphc.codegen.prototype import Prototype, Request, read_message, write_message
 from graphc.codegen.target import emit_assembly, emit_object
@@ -41,7 +42,7 @@ def compile_request(request: Request) -> bytes:
     texts = list(request.extra_ir)
     if request.functions or not texts:
         lowered = lower_source(request.source, request.functions, dict(request.externals), request.fast_math)
-        texts.insert(0, lowered)
+        texts = [lowered, *map(math_ir, parts_in(lowered)), *texts]
     if request.wanted == "assembly":
         return emit_assembly(texts, request.opt).encode()
     return emit_object(texts, request.opt)
