@@ -23,7 +23,6 @@ inside another one, which goes along a row, stays as it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 from llvmlite import ir
 
@@ -45,9 +44,11 @@ from graphc.codegen.whole_vectors import (
 )
 
 WIDTH = "llvm.loop.vectorize.width"
+UNROLL = "llvm.loop.unroll.disable"
 
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
+ARITHMETIC = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 FEWER = 2
 """Vectors at a time, of which each is several chains."""
 
@@ -67,7 +68,12 @@ def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
     calls, chain = math_calls(loop.body)
     carried = carried_by(loop.body)
     sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
-    if len(sums) < len(carried) or not (sums or calls):
+    if len(sums) < len(carried):
+        if has_order(loop.body, carried):
+            # Each turn waits for the one before: several at a time are no faster, and more to compile.
+            set_properties(loop.body.terminator, [(UNROLL, True)])
+        return
+    if not (sums or calls):
         return
     apart = functions_apart(loop.body, sums)
     counted = read_counted(loop, flow) if sums or masks or apart else None
@@ -79,7 +85,7 @@ def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
         return
     vectors = FEWER if calls and (calls >= 2 * chain or sums) else CHAINS
     if counted is None or not (sums or masks):
-        if gains and not sums and loop.is_outermost:
+        if gains and not sums and is_outermost(loop):
             mark(loop.body.terminator, vectors)
         return
     mark(cut(counted, vectors * lanes(loop.body, sums), sums), vectors, masked=True)
@@ -96,34 +102,59 @@ def functions_apart(body: ir.Block, sums: Iterable[ir.AllocaInstr]) -> list[Symb
 def mark(branch: ir.Instruction, vectors: int, masked: bool = False, width: int | None = None) -> None:
     """Say of the loop that a branch ends how many vectors to take at a time, of how many numbers if that is not LLVM's
     to choose, and that the last is to be masked where they are not full."""
-    module = branch.module
-    properties = [module.add_metadata([INTERLEAVED, ir.Constant(ir.IntType(32), vectors)])]
+    properties: list[tuple[str, int]] = [(INTERLEAVED, vectors)]
     if width is not None:
-        properties.append(module.add_metadata([WIDTH, ir.Constant(ir.IntType(32), width)]))
+        properties.append((WIDTH, width))
     if masked:
-        properties.append(module.add_metadata([MASKED, ir.Constant(ir.IntType(1), 1)]))
-    branch.set_metadata("llvm.loop", loop_id(module, properties))
+        properties.append((MASKED, True))
+    set_properties(branch, properties)
+
+
+def set_properties(branch: ir.Instruction, properties: Sequence[tuple[str, int]]) -> None:
+    """Say what LLVM is to know of the loop that a branch ends: names with numbers, or with truth values."""
+    module = branch.module
+    said = [
+        module.add_metadata([name, ir.Constant(ir.IntType(1 if isinstance(value, bool) else 32), int(value))])
+        for name, value in properties
+    ]
+    branch.set_metadata("llvm.loop", loop_id(module, said))
 
 
 def loops_of(function: ir.Function) -> Iterator[Loop]:
-    """The loops whose body is one block. Blocks come in the order of the source, so that a branch to an earlier one
-    ends a loop."""
-    place = {block: number for number, block in enumerate(function.blocks)}
-    ends = [(place[targets(block)[0]], number) for block, number in place.items() if _goes_on(block)]
-    loops = sorted((first, last) for first, last in ends if first <= last)
-    reached = -1
-    for (first, last), (following, _) in pairwise((*loops, (len(place), len(place)))):
-        # What comes before the one condition counts the turns.
-        *counting, condition, body = function.blocks[first : last + 1] if first < last else (None, None)
-        straight = condition is not None and all(map(_goes_on, counting)) and not _goes_on(condition)
-        if straight and last < following:
-            yield Loop((*counting, condition), body, first > reached)
-        reached = max(reached, last)
+    """The loops whose body is one block."""
+    for condition in function.blocks:
+        ways = targets(condition)
+        if len(ways) != 2:
+            continue
+        body = ways[0]
+        counting = path_between(body, condition)
+        if counting:
+            yield Loop(counting, body)
 
 
-def _goes_on(block: ir.Block) -> bool:
-    """Whether a block ends to another without a condition."""
-    return len(targets(block)) == 1
+def path_between(body: ir.Block, condition: ir.Block) -> tuple[ir.Block, ...]:
+    """The blocks that lead from the end of a body to the condition, where there is one way; none where there are
+    others. What comes before the condition counts the turns."""
+    path: list[ir.Block] = []
+    here = body
+    while here is not condition:
+        ways = targets(here)
+        if len(ways) != 1 or ways[0] in (body, *path):
+            return ()
+        (here,) = ways
+        path.append(here)
+    return tuple(path)
+
+
+def is_outermost(loop: Loop) -> bool:
+    """Whether a loop that has ended does not begin again."""
+    first, ending = loop.counting[0], targets(loop.counting[-1])[1]
+    reached, left = {ending}, [ending]
+    while left and first not in reached:
+        following = [each for each in targets(left.pop()) if each not in reached]
+        reached.update(following)
+        left += following
+    return first not in reached
 
 
 def math_calls(block: ir.Block) -> tuple[int, int]:
@@ -149,6 +180,15 @@ def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:
         elif isinstance(each, ir.StoreInstr):
             written.add(each.operands[1])
     return [name for name in read if name in written and isinstance(name, ir.AllocaInstr)]
+
+
+def has_order(block: ir.Block, carried: Iterable[ir.AllocaInstr]) -> bool:
+    """Whether a block calculates with what the turn before left, in an order that must stay: a maximum has none."""
+    loads = {each for each in block.instructions if isinstance(each, ir.LoadInstr) and each.operands[0] in {*carried}}
+    return any(
+        each.opname in ARITHMETIC and "reassoc" not in each.flags and not loads.isdisjoint(each.operands)
+        for each in block.instructions
+    )
 
 
 def step_of(block: ir.Block, slot: ir.AllocaInstr) -> ir.Instruction | None:

@@ -35,7 +35,6 @@ class Loop:
 
     counting: tuple[ir.Block, ...]
     body: ir.Block
-    is_outermost: bool
 
 
 @record(eq=False)
