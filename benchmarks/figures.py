@@ -14,6 +14,8 @@ from benchmarks.suite import SMALL, WORKLOADS
 
 WORKLOADS_OF_OUR_LOOPS = [name for name in WORKLOADS if WORKLOADS[name].flops is None]
 """All but single products, where both modes may call the same library."""
+LOOPLESS = "dot-256"
+WITHOUT_NESTS = (LOOPLESS, "dot-1024", "matrix-vector")
 COPYING = ("numpy", "numba")
 """On one thread, and on all."""
 FRAMEWORKS = ("jax", "pytensor", "torch", "torch-compiled")
@@ -93,7 +95,7 @@ class Target:
 
 def targets(results: Results) -> list[Target]:
     """All targets with what was measured."""
-    parts = (steady_targets, limit_targets, start_targets, own_targets, pass_targets)
+    parts = (steady_targets, limit_targets, start_targets, own_targets, pass_targets, compile_targets)
     return [target for part in parts for target in part(results)]
 
 
@@ -193,3 +195,25 @@ def pass_targets(results: Results) -> list[Target]:
         Target("50 batch sizes, first pass, JAX / graphc", ratio(results, name, "jax", "first", "cold"), 5),
         Target("50 batch sizes, steady, NumPy / graphc", ratio(results, name, "numpy", "steady"), 1),
     ]
+
+
+def compile_cost(results: Results, workload: str) -> tuple[float, int] | None:
+    """Seconds that graphc takes to compile a workload once more, and its fused nests."""
+    seconds, nests = (figure(results, workload, "graphc", name, "cold") for name in ("compile", "nests"))
+    return (seconds, round(nests)) if seconds and nests is not None else None
+
+
+def nest_cost(results: Results, workload: str) -> float | None:
+    """Seconds of it for each fused nest, beyond what a function takes that has no loop."""
+    cost, bare = (compile_cost(results, name) for name in (workload, LOOPLESS))
+    if cost is None or bare is None or workload in WITHOUT_NESTS or not cost[1]:
+        return None
+    return max(cost[0] - bare[0], 0.0) / cost[1]
+
+
+def compile_targets(results: Results) -> list[Target]:
+    costs = {name: cost for name in WORKLOADS if (cost := nest_cost(results, name)) is not None}
+    above = ", ".join(f"{name} {1e3 * cost:.0f}" for name, cost in costs.items() if cost > 0.03)
+    most = max(costs.values(), default=None)
+    text = "compiling a fused nest, milliseconds, largest of all workloads"
+    return [Target(text, None if most is None else 1e3 * most, 30, True, above)]

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks.figures import FRAMEWORKS, Target, copy_bandwidth, figure, ratio, targets, work_rate
+from benchmarks.figures import (
+    FRAMEWORKS,
+    LOOPLESS,
+    Target,
+    compile_cost,
+    copy_bandwidth,
+    figure,
+    nest_cost,
+    ratio,
+    targets,
+    work_rate,
+)
 from benchmarks.libraries import PEERS
 from benchmarks.reasons import LEFT_OUT, reason
 from benchmarks.runner import Results
@@ -46,6 +57,7 @@ def write_report(results: Results) -> str:
         behind_table(results),
         steady_table(results),
         process_tables(results),
+        compile_table(results),
         memory_table(results),
         bandwidth_table(results),
         "## Cost against size\n\n![seconds of a call against the number of elements](benchmarks_sizes.png)\n",
@@ -175,6 +187,21 @@ def median_over(results: Results, peer: str, name: str) -> float | None:
     """The middle of a figure over all workloads."""
     values = sorted(value for workload in results.samples if (value := figure(results, workload, peer, name)))
     return values[len(values) // 2] if values else None
+
+
+def compile_table(results: Results) -> str:
+    """What graphc compiles, and how long that takes."""
+    costs = {name: cost for name in measured(results) if (cost := compile_cost(results, name))}
+    rows = [
+        (name, duration(seconds), str(nests), duration(nest_cost(results, name)))
+        for name, (seconds, nests) in costs.items()
+    ]
+    text = (
+        "## Compiling\n\nSeconds in `graphc.function` for all functions of a workload, beside a compile process that\n"
+        "is there, and with what is compiled once for a machine; nothing of the workload's own is in the cache. What\n"
+        f"a nest takes is beyond the time of {LOOPLESS}, which has no loop.\n\n"
+    )
+    return text + table(("workload", "compiled in", "nests", "a nest"), rows) if rows else ""
 
 
 def memory_table(results: Results) -> str:

@@ -2,26 +2,32 @@
 
 In: the names of a peer and a workload. Out: a dict of figures. `first`: seconds from an imported library and its own
 arrays to a first result; `steady`: the median of a call over batches of calls; `best`: the fastest batch; `peak`: bytes
-held at the worst moment above what was held before the build; `difference`: the largest error of the answers.
+held at the worst moment above what was held before the build; `difference`: the largest error of the answers. Of
+graphc, where it had to compile: `compile`, the seconds that it takes to compile the same again, and `nests`.
 """
 
 from __future__ import annotations
 
 import gc
+import re
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
-from benchmarks.libraries import PEERS, load
+from benchmarks.libraries import PEERS, Symbolic, load
 from benchmarks.suite import WORKLOADS, builder
-from benchmarks.workload import Program, Size, answers, difference, reference
+from benchmarks.workload import Data, Program, Size, answers, difference, reference
 
 BATCH_SECONDS = 0.02
 MOST_CALLS = 20_000
+COMPILATIONS = 4
+NEST = re.compile(r"^ *nest \d+:", re.MULTILINE)
 
 
 def sample(
@@ -43,7 +49,33 @@ def sample(
     figures["peak"] = float(max(0, peak_memory() - before))
     if check:
         figures["difference"] = difference(found, reference(workload, load(PEERS["numpy"]), size))
+    if peer_name == "graphc":
+        figures |= compile_again(library, build, data)
     return figures
+
+
+def compile_again(library: Symbolic, build: Callable[[Any, Data], Program], data: Data) -> dict[str, float]:
+    """`compile`: seconds in `function` for all functions of a program, beside a compile process that has compiled and
+    with the parts that are made once for a machine, the least of some; `nests`: the fused nests of their plans. Nothing
+    where the program came from the cache."""
+    if not import_module("graphc.codegen.build").Counter.compilations:
+        return {}
+    made: list[tuple[float, int]] = []
+
+    def function(*args: Any, **more: Any) -> Any:
+        start = perf_counter()
+        compiled = library.function(*args, **more)
+        made.append((perf_counter() - start, len(NEST.findall(compiled.plan))))
+        return compiled
+
+    rounds: list[tuple[float, int]] = []
+    with import_module("graphc.options").options.change(cache=False):
+        for _ in range(COMPILATIONS):
+            made.clear()
+            build(replace(library, function=function), data)
+            rounds.append((sum(seconds for seconds, _ in made), sum(nests for _, nests in made)))
+    seconds, nests = min(rounds)
+    return {"compile": seconds, "nests": float(nests)}
 
 
 def steady(program: Program, arguments: Sequence[Any], seconds: float) -> dict[str, float]:

@@ -20,6 +20,7 @@ from benchmarks.runner import Plan, Results, Samples, groups, is_wanted, run, ru
 from benchmarks.sampling import sample
 from benchmarks.suite import COMPILED_FIRST, QUICK, SIZED, SIZED_WORKLOAD, SMALL, WORKLOADS, builder, family
 from benchmarks.workload import Data, Program, answers, difference, reference
+from graphc.options import options
 
 NUMPY = load(PEERS["numpy"])
 
@@ -81,10 +82,12 @@ def test_answers_tell_whether_the_state_changed() -> None:
 
 def test_a_process_measures_and_its_answers_are_checked(tmp_path: Path) -> None:
     found = run_process(PEERS["graphc"], "xor-step", Plan("", seconds=0.01), str(tmp_path), True)
-    assert {"first", "steady", "best", "peak", "difference", "import", "process"} == set(found)
+    figures = {"first", "steady", "best", "peak", "difference", "import", "process"}
+    assert figures | {"compile", "nests"} == set(found)
     assert 0 < found["best"] <= found["steady"] < found["first"] < found["process"]
     assert found["import"] < found["process"]
     assert any(tmp_path.iterdir())  # what was compiled
+    assert set(run_process(PEERS["graphc"], "xor-step", Plan("", seconds=0.01), str(tmp_path), True)) == figures
 
 
 def test_a_process_that_fails_leaves_a_message_and_takes_no_more_turns(tmp_path: Path) -> None:
@@ -250,6 +253,24 @@ def test_targets_are_reached_or_not() -> None:
     assert target("XOR step").value == pytest.approx(2.5)
     assert target("cold start, JAX").value == pytest.approx(5)
     assert target("warm start, PyTensor").reached
+
+
+def test_the_cost_of_a_nest_is_beyond_that_of_a_function() -> None:
+    results = made_up({name: {"graphc": 1e-6} for name in ("dot-256", "xor-step", "memory-chain")})
+    for name, seconds, nests in (("dot-256", 0.02, 1.0), ("xor-step", 0.14, 12.0), ("memory-chain", 0.06, 1.0)):
+        results.samples[name]["graphc"]["cold"][0] |= {"compile": seconds, "nests": nests}
+    found = next(target for target in targets(results) if target.text.startswith("compiling"))
+    assert found.value == pytest.approx(40)
+    assert (found.reached, found.note) == (False, "memory-chain 40")
+    assert "| xor-step | 140 ms | 12 | 10 ms |" in write_report(results)
+    assert target("compiling").reached is None
+
+
+def test_what_was_compiled_is_compiled_again_to_see_how_long_that_takes() -> None:
+    with options.change(cache=False):
+        found = sample("graphc", SIZED_WORKLOAD, 0.001, False, (10,))
+    assert found["nests"] == 1 and 0 < found["compile"] < 60
+    assert "compile" not in sample("numpy", SIZED_WORKLOAD, 0.001, False, (10,))
 
 
 def test_the_report_names_every_workload_where_graphc_is_not_first(monkeypatch: pytest.MonkeyPatch) -> None:
