@@ -259,8 +259,10 @@ class KernelLowering(lowering.Lower):
 # --- the stages -----------------------------------------------------------------------------------------------------
 
 
-MODULE_BYTES = 1000
-"""Bytecode of a module's functions, beside the last of them: some 30 ms of LLVM's time, against 1 for a module."""
+MODULE_BYTES = 500
+"""Bytecode of a module's functions, beside the last of them: some 15 ms of LLVM's time, against 1 for a module."""
+WORTH_A_MODULE = 250
+"""Bytecode of nests that are compiled beside what calls them, not with it."""
 
 
 def lower_source(
@@ -277,11 +279,15 @@ def lower_source(
 def lower_modules(
     source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype], fast_math: bool
 ) -> Iterator[str]:
-    """The same in modules of a few functions, one after the other. What is in which depends on the source alone."""
+    """The same in modules of a few functions, one after the other, for two processes to compile. What is in which
+    depends on the source alone. The last two functions are those of a program that check sizes and call the nests."""
     defined = _define(source, functions, externals)
     group: list[Prototype] = []
     size = 0
-    for prototype in functions:
+    for number, prototype in enumerate(functions):
+        if number == len(functions) - 2 and size > WORTH_A_MODULE:
+            yield _lower_functions(group, defined, fast_math)
+            group, size = [], 0
         group.append(prototype)
         size += len(defined[prototype.name].__code__.co_code)
         if size > MODULE_BYTES:
