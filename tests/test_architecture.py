@@ -73,6 +73,7 @@ LATE = {
     ("codegen.lean_numba", "graphc.codegen.llvm_binding"),
     ("codegen.build", "graphc.codegen.compile"),
     ("codegen.build", "graphc.codegen.produce"),
+    ("codegen.produce", "graphc.codegen.math_calls"),
     ("codegen.parts", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
     ("codegen.process", "tempfile"),

@@ -22,8 +22,8 @@ from llvmlite import ir
 
 from graphc.codegen.real import F64, Format, widen
 from graphc.codegen.target import has_fma, vector_widths
-from graphc.codegen.vecmath import Symbol, arity_of, callees, fill, read_symbol, symbols_in
-from graphc.codegen.vector_variants import add_variants, call_in_parts, declare_pure, vector_of
+from graphc.codegen.vecmath import Symbol, arity_of, callees, fill, read_symbol
+from graphc.codegen.vector_variants import add_variants, call_for_one, call_in_parts, declare_pure, vector_of
 from graphc.record import replace
 
 VECTORS = 4
@@ -77,14 +77,10 @@ def declare(module: ir.Module, symbol: Symbol) -> ir.Function:
     return declare_pure(module, str(symbol), type, arity_of(symbol.name))
 
 
-def parts_in(text: str) -> list[str]:
-    """The names of the parts with the functions that IR calls and lacks: each has all variants of one function."""
-    return sorted({str(replace(symbol, lanes=None)) for symbol in symbols_in(text) if symbol.lanes is not None})
-
-
-def is_part(name: str) -> bool:
-    """Whether a part's name is that of an elementary function."""
-    return read_symbol(name) is not None
+def parts_called(module: ir.Module) -> list[str]:
+    """The names of the parts that a module calls: each has all variants of one function."""
+    symbols = (read_symbol(function.name) for function in module.functions)
+    return [str(replace(symbol, lanes=None)) for symbol in symbols if symbol is not None and symbol.lanes == 1]
 
 
 def math_ir(name: str) -> str:
@@ -98,15 +94,17 @@ def math_ir(name: str) -> str:
 
 
 def define(module: ir.Module, symbol: Symbol) -> ir.Function:
-    """The function of so many numbers."""
+    """The function of so many numbers. That of one, which is for what does not fill a vector, is that of a vector."""
     if str(symbol) in module.globals:
         return module.globals[str(symbol)]
     function, lanes = declare(module, symbol), symbol.lanes
     assert lanes is not None
-    at_once = 2 * one_vector(F64)
-    if symbol.name in IN_PAIRS and lanes > at_once:
-        builder = ir.IRBuilder(function.append_basic_block())
-        builder.ret(call_in_parts(builder, define(module, replace(symbol, lanes=at_once)), function.args))
-    else:
-        fill(function, widen(symbol.format, lanes) if lanes > 1 else symbol.format, has_fma(), vector_widths())
+    vector, pair = one_vector(symbol.format), 2 * one_vector(F64)
+    if lanes > 1 and (lanes <= pair or symbol.name not in IN_PAIRS):
+        fill(function, widen(symbol.format, lanes), has_fma(), vector_widths())
+        return function
+    builder = ir.IRBuilder(function.append_basic_block())
+    called = define(module, replace(symbol, lanes=vector if lanes == 1 else pair))
+    call = call_for_one if lanes == 1 else call_in_parts
+    builder.ret(call(builder, called, function.args))
     return function

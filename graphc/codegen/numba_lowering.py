@@ -31,6 +31,7 @@ from numba.core.typing.templates import Signature
 from graphc.codegen.casts import Builder, Value, emit_cast
 from graphc.codegen.interleave import interleave
 from graphc.codegen.intrinsics import FastModule, InferenceError
+from graphc.codegen.math_calls import parts_called
 from graphc.codegen.primitives import (
     LITERAL_FLOAT,
     NAMES,
@@ -41,7 +42,7 @@ from graphc.codegen.primitives import (
     dtype_of,
     numba_type,
 )
-from graphc.codegen.prototype import Prototype
+from graphc.codegen.prototype import Prototype, with_calls
 from graphc.codegen.target import has_fma, vector_widths
 from graphc.codegen.vecmath import define_called
 from graphc.errors import CompileError
@@ -326,7 +327,7 @@ def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, Funct
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
     interleave(module)
     define_called(module, has_fma(), vector_widths())
-    return str(module)
+    return with_calls(parts_called(module), str(module))
 
 
 def _lower_function(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from platform import machine
 from typing import Any, TypeAlias
 
@@ -19,7 +20,6 @@ from graphc.codegen.compile import compile_ahead, compile_assembly, compile_sour
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
-from graphc.codegen.math_calls import is_part, math_ir, parts_in
 from graphc.codegen.parts import APART_EFFORT, ENTRY_POINTS, missing_parts
 from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
@@ -27,6 +27,7 @@ from graphc.codegen.prelude import bind_source
 from graphc.codegen.product_blocks import blocks_ir
 from graphc.codegen.products import blas_ir
 from graphc.codegen.program import Program, generate
+from graphc.codegen.prototype import calls_of, part_named, stand_for
 from graphc.codegen.split import split
 from graphc.codegen.target import emit_object, has_avx512
 from graphc.ir.walk import Graph
@@ -152,7 +153,7 @@ class Compilation:
             self.attempts.append(0)
         self.attempts[-1] = number + 1
         self.work.add(((len(self.attempts), number), ir, KERNEL_EFFORT))
-        called = [name for name in parts_in(ir) if name not in self.called]
+        called = [name for name in calls_of(ir) if name not in self.called]
         self.called |= dict.fromkeys(called)
         for name in missing_parts(called):
             self.add_part(name)
@@ -229,12 +230,15 @@ def compile_program(program: Program, parts: Sequence[str]) -> Compiled:
 
 
 def emit_here(ir: str, effort: int) -> bytes:
-    """The object of IR, compiled in this process."""
+    """The object of a module's IR, or of the part that it stands for, compiled in this process."""
+    if name := part_named(ir):
+        # Imported here: most programs call no elementary function, and of others the compile process takes some.
+        ir = import_module("graphc.codegen.math_calls").math_ir(name)
     return emit_object([ir], effort)
 
 
 def emit_beside(ir: str, effort: int) -> bytes:
-    """The object of IR, compiled in the compile process."""
+    """The same, compiled in the compile process."""
     return compile_source("", (), extra_ir=ir, opt=effort)
 
 
@@ -249,16 +253,16 @@ def part_ir(name: str) -> tuple[list[str], int]:
         return [apart_ir()], APART_EFFORT
     if name == PARALLEL:
         return [pool_ir()], POOL_EFFORT
-    if is_part(name):
-        return [math_ir(name)], MATH_EFFORT
-    return split(blas_ir([name]), PRODUCT_MODULES), PRODUCTS_EFFORT
+    if name in PROTOTYPES:
+        return split(blas_ir([name]), PRODUCT_MODULES), PRODUCTS_EFFORT
+    return [stand_for(name)], MATH_EFFORT
 
 
 def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
     """The code of a part, from the objects of its modules."""
-    if name == ENTRY_POINTS or is_part(name):
-        return objects[0]
-    return link(objects, POOL_EXPORTS if name == PARALLEL else [name])
+    if name == PARALLEL:
+        return link(objects, POOL_EXPORTS)
+    return link(objects, [name]) if name in PROTOTYPES else objects[0]
 
 
 def compile_part(name: str) -> bytes:

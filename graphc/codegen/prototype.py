@@ -8,6 +8,7 @@ for each as soon as it is lowered, and an empty one at the end.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import IO, Literal
 
 from graphc.record import record
@@ -44,6 +45,33 @@ class Request:
     opt: int
     fast_math: bool
     wanted: Wanted = "object"
+
+
+CALLS = "; calls "
+"""How the text of a module begins that calls functions which are compiled once for a machine."""
+
+
+def with_calls(names: Sequence[str], ir: str) -> str:
+    """A module's text that says which parts its functions call."""
+    return f"{CALLS}{' '.join(names)}\n{ir}" if names else ir
+
+
+def calls_of(ir: str) -> list[str]:
+    """The names of the parts that a module's text says it calls."""
+    return ir[len(CALLS) : ir.index("\n")].split() if ir.startswith(CALLS) else []
+
+
+PART = "; part "
+"""A text that begins so stands for the IR of an elementary function, which the process that compiles it writes."""
+
+
+def stand_for(name: str) -> str:
+    return f"{PART}{name}\n"
+
+
+def part_named(ir: str) -> str | None:
+    """The name of the part that a text stands for; None for one that is IR."""
+    return ir[len(PART) :].strip() if ir.startswith(PART) else None
 
 
 _LENGTH = struct.Struct("<Q")

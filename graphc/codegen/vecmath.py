@@ -71,19 +71,16 @@ class Symbol:
         return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
 
 
-SYMBOL = re.compile(r"\bgc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_x(\d+))?\b")
-
-
-def symbols_in(text: str) -> Iterator[Symbol]:
-    """The functions that a text names, as often as it does."""
-    for name, format, relaxed, lanes in SYMBOL.findall(text):
-        if name in VECTOR_MATH:
-            yield Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes) if lanes else None)
+SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_x(\d+))?")
 
 
 def read_symbol(text: str) -> Symbol | None:
     """What a name says; None for that of another function."""
-    return next(symbols_in(text), None) if SYMBOL.fullmatch(text) else None
+    found = SYMBOL.fullmatch(text)
+    if found is None or found[1] not in VECTOR_MATH:
+        return None
+    name, format, relaxed, lanes = found.groups()
+    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes) if lanes else None)
 
 
 def arity_of(name: str) -> int:

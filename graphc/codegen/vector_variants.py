@@ -90,6 +90,13 @@ def call_in_parts(builder: ir.IRBuilder, function: ir.Function, arguments: Seque
     return results[0]
 
 
+def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
+    """A function of vectors for single numbers, each beside zeros, which no guard finds rare."""
+    zeros = ir.Constant(function.args[0].type, None)
+    vectors = [builder.insert_element(zeros, argument, LANE(0)) for argument in arguments]
+    return builder.extract_element(builder.call(function, vectors), LANE(0))
+
+
 def lanes_from(first: int, count: int) -> ir.Constant:
     """So many lanes of a vector, in order."""
     return lanes_at(range(first, first + count))

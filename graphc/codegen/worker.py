@@ -14,9 +14,9 @@ import traceback
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from graphc.codegen.math_calls import math_ir, parts_in
+from graphc.codegen.math_calls import math_ir
 from graphc.codegen.numba_lowering import lower_modules, lower_source
-from graphc.codegen.prototype import Prototype, Request, read_message, write_message
+from graphc.codegen.prototype import Prototype, Request, calls_of, part_named, read_message, write_message
 from graphc.codegen.target import emit_assembly, emit_object
 from graphc.errors import CompileError
 
@@ -39,10 +39,10 @@ WARM_UP = Request(
 
 def compile_request(request: Request) -> bytes:
     """The object of a request, or its assembly as text in UTF-8; raises CompileError."""
-    texts = list(request.extra_ir)
+    texts = [math_ir(name) if (name := part_named(text)) else text for text in request.extra_ir]
     if request.functions or not texts:
         lowered = lower_source(request.source, request.functions, dict(request.externals), request.fast_math)
-        texts = [lowered, *map(math_ir, parts_in(lowered)), *texts]
+        texts = [lowered, *map(math_ir, calls_of(lowered)), *texts]
     if request.wanted == "assembly":
         return emit_assembly(texts, request.opt).encode()
     return emit_object(texts, request.opt)
