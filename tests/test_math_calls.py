@@ -184,3 +184,22 @@ def test_a_stored_kernel_needs_no_function_beside(folder: Path, monkeypatch: pyt
     monkeypatch.setattr(parts, "_kept", {})
     with options.change(cache_require=True):
         np.testing.assert_array_equal(build()(a), expected)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (8,), (33,), (3, 9), (None, 3), (3, None)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_known_sizes_are_right_and_llvm_says_nothing(
+    dtype: str, shape: tuple[int | None, ...], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of a loop that it was told to vectorise, and cannot, it would complain to standard error."""
+    x = T.tensor(dtype, shape, "x")
+    a = np.random.default_rng(4).normal(size=[size or 5 for size in shape]).astype(dtype)
+    y = T.exp(x) * T.log1p(x * x) + T.tanh(x)
+    expected = np.exp(a) * np.log1p(a * a) + np.tanh(a)
+    wanted = [y, y.sum(axis=0), y.sum(axis=-1), y[..., ::2], T.cumsum(y, axis=0)]
+    results = [expected, expected.sum(axis=0), expected.sum(axis=-1), expected[..., ::2], np.cumsum(expected, axis=0)]
+    with options.change(compile="inline"):
+        for output, result in zip(wanted, results, strict=True):
+            tolerance = 1e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(graphc.function([x], output)(a), result, rtol=tolerance, atol=tolerance)
+    assert not capfd.readouterr().err

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import scipy.special
 
-import graphc.ops  # noqa: F401 - fills the table
+import graphc
+import graphc.ops
+import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.codegen.prelude import PRELUDE
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS
@@ -527,3 +529,13 @@ def test_stop_gradient_holds_its_argument_constant() -> None:
     x = variable("float64", ())
     gradient = grad(elementwise("mul", x, stop_gradient(x)), x)
     assert float(run(gradient, {x: np.float64(3.0)})) == 3.0
+
+
+def test_quotients_by_powers_of_two_round_down() -> None:
+    """They are shifts, of negative numbers too."""
+    x = T.lvector("x")
+    values = np.array([0, 1, 7, 8, 9, -1, -7, -8, -9, 2**63 - 1, -(2**63)])
+    for divisor in (1, 2, 8, 2**62, 3, -8):
+        f = graphc.function([x], [x // divisor, x % divisor])
+        for result, expected in zip(f(values), (values // divisor, values % divisor), strict=True):
+            np.testing.assert_array_equal(result, expected)

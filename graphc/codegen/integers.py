@@ -39,11 +39,23 @@ def _signed_quotient(builder: Builder, dtype: str, args: Sequence[Value]) -> tup
     return builder.select(zero, constant(dtype, 0), quotient), remainder
 
 
+def _power_of_two(value: Value) -> int | None:
+    """The exponent where a divisor is known to be a power of two, as most are that sizes are divided by."""
+    number = value.constant if isinstance(value, ir.Constant) else 0
+    return number.bit_length() - 1 if isinstance(number, int) and number > 0 and not number & (number - 1) else None
+
+
 def signed_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    exponent = _power_of_two(args[1])
+    if exponent is not None:  # one instruction, of some fifteen
+        return builder.ashr(args[0], constant(dtype, exponent))
     return _signed_quotient(builder, dtype, args)[0]
 
 
 def signed_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    exponent = _power_of_two(args[1])
+    if exponent is not None:
+        return builder.and_(args[0], constant(dtype, 2**exponent - 1))
     return _signed_quotient(builder, dtype, args)[1]
 
 
