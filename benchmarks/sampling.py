@@ -26,7 +26,7 @@ from benchmarks.workload import Data, Program, Size, answers, difference, refere
 
 BATCH_SECONDS = 0.02
 MOST_CALLS = 20_000
-COMPILATIONS = 4
+COMPILATIONS = 8
 NEST = re.compile(r"^ *nest \d+:", re.MULTILINE)
 
 
