@@ -17,7 +17,7 @@ loop is cut for vectors of that length.
 
 Sums are cut in whole vectors and the rest (whole_vectors.py), so that the last elements are added like the others; and
 where the CPU can mask a vector, so are loops over such functions, for a row may be short. Where it cannot, a loop
-inside another one, which goes along a row, stays as it is.
+inside another one, which goes along a row, stays as it is unless it calls its functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.math_calls import VECTORS, are_many, call_apart, find_calls, one_vector
+from graphc.codegen.math_calls import VECTORS, are_many, call_apart, find_calls, is_held, one_vector
 from graphc.codegen.target import INTERLEAVED, has_avx512, has_fma
 from graphc.codegen.vecmath import Symbol
 from graphc.codegen.vectorizable import is_surely_vectorizable
@@ -65,7 +65,7 @@ def interleave(module: ir.Module) -> None:
 def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
     """Mark a loop, cut in two where it may be. `masks`: the CPU can mask a vector; `gains`: it multiplies and adds in
     one instruction."""
-    calls, chain = math_calls(loop.body)
+    calls, chain = count_calls(loop.body)
     carried = carried_by(loop.body)
     sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
     if len(sums) < len(carried):
@@ -157,17 +157,15 @@ def is_outermost(loop: Loop) -> bool:
     return first not in reached
 
 
-def math_calls(block: ir.Block) -> tuple[int, int]:
+def count_calls(block: ir.Block) -> tuple[int, int]:
     """How many elementary functions of ours a block calls, which become a part of it; and of how many one waits for
     the other, at most."""
-    calls, behind = 0, dict[ir.Value, int]()
+    behind = dict[ir.Value, int]()
     for each in block.instructions:
         waits = max((behind.get(operand, 0) for operand in each.operands), default=0)
-        callee = each.callee if isinstance(each, ir.CallInstr) else None
-        if isinstance(callee, ir.Function) and "alwaysinline" in callee.attributes:
-            calls, waits = calls + 1, waits + 1
+        waits += isinstance(each, ir.CallInstr) and is_held(each)
         behind[each.operands[1] if isinstance(each, ir.StoreInstr) else each] = waits
-    return calls, max(behind.values(), default=0)
+    return len(find_calls(block)), max(behind.values(), default=0)
 
 
 def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:

@@ -21,9 +21,16 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from graphc.codegen.real import F64, Format, widen
-from graphc.codegen.target import has_fma, vector_widths
+from graphc.codegen.target import has_fma, usual_width, vector_widths
 from graphc.codegen.vecmath import Symbol, arity_of, callees, fill, read_symbol
-from graphc.codegen.vector_variants import add_variants, call_for_one, call_in_parts, declare_pure, vector_of
+from graphc.codegen.vector_variants import (
+    add_variants,
+    call_for_one,
+    call_in_parts,
+    declare_pure,
+    limit_vectors,
+    vector_of,
+)
 from graphc.record import replace
 
 VECTORS = 4
@@ -37,14 +44,20 @@ IN_PAIRS = frozenset(("gammaln", "digamma", "trigamma"))
 
 
 def one_vector(format: Format) -> int:
-    """How many numbers are in the longest vector of the CPU."""
-    return max(vector_widths()) // format.width
+    """How many numbers are in a vector."""
+    return usual_width() // format.width
 
 
 def find_calls(body: ir.Block) -> list[Symbol]:
     """The elementary functions of ours that a block calls, which become a part of it."""
     found = (read_symbol(callee.name) for callee in callees(body))
     return [symbol for symbol in found if symbol is not None and symbol.lanes is None]
+
+
+def is_held(call: ir.CallInstr) -> bool:
+    """Whether a call is of one of them."""
+    symbol = read_symbol(call.callee.name)
+    return symbol is not None and symbol.lanes is None
 
 
 def are_many(calls: Sequence[Symbol]) -> bool:
@@ -90,6 +103,7 @@ def math_ir(name: str) -> str:
     module, lanes = ir.Module(name), one_vector(symbol.format)
     one, *vectors = (define(module, replace(symbol, lanes=count)) for count in (1, lanes, VECTORS * lanes))
     add_variants(one, dict(zip((lanes, VECTORS * lanes), vectors, strict=True)))
+    limit_vectors(module, usual_width())
     return str(module)
 
 

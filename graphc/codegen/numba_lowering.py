@@ -43,8 +43,9 @@ from graphc.codegen.primitives import (
     numba_type,
 )
 from graphc.codegen.prototype import Prototype, with_calls
-from graphc.codegen.target import has_fma, vector_widths
+from graphc.codegen.target import has_fma, usual_width, vector_widths
 from graphc.codegen.vecmath import define_called
+from graphc.codegen.vector_variants import limit_vectors
 from graphc.errors import CompileError
 from graphc.ir.loops import CONSTANTS
 
@@ -327,6 +328,7 @@ def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, Funct
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
     interleave(module)
     define_called(module, has_fma(), vector_widths())
+    limit_vectors(module, usual_width())
     return with_calls(parts_called(module), str(module))
 
 

@@ -1,7 +1,7 @@
 """Code that is compiled once for a machine and used by the functions of every graph.
 
-In: the name of a part: ENTRY_POINTS, PARALLEL, or a matrix product. Out: its code, from the cache or the cold path; and
-from how many chunks of a loop on threads pay, which is measured once for a machine.
+In: the name of a part: ENTRY_POINTS, PARALLEL, a matrix product, or an elementary function. Out: its code, from the
+cache or the cold path; and from how many chunks of a loop on threads pay, which is measured once for a machine.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, available_processors, l
 from graphc.options import options
 
 ENTRY_POINTS = "entry points"
-"""The part that the entry points of all functions call. It is an object, linked into each of them; others are loaded
-beside."""
+"""The part that the entry points of all functions call. It is an object, linked into each of them, as elementary
+functions are into kernels; others are loaded beside."""
 
 APART_EFFORT = 1
 """LLVM's level for it: no loop in it gains from more."""

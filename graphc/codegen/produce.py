@@ -27,7 +27,7 @@ from graphc.codegen.prelude import bind_source
 from graphc.codegen.product_blocks import blocks_ir
 from graphc.codegen.products import blas_ir
 from graphc.codegen.program import Program, generate
-from graphc.codegen.prototype import calls_of, part_named, stand_for
+from graphc.codegen.prototype import PART_EFFORT, calls_of, part_named, stand_for
 from graphc.codegen.split import split
 from graphc.codegen.target import emit_object, has_avx512
 from graphc.ir.walk import Graph
@@ -36,14 +36,14 @@ from graphc.record import record, replace
 from graphc.rewrite import rewrite
 
 Job: TypeAlias = tuple[tuple[str | int, int], str, int]
-"""The name of a part, or of a kernel the number of the attempt, and the module's own; its IR; LLVM's level for it."""
+"""The name of a part, or of a kernel the number of the attempt, and the module's own; its IR, or what stands for it;
+LLVM's level for it."""
 
 KERNEL_EFFORT = 3
 PRODUCT_MODULES = 2
 """Of a matrix product: this process and the compile process make one each."""
-ENTRY_EFFORT = PRODUCTS_EFFORT = MATH_EFFORT = 1
-"""LLVM's level for what is no kernel: the entry point, products, elementary functions apart: no loop gains from
-more."""
+ENTRY_EFFORT = PRODUCTS_EFFORT = 1
+"""LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
 POOL_EFFORT = 0 if machine() == "x86_64" else 1
 """The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
 time to make, which a first start waits for. For other processors LLVM then forgets what is to go past the caches."""
@@ -255,7 +255,7 @@ def part_ir(name: str) -> tuple[list[str], int]:
         return [pool_ir()], POOL_EFFORT
     if name in PROTOTYPES:
         return split(blas_ir([name]), PRODUCT_MODULES), PRODUCTS_EFFORT
-    return [stand_for(name)], MATH_EFFORT
+    return [stand_for(name)], PART_EFFORT
 
 
 def finish_part(name: str, objects: Sequence[bytes]) -> bytes:

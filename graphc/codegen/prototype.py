@@ -65,6 +65,10 @@ PART = "; part "
 """A text that begins so stands for the IR of an elementary function, which the process that compiles it writes."""
 
 
+PART_EFFORT = 1
+"""LLVM's level for it: no loop gains from more."""
+
+
 def stand_for(name: str) -> str:
     return f"{PART}{name}\n"
 

@@ -39,6 +39,14 @@ def vector_widths() -> tuple[int, ...]:
     return (128, 256) if llvm.get_host_cpu_features().get("avx", False) else (128,)
 
 
+@cache
+def usual_width() -> int:
+    """The bits of the vectors that LLVM gives a loop on the host's CPU. Of those with 512 only AMD's and the first of
+    Intel's get them: others are slower for a while after each use."""
+    longest = max(vector_widths())
+    return 256 if longest == 512 and not llvm.get_host_cpu_name().startswith(("znver", "kn")) else longest
+
+
 INTERLEAVED = "llvm.loop.interleave.count"
 """The mark of a loop of which LLVM should carry out several turns at a time (interleave.py)."""
 SHORT = 1
@@ -73,7 +81,8 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
     """
     machine = host_machine(opt)
     try:
-        module, *others = [llvm.parse_assembly(text) for text in texts]
+        context = llvm.create_context()  # the names of its types go with it
+        module, *others = [llvm.parse_assembly(text, context) for text in texts]
         for other in others:
             module.link_in(other)
         module.triple = llvm.get_process_triple()

@@ -113,6 +113,13 @@ def vector_of(type: ir.Type, lanes: int) -> ir.Type:
     return type if lanes == 1 else ir.VectorType(type, lanes)
 
 
+def limit_vectors(module: ir.Module, bits: int) -> None:
+    """Let no function have longer vectors. How vectors are passed depends on it: callers and callees must agree."""
+    for function in module.functions:
+        if not function.is_declaration:
+            set_attribute(function, f'"min-legal-vector-width"="{bits}"')
+
+
 def set_attribute(function: ir.Function, attribute: str) -> None:
     """Add an attribute that llvmlite's own list, which `add` checks, lacks."""
     set.add(function.attributes, attribute)

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from graphc.codegen.math_calls import math_ir
 from graphc.codegen.numba_lowering import lower_modules, lower_source
-from graphc.codegen.prototype import Prototype, Request, calls_of, part_named, read_message, write_message
+from graphc.codegen.prototype import PART_EFFORT, Prototype, Request, calls_of, part_named, read_message, write_message
 from graphc.codegen.target import emit_assembly, emit_object
 from graphc.errors import CompileError
 
@@ -40,12 +40,15 @@ WARM_UP = Request(
 def compile_request(request: Request) -> bytes:
     """The object of a request, or its assembly as text in UTF-8; raises CompileError."""
     texts = [math_ir(name) if (name := part_named(text)) else text for text in request.extra_ir]
+    parts: list[str] = []
     if request.functions or not texts:
         lowered = lower_source(request.source, request.functions, dict(request.externals), request.fast_math)
-        texts = [lowered, *map(math_ir, calls_of(lowered)), *texts]
-    if request.wanted == "assembly":
-        return emit_assembly(texts, request.opt).encode()
-    return emit_object(texts, request.opt)
+        texts.insert(0, lowered)
+        parts += map(math_ir, calls_of(lowered))
+    if request.wanted == "assembly":  # each as it is compiled for a program
+        shown = [emit_assembly(texts, request.opt), *(emit_assembly([part], PART_EFFORT) for part in parts)]
+        return "\n".join(shown).encode()
+    return emit_object([*texts, *parts], request.opt)
 
 
 def lower_request(request: Request) -> Iterator[bytes]:
