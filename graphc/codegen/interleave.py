@@ -26,14 +26,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.math_calls import VECTORS, are_many, call_apart, find_calls, is_held, one_vector
+from graphc.codegen.math_calls import VECTORS, are_many, call_apart, find_calls, held, one_vector
 from graphc.codegen.target import INTERLEAVED, has_avx512, has_fma
-from graphc.codegen.vecmath import Symbol
 from graphc.codegen.vectorizable import is_surely_vectorizable
 from graphc.codegen.whole_vectors import (
     MASKED,
     NEUTRAL,
-    VECTOR_BYTES,
     Flow,
     Loop,
     cut,
@@ -41,6 +39,7 @@ from graphc.codegen.whole_vectors import (
     lanes,
     read_counted,
     targets,
+    widest,
 )
 
 WIDTH = "llvm.loop.vectorize.width"
@@ -48,9 +47,10 @@ UNROLL = "llvm.loop.unroll.disable"
 
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
-ARITHMETIC = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 FEWER = 2
 """Vectors at a time, of which each is several chains."""
+ARITHMETIC = frozenset(("fadd", "fsub", "fmul", "fdiv"))
+"""What has an order where it may not be reassociated."""
 
 
 def interleave(module: ir.Module) -> None:
@@ -65,7 +65,7 @@ def interleave(module: ir.Module) -> None:
 def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
     """Mark a loop, cut in two where it may be. `masks`: the CPU can mask a vector; `gains`: it multiplies and adds in
     one instruction."""
-    calls, chain = count_calls(loop.body)
+    calls = find_calls(loop.body)
     carried = carried_by(loop.body)
     sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
     if len(sums) < len(carried):
@@ -75,28 +75,23 @@ def interleave_loop(loop: Loop, flow: Flow, masks: bool, gains: bool) -> None:
         return
     if not (sums or calls):
         return
-    apart = functions_apart(loop.body, sums)
+    # A loop with longer elements than those of its functions has vectors that they lack.
+    apart = are_many(calls) and all(call.format.width == 8 * widest(loop.body, sums) for call in calls)
     counted = read_counted(loop, flow) if sums or masks or apart else None
     if apart and counted and is_surely_vectorizable(counted, flow, sums):
         call_apart(loop.body)
-        width = one_vector(apart[0].format)
+        width = one_vector(calls[0].format)
         mark(cut(counted, VECTORS * width, sums), 1, masked=True, width=VECTORS * width)
         mark(loop.body.terminator, 1, masked=masks, width=width)
         return
-    vectors = FEWER if calls and (calls >= 2 * chain or sums) else CHAINS
+    vectors = FEWER if calls and (len(calls) >= 2 * longest_chain(loop.body) or sums) else CHAINS
     if counted is None or not (sums or masks):
         if gains and not sums and is_outermost(loop):
             mark(loop.body.terminator, vectors)
         return
     mark(cut(counted, vectors * lanes(loop.body, sums), sums), vectors, masked=True)
     # What is soon done is done element by element where it does not fill a vector.
-    mark(loop.body.terminator, 1, masked=masks and calls > 0)
-
-
-def functions_apart(body: ir.Block, sums: Iterable[ir.AllocaInstr]) -> list[Symbol]:
-    """The functions that a loop had better call; none where it is to hold them, or has vectors that they lack."""
-    calls, width = find_calls(body), 8 * VECTOR_BYTES // lanes(body, sums)
-    return calls if are_many(calls) and all(call.format.width == width for call in calls) else []
+    mark(loop.body.terminator, 1, masked=masks and bool(calls))
 
 
 def mark(branch: ir.Instruction, vectors: int, masked: bool = False, width: int | None = None) -> None:
@@ -157,15 +152,14 @@ def is_outermost(loop: Loop) -> bool:
     return first not in reached
 
 
-def count_calls(block: ir.Block) -> tuple[int, int]:
-    """How many elementary functions of ours a block calls, which become a part of it; and of how many one waits for
-    the other, at most."""
+def longest_chain(block: ir.Block) -> int:
+    """Of how many elementary functions that a block calls one waits for the other, at most."""
     behind = dict[ir.Value, int]()
     for each in block.instructions:
         waits = max((behind.get(operand, 0) for operand in each.operands), default=0)
-        waits += isinstance(each, ir.CallInstr) and is_held(each)
+        waits += held(each) is not None
         behind[each.operands[1] if isinstance(each, ir.StoreInstr) else each] = waits
-    return len(find_calls(block)), max(behind.values(), default=0)
+    return max(behind.values(), default=0)
 
 
 def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:

@@ -22,7 +22,7 @@ from llvmlite import ir
 
 from graphc.codegen.real import F64, Format, widen
 from graphc.codegen.target import has_fma, usual_width, vector_widths
-from graphc.codegen.vecmath import Symbol, arity_of, callees, fill, read_symbol
+from graphc.codegen.vecmath import Symbol, arity_of, fill, read_symbol
 from graphc.codegen.vector_variants import (
     add_variants,
     call_for_one,
@@ -48,16 +48,15 @@ def one_vector(format: Format) -> int:
     return usual_width() // format.width
 
 
+def held(each: ir.Instruction) -> Symbol | None:
+    """The elementary function of ours that an instruction calls, which becomes a part of its block; None for others."""
+    symbol = read_symbol(each.callee.name) if isinstance(each, ir.CallInstr) else None
+    return symbol if symbol is not None and symbol.lanes is None else None
+
+
 def find_calls(body: ir.Block) -> list[Symbol]:
-    """The elementary functions of ours that a block calls, which become a part of it."""
-    found = (read_symbol(callee.name) for callee in callees(body))
-    return [symbol for symbol in found if symbol is not None and symbol.lanes is None]
-
-
-def is_held(call: ir.CallInstr) -> bool:
-    """Whether a call is of one of them."""
-    symbol = read_symbol(call.callee.name)
-    return symbol is not None and symbol.lanes is None
+    """Those that a block calls."""
+    return [symbol for each in body.instructions if (symbol := held(each)) is not None]
 
 
 def are_many(calls: Sequence[Symbol]) -> bool:
@@ -68,8 +67,7 @@ def are_many(calls: Sequence[Symbol]) -> bool:
 def call_apart(body: ir.Block) -> None:
     """Call the functions that are compiled once for a machine."""
     for each in body.instructions:
-        symbol = read_symbol(each.callee.name) if isinstance(each, ir.CallInstr) else None
-        if symbol is not None and symbol.lanes is None:
+        if (symbol := held(each)) is not None:
             each.replace_callee(refer_apart(body.module, symbol))
 
 

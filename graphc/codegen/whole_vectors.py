@@ -115,11 +115,16 @@ def targets(block: ir.Block) -> list[ir.Block]:
 
 
 def lanes(body: ir.Block, carried: Iterable[ir.AllocaInstr]) -> int:
-    """How many elements LLVM takes in a vector: as many as fit of the widest that is read, written or carried."""
+    """How many elements LLVM takes in a vector: as many as fit of the widest."""
+    return VECTOR_BYTES // widest(body, carried)
+
+
+def widest(body: ir.Block, carried: Iterable[ir.AllocaInstr]) -> int:
+    """The bytes of the widest element that is read, written or carried."""
     types = [slot.allocated_type for slot in carried]
     types += [each.type for each in _all(body, ir.LoadInstr) if not isinstance(each.operands[0], ir.AllocaInstr)]
     types += [each.operands[0].type for each in _all(body, ir.StoreInstr) if not _is_local(each)]
-    return VECTOR_BYTES // max(map(_bytes, types), default=8)
+    return max(map(_bytes, types), default=8)
 
 
 def _is_local(store: ir.StoreInstr) -> bool:
