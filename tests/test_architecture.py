@@ -42,8 +42,8 @@ codegen.outline_compare codegen.outline
 codegen.coefficients codegen.real codegen.pairs codegen.vector_variants codegen.huge codegen.negative
 codegen.exponential codegen.circular codegen.gamma codegen.log_gamma codegen.vecmath
 codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.link
-codegen.casts codegen.integers codegen.intrinsics codegen.math_calls codegen.whole_vectors codegen.vectorizable
-codegen.interleave
+codegen.casts codegen.integers codegen.intrinsics codegen.math_calls codegen.loop_forms codegen.turns
+codegen.vector_loop codegen.vectorize
 codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.counted
 codegen.product_tiles codegen.product_packing codegen.product_threads codegen.product_streams codegen.pool_ir
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products

@@ -32,7 +32,8 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         assert has_avx512() == {"avx512vl" in PROCESSORS[name]} and has_fma() == {bool(PROCESSORS[name])}
         import re
         import numpy as np
-        import graphc, test_sums, test_wide_programs
+        import pytest
+        import graphc, test_sums, test_vectorize, test_wide_programs
         x = graphc.tensor.dvector("x")
         machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
         assert "zmm" not in machine_code and ("ymm" in machine_code) == {bool(PROCESSORS[name])}
@@ -50,6 +51,8 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(gammaln(arguments), graphc.numerics.gammaln(arguments), rtol=1e-13, atol=1e-13)
         for seed in range(0, 30, 3):
             test_wide_programs.test_modes_agree(seed)
+        for seed in range(1000, 1030):
+            test_vectorize.test_random_loops(seed, pytest.MonkeyPatch())
         for size in (65, 255):
             test_sums.test_short_sums_of_single_precision_are_at_least_as_accurate_as_numpys(size)
         test_sums.test_sums_of_every_length_over_every_axis("float64", "compiled")
@@ -59,4 +62,4 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **own}, check=False)
     assert done.returncode == 0, done.stderr
-    assert not done.stderr  # LLVM vectorised what it was told to
+    assert not done.stderr  # nor has LLVM a word to say

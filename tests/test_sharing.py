@@ -330,7 +330,8 @@ def test_rows_of_every_dtype(dtype: str, shape: tuple[int, int]) -> None:
     for mode in ("python", "compiled"):
         for got, expected in zip(graphc.function([x], outputs, mode)(value), want, strict=True):
             assert got.dtype == expected.dtype
-            np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-6)
+            # A row's sum is rounded in the last place or two, and x may take most of it away.
+            np.testing.assert_allclose(got, expected, rtol=2e-6, atol=4e-6)
 
 
 def test_shared_loops_of_three_axes() -> None:

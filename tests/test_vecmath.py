@@ -507,12 +507,11 @@ def test_a_module_has_the_functions_that_it_calls_once() -> None:
     assert [function.name for function in module.functions if not function.is_declaration] == [first.name, "caller"]
 
 
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("relaxed", [False, True])
-@pytest.mark.parametrize("lanes", [None, 1, 64])
+@pytest.mark.parametrize(("lanes", "apart"), [(1, False), (8, False), (1, True), (64, True)])
 @pytest.mark.parametrize("name", VECTOR_MATH)
-def test_the_name_of_a_function_says_what_it_is(name: str, lanes: int | None, relaxed: bool, dtype: str) -> None:
-    symbol = Symbol(name, F32 if dtype == "float32" else F64, relaxed, lanes)
+def test_the_name_of_a_function_says_what_it_is(name: str, lanes: int, apart: bool, relaxed: bool, dtype: str) -> None:
+    symbol = Symbol(name, F32 if dtype == "float32" else F64, relaxed, lanes, apart)
     assert read_symbol(str(symbol)) == symbol
     assert read_symbol(f"{symbol}_cold") is None and read_symbol(f"gc_huge_{name}_f64_x8") is None

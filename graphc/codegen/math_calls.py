@@ -16,15 +16,14 @@ compiled graph needs nothing beside itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from llvmlite import ir
 
-from graphc.codegen.real import F64, Format, widen
+from graphc.codegen.real import F64, Format
 from graphc.codegen.target import has_fma, usual_width, vector_widths
 from graphc.codegen.vecmath import Symbol, arity_of, fill, read_symbol
 from graphc.codegen.vector_variants import (
-    add_variants,
     call_for_one,
     call_in_parts,
     declare_pure,
@@ -51,39 +50,22 @@ def one_vector(format: Format) -> int:
 def held(each: ir.Instruction) -> Symbol | None:
     """The elementary function of ours that an instruction calls, which becomes a part of its block; None for others."""
     symbol = read_symbol(each.callee.name) if isinstance(each, ir.CallInstr) else None
-    return symbol if symbol is not None and symbol.lanes is None else None
+    return symbol if symbol is not None and not symbol.apart else None
 
 
-def find_calls(body: ir.Block) -> list[Symbol]:
-    """Those that a block calls."""
-    return [symbol for each in body.instructions if (symbol := held(each)) is not None]
-
-
-def are_many(calls: Sequence[Symbol]) -> bool:
+def are_many(calls: Iterable[Symbol]) -> bool:
     """Whether a loop had better call these functions."""
     return sum(WEIGHT.get(call.name, 1) for call in calls) > MOST_HELD
 
 
-def call_apart(body: ir.Block) -> None:
-    """Call the functions that are compiled once for a machine."""
-    for each in body.instructions:
-        if (symbol := held(each)) is not None:
-            each.replace_callee(refer_apart(body.module, symbol))
-
-
 def refer_apart(module: ir.Module, symbol: Symbol) -> ir.Function:
-    """The function of one number, with its variants for vectors, none of them defined."""
-    one = replace(symbol, lanes=1)
-    if str(one) in module.globals:
-        return module.globals[str(one)]
-    function = declare(module, one)
-    lanes = one_vector(symbol.format)
-    add_variants(function, {count: declare(module, replace(symbol, lanes=count)) for count in (lanes, VECTORS * lanes)})
-    return function
+    """The function that is compiled once for a machine, declared."""
+    return declare(module, replace(symbol, apart=True))
 
 
 def declare(module: ir.Module, symbol: Symbol) -> ir.Function:
-    assert symbol.lanes is not None
+    if str(symbol) in module.globals:
+        return module.globals[str(symbol)]
     type = vector_of(symbol.format.type, symbol.lanes)
     return declare_pure(module, str(symbol), type, arity_of(symbol.name))
 
@@ -91,7 +73,8 @@ def declare(module: ir.Module, symbol: Symbol) -> ir.Function:
 def parts_called(module: ir.Module) -> list[str]:
     """The names of the parts that a module calls: each has all variants of one function."""
     symbols = (read_symbol(function.name) for function in module.functions)
-    return [str(replace(symbol, lanes=None)) for symbol in symbols if symbol is not None and symbol.lanes == 1]
+    names = (str(replace(symbol, lanes=1, apart=False)) for symbol in symbols if symbol is not None and symbol.apart)
+    return list(dict.fromkeys(names))
 
 
 def math_ir(name: str) -> str:
@@ -99,21 +82,20 @@ def math_ir(name: str) -> str:
     symbol = read_symbol(name)
     assert symbol is not None, name
     module, lanes = ir.Module(name), one_vector(symbol.format)
-    one, *vectors = (define(module, replace(symbol, lanes=count)) for count in (1, lanes, VECTORS * lanes))
-    add_variants(one, dict(zip((lanes, VECTORS * lanes), vectors, strict=True)))
+    for count in (1, lanes, VECTORS * lanes):
+        define(module, replace(symbol, lanes=count, apart=True))
     limit_vectors(module, usual_width())
     return str(module)
 
 
 def define(module: ir.Module, symbol: Symbol) -> ir.Function:
     """The function of so many numbers. That of one, which is for what does not fill a vector, is that of a vector."""
-    if str(symbol) in module.globals:
-        return module.globals[str(symbol)]
-    function, lanes = declare(module, symbol), symbol.lanes
-    assert lanes is not None
-    vector, pair = one_vector(symbol.format), 2 * one_vector(F64)
+    function = declare(module, symbol)
+    if not function.is_declaration:
+        return function
+    lanes, vector, pair = symbol.lanes, one_vector(symbol.format), 2 * one_vector(F64)
     if lanes > 1 and (lanes <= pair or symbol.name not in IN_PAIRS):
-        fill(function, widen(symbol.format, lanes), has_fma(), vector_widths())
+        fill(function, has_fma(), vector_widths())
         return function
     builder = ir.IRBuilder(function.append_basic_block())
     called = define(module, replace(symbol, lanes=vector if lanes == 1 else pair))

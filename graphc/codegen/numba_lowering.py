@@ -29,7 +29,6 @@ from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
 
 from graphc.codegen.casts import Builder, Value, emit_cast
-from graphc.codegen.interleave import interleave
 from graphc.codegen.intrinsics import FastModule, InferenceError
 from graphc.codegen.math_calls import parts_called
 from graphc.codegen.primitives import (
@@ -43,9 +42,10 @@ from graphc.codegen.primitives import (
     numba_type,
 )
 from graphc.codegen.prototype import Prototype, with_calls
-from graphc.codegen.target import has_fma, usual_width, vector_widths
+from graphc.codegen.target import LOOPS_DONE, has_fma, usual_width, vector_widths
 from graphc.codegen.vecmath import define_called
 from graphc.codegen.vector_variants import limit_vectors
+from graphc.codegen.vectorize import vectorize
 from graphc.errors import CompileError
 from graphc.ir.loops import CONSTANTS
 
@@ -326,10 +326,10 @@ def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, Funct
             _lower_function(module, typing_context, target_context, defined[prototype.name], prototype)
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
-    interleave(module)
+    done = vectorize(module)
     define_called(module, has_fma(), vector_widths())
     limit_vectors(module, usual_width())
-    return with_calls(parts_called(module), str(module))
+    return with_calls(parts_called(module), str(module) + (LOOPS_DONE if done else ""))
 
 
 def _lower_function(

@@ -107,13 +107,13 @@ class Block:
 
     def real(self, value: Real | float) -> Real:
         """The value itself, or a floating-point constant."""
-        return value if isinstance(value, Real) else Real(self, _constant(self.format.type, float(value)))
+        return value if isinstance(value, Real) else Real(self, splat(self.format.type, float(value)))
 
     def bits(self, value: Bits | int) -> Bits:
         """The value itself, or an integer constant, reduced to the width."""
         if isinstance(value, Bits):
             return value
-        return Bits(self, _constant(self.format.integer, value % (1 << self.format.width)))
+        return Bits(self, splat(self.format.integer, value % (1 << self.format.width)))
 
     def intrinsic(self, name: str, arity: int) -> ir.Function:
         """LLVM's function of this name for the block's type."""
@@ -125,7 +125,7 @@ class Block:
         return module.globals.get(symbol) or ir.Function(module, signature, symbol)
 
 
-def _constant(type: ir.Type, value: float) -> ir.Constant:
+def splat(type: ir.Type, value: float) -> ir.Constant:
     """A number, in every lane of a vector."""
     if not isinstance(type, ir.VectorType):
         return ir.Constant(type, value)

@@ -47,8 +47,8 @@ def usual_width() -> int:
     return 256 if longest == 512 and not llvm.get_host_cpu_name().startswith(("znver", "kn")) else longest
 
 
-INTERLEAVED = "llvm.loop.interleave.count"
-"""The mark of a loop of which LLVM should carry out several turns at a time (interleave.py)."""
+LOOPS_DONE = "\n; loops done\n"
+"""How the text of a module ends of which no loop is left for LLVM to vectorise or unroll (vectorize.py)."""
 SHORT = 1
 """The level up to which `short_pipeline` is run instead of LLVM's."""
 
@@ -96,11 +96,11 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
     # All that level 3 adds here is a copy of an outer loop for each way that a condition in it may go.
     tuning = llvm.create_pipeline_tuning_options(speed_level=min(opt, 2))
     tuning.loop_vectorization = opt > 1
-    # The bodies of marked loops are vectorised whole: looking through them for more takes up to a tenth of the time.
-    tuning.slp_vectorization = opt > 1 and not any(INTERLEAVED in text for text in texts)
+    tuning.slp_vectorization = opt > 1
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
-    passes = short_pipeline() if opt <= SHORT else builder.getModulePassManager()
+    short = opt <= SHORT or all(text.endswith(LOOPS_DONE) for text in texts)
+    passes = short_pipeline() if short else builder.getModulePassManager()
     passes.run(module, builder)
     # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
     if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
@@ -109,9 +109,9 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
 
 
 def short_pipeline() -> ModulePassManager:
-    """What IR that was written by hand gains from: its helpers inlined, its variables in registers, no code that is
-    dead. It takes a fifth of the time of LLVM's own pipeline for level 1; what is common to several blocks, or moves
-    out of loops, is found when machine code is made."""
+    """What IR gains from that was written by hand, or whose loops were: its helpers inlined, its variables in
+    registers, no code that is dead. It takes a fifth of the time of LLVM's own pipeline for level 1; what is common to
+    several blocks, or moves out of loops, is found when machine code is made."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()

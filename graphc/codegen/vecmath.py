@@ -50,7 +50,8 @@ from graphc.codegen.exponential import (
 )
 from graphc.codegen.gamma import digamma, erf, erfc, trigamma
 from graphc.codegen.log_gamma import gammaln
-from graphc.codegen.real import F32, F64, Block, Format, Real, find_format
+from graphc.codegen.real import F32, F64, Block, Format, Real, find_format, widen
+from graphc.codegen.vector_variants import vector_of
 from graphc.record import record
 
 Kernel = Callable[..., Real]
@@ -58,20 +59,22 @@ Kernel = Callable[..., Real]
 
 @record()
 class Symbol:
-    """What the name of a function in a module says: that of a loop's part, or so many numbers at a time apart."""
+    """What the name of a function in a module says: how many numbers it takes at a time, and whether it is compiled
+    apart from the loop that calls it."""
 
     name: str
     format: Format
     relaxed: bool
-    lanes: int | None = None
+    lanes: int = 1
+    apart: bool = False
 
     def __str__(self) -> str:
         relaxed = "_relaxed" if self.relaxed else ""
-        lanes = "" if self.lanes is None else f"_x{self.lanes}"
+        lanes = f"_x{self.lanes}" if self.apart else f"_v{self.lanes}" if self.lanes > 1 else ""
         return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
 
 
-SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_x(\d+))?")
+SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_([vx])(\d+))?")
 
 
 def read_symbol(text: str) -> Symbol | None:
@@ -79,8 +82,8 @@ def read_symbol(text: str) -> Symbol | None:
     found = SYMBOL.fullmatch(text)
     if found is None or found[1] not in VECTOR_MATH:
         return None
-    name, format, relaxed, lanes = found.groups()
-    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes) if lanes else None)
+    name, format, relaxed, kind, lanes = found.groups()
+    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), kind == "x")
 
 
 def arity_of(name: str) -> int:
@@ -94,10 +97,16 @@ def refer(module: ir.Module, name: str, type: ir.Type, relaxed: bool = False) ->
     `name` is a key of VECTOR_MATH, `type` float or double. `relaxed` gives the variant of fast math,
     `gc_<name>_<f32|f64>_relaxed`. Raises KeyError for an unknown name and TypeError for another type.
     """
-    arity, symbol = arity_of(name), str(Symbol(name, find_format(type), relaxed))
-    if symbol in module.globals:
-        return module.globals[symbol]
-    function = ir.Function(module, ir.FunctionType(type, [type] * arity), symbol)
+    return refer_held(module, Symbol(name, find_format(type), relaxed))
+
+
+def refer_held(module: ir.Module, symbol: Symbol) -> ir.Function:
+    """The same of a symbol: for several numbers, of vectors."""
+    arity = arity_of(symbol.name)
+    if str(symbol) in module.globals:
+        return module.globals[str(symbol)]
+    type = vector_of(symbol.format.type, symbol.lanes)
+    function = ir.Function(module, ir.FunctionType(type, [type] * arity), str(symbol))
     function.linkage = "internal"
     for attribute in ("alwaysinline", "nounwind"):
         function.attributes.add(attribute)
@@ -108,15 +117,15 @@ def define_called(module: ir.Module, has_fma: bool, widths: tuple[int, ...]) -> 
     """Give the functions of `refer` their bodies, and remove those that nothing calls any more.
 
     With `has_fma` false the code multiplies and adds in two steps; `widths` are the bits of the vectors that loops
-    around it may have.
+    around it that are not written over vectors may have.
     """
     called = {callee for function in module.functions for block in function.blocks for callee in callees(block)}
     for function in list(module.functions):
         symbol = read_symbol(function.name)
-        if symbol is None or symbol.lanes is not None or not function.is_declaration:
+        if symbol is None or symbol.apart or not function.is_declaration:
             continue
         if function in called:
-            fill(function, symbol.format, has_fma, widths)
+            fill(function, has_fma, widths)
         else:
             del module.globals[function.name]
             module.scope._useset.discard(function.name)
@@ -127,10 +136,11 @@ def callees(block: ir.Block) -> Iterator[ir.Value]:
     return (each.callee for each in block.instructions if isinstance(each, ir.CallInstr))
 
 
-def fill(function: ir.Function, format: Format, has_fma: bool, widths: tuple[int, ...]) -> None:
-    """Write the body of a function, for numbers of a format or vectors of them."""
+def fill(function: ir.Function, has_fma: bool, widths: tuple[int, ...]) -> None:
+    """Write the body of a function, for as many numbers as its name says."""
     symbol = read_symbol(function.name)
     assert symbol is not None, function.name
+    format = symbol.format if symbol.lanes == 1 else widen(symbol.format, symbol.lanes)
     builder = ir.IRBuilder(function.append_basic_block())
     block = Block(builder, format, has_fma, widths, symbol.relaxed)
     builder.ret(VECTOR_MATH[symbol.name](*(Real(block, argument) for argument in function.args)).value)

@@ -1,0 +1,464 @@
+"""A loop written anew over vectors.
+
+In: a counted loop of a module of LLVM IR and what it does in a turn. Out: the same turns as a loop of several vectors
+at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last vector is
+masked. No element changes; what is added up has an order of its own.
+
+    enter -> ready -> begin: several -> single -> last -> done
+                   -> few: one by one                  -> done
+
+`enter` leaves where there is no turn; `ready` computes what is the same in each. Several vectors at a time are one that
+LLVM parts: a phi of 32 numbers is four registers.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from graphc.codegen.loop_forms import Counted
+from graphc.codegen.math_calls import held, refer_apart
+from graphc.codegen.real import splat
+from graphc.codegen.turns import INDEX, Sum, Turn, Value, extreme_of
+from graphc.codegen.vecmath import refer_held
+from graphc.codegen.vector_variants import lanes_from, vector_of
+from graphc.record import record, replace
+
+NARROW = 4
+"""Numbers in a vector of what does not fill one of more than twice as many."""
+BOOL, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+
+
+@record()
+class Shape:
+    """How a loop is written: numbers taken at a time, whole vectors of them; numbers in a vector; whether what does not
+    fill one is done under a mask; up to how many turns are done one by one; whether elementary functions are called
+    that are compiled apart."""
+
+    several: int
+    lanes: int
+    masked: bool
+    few: int
+    apart: bool
+
+
+def write_loop(counted: Counted, turn: Turn, shape: Shape) -> list[ir.Instruction]:
+    """Write the loop so; the branches that end the new ones."""
+    return _Writer(counted, turn, shape).write()
+
+
+Sums: TypeAlias = "dict[ir.AllocaInstr, ir.Value]"
+"""What stands under the names of sums."""
+
+
+class _Writer:
+    def __init__(self, counted: Counted, turn: Turn, shape: Shape) -> None:
+        self.counted, self.turn, self.shape = counted, turn, shape
+        self.function: ir.Function = counted.loop.body.function
+        self.branches: list[ir.Instruction] = []
+
+    def write(self) -> list[ir.Instruction]:
+        enter, ready, builder, done = map(self.new_block, ("enter", "ready", "begin", "done"))
+        begin, shape, sums = builder.block, self.shape, self.turn.sums
+        start = index = self.begin(enter, ready.block)
+        self.steady = Steady(self.turn, ready)
+        given = {slot: ready.load(slot) for slot in sums}
+        totals = self.first_of(ready, given, shape.lanes)
+        if shape.several > shape.lanes:
+            begins = self.first_of(ready, given, shape.several)
+            builder, index, totals = self.take("several", builder, index, begins, totals, shape.several)
+        builder, index, totals = self.take("single", builder, index, totals, totals, shape.lanes, shape.masked)
+        results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in sums.items()}
+        for lanes in () if shape.masked else (NARROW, 1) if shape.lanes > 2 * NARROW else (1,):
+            # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
+            begins = self.nothing(lanes)
+            builder, index, more = self.take("last", builder, index, begins, begins, lanes)
+            for slot, result in results.items():
+                step = sums[slot].step
+                results[slot] = append(builder, step, [result, reduce(builder, step, more[slot])])
+        builder.branch(done.block)
+        if shape.few:
+            last, few = builder.block, self.new_block("few")
+            ready.cbranch(ready.icmp_signed("<=", ready.sub(self.stop, start), INT64(shape.few)), few.block, begin)
+            builder, _, counted = self.take("one", few, start, given, given, 1)
+            builder.branch(done.block)
+            results = {
+                slot: begin_phi(done, (result, last), (counted[slot], builder.block))
+                for slot, result in results.items()
+            }
+        else:
+            ready.branch(begin)
+        for slot, result in results.items():
+            done.store(result, slot)
+        done.branch(self.counted.loop.ending)
+        for block in (*self.counted.loop.counting, self.counted.loop.body):
+            self.function.blocks.remove(block)
+        return self.branches
+
+    def nothing(self, lanes: int) -> Sums:
+        return {
+            slot: splat(vector_of(each.step.type, lanes), neutral(each.step)) for slot, each in self.turn.sums.items()
+        }
+
+    def first_of(self, builder: ir.IRBuilder, given: Sums, lanes: int) -> Sums:
+        """Vectors that add up to what is given."""
+        return {
+            slot: builder.insert_element(nothing, given[slot], INT32(0))
+            for slot, nothing in self.nothing(lanes).items()
+        }
+
+    def new_block(self, name: str) -> ir.IRBuilder:
+        return ir.IRBuilder(self.function.append_basic_block(f"{self.counted.loop.body.name}.{name}"))
+
+    def begin(self, builder: ir.IRBuilder, ready: ir.Block) -> ir.Value:
+        """Whether there is anything to do; where it begins."""
+        before = self.counted.before
+        before.instructions.remove(before.terminator)
+        before.terminator = None
+        ir.IRBuilder(before).branch(builder.block)
+        counter = builder.load(self.counted.slot)
+        start, self.stop = (
+            builder.load(builder.gep(counter, [INT32(0), INT32(part)], inbounds=True)) for part in (0, 1)
+        )
+        builder.cbranch(builder.icmp_signed("<", start, self.stop), ready, self.counted.loop.ending)
+        return start
+
+    def take(
+        self,
+        name: str,
+        before: ir.IRBuilder,
+        index: ir.Value,
+        begins: Sums,
+        skipped: Sums,
+        lanes: int,
+        masked: bool = False,
+    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
+        """From an index on, take so many turns at a time, where there are as many: `masked`, the last of them where
+        there are not. Where it goes on, from which index, with what added up to what it begins with, which is what it
+        has `skipped` where there are no turns to take."""
+        body, after = self.new_block(name), self.new_block(f"after.{name}")
+        compare, limit = "<", self.stop
+        if not masked and lanes > 1:
+            limit = before.add(index, before.and_(before.sub(self.stop, index), INT64(-lanes)))
+            compare = "!="
+        before.cbranch(before.icmp_signed(compare, index, limit), body.block, after.block)
+        here = begin_phi(body, (index, before.block))
+        running = {slot: begin_phi(body, (value, before.block)) for slot, value in begins.items()}
+        mask = None
+        if masked:
+            left = repeat(body, body.sub(self.stop, here), lanes)
+            mask = body.icmp_unsigned("<", counted_from_0(lanes), left)
+        vectors = Vectors(self.steady, body, lanes, self.shape.apart, here, mask)
+        vectors.carry_out()
+        added = {slot: vectors.add_up(self.turn.sums[slot], total) for slot, total in running.items()}
+        following = body.add(here, INT64(lanes))
+        for phi, value in ((here, following), *((running[slot], value) for slot, value in added.items())):
+            phi.add_incoming(value, body.block)
+        narrowed = body
+        if any(lanes_of(value) < lanes for value in skipped.values()):
+            narrowed = self.new_block(f"narrowed.{name}")
+        leave = after.block if narrowed is body else narrowed.block
+        self.branches.append(body.cbranch(body.icmp_signed(compare, following, limit), body.block, leave))
+        totals = {
+            slot: narrow(narrowed, self.turn.sums[slot].step, value, lanes_of(skipped[slot]))
+            for slot, value in added.items()
+        }
+        if narrowed is not body:
+            narrowed.branch(after.block)
+        joined = {
+            slot: begin_phi(after, (skipped[slot], before.block), (value, narrowed.block))
+            for slot, value in totals.items()
+        }
+        return after, limit, joined
+
+
+class Steady:
+    """What is the same in each turn, computed before the loops."""
+
+    def __init__(self, turn: Turn, builder: ir.IRBuilder) -> None:
+        self.turn, self.builder = turn, builder
+        self.numbers: dict[Value, ir.Value] = {}
+        self.places: dict[Value, ir.Value] = {}
+        self.vectors: dict[tuple[Value, int], ir.Value] = {}
+        self.needed = turn.needed()
+        for each in self.needed:
+            if turn.is_steady(each):
+                self.numbers[each] = carry_out(builder, each, [*map(self.number, turn.operands[each])])
+            elif turn.accesses.get(each) == 1:
+                pointer = turn.operands[each][-1]
+                self.places[pointer] = self.first(pointer)
+
+    def number(self, value: Value) -> ir.Value:
+        if isinstance(value, ir.AllocaInstr) and value not in self.numbers:
+            self.numbers[value] = self.builder.load(value)
+        return self.numbers.get(value, value)
+
+    def first(self, value: Value) -> ir.Value:
+        """The value of an address where the index is 0."""
+        if value is INDEX:
+            return INT64(0)
+        if value not in self.turn.operands or value in self.numbers:
+            return self.number(value)
+        return carry_out(self.builder, value, [*map(self.first, self.turn.operands[value])])
+
+    def repeated(self, value: Value, lanes: int) -> ir.Value:
+        """A value in each lane of a vector."""
+        if isinstance(value, ir.Constant):
+            return splat(vector_of(value.type, lanes), value.constant)
+        key = value, lanes
+        if key not in self.vectors:
+            self.vectors[key] = repeat(self.builder, self.number(value), lanes)
+        return self.vectors[key]
+
+
+class Vectors:
+    """The body of a loop that takes so many turns at a time."""
+
+    def __init__(
+        self, steady: Steady, builder: ir.IRBuilder, lanes: int, apart: bool, index: ir.Value, mask: ir.Value | None
+    ) -> None:
+        self.steady, self.turn, self.builder, self.lanes = steady, steady.turn, builder, lanes
+        self.apart, self.index, self.mask = apart, index, mask
+        self.made: dict[Value, ir.Value] = {}
+
+    def vector(self, value: Value) -> ir.Value:
+        """A value of these turns."""
+        if self.turn.is_steady(value):
+            return self.steady.repeated(value, self.lanes)
+        if value is INDEX and value not in self.made:
+            first = repeat(self.builder, self.index, self.lanes)
+            self.made[value] = first if self.lanes == 1 else self.builder.add(first, counted_from_0(self.lanes))
+        return self.made[value]
+
+    def carry_out(self) -> None:
+        for each in self.steady.needed:
+            if not self.turn.is_steady(each):
+                self.made[each] = self.renewed(each, *self.turn.operands[each])
+
+    def renewed(self, each: ir.Instruction, *operands: Value) -> ir.Value:
+        """An instruction for all of these turns."""
+        builder, lanes = self.builder, self.lanes
+        if self.turn.accesses.get(each) == 1:
+            *value, pointer = operands
+            place = builder.gep(self.steady.places[pointer], [self.index])
+            if value:
+                return store(builder, self.vector(value[0]), place, self.mask)
+            return load(builder, place, lanes, self.mask)
+        match each:
+            case ir.LoadInstr():
+                return gather(builder, self.vector(operands[0]), each.type, self.mask)
+            case ir.GEPInstr():
+                return addresses(builder, self.steady.number(operands[0]), self.vector(operands[1]), each.type)
+            case ir.CallInstr() if (symbol := held(each)) is not None:
+                # One function of several vectors: it goes on with each while it waits for the others.
+                refer = refer_apart if self.apart else refer_held
+                function = refer(builder.module, replace(symbol, lanes=lanes))
+                return builder.call(function, [*map(self.vector, operands[1:])])
+            case ir.CallInstr():
+                return append(builder, each, [*map(self.vector, operands[1:])])
+            case ir.SelectInstr() if self.turn.is_steady(operands[0]):
+                return append(builder, each, [self.steady.number(operands[0]), *map(self.vector, operands[1:])])
+            case _:
+                return append(builder, each, [*map(self.vector, operands)])
+
+    def add_up(self, sum: Sum, total: ir.Value) -> ir.Value:
+        """What is added up after these turns."""
+        term = self.vector(sum.term)
+        if self.mask is not None:
+            term = self.builder.select(self.mask, term, splat(term.type, neutral(sum.step)))
+        return append(self.builder, sum.step, [total, term])
+
+
+# --- instructions ---------------------------------------------------------------------------------------------------
+
+
+def begin_phi(builder: ir.IRBuilder, *incoming: tuple[ir.Value, ir.Block]) -> ir.PhiInstr:
+    """What is a value when a block comes before."""
+    phi = builder.phi(incoming[0][0].type)
+    for value, block in incoming:
+        phi.add_incoming(value, block)
+    return phi
+
+
+def carry_out(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:
+    """An instruction once more, upon other numbers."""
+    match like:
+        case ir.LoadInstr():
+            return builder.load(operands[0])
+        case ir.GEPInstr():
+            return builder.gep(operands[0], operands[1:])
+        case ir.CallInstr():
+            return builder.call(like.callee, operands[1:], fastmath=tuple(like.fastmath))
+        case _:
+            return append(builder, like, operands)
+
+
+def append(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:
+    """The same upon other operands, numbers or vectors."""
+    if isinstance(like, ir.CallInstr):
+        return call_lanewise(builder, like, operands)
+    made = copy.copy(like)
+    made.type = vector_of(like.type, lanes_of(operands[-1]))
+    made.operands, made.metadata, made.parent, made.name = list(operands), {}, builder.block, ""
+    made._clear_string_cache()
+    return insert(builder, made)
+
+
+def insert(builder: ir.IRBuilder, made: ir.Instruction) -> ir.Instruction:
+    builder.block.instructions.append(made)
+    builder.position_at_end(builder.block)
+    return made
+
+
+def call_lanewise(builder: ir.IRBuilder, like: ir.CallInstr, arguments: Sequence[ir.Value]) -> ir.Value:
+    """A function of LLVM's, of numbers or vectors."""
+    if lanes_of(arguments[0]) == 1:
+        return builder.call(like.callee, arguments, fastmath=tuple(like.fastmath))
+    base, kind = like.callee.name.rsplit(".", 1)
+    type = vector_of(like.type, lanes_of(arguments[0]))
+    name = f"{base}.v{lanes_of(arguments[0])}{kind}"
+    function = declare(builder.module, name, type, [argument.type for argument in arguments])
+    return builder.call(function, arguments, fastmath=tuple(like.fastmath))
+
+
+def declare(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+    found = module.globals.get(name)
+    return found if found is not None else ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+def lanes_of(value: ir.Value) -> int:
+    return int(value.type.count) if isinstance(value.type, ir.VectorType) else 1
+
+
+def repeat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
+    """A number in each lane of a vector."""
+    if lanes == 1:
+        return value
+    nothing = literal(vector_of(value.type, lanes), "poison")
+    one = builder.insert_element(nothing, value, INT32(0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(vector_of(INT32, lanes), [0] * lanes))
+
+
+def counted_from_0(lanes: int) -> ir.Constant:
+    return ir.Constant(vector_of(INT64, lanes), [*range(lanes)])
+
+
+def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | None) -> ir.Value:
+    element = place.type.pointee
+    type = vector_of(element, lanes)
+    if mask is None:
+        made = ir.LoadInstr(builder.block, place, typ=type)
+        made.align = bytes_of(element)
+        return insert(builder, made)
+    name = f"llvm.masked.load.v{lanes}{letter(element)}.p0"
+    function = declare(builder.module, name, type, (place.type, INT32, mask.type, type))
+    return builder.call(function, [place, INT32(bytes_of(element)), mask, literal(type, "zeroinitializer")])
+
+
+def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Value | None) -> ir.Value:
+    element = place.type.pointee
+    if mask is None:
+        made = ir.StoreInstr(builder.block, value, place)
+        made.align = bytes_of(element)
+        return insert(builder, made)
+    name = f"llvm.masked.store.v{lanes_of(value)}{letter(element)}.p0"
+    function = declare(builder.module, name, ir.VoidType(), (value.type, place.type, INT32, mask.type))
+    return builder.call(function, [value, place, INT32(bytes_of(element)), mask])
+
+
+def addresses(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, type: ir.Type) -> ir.Value:
+    """Where elements of these indices are."""
+    if lanes_of(index) == 1:
+        return builder.gep(base, [index])
+    made = builder.gep(base, [INT64(0)])  # llvmlite has no vectors of indices
+    made.indices, made.operands, made.type = [index], [base, index], vector_of(type, lanes_of(index))
+    return made
+
+
+def gather(builder: ir.IRBuilder, places: ir.Value, element: ir.Type, mask: ir.Value | None) -> ir.Value:
+    """What stands at these addresses."""
+    lanes = lanes_of(places)
+    if lanes == 1:
+        return builder.load(places)
+    type, bits = vector_of(element, lanes), vector_of(BOOL, lanes)
+    name = f"llvm.masked.gather.v{lanes}{letter(element)}.v{lanes}p0"
+    function = declare(builder.module, name, type, (places.type, INT32, bits, type))
+    chosen = splat(bits, True) if mask is None else mask
+    return builder.call(function, [places, INT32(bytes_of(element)), chosen, literal(type, "zeroinitializer")])
+
+
+# --- sums -----------------------------------------------------------------------------------------------------------
+
+
+def neutral(step: ir.Instruction) -> float:
+    """What a step of a sum leaves as it is."""
+    if not isinstance(step, ir.CallInstr):
+        return {"fadd": -0.0, "fmul": 1.0, "mul": 1, "and": -1}.get(step.opname, 0)
+    bits = 8 * bytes_of(step.type)
+    neutrals: dict[str, float] = {
+        "smin": 2 ** (bits - 1) - 1,
+        "smax": -(2 ** (bits - 1)),
+        "umin": 2**bits - 1,
+        "umax": 0,
+        "minimum": math.inf,
+        "maximum": -math.inf,
+        "minnum": math.nan,
+        "maxnum": math.nan,
+    }
+    return neutrals[extreme_of(step) or ""]
+
+
+def narrow(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value, lanes: int) -> ir.Value:
+    """A vector of fewer lanes that add up to the same."""
+    while lanes_of(vector) > lanes:
+        half = lanes_of(vector) // 2
+        halves = [builder.shuffle_vector(vector, vector, lanes_from(first, half)) for first in (0, half)]
+        vector = append(builder, step, halves)
+    return vector
+
+
+REDUCES = {"maximum": "fmaximum", "minimum": "fminimum", "maxnum": "fmax", "minnum": "fmin"}
+"""What LLVM calls extremes of a vector's lanes; integers' have the names of those of two."""
+
+
+def reduce(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value) -> ir.Value:
+    """What a vector's lanes add up to."""
+    if lanes_of(vector) == 1:
+        return vector
+    called = isinstance(step, ir.CallInstr)
+    operation = extreme_of(step) or "" if called else step.opname
+    name = f"llvm.vector.reduce.{REDUCES.get(operation, operation)}.v{lanes_of(vector)}{letter(step.type)}"
+    ordered = [splat(step.type, neutral(step))] if operation in ("fadd", "fmul") else []
+    given = [*ordered, vector]
+    function = declare(builder.module, name, step.type, [value.type for value in given])
+    return builder.call(function, given, fastmath=tuple(step.fastmath if called else step.flags))
+
+
+# --- types ----------------------------------------------------------------------------------------------------------
+
+
+def bytes_of(type: ir.Type) -> int:
+    """The bytes of a number in memory."""
+    match type:
+        case ir.IntType():
+            return max(int(type.width) // 8, 1)
+        case ir.FloatType():
+            return 4
+        case _:
+            return 8
+
+
+def letter(type: ir.Type) -> str:
+    """What stands for a type in the names of LLVM's functions."""
+    return f"i{type.width}" if isinstance(type, ir.IntType) else f"f{8 * bytes_of(type)}"
+
+
+def literal(type: ir.Type, text: str) -> ir.Constant:
+    """A constant that llvmlite has no short form for."""
+    made = ir.FormattedConstant(type, "0")
+    made.constant = text
+    return made

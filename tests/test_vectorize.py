@@ -1,0 +1,452 @@
+"""Loops written over vectors: which they are and how, that no element is another for it, and that nothing beside a
+loop's own elements is touched."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from test_compile import Loaded, load
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen import numba_lowering, vectorize
+from graphc.codegen.numba_lowering import lower_source
+from graphc.codegen.prelude import bind_source
+from graphc.codegen.prototype import Prototype
+from graphc.codegen.target import LOOPS_DONE, optimize
+from graphc.options import options
+
+Array = NDArray[Any]
+OPERANDS = ("x", "y", "z")
+
+# Which and how --------------------------------------------------------------------------------------------------------
+
+FLAT = """
+    for i in range(n):
+        x[i] = exp(x[i]) + 1.0
+"""
+LONG = "    for i in range(n):\n        v = x[i]\n" + "        v = exp(v) * 0.5 + v\n" * 60 + "        x[i] = v\n"
+"""CPython's jump out of so long a loop takes two instructions, and two blocks."""
+PAIR = """
+    for i in range(n):
+        x[i] = exp(x[i] + 1.0) + log(x[i])
+"""
+"""Two functions of which none waits for the other."""
+APART = """
+    for i in range(n):
+        v = x[i]
+        w = exp(v)
+        x[i] = log(w) + exp(v * w) * exp(v + 1.0)
+"""
+"""Four functions, of which one waits for another."""
+BRANCHED = """
+    for i in range(n):
+        if x[i] > 0.0:
+            x[i] = exp(x[i])
+"""
+PLAIN = """
+    for i in range(n):
+        x[i] = x[i] * x[i] + 1.0
+"""
+MUCH = "    for i in range(n):\n        x[i] = " + " * ".join(f"(x[i] + {each}.0)" for each in range(20)) + "\n"
+SUM = """
+    total = 0.0
+    for i in range(n):
+        total = accumulate(total, exp(x[i]))
+    x[0] = total
+"""
+PLAIN_SUMS = """
+    total = 0.0
+    most = x[0]
+    for i in range(n):
+        total = accumulate(total, x[i])
+        most = accumulate_maximum(most, x[i])
+    x[0] = total + most
+"""
+SUM_AND_STORE = """
+    total = 0.0
+    for i in range(n):
+        y[i] = x[i] * 2.0
+        total = accumulate(total, x[i])
+    x[0] = total
+"""
+ROWS = """
+    for i in range(n):
+        for j in range(n):
+            x[i * n + j] = exp(x[i * n + j])
+"""
+CARRY = """
+    last = 0.0
+    for i in range(n):
+        last = exp(last) * x[i]
+        x[i] = last
+"""
+RUNNING = """
+    total = 0.0
+    for i in range(n):
+        total = accumulate(total, x[i])
+        x[i] = total
+"""
+"""Whose order cannot be changed, though the addition says it can: so it does of all additions with fast_math."""
+SHORT = """
+    for i in range(5):
+        x[i] = x[i] + 1.0
+"""
+STRIDED = """
+    for i in range(n):
+        x[i] = y[i * n] + 1.0
+"""
+GATHERED = """
+    for i in range(n):
+        x[i] = y[int64(z[i])] + 1.0
+"""
+SCATTERED = """
+    for i in range(n):
+        x[int64(z[i])] = x[int64(z[i])] + y[i]
+"""
+SEARCH = """
+    for i in range(n):
+        if x[i] > 3.0:
+            return i
+"""
+MASKED = {"single": 8}
+BY_ONE = {"single": 8, "last": 1}
+CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] = {
+    "flat": (FLAT, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
+    "two": (FLAT + FLAT, [{"several": 32} | BY_ONE] * 2, [{"several": 32} | MASKED] * 2, True),
+    "pair": (PAIR, [{"several": 16} | BY_ONE], [{"several": 16} | MASKED], True),
+    "apart": (APART, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
+    "long": (LONG, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
+    "branched": (BRANCHED, [], [], False),
+    "plain": (PLAIN, [{"several": 32} | BY_ONE], [{"several": 32} | BY_ONE], True),
+    "much": (MUCH, [BY_ONE], [BY_ONE], True),
+    "sum": (SUM, [{"several": 16} | BY_ONE], [{"several": 16} | MASKED], True),
+    "plain sums": (PLAIN_SUMS, [{"several": 32} | BY_ONE], [{"several": 32, "one": 1} | MASKED], True),
+    "sum and store": (SUM_AND_STORE, [{"several": 32} | BY_ONE], [{"several": 32} | BY_ONE], True),
+    "rows": (ROWS, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
+    "carry": (CARRY, [], [], False),
+    "running sum": (RUNNING, [], [], False),
+    "short": (SHORT, [], [], False),
+    "strided": (STRIDED, [], [], False),
+    "gathered": (GATHERED, [{"several": 16} | BY_ONE], [{"several": 16} | BY_ONE], True),
+    "scattered": (SCATTERED, [], [], True),
+    "search": (SEARCH, [], [], True),
+    "short beside long": (SHORT + FLAT, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], False),
+}
+"""The loops that become of each, with the numbers they take at a time: without masks, and with them; and whether none
+is left to LLVM."""
+
+
+def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
+    source = f"def f({', '.join(OPERANDS)}, n):\n{body}\n    return 0\n"
+    return lower_source(source, [Prototype("f", (*[f"{dtype}*"] * len(OPERANDS), "int64"))], {}, fast_math)
+
+
+def loops(text: str) -> list[dict[str, int]]:
+    """By the block of each loop that was written: its parts, and the numbers that each takes at a time."""
+    found: dict[str, dict[str, int]] = {}
+    for name, part, rest in re.findall(r"^\"?(B\d+)\.(several|single|last|one)\"?:\n(.*?)^\S", text, re.M | re.S):
+        assert ", !llvm.loop !" in rest
+        step = re.search(r"add i64 %\"[.\d]+\", (\d+)\n.*\n  br i1", rest)
+        assert step is not None
+        found.setdefault(name, {})[part] = int(step[1])
+    return list(found.values())
+
+
+@pytest.fixture(params=[False, True], ids=["without masks", "with masks"])
+def masks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """A CPU with vectors of 64 bytes, which can mask them or cannot."""
+    for name, answer in (("has_avx512", bool(request.param)), ("has_fma", True), ("usual_width", 512)):
+        monkeypatch.setattr(vectorize, name, lambda answer=answer: answer)
+    monkeypatch.setattr(vectorize, "one_vector", lambda format: 512 // format.width)
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_written_loops(name: str, fast_math: bool, masks: bool) -> None:
+    body, without, with_masks, done = CASES[name]
+    text = lowered(body, fast_math)
+    assert loops(text + "}") == (with_masks if masks else without)
+    assert text.endswith(LOOPS_DONE) == done
+    numbers = re.findall(r"^  br .*, !llvm\.loop !(\d+)$", text, re.MULTILINE)
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_without_fused_arithmetic_functions_are_held_by_one_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectorize, "has_fma", lambda: False)
+    assert ["several" in loop for text in (FLAT, PAIR, PLAIN) for loop in loops(lowered(text) + "}")] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_the_widest_number_decides_how_many_are_in_a_vector(masks: bool) -> None:
+    wide = "    for i in range(n):\n        x[i] = float32(float64(x[i]) * 3.0)\n"
+    narrow = "    for i in range(n):\n        x[i] = x[i] * float32(3.0)\n"
+    (of_wide,), (of_narrow,) = (loops(lowered(body, dtype="float32") + "}") for body in (wide, narrow))
+    assert of_wide["single"] == 8 and of_narrow["single"] == 16
+
+
+def test_loops_that_wait_for_themselves_are_not_unrolled() -> None:
+    """Where they stand in a function does not matter."""
+    loop = "    last = 0.0\n    for i in range(n):\n        last = last * 0.5 + x[i]\n        x[i] = last\n"
+    for body in (loop, "    if n > 3:\n        x[0] = 1.0\n" + loop):
+        text = lowered(body).removesuffix(LOOPS_DONE)
+        assert len(re.findall(r"^  br .*, !llvm\.loop", text, re.MULTILINE)) == 1
+        assert str(optimize([text])).count(" = fadd ") == 1
+        assert str(optimize([text.replace("unroll.disable", "unknown")])).count(" = fadd ") > 1
+
+
+def test_several_sums_give_the_same_text_again() -> None:
+    sums = [f"total{number}" for number in range(8)]
+    start = "".join(f"    {name} = 0.0\n" for name in sums)
+    turn = "".join(f"        {name} = accumulate({name}, x[i] * {number}.0)\n" for number, name in enumerate(sums))
+    end = f"    x[0] = {' + '.join(sums)}\n"
+    assert len({lowered(f"{start}    for i in range(n):\n{turn}{end}") for _ in range(20)}) == 1
+
+
+# What they compute ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def inline() -> Iterator[None]:
+    with options.change(compile="inline"):
+        yield
+
+
+def kernel(body: str, dtypes: dict[str, str]) -> tuple[str, Prototype]:
+    source = f"def f({', '.join(dtypes)}, n, m):\n{body}\n    return 0\n"
+    return source, Prototype("f", (*(f"{dtype}*" for dtype in dtypes.values()), "int64", "int64"))
+
+
+def as_it_stands(source: str, prototype: Prototype, monkeypatch: pytest.MonkeyPatch) -> Loaded:
+    """Compiled element by element."""
+    with monkeypatch.context() as patch:
+        patch.setattr(numba_lowering, "vectorize", lambda module: True)
+        return load(source, prototype)
+
+
+DEPENDENT = {
+    "the element before": ("", "range(n - 1)", "x[i + 1] = x[i] + 1.0", ""),
+    "the element after": ("", "range(n - 1)", "x[i] = x[i + 1] * 2.0", ""),
+    "some elements before": ("", "range(n - m)", "x[i + m] = x[i] + 1.0", ""),
+    "the first": ("", "range(n)", "x[i] = x[0] + x[i]", ""),
+    "a place of another size": ("", "range(n - m)", "x[i] = x[i] + 1.0; y[i] = x[i + m]", ""),
+    "two places": ("", "range(n - 1)", "x[i] = y[i]; x[i + 1] = z[i]", ""),
+    "backwards": ("", "range(n)", "x[i] = x[n - 1 - i] + 1.0", ""),
+    "downwards": ("", "range(n - 2, -1, -1)", "x[i] = x[i + 1] + 1.0", ""),
+    "scattered": ("", "range(n)", "x[int64(y[i])] = x[int64(y[i])] + z[i]", ""),
+    "gathered of itself": ("", "range(n)", "x[i] = x[int64(y[i])] + 1.0", ""),
+    "each twice": ("", "range(n)", "x[i // 2] = x[i // 2] + y[i]", ""),
+    "read after": ("v = 0.0", "range(n)", "v = y[i] * 2.0; x[i] = v", "z[0] = v"),
+    "index after": ("i = -1", "range(n)", "x[i] = y[i] + 1.0", "z[0] = float64(i)"),
+    "what the last turn left": ("v = 1.0", "range(n)", "x[i] = v; v = y[i]", ""),
+    "sum used": ("s = 0.0", "range(n)", "s = accumulate(s, y[i]); x[i] = s * 2.0", ""),
+    "two steps": ("s = 0.0", "range(n)", "s = accumulate(accumulate(s, y[i]), 3.0)", "x[0] = s"),
+    "sum of itself": ("s = 1.0", "range(n)", "s = accumulate(s, s)", "x[0] = s"),
+    "in place": ("", "range(n)", "x[i] = x[i] * y[i]; x[i] = x[i] + z[i]", ""),
+    "names that change": ("", "range(n)", "v = y[i]; x[i] = v; v = v + 1.0; z[i] = v", ""),
+    "a size in the place": ("", "range(n)", "x[i + m // 2 * 2 - m // 2 * 2] = y[i]", ""),
+}
+"""Loops whose turns depend on each other, or seem to: what comes before, the range, a turn, what comes after."""
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_turns_that_depend_on_each_other(name: str) -> None:
+    before, turns, turn, after = DEPENDENT[name]
+    body = f"    {before or 'i = 0'}\n    for i in {turns}:\n        {turn}\n    {after or 'i = 0'}\n"
+    source, prototype = kernel(body, dict.fromkeys(OPERANDS, "float64"))
+    loaded, python = load(source, prototype), bind_source(source)["f"]
+    for n in (0, 1, 2, 5, 31, 32, 33, 40, 64, 100):
+        rng = np.random.default_rng(n)
+        given = [rng.integers(0, max(n, 1), n + 8).astype(float) for _ in OPERANDS]
+        wanted = [each.copy() for each in given]
+        for m in (1, 3, 8):
+            loaded.call("f", *given, n, m)
+            python(*wanted, n, m)
+            for got, right in zip(given, wanted, strict=True):
+                np.testing.assert_array_equal(got, right)
+
+
+class Drawer:
+    """Bodies of loops at random: what they read, compute and write."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.dtypes = {name: str(self.rng.choice(["float64", "float32"])) for name in ("a", "b", "c", "out", "out1")}
+        self.dtypes |= {"k": str(self.rng.choice(["int64", "int32", "int8", "uint8"])), "at": "int64"}
+        self.names = ["v0"]
+        self.lines = ["v0 = float64(a[i])"]
+
+    def pick(self, *options: str) -> str:
+        return str(self.rng.choice(options))
+
+    def term(self) -> str:
+        return self.pick(
+            *(
+                f"float64({each})"
+                for each in ("a[i]", "b[m + i]", "c[m]", "k[i]", "a[at[i]]", "c[i + m * 2]", "i", "m")
+            ),
+            *("0.5", "-3.0", *self.names, *self.names),
+        )
+
+    def expression(self) -> str:
+        one, two, three = self.term(), self.term(), self.term()
+        called = self.pick("exp", "tanh", "log1p", "sin", "erfc", "sqrt", "fabs", "floor", "isnan", "pow")
+        if called == "isnan":
+            return f"select(isnan({one}), {two}, {three})"
+        if called == "pow":
+            return f"pow({one}, 2.5)"
+        return self.pick(
+            *(f"{one} {sign} {two}" for sign in ("+", "-", "*", "/")),
+            *(f"select({one} {sign} {two}, {three}, {one})" for sign in ("<", "==", "!=")),
+            f"maximum({one}, {two})",
+            f"minimum({one}, {two} * {three})",
+            *[f"{called}({one})"] * 3,
+        )
+
+    def body(self) -> str:
+        for number in range(1, int(self.rng.integers(2, 9))):
+            self.lines.append(f"v{number} = {self.expression()}")
+            self.names.append(f"v{number}")
+        last = self.names[-1]
+        if self.rng.random() < 0.7:
+            self.lines.append(f"out[i + m] = {self.dtypes['out']}({last})")
+        if self.rng.random() < 0.3:
+            self.lines.append(f"out1[i] = {self.dtypes['out1']}({self.expression()}) + out1[i]")
+        self.lines.append(f"most = accumulate_maximum(most, {last})")
+        if self.rng.random() < 0.5:
+            self.lines.append("count = count + int64(k[i])")
+        if self.rng.random() < 0.5:
+            self.lines.append(f"total = accumulate(total, {self.expression()})")
+        turns = self.pick("range(n)", "range(1, n)", "range(n - n // 3)")
+        start = "    most = -inf\n    count = 3\n    total = 0.25\n"
+        loop = f"    for i in {turns}:\n" + "".join(f"        {line}\n" for line in self.lines)
+        return f"{start}{loop}    sums[0] = most\n    sums[1] = float64(count)\n    sums[2] = total\n"
+
+    def arguments(self, n: int, m: int) -> list[Array]:
+        given: list[Array] = []
+        for name, dtype in self.dtypes.items():
+            size = n + 2 * m + 3
+            if name == "at":
+                given.append(self.rng.integers(0, size, size))
+            elif dtype.startswith("float"):
+                drawn = self.rng.normal(size=size) * 10.0 ** self.rng.integers(-2, 2, size)
+                special = self.rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.0], size)
+                given.append(np.where(self.rng.random(size) < 0.02, special, drawn).astype(dtype))
+            else:
+                limits = np.iinfo(dtype)
+                given.append(self.rng.integers(max(limits.min, -(10**9)), min(limits.max, 10**9), size).astype(dtype))
+        return [*given, np.zeros(3)]
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each bit is that of the loop element by element, but of sums, which have an order of their own."""
+    drawer = Drawer(seed)
+    source, prototype = kernel(drawer.body(), {**drawer.dtypes, "sums": "float64"})
+    written, plain = load(source, prototype), as_it_stands(source, prototype, monkeypatch)
+    for n in (0, 1, 2, 4, 5, 7, 8, 9, 15, 31, 32, 33, 63, 64, 65, 100, 129, 255):
+        m = int(drawer.rng.integers(0, 5))
+        given = drawer.arguments(n, m)
+        wanted = [each.copy() for each in given]
+        for loaded, arrays in ((written, given), (plain, wanted)):
+            loaded.call("f", *arrays, n, m)
+        for got, right in zip(given[:-1], wanted[:-1], strict=True):
+            np.testing.assert_array_equal(got, right)
+        np.testing.assert_array_equal(given[-1][:2], wanted[-1][:2])
+        np.testing.assert_allclose(given[-1][2], wanted[-1][2], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "int8", "uint64", "uint8", "bool"])
+def test_reductions_of_every_length(dtype: str) -> None:
+    """Of whole numbers, so that no order of additions is another."""
+    x = T.tensor(dtype, (None, None), "x")
+    outputs = [x.sum(axis=1), T.max(x, axis=1), T.min(x, axis=1), T.any(x, axis=1), T.all(x, axis=1)]
+    if dtype != "bool":
+        outputs.append(T.prod(x, axis=1))
+    f = graphc.function([x], outputs)
+    rng = np.random.default_rng(0)
+    for n in range(1, 140):
+        value = rng.integers(0, 3, (3, n)).astype(dtype)
+        value[0] = 1
+        wanted = [value.sum(1), value.max(1), value.min(1), value.any(1), value.all(1), value.prod(1)]
+        for got, right in zip(f(value), wanted, strict=False):
+            np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_elements_do_not_depend_on_how_many_there_are(dtype: str) -> None:
+    x = T.vector("x", dtype=dtype)
+    y = T.tanh(T.exp(-x * x) + T.log1p(x * x))
+    f = graphc.function([x], [y, y + x])
+    values = np.random.default_rng(3).normal(size=300).astype(dtype)
+    whole = f(values)
+    for length in (*range(140), 255, 256, 257):
+        for result, all_of_them in zip(f(values[:length]), whole, strict=True):
+            np.testing.assert_array_equal(result, all_of_them[:length])
+    np.testing.assert_allclose(whole[0], np.tanh(np.exp(-values * values) + np.log1p(values * values)), 1e-5)
+
+
+def test_nothing_beside_the_elements_is_touched() -> None:
+    """Operands that end where memory does, or begin there."""
+    code = """
+        import ctypes, mmap
+        import numpy as np
+        from test_compile import load
+        from test_vectorize import kernel
+        from graphc.options import options
+
+        options.compile = "inline"
+        libc = ctypes.CDLL(None, use_errno=True)
+        PAGE = mmap.PAGESIZE
+
+        def at_the_edge(values, end):
+            room = mmap.mmap(-1, 3 * PAGE)
+            start = ctypes.addressof(ctypes.c_char.from_buffer(room))
+            for page in (0, 2):
+                assert libc.mprotect(ctypes.c_void_p(start + page * PAGE), PAGE, 0) == 0
+            place = PAGE - values.nbytes if end else 0
+            array = np.frombuffer(room, values.dtype, values.size, PAGE + place)
+            array[:] = values
+            return array
+
+        bodies = {
+            "map": "y[i] = x[i] + one",
+            "functions": "y[i] = exp(x[i])",
+            "apart": "y[i] = exp(x[i]) * tanh(x[i]) + log1p(x[i])",
+            "plain sum": "s = accumulate(s, x[i])",
+            "gather": "y[i] = x[int64(x[i])]",
+        }
+        for dtype in ("float64", "float32", "int8"):
+            for name, turn in bodies.items():
+                if dtype == "int8" and name not in ("map", "gather"):
+                    continue
+                start = f"    one = {dtype}(1)\\n    s = {dtype}(0)\\n"
+                body = f"{start}    for i in range(n):\\n        {turn}\\n    m = m\\n"
+                loaded = load(*kernel(body, {"x": dtype, "y": dtype}))
+                for n in (*range(70), 127, 128, 129):
+                    for end in (False, True):
+                        values = (np.arange(n) % 3 == 1).astype(dtype)
+                        x, y = at_the_edge(values, end), at_the_edge(values, end)
+                        loaded.call("f", x, y, n, 0)
+        print("done")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": folders}, check=False
+    )
+    assert done.stdout == "done\n", done.stderr
