@@ -119,7 +119,7 @@ SEARCH = """
         if x[i] > 3.0:
             return i
 """
-MASKED = {"single": 8}
+MASKED = {"masked": 8}
 BY_ONE = {"single": 8, "last": 1}
 CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] = {
     "flat": (FLAT, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
@@ -131,7 +131,7 @@ CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] =
     "plain": (PLAIN, [{"several": 32} | BY_ONE], [{"several": 32} | BY_ONE], True),
     "much": (MUCH, [BY_ONE], [BY_ONE], True),
     "sum": (SUM, [{"several": 16} | BY_ONE], [{"several": 16} | MASKED], True),
-    "plain sums": (PLAIN_SUMS, [{"several": 32} | BY_ONE], [{"several": 32, "one": 1} | MASKED], True),
+    "plain sums": (PLAIN_SUMS, [{"several": 32} | BY_ONE], [{"several": 32, "single": 8, "one": 1} | MASKED], True),
     "sum and store": (SUM_AND_STORE, [{"several": 32} | BY_ONE], [{"several": 32} | BY_ONE], True),
     "rows": (ROWS, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
     "carry": (CARRY, [], [], False),
@@ -155,7 +155,7 @@ def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
 def loops(text: str) -> list[dict[str, int]]:
     """By the block of each loop that was written: its parts, and the numbers that each takes at a time."""
     found: dict[str, dict[str, int]] = {}
-    for name, part, rest in re.findall(r"^\"?(B\d+)\.(several|single|last|one)\"?:\n(.*?)^\S", text, re.M | re.S):
+    for name, part, rest in re.findall(r"^\"?(B\d+)\.(several|single|masked|last|one)\"?:\n(.*?)^\S", text, re.M | re.S):
         assert ", !llvm.loop !" in rest
         step = re.search(r"add i64 %\"[.\d]+\", (\d+)\n.*\n  br i1", rest)
         assert step is not None

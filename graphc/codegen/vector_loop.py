@@ -4,11 +4,12 @@ In: a counted loop of a module of LLVM IR and what it does in a turn. Out: the s
 at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last vector is
 masked. No element changes; what is added up has an order of its own.
 
-    enter -> ready -> begin: several -> single -> last -> done
-                   -> few: one by one                  -> done
+    enter -> ready -> begin: several -> single -> masked, or last -> done
+                   -> few: one by one                             -> done
 
-`enter` leaves where there is no turn; `ready` computes what is the same in each. Several vectors at a time are one that
-LLVM parts: a phi of 32 numbers is four registers.
+`enter` leaves where there is no turn; `ready` computes what is the same in each. Long bodies have no loop of single
+vectors without a mask, and none of few turns. Several vectors at a time are one that LLVM parts: a phi of 32 numbers is
+four registers.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ class _Writer:
         if shape.several > shape.lanes:
             begins = self.first_of(ready, given, shape.several)
             builder, index, totals = self.take("several", builder, index, begins, totals, shape.several)
-        builder, index, totals = self.take("single", builder, index, totals, totals, shape.lanes, shape.masked)
+        if shape.few or not shape.masked:
+            builder, index, totals = self.take("single", builder, index, totals, totals, shape.lanes)
+        if shape.masked:
+            builder, index, totals = self.take("masked", builder, index, totals, totals, shape.lanes, masked=True)
         results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in sums.items()}
         for lanes in () if shape.masked else (NARROW, 1) if shape.lanes > 2 * NARROW else (1,):
             # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
