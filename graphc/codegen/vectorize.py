@@ -92,7 +92,7 @@ def shape_of(turn: Turn) -> Shape | None:
     own = [each for each in turn.needed() if not turn.is_steady(each)]
     calls = {each: symbol for each in own if (symbol := held(each)) is not None}
     lanes = usual_width() // (8 * widest(turn, own))
-    if lanes < 2:
+    if lanes < 2 or not (own or turn.sums):
         return None
     apart = are_many(calls.values()) and all(one_vector(symbol.format) == lanes for symbol in calls.values())
     stores = any(isinstance(each, ir.StoreInstr) for each in own)
@@ -117,7 +117,7 @@ def widest(turn: Turn, own: Sequence[ir.Instruction]) -> int:
             types.append(each.operands[0].type)
         elif not isinstance(each, ir.GEPInstr):
             types.append(each.type)
-    return max(map(bytes_of, types))
+    return max(map(bytes_of, types), default=1)
 
 
 def longest_chain(own: Sequence[ir.Instruction], turn: Turn) -> int:
