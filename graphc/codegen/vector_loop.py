@@ -24,9 +24,10 @@ from llvmlite import ir
 from graphc.codegen.loop_forms import Counted
 from graphc.codegen.math_calls import held, refer_apart
 from graphc.codegen.real import splat
+from graphc.codegen.target import has_avx512
 from graphc.codegen.turns import INDEX, Sum, Turn, Value, extreme_of
-from graphc.codegen.vecmath import refer_held
-from graphc.codegen.vector_variants import lanes_from, vector_of
+from graphc.codegen.vecmath import Symbol, refer_held
+from graphc.codegen.vector_variants import call_in_parts, lanes_from, vector_of
 from graphc.record import record, replace
 
 NARROW = 4
@@ -37,13 +38,14 @@ BOOL, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 @record()
 class Shape:
     """How a loop is written: numbers taken at a time, whole vectors of them; numbers in a vector; whether what does not
-    fill one is done under a mask; up to how many turns are done one by one; whether elementary functions are called
-    that are compiled apart."""
+    fill one is done under a mask; up to how many turns are done one by one; whether its body is long, so that it is
+    written as few times as can be; whether elementary functions are called that are compiled apart."""
 
     several: int
     lanes: int
     masked: bool
     few: int
+    long: bool
     apart: bool
 
 
@@ -72,7 +74,7 @@ class _Writer:
         if shape.several > shape.lanes:
             begins = self.first_of(ready, given, shape.several)
             builder, index, totals = self.take("several", builder, index, begins, totals, shape.several)
-        if shape.few or not shape.masked:
+        if not (shape.masked and shape.long):
             builder, index, totals = self.take("single", builder, index, totals, totals, shape.lanes)
         if shape.masked:
             builder, index, totals = self.take("masked", builder, index, totals, totals, shape.lanes, masked=True)
@@ -156,7 +158,7 @@ class _Writer:
         if masked:
             left = repeat(body, body.sub(self.stop, here), lanes)
             mask = body.icmp_unsigned("<", counted_from_0(lanes), left)
-        vectors = Vectors(self.steady, body, lanes, self.shape.apart, here, mask)
+        vectors = Vectors(self.steady, body, lanes, self.shape, here, mask)
         vectors.carry_out()
         added = {slot: vectors.add_up(self.turn.sums[slot], total) for slot, total in running.items()}
         following = body.add(here, INT64(lanes))
@@ -223,10 +225,10 @@ class Vectors:
     """The body of a loop that takes so many turns at a time."""
 
     def __init__(
-        self, steady: Steady, builder: ir.IRBuilder, lanes: int, apart: bool, index: ir.Value, mask: ir.Value | None
+        self, steady: Steady, builder: ir.IRBuilder, lanes: int, shape: Shape, index: ir.Value, mask: ir.Value | None
     ) -> None:
         self.steady, self.turn, self.builder, self.lanes = steady, steady.turn, builder, lanes
-        self.apart, self.index, self.mask = apart, index, mask
+        self.apart, self.whole, self.index, self.mask = shape.apart, shape.lanes, index, mask
         self.made: dict[Value, ir.Value] = {}
 
     def vector(self, value: Value) -> ir.Value:
@@ -258,16 +260,24 @@ class Vectors:
             case ir.GEPInstr():
                 return addresses(builder, self.steady.number(operands[0]), self.vector(operands[1]), each.type)
             case ir.CallInstr() if (symbol := held(each)) is not None:
-                # One function of several vectors: it goes on with each while it waits for the others.
-                refer = refer_apart if self.apart else refer_held
-                function = refer(builder.module, replace(symbol, lanes=lanes))
-                return builder.call(function, [*map(self.vector, operands[1:])])
+                return self.called(symbol, [*map(self.vector, operands[1:])])
             case ir.CallInstr():
                 return append(builder, each, [*map(self.vector, operands[1:])])
             case ir.SelectInstr() if self.turn.is_steady(operands[0]):
                 return append(builder, each, [self.steady.number(operands[0]), *map(self.vector, operands[1:])])
             case _:
                 return append(builder, each, [*map(self.vector, operands)])
+
+    def called(self, symbol: Symbol, arguments: Sequence[ir.Value]) -> ir.Value:
+        """An elementary function. One of several vectors goes on with each while it waits for the others; held by a
+        loop, it is one of single vectors where masks are no registers: LLVM would pack those of several into one."""
+        builder = self.builder
+        if self.apart:
+            return builder.call(refer_apart(builder.module, replace(symbol, lanes=self.lanes)), arguments)
+        at_once = self.lanes if has_avx512() else min(self.lanes, self.whole)
+        function = refer_held(builder.module, replace(symbol, lanes=at_once))
+        call = ir.IRBuilder.call if at_once == self.lanes else call_in_parts
+        return call(builder, function, arguments)
 
     def add_up(self, sum: Sum, total: ir.Value) -> ir.Value:
         """What is added up after these turns."""

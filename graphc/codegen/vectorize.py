@@ -9,8 +9,8 @@ A vectorised elementary function is one long chain: every instruction waits four
 independent vectors keep the processor's units at work: measured on 32 registers of 64 bytes, a single exponential of
 many elements takes 0.6 to 0.7 of the time. A body with functions that do not wait for each other has several chains
 already, and so has one that adds up what they give: two vectors at a time do. A body of many functions calls them
-(math_calls.py), each for four vectors at a time. Where a multiplication and an addition are two instructions, nothing
-is gained.
+(math_calls.py), each for four vectors at a time. Where a multiplication and an addition are two instructions, one chain
+keeps them busy.
 
 What does not fill a vector is done element by element where that is soon done, and else under a mask where the CPU has
 one: a masked store takes as long as twenty others. Sums store nothing. So a row of 15 exponentials takes two turns, and
@@ -27,7 +27,7 @@ from graphc.codegen.loop_forms import Flow, Loop, flow_of, innermost, loops_of, 
 from graphc.codegen.math_calls import VECTORS, are_many, held, one_vector
 from graphc.codegen.target import has_avx512, has_fma, usual_width
 from graphc.codegen.turns import Turn, carried_by, has_order, has_vectors, read_turn, scatters, step_of
-from graphc.codegen.vector_loop import Shape, bytes_of, write_loop
+from graphc.codegen.vector_loop import BOOL, Shape, bytes_of, write_loop
 
 UNROLL = "llvm.loop.unroll.disable"
 WRITTEN = "llvm.loop.isvectorized"
@@ -38,7 +38,7 @@ CHAINS = 4
 FEWER = 2
 """Vectors at a time, of which each is several chains."""
 FEW = 4
-"""Turns that are sooner done one by one than under a mask, where a vector's lanes have to be added up."""
+"""Turns that are sooner done one by one than by vectors, whose lanes have to be added up."""
 SMALL = 20
 """Instructions of a body that are worth carrying out for several vectors at a time."""
 
@@ -92,7 +92,9 @@ def shape_of(turn: Turn) -> Shape | None:
     own = [each for each in turn.needed() if not turn.is_steady(each)]
     calls = {each: symbol for each in own if (symbol := held(each)) is not None}
     lanes = usual_width() // (8 * widest(turn, own))
-    if lanes < 2 or not (own or turn.sums):
+    # Truth values that are carried are a register only where masks are; a packed mask takes ten times as long.
+    truths = any(each.step.type == BOOL for each in turn.sums.values())
+    if lanes < 2 or not (own or turn.sums) or (truths and not has_avx512()):
         return None
     apart = are_many(calls.values()) and all(one_vector(symbol.format) == lanes for symbol in calls.values())
     stores = any(isinstance(each, ir.StoreInstr) for each in own)
@@ -101,12 +103,12 @@ def shape_of(turn: Turn) -> Shape | None:
         count = VECTORS
     elif calls:
         several = len(calls) >= 2 * longest_chain(own, turn) or turn.sums
-        count = 1 if not has_fma() else FEWER if several else CHAINS
+        count = FEWER if several else CHAINS if has_fma() else 1
     elif turn.sums:
         count = CHAINS
     else:
         count = next(some for some in (CHAINS, FEWER, 1) if some * len(own) <= SMALL or some == 1)
-    return Shape(count * lanes, lanes, masked, FEW if masked and not calls else 0, apart)
+    return Shape(count * lanes, lanes, masked, FEW if turn.sums and not calls else 0, bool(calls), apart)
 
 
 def widest(turn: Turn, own: Sequence[ir.Instruction]) -> int:
