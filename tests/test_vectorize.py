@@ -98,6 +98,20 @@ RUNNING = """
         x[i] = total
 """
 """Whose order cannot be changed, though the addition says it can: so it does of all additions with fast_math."""
+COPY = """
+    for i in range(n):
+        x[i] = y[i]
+"""
+CLEAR = """
+    for i in range(n):
+        x[i] = 0.0
+        y[i] = 0.0
+"""
+ROWS_OF_ANY = """
+    for i in range(n):
+        for j in range(n):
+            x[i * n + j] = x[i * n + j] + y[j]
+"""
 SHORT = """
     for i in range(5):
         x[i] = x[i] + 1.0
@@ -121,7 +135,8 @@ SEARCH = """
 """
 MASKED = {"masked": 8}
 BY_ONE = {"single": 8, "last": 1}
-SUMS = {"several": 32, "one": 1}
+SUMS = {"several": 32, "last": 1}
+OF_ROWS = {"several": 32, "narrow": 4}
 CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] = {
     "flat": (FLAT, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
     "two": (FLAT + FLAT, [{"several": 32} | BY_ONE] * 2, [{"several": 32} | MASKED] * 2, True),
@@ -135,6 +150,9 @@ CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] =
     "plain sums": (PLAIN_SUMS, [SUMS | BY_ONE], [SUMS | {"single": 8} | MASKED], True),
     "sum and store": (SUM_AND_STORE, [SUMS | BY_ONE], [SUMS | BY_ONE], True),
     "rows": (ROWS, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
+    "rows of any": (ROWS_OF_ANY, [OF_ROWS | BY_ONE], [OF_ROWS | BY_ONE], True),
+    "copy": (COPY, [{"last": 1}], [{"last": 1}], True),
+    "clear": (CLEAR, [{"last": 1}], [{"last": 1}], True),
     "carry": (CARRY, [], [], False),
     "running sum": (RUNNING, [], [], False),
     "short": (SHORT, [], [], False),
@@ -372,6 +390,45 @@ def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(given[-1][2], wanted[-1][2], rtol=1e-9, atol=1e-9)
 
 
+STEPS = {
+    "accumulate_maximum(s, x[i])": ("float64", "float32", "int64", "int8", "uint64", "uint8"),
+    "accumulate_minimum(s, x[i])": ("float64", "float32", "int64", "int8", "uint64", "uint8"),
+    "fmax(s, x[i])": ("float64", "float32", "int32", "uint16"),
+    "fmin(s, x[i])": ("float64", "float32", "int32", "uint16"),
+    "s & x[i]": ("int64", "uint8", "bool"),
+    "s | x[i]": ("int64", "uint8", "bool"),
+    "s ^ x[i]": ("int64", "uint8", "bool"),
+    "s + x[i]": ("int64", "uint8", "int16"),
+    "s * x[i]": ("int64", "uint8", "int16"),
+}
+
+
+@pytest.mark.parametrize(("step", "dtype"), [(step, dtype) for step, dtypes in STEPS.items() for dtype in dtypes])
+def test_what_has_no_order(step: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all numbers that there are, NaN and infinities among them, and of many that are alike."""
+    source, prototype = kernel(
+        f"    s = x[0]\n    for i in range(1, n):\n        s = {step}\n    y[0] = s\n", {"x": dtype, "y": dtype}
+    )
+    assert "several" in str(loops(lower_source(source, [prototype], {}, False) + "}")) or dtype == "bool"
+    written, plain = load(source, prototype), as_it_stands(source, prototype, monkeypatch)
+    rng = np.random.default_rng(0)
+    for n in (*range(1, 80), 127, 128, 129, 300, 1000):
+        for draw in range(4):
+            if dtype == "bool":
+                x = rng.random(n) < (0.0, 0.02, 0.98, 1.0)[draw]
+            elif dtype.startswith("float"):
+                x = (rng.normal(size=n) * (-1.0, 1e30, 1e-30, 0.0)[draw]).astype(dtype)
+                x[rng.random(n) < (0.0, 0.05, 0.5, 1.0)[draw]] = rng.choice([np.nan, np.inf, -np.inf])
+            else:
+                limits = np.iinfo(dtype)
+                x = rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
+                x[rng.random(n) < 0.9] = (limits.min, limits.max, x[0], 1)[draw]
+            got, right = np.zeros(1, dtype), np.zeros(1, dtype)
+            for loaded, result in ((written, got), (plain, right)):
+                loaded.call("f", x, result, n, 0)
+            np.testing.assert_array_equal(got, right, err_msg=f"{n} {draw}")
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "int8", "uint64", "uint8", "bool"])
 def test_reductions_of_every_length(dtype: str) -> None:
     """Of whole numbers, so that no order of additions is another."""
@@ -431,13 +488,17 @@ def test_nothing_beside_the_elements_is_touched() -> None:
             "apart": "y[i] = exp(x[i]) * tanh(x[i]) + log1p(x[i])",
             "plain sum": "s = accumulate(s, x[i])",
             "gather": "y[i] = x[int64(x[i])]",
+            "gather of a function": "y[i] = exp(x[int64(x[i])])",
+            "copy": "y[i] = x[i]",
+            "clear": "y[i] = nothing",
         }
         for dtype in ("float64", "float32", "int8"):
             for name, turn in bodies.items():
-                if dtype == "int8" and name not in ("map", "gather"):
+                if dtype == "int8" and name not in ("map", "gather", "copy", "clear"):
                     continue
-                start = f"    one = {dtype}(1)\\n    s = {dtype}(0)\\n"
-                body = f"{start}    for i in range(n):\\n        {turn}\\n    m = m\\n"
+                start = f"    one = {dtype}(1)\\n    s = nothing = {dtype}(0)\\n"
+                end = "    if n > 0:\\n        y[0] = s\\n" if "s =" in turn else "    m = m\\n"
+                body = f"{start}    for i in range(n):\\n        {turn}\\n{end}"
                 loaded = load(*kernel(body, {"x": dtype, "y": dtype}))
                 for n in (*range(70), 127, 128, 129):
                     for end in (False, True):

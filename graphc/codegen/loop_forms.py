@@ -6,6 +6,7 @@ whose body is one block, and how they count.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -79,11 +80,24 @@ def path_between(body: ir.Block, condition: ir.Block) -> tuple[ir.Block, ...]:
     return tuple(path)
 
 
-def innermost(function: ir.Function, flow: Flow) -> dict[ir.Block, set[ir.Block]]:
-    """By their first block the blocks of the loops that hold no other one, whatever their bodies are."""
+@record(eq=False)
+class Innermost:
+    """A loop that holds no other one, whatever its body is: its blocks, and whether another one holds it."""
+
+    blocks: set[ir.Block]
+    is_held: bool
+
+
+def innermost(function: ir.Function, flow: Flow) -> dict[ir.Block, Innermost]:
+    """Such loops, by their first blocks."""
     ends = _back_edges(function) if function.blocks else {}
     within = {first: _within(first, last, flow) for first, last in ends.items()}
-    return {first: blocks for first, blocks in within.items() if ends.keys() & blocks == {first}}
+    depths = Counter(block for blocks in within.values() for block in blocks)
+    return {
+        first: Innermost(blocks, depths[first] > 1)
+        for first, blocks in within.items()
+        if ends.keys() & blocks == {first}
+    }
 
 
 def _back_edges(function: ir.Function) -> dict[ir.Block, list[ir.Block]]:

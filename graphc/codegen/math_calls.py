@@ -1,7 +1,7 @@
 """Elementary functions that a loop calls, where they would be a part of it otherwise.
 
-In: the body of a loop that is to be vectorised. Out: the same body, which calls functions of whole vectors; and the IR
-of these, which is compiled once for a machine (`parts`).
+In: the functions that a loop calls as its source does. Out: whether they had better be apart from it, what a loop over
+vectors then calls (vector_loop.py), and the IR of that, which is compiled once for a machine (`parts`).
 
 A loop of one or two functions gains from holding them. One of more holds so many instructions that LLVM takes most of a
 compilation for them, and that the registers do not suffice. A function that is called takes four vectors at a time, as
@@ -48,7 +48,7 @@ def one_vector(format: Format) -> int:
 
 
 def held(each: ir.Instruction) -> Symbol | None:
-    """The elementary function of ours that an instruction calls, which becomes a part of its block; None for others."""
+    """The elementary function of ours that an instruction calls as the source does; None for others."""
     symbol = read_symbol(each.callee.name) if isinstance(each, ir.CallInstr) else None
     return symbol if symbol is not None and not symbol.apart else None
 

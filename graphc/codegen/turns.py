@@ -7,6 +7,7 @@ form for vectors.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -77,6 +78,24 @@ class Turn:
                 goes_up = self.accesses.get(value) == 1
                 wanted += self.operands[value][: -1 if goes_up else None]
         return [each for each in self.operands if each in found]
+
+
+def only_moves(turn: Turn) -> bool:
+    """Whether all that a loop does is to copy an array, or to clear some: what is stored is read from memory at the
+    turn's own place, or is zero."""
+    stores = [each for each in turn.accesses if isinstance(each, ir.StoreInstr)]
+    values = [turn.operands[each][0] for each in stores]
+    if turn.sums or not stores:
+        return False
+    if all(isinstance(value, ir.Constant) and is_clear(value) for value in values):
+        return True
+    return len(values) == 1 and turn.accesses.get(values[0]) == 1
+
+
+def is_clear(value: ir.Constant) -> bool:
+    """Whether all bits of a number are 0."""
+    number = value.constant
+    return bool(number == 0) and math.copysign(1.0, number) > 0
 
 
 # --- names that are carried -----------------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ In: a counted loop of a module of LLVM IR and what it does in a turn. Out: the s
 at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last vector is
 masked. No element changes; what is added up has an order of its own.
 
-    enter -> ready -> begin: several -> single -> masked, or last -> done
-                   -> few: one by one                             -> done
+    enter -> ready -> begin -> several -> single -> masked or narrow -> rest -> last
+                   -> rest, where there are few turns
 
 `enter` leaves where there is no turn; `ready` computes what is the same in each. Long bodies have no loop of single
-vectors without a mask, and none of few turns. Several vectors at a time are one that LLVM parts: a phi of 32 numbers is
-four registers.
+vectors without a mask beside one with it, and none of few turns. Several vectors at a time are one that LLVM parts: a
+phi of 32 numbers is four registers.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from llvmlite import ir
 from graphc.codegen.loop_forms import Counted
 from graphc.codegen.math_calls import held, refer_apart
 from graphc.codegen.real import splat
-from graphc.codegen.target import has_avx512
+from graphc.codegen.target import has_avx512, usual_width
 from graphc.codegen.turns import INDEX, Sum, Turn, Value, extreme_of
 from graphc.codegen.vecmath import Symbol, refer_held
 from graphc.codegen.vector_variants import call_in_parts, lanes_from, vector_of
 from graphc.record import record, replace
 
-NARROW = 4
-"""Numbers in a vector of what does not fill one of more than twice as many."""
 BOOL, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
 
 @record()
 class Shape:
-    """How a loop is written: numbers taken at a time, whole vectors of them; numbers in a vector; whether what does not
-    fill one is done under a mask; up to how many turns are done one by one; whether its body is long, so that it is
-    written as few times as can be; whether elementary functions are called that are compiled apart."""
+    """How a loop is written: numbers taken at a time, whole vectors of them; numbers in a vector, and in one of what
+    does not fill it; up to how many turns are done one by one; whether what does not fill a vector is done under a
+    mask; whether its body is long, so that it is written as few times as can be; whether elementary functions are
+    called that are compiled apart; whether all that it does is to copy or to clear memory."""
 
     several: int
     lanes: int
-    masked: bool
+    narrow: int
     few: int
+    masked: bool
     long: bool
     apart: bool
+    moved: bool
 
 
 def write_loop(counted: Counted, turn: Turn, shape: Shape) -> list[ir.Instruction]:
@@ -65,45 +66,89 @@ class _Writer:
         self.branches: list[ir.Instruction] = []
 
     def write(self) -> list[ir.Instruction]:
-        enter, ready, builder, done = map(self.new_block, ("enter", "ready", "begin", "done"))
-        begin, shape, sums = builder.block, self.shape, self.turn.sums
+        enter, ready, builder = map(self.new_block, ("enter", "ready", "begin"))
+        begin, shape = builder.block, self.shape
         start = index = self.begin(enter, ready.block)
         self.steady = Steady(self.turn, ready)
-        given = {slot: ready.load(slot) for slot in sums}
-        totals = self.first_of(ready, given, shape.lanes)
-        if shape.several > shape.lanes:
-            begins = self.first_of(ready, given, shape.several)
-            builder, index, totals = self.take("several", builder, index, begins, totals, shape.several)
-        if not (shape.masked and shape.long):
-            builder, index, totals = self.take("single", builder, index, totals, totals, shape.lanes)
-        if shape.masked:
-            builder, index, totals = self.take("masked", builder, index, totals, totals, shape.lanes, masked=True)
-        results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in sums.items()}
-        for lanes in () if shape.masked else (NARROW, 1) if shape.lanes > 2 * NARROW else (1,):
-            # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
-            begins = self.nothing(lanes)
-            builder, index, more = self.take("last", builder, index, begins, begins, lanes)
-            for slot, result in results.items():
-                step = sums[slot].step
-                results[slot] = append(builder, step, [result, reduce(builder, step, more[slot])])
-        builder.branch(done.block)
+        given: Sums = {slot: ready.load(slot) for slot in self.turn.sums}
+        results = given
+        if shape.moved:
+            self.move(builder, start)
+            index = self.stop
+        else:
+            builder, index, results = self.take_vectors(builder, start, ready, given)
         if shape.few:
-            last, few = builder.block, self.new_block("few")
-            ready.cbranch(ready.icmp_signed("<=", ready.sub(self.stop, start), INT64(shape.few)), few.block, begin)
-            builder, _, counted = self.take("one", few, start, given, given, 1)
-            builder.branch(done.block)
-            results = {
-                slot: begin_phi(done, (result, last), (counted[slot], builder.block))
-                for slot, result in results.items()
-            }
+            rest, came = self.new_block("rest"), builder.block
+            builder.branch(rest.block)
+            length = ready.sub(self.stop, start)
+            ready.cbranch(ready.icmp_signed("<=", length, INT64(shape.few)), rest.block, begin)
+            index = begin_phi(rest, (index, came), (start, ready.block))
+            for slot, result in results.items():
+                results[slot] = begin_phi(rest, (result, came), (given[slot], ready.block))
+            builder = rest
         else:
             ready.branch(begin)
+        if not shape.masked and not shape.moved:
+            # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
+            builder, _, results = self.add(results, *self.take("last", builder, index, self.nothing(1), 1))
+        elif shape.few:
+            builder, _, results = self.take("last", builder, index, results, 1)
         for slot, result in results.items():
-            done.store(result, slot)
-        done.branch(self.counted.loop.ending)
+            builder.store(result, slot)
+        builder.branch(self.counted.loop.ending)
         for block in (*self.counted.loop.counting, self.counted.loop.body):
             self.function.blocks.remove(block)
         return self.branches
+
+    def take_vectors(
+        self, builder: ir.IRBuilder, index: ir.Value, ready: ir.IRBuilder, given: Sums
+    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
+        """Whole vectors, the last of them under a mask; where it goes on, from which index, with what added up."""
+        shape, totals = self.shape, self.first_of(ready, given, self.shape.lanes)
+        if shape.several > shape.lanes:
+            begins = self.first_of(ready, given, shape.several)
+            builder, index, totals = self.take("several", builder, index, begins, shape.several, skipped=totals)
+        if not (shape.masked and shape.long):
+            builder, index, totals = self.take("single", builder, index, totals, shape.lanes)
+        if shape.masked:
+            builder, index, totals = self.take("masked", builder, index, totals, shape.lanes, masked=True)
+        results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in self.turn.sums.items()}
+        if shape.narrow == 1:
+            return builder, index, results
+        return self.add(results, *self.take("narrow", builder, index, self.nothing(shape.narrow), shape.narrow))
+
+    def add(
+        self, results: Sums, builder: ir.IRBuilder, index: ir.Value, more: Sums
+    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
+        """What has been added up in all, with what was added up beside it."""
+        steps = {slot: each.step for slot, each in self.turn.sums.items()}
+        return (
+            builder,
+            index,
+            {
+                slot: append(builder, step, [results[slot], reduce(builder, step, more[slot])])
+                for slot, step in steps.items()
+            },
+        )
+
+    def move(self, builder: ir.IRBuilder, start: ir.Value) -> None:
+        """Copy what is copied, and clear what is cleared, by the system's functions."""
+        bytes, module, flag = ir.IntType(8).as_pointer(), builder.module, BOOL(False)
+        for each, operands in self.turn.operands.items():
+            if not isinstance(each, ir.StoreInstr):
+                continue
+            value, place = operands
+            length = builder.mul(builder.sub(self.stop, start), INT64(bytes_of(place.type.pointee)))
+            places = [place, *(self.turn.operands[value] if value in self.turn.accesses else ())]
+            to, *source = (
+                builder.bitcast(builder.gep(self.steady.places[pointer], [start]), bytes) for pointer in places
+            )
+            if source:
+                copy_bytes = declare(module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), (bytes, bytes, INT64, BOOL))
+                builder.call(copy_bytes, [to, *source, length, flag])
+            else:
+                clear = declare(module, "llvm.memset.p0.i64", ir.VoidType(), (bytes, ir.IntType(8), INT64, BOOL))
+                builder.call(clear, [to, ir.IntType(8)(0), length, flag])
 
     def nothing(self, lanes: int) -> Sums:
         return {
@@ -139,13 +184,15 @@ class _Writer:
         before: ir.IRBuilder,
         index: ir.Value,
         begins: Sums,
-        skipped: Sums,
         lanes: int,
+        *,
+        skipped: Sums | None = None,
         masked: bool = False,
     ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
         """From an index on, take so many turns at a time, where there are as many: `masked`, the last of them where
         there are not. Where it goes on, from which index, with what added up to what it begins with, which is what it
         has `skipped` where there are no turns to take."""
+        skipped = begins if skipped is None else skipped
         body, after = self.new_block(name), self.new_block(f"after.{name}")
         compare, limit = "<", self.stop
         if not masked and lanes > 1:
@@ -156,8 +203,7 @@ class _Writer:
         running = {slot: begin_phi(body, (value, before.block)) for slot, value in begins.items()}
         mask = None
         if masked:
-            left = repeat(body, body.sub(self.stop, here), lanes)
-            mask = body.icmp_unsigned("<", counted_from_0(lanes), left)
+            mask = first_lanes(body, body.sub(self.stop, here), lanes)
         vectors = Vectors(self.steady, body, lanes, self.shape, here, mask)
         vectors.carry_out()
         added = {slot: vectors.add_up(self.turn.sums[slot], total) for slot, total in running.items()}
@@ -357,8 +403,16 @@ def repeat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     return builder.shuffle_vector(one, nothing, ir.Constant(vector_of(INT32, lanes), [0] * lanes))
 
 
-def counted_from_0(lanes: int) -> ir.Constant:
-    return ir.Constant(vector_of(INT64, lanes), [*range(lanes)])
+def counted_from_0(lanes: int, type: ir.Type = INT64) -> ir.Constant:
+    return ir.Constant(vector_of(type, lanes), [*range(lanes)])
+
+
+def first_lanes(builder: ir.IRBuilder, count: ir.Value, lanes: int) -> ir.Value:
+    """The mask of so many lanes of a vector, compared in numbers of their own width."""
+    type = ir.IntType(max(usual_width() // lanes, 8))
+    most = builder.select(builder.icmp_signed("<", count, INT64(lanes)), count, INT64(lanes))
+    narrow = most if type.width == 64 else builder.trunc(most, type)
+    return builder.icmp_unsigned("<", counted_from_0(lanes, type), repeat(builder, narrow, lanes))
 
 
 def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | None) -> ir.Value:

@@ -23,10 +23,10 @@ from collections.abc import Collection, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.loop_forms import Flow, Loop, flow_of, innermost, loops_of, read_counted, targets
+from graphc.codegen.loop_forms import Flow, Innermost, Loop, flow_of, innermost, loops_of, read_counted, targets
 from graphc.codegen.math_calls import VECTORS, are_many, held, one_vector
 from graphc.codegen.target import has_avx512, has_fma, usual_width
-from graphc.codegen.turns import Turn, carried_by, has_order, has_vectors, read_turn, scatters, step_of
+from graphc.codegen.turns import Turn, carried_by, has_order, has_vectors, only_moves, read_turn, scatters, step_of
 from graphc.codegen.vector_loop import BOOL, Shape, bytes_of, write_loop
 
 UNROLL = "llvm.loop.unroll.disable"
@@ -37,8 +37,11 @@ CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
 FEWER = 2
 """Vectors at a time, of which each is several chains."""
-FEW = 4
-"""Turns that are sooner done one by one than by vectors, whose lanes have to be added up."""
+FEW = 8
+"""Turns that are sooner done one by one than by vectors whose lanes have to be added up, or by the system's functions.
+"""
+NARROW = 4
+"""Numbers in a vector of what does not fill one, where rows may be short."""
 SMALL = 20
 """Instructions of a body that are worth carrying out for several vectors at a time."""
 
@@ -50,15 +53,16 @@ def vectorize(module: ir.Module) -> bool:
         flow = flow_of(function)
         others = innermost(function, flow)
         for loop in list(loops_of(function)):
-            blocks = others.pop(loop.counting[0], set())
-            if not vectorize_loop(loop, flow):
-                left = left or may_vectorize(blocks)
-        left = left or any(map(may_vectorize, others.values()))
+            found = others.pop(loop.counting[0], Innermost({*loop.counting, loop.body}, is_held=False))
+            if not vectorize_loop(loop, flow, found.is_held):
+                left = left or may_vectorize(found.blocks)
+        left = left or any(may_vectorize(other.blocks) for other in others.values())
     return not left
 
 
-def vectorize_loop(loop: Loop, flow: Flow) -> bool:
-    """Write a loop over vectors where that can be; whether it was, or turns wait for each other."""
+def vectorize_loop(loop: Loop, flow: Flow, is_held: bool) -> bool:
+    """Write a loop over vectors where that can be; whether it was, or turns wait for each other. `is_held`: another
+    loop holds it, so that it may be carried out many times for short rows."""
     carried = carried_by(loop.body)
     sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
     if len(sums) < len(carried):
@@ -71,7 +75,7 @@ def vectorize_loop(loop: Loop, flow: Flow) -> bool:
     if counted is None or (counted.turns is not None and counted.turns <= FEW_TURNS):
         return False
     turn = read_turn(counted, flow, sums)
-    shape = None if turn is None else shape_of(turn)
+    shape = None if turn is None else shape_of(turn, is_held)
     if turn is None or shape is None:
         return False
     for branch in write_loop(counted, turn, shape):
@@ -87,7 +91,7 @@ def may_vectorize(blocks: Collection[ir.Block]) -> bool:
     return len(ends) == 1 and all(map(has_vectors, calls)) and not any(map(scatters, blocks))
 
 
-def shape_of(turn: Turn) -> Shape | None:
+def shape_of(turn: Turn, is_held: bool) -> Shape | None:
     """How to write a loop that does this in each turn; None where vectors gain nothing."""
     own = [each for each in turn.needed() if not turn.is_steady(each)]
     calls = {each: symbol for each in own if (symbol := held(each)) is not None}
@@ -108,7 +112,10 @@ def shape_of(turn: Turn) -> Shape | None:
         count = CHAINS
     else:
         count = next(some for some in (CHAINS, FEWER, 1) if some * len(own) <= SMALL or some == 1)
-    return Shape(count * lanes, lanes, masked, FEW if turn.sums and not calls else 0, bool(calls), apart)
+    moved = only_moves(turn)
+    narrow = NARROW if is_held and lanes > NARROW and not masked and not calls else 1
+    few = FEW if (turn.sums and not calls) or moved else narrow - 1
+    return Shape(count * lanes, lanes, narrow, few, masked, bool(calls), apart, moved)
 
 
 def widest(turn: Turn, own: Sequence[ir.Instruction]) -> int:
