@@ -4,8 +4,10 @@ In: a counted loop of a module of LLVM IR and what it does in a turn. Out: the s
 at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last vector is
 masked. No element changes; what is added up has an order of its own.
 
-    enter -> ready -> begin -> several -> single -> masked or narrow -> rest -> last
+    enter -> ready -> begin -> several -> single -> narrow -> rest -> last
                    -> rest, where there are few turns
+    enter -> ready -> begin -> several -> single -> masked -> done
+                   -> rest -> last -> done
 
 `enter` leaves where there is no turn; `ready` computes what is the same in each. Long bodies have no loop of single
 vectors without a mask beside one with it, and none of few turns. Several vectors at a time are one that LLVM parts: a
@@ -77,22 +79,25 @@ class _Writer:
             index = self.stop
         else:
             builder, index, results = self.take_vectors(builder, start, ready, given)
+        came, short = (builder.block, index, results), (ready.block, start, given)
+        ends = shape.masked or shape.moved
         if shape.few:
-            rest, came = self.new_block("rest"), builder.block
-            builder.branch(rest.block)
+            rest = self.new_block("rest")
             length = ready.sub(self.stop, start)
             ready.cbranch(ready.icmp_signed("<=", length, INT64(shape.few)), rest.block, begin)
-            index = begin_phi(rest, (index, came), (start, ready.block))
-            for slot, result in results.items():
-                results[slot] = begin_phi(rest, (result, came), (given[slot], ready.block))
+            if ends:
+                few, _, summed = self.take("last", rest, start, given, 1)
+                short = few.block, self.stop, summed
+                rest = self.new_block("done")
+                few.branch(rest.block)
+            builder.branch(rest.block)
+            index, results = join(rest, came, short)
             builder = rest
         else:
             ready.branch(begin)
-        if not shape.masked and not shape.moved:
+        if not ends:
             # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
             builder, _, results = self.add(results, *self.take("last", builder, index, self.nothing(1), 1))
-        elif shape.few:
-            builder, _, results = self.take("last", builder, index, results, 1)
         for slot, result in results.items():
             builder.store(result, slot)
         builder.branch(self.counted.loop.ending)
@@ -342,6 +347,13 @@ def begin_phi(builder: ir.IRBuilder, *incoming: tuple[ir.Value, ir.Block]) -> ir
     for value, block in incoming:
         phi.add_incoming(value, block)
     return phi
+
+
+def join(builder: ir.IRBuilder, *ways: tuple[ir.Block, ir.Value, Sums]) -> tuple[ir.Value, Sums]:
+    """An index and sums, as they are where one of some blocks came before."""
+    index = begin_phi(builder, *((index, block) for block, index, _ in ways))
+    slots = ways[0][2]
+    return index, {slot: begin_phi(builder, *((sums[slot], block) for block, _, sums in ways)) for slot in slots}
 
 
 def carry_out(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:

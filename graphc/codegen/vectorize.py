@@ -37,7 +37,7 @@ CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
 FEWER = 2
 """Vectors at a time, of which each is several chains."""
-FEW = 8
+FEW = 7
 """Turns that are sooner done one by one than by vectors whose lanes have to be added up, or by the system's functions.
 """
 NARROW = 4
