@@ -124,9 +124,13 @@ def _truncate_in_range(builder: Builder, target: str, value: Value) -> Value:
 def call_llvm(builder: Builder, name: str, args: Sequence[Value], flags: tuple[str, ...] = ()) -> Value:
     """A call of the intrinsic `llvm.name` of the arguments' type."""
     kind = args[0].type
-    suffix = f"i{kind.width}" if isinstance(kind, ir.IntType) else "f32" if isinstance(kind, ir.FloatType) else "f64"
-    function = declare(builder.module, f"llvm.{name}.{suffix}", kind, len(args))
+    function = declare(builder.module, f"llvm.{name}.{suffix_of(kind)}", kind, len(args))
     return builder.call(function, args, fastmath=flags)
+
+
+def suffix_of(kind: ir.Type) -> str:
+    """What stands for a scalar type in the names of LLVM's functions."""
+    return f"i{kind.width}" if isinstance(kind, ir.IntType) else "f32" if isinstance(kind, ir.FloatType) else "f64"
 
 
 def declare(module: ir.Module, name: str, kind: ir.Type, arity: int) -> ir.Function:

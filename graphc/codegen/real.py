@@ -129,9 +129,14 @@ def splat(type: ir.Type, value: float) -> ir.Constant:
     """A number, in every lane of a vector."""
     if not isinstance(type, ir.VectorType):
         return ir.Constant(type, value)
-    # LLVM's short form, which llvmlite does not write itself: it would repeat the number for every lane.
+    # Spelt out, the number would be repeated for every lane.
+    return literal(type, f"splat ({ir.Constant(type.element, value)})")
+
+
+def literal(type: ir.Type, text: str) -> ir.Constant:
+    """A constant in a form of LLVM's that llvmlite does not write itself."""
     made = ir.FormattedConstant(type, "0")
-    made.constant = f"splat ({ir.Constant(type.element, value)})"
+    made.constant = text
     return made
 
 

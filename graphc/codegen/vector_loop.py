@@ -23,9 +23,10 @@ from typing import TypeAlias
 
 from llvmlite import ir
 
+from graphc.codegen.casts import suffix_of
 from graphc.codegen.loop_forms import Counted
 from graphc.codegen.math_calls import held, refer_apart
-from graphc.codegen.real import splat
+from graphc.codegen.real import literal, splat
 from graphc.codegen.target import has_avx512, usual_width
 from graphc.codegen.turns import INDEX, Sum, Turn, Value, extreme_of
 from graphc.codegen.vecmath import Symbol, refer_held
@@ -434,7 +435,7 @@ def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | No
         made = ir.LoadInstr(builder.block, place, typ=type)
         made.align = bytes_of(element)
         return insert(builder, made)
-    name = f"llvm.masked.load.v{lanes}{letter(element)}.p0"
+    name = f"llvm.masked.load.v{lanes}{suffix_of(element)}.p0"
     function = declare(builder.module, name, type, (place.type, INT32, mask.type, type))
     return builder.call(function, [place, INT32(bytes_of(element)), mask, literal(type, "zeroinitializer")])
 
@@ -445,7 +446,7 @@ def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Valu
         made = ir.StoreInstr(builder.block, value, place)
         made.align = bytes_of(element)
         return insert(builder, made)
-    name = f"llvm.masked.store.v{lanes_of(value)}{letter(element)}.p0"
+    name = f"llvm.masked.store.v{lanes_of(value)}{suffix_of(element)}.p0"
     function = declare(builder.module, name, ir.VoidType(), (value.type, place.type, INT32, mask.type))
     return builder.call(function, [value, place, INT32(bytes_of(element)), mask])
 
@@ -465,7 +466,7 @@ def gather(builder: ir.IRBuilder, places: ir.Value, element: ir.Type, mask: ir.V
     if lanes == 1:
         return builder.load(places)
     type, bits = vector_of(element, lanes), vector_of(BOOL, lanes)
-    name = f"llvm.masked.gather.v{lanes}{letter(element)}.v{lanes}p0"
+    name = f"llvm.masked.gather.v{lanes}{suffix_of(element)}.v{lanes}p0"
     function = declare(builder.module, name, type, (places.type, INT32, bits, type))
     chosen = splat(bits, True) if mask is None else mask
     return builder.call(function, [places, INT32(bytes_of(element)), chosen, literal(type, "zeroinitializer")])
@@ -511,7 +512,7 @@ def reduce(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value) -> ir.
         return vector
     called = isinstance(step, ir.CallInstr)
     operation = extreme_of(step) or "" if called else step.opname
-    name = f"llvm.vector.reduce.{REDUCES.get(operation, operation)}.v{lanes_of(vector)}{letter(step.type)}"
+    name = f"llvm.vector.reduce.{REDUCES.get(operation, operation)}.v{lanes_of(vector)}{suffix_of(step.type)}"
     ordered = [splat(step.type, neutral(step))] if operation in ("fadd", "fmul") else []
     given = [*ordered, vector]
     function = declare(builder.module, name, step.type, [value.type for value in given])
@@ -530,15 +531,3 @@ def bytes_of(type: ir.Type) -> int:
             return 4
         case _:
             return 8
-
-
-def letter(type: ir.Type) -> str:
-    """What stands for a type in the names of LLVM's functions."""
-    return f"i{type.width}" if isinstance(type, ir.IntType) else f"f{8 * bytes_of(type)}"
-
-
-def literal(type: ir.Type, text: str) -> ir.Constant:
-    """A constant that llvmlite has no short form for."""
-    made = ir.FormattedConstant(type, "0")
-    made.constant = text
-    return made
