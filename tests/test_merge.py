@@ -21,6 +21,7 @@ from graphc.ir.loops import (
     ROWS,
     ZERO,
     Apply,
+    Check,
     Const,
     Expr,
     Let,
@@ -107,6 +108,24 @@ APART: dict[str, tuple[Stmt, ...]] = {
         *in_blocks(lambda place: load("x", place)),
         Let(Var("mean", "float64"), doubled(TOTAL)),
         loop(K, Store("a", K, Var("mean", "float64"))),
+    ),
+    "an element that is stored between": (
+        MAKES,
+        Store("c", TURN, load("a", ZERO)),
+        Let(PART, load("c", TURN)),
+        loop(K, Store("b", K, PART)),
+    ),
+    "a name that is set again behind its reader": (
+        MAKES,
+        Let(ROW, load("a", ZERO)),
+        Store("c", ROW, TOTAL),
+        ZERO_TOTAL,
+        loop(K, accumulated(TOTAL, load("y", K))),
+    ),
+    "a check": (
+        MAKES,
+        Check(Apply("_0 < _1", (load("a", ZERO), TOTAL), "bool"), 1),
+        loop(K, Store("b", K, load("y", K))),
     ),
     "an element between": (MAKES, Let(PART, load("a", ZERO)), loop(K, Store("b", K, PART))),
     "a carry": (MAKES, ZERO_TOTAL, loop(K, accumulated(TOTAL, load("a", K)), Store("b", K, TOTAL))),
@@ -254,3 +273,27 @@ def test_sums_of_float32_columns_are_more_accurate_than_numpys() -> None:
         values = terms.astype("float32")
         ours, numpys = (error(got, values.T).max() for got in (call(values)[1], values.sum(axis=0)))
         assert ours <= numpys and ours < 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", [(None, 5, 1), (2, 5, 1), (None, 5, 1, 1), (None, None, 5, 1)])
+@pytest.mark.parametrize("mode", ["python", "compiled"])
+def test_short_rows_of_known_sizes_are_normalised_by_their_own_sums(
+    mode: str, sizes: tuple[int | None, ...], dtype: str
+) -> None:
+    """Sums that are written out term by term, between loops over the elements that they are sums of."""
+    x = tensor(dtype, sizes, "x")
+    axis = sizes.index(5)
+    values: Array = np.random.default_rng(0).uniform(0.5, 1.5, [size or 3 for size in sizes]).astype(dtype)
+    axes: dict[str, Any] = {"axis": axis, "keepdims": True}
+    powers = np.exp(values)
+    normalised: list[tuple[Node, Array]] = [
+        (T.softmax(x, axis=axis), powers / powers.sum(**axes)),
+        (T.log_softmax(x, axis=axis), values - np.log(powers.sum(**axes))),
+        (x - x.mean(**axes), values - values.mean(**axes)),
+        (x / x.max(**axes), values / values.max(**axes)),
+        (x * x.prod(**axes), values * values.prod(**axes)),
+    ]
+    for output, expected in normalised:
+        close = 20 * float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(graphc.function([x], output, mode)(values), expected, rtol=close, atol=close)

@@ -23,7 +23,6 @@ from graphc.codegen.simplify import (
     operators,
     read_buffers,
     read_vars,
-    statements,
     stored_buffers,
     with_values,
 )
@@ -33,6 +32,7 @@ from graphc.ir.loops import (
     INDEX,
     ZERO,
     Apply,
+    Check,
     Expr,
     Let,
     Load,
@@ -138,28 +138,24 @@ def _merge(first_and_between: Sequence[Stmt], loop: Loop) -> list[Stmt] | None:
     first, then = read_pass(first_and_between[0]), read_pass(loop)
     if first is None or then is None or first.length != then.length or not may_merge(first, then):
         return None
-    between = first_and_between[1:]
-    head, wanted = first_and_between[0], read_vars([loop]) | defined([loop])
-    made, stored = defined([head]), stored_buffers([head])
+    head, *between = first_and_between
     up: list[Stmt] = []
     stay: list[Stmt] = []
     for stmt in between:
-        if isinstance(stmt, Note):
+        if isinstance(stmt, Note) or (isinstance(stmt, Let | Set) and independent([stmt], [head, *stay])):
             up.append(stmt)
-            continue
-        waits = made & read_vars([stmt]) or stored & read_buffers([stmt]) or not isinstance(stmt, Let | Set)
-        waits = waits or defined([stmt]) & defined(stay) or (isinstance(stmt, Set) and stmt.var in read_vars([head]))
-        if not waits:
-            up.append(stmt)
-            continue
-        touched = stored_buffers([stmt]) & (read_buffers([loop]) | stored_buffers([loop]))
-        if defined([stmt]) & wanted or touched or read_buffers([stmt]) & stored_buffers([loop]):
+        elif isinstance(stmt, Check) or not independent([stmt], [loop]):
             return None
-        if read_vars([stmt]) & {inner.var for inner in statements([loop]) if isinstance(inner, Set)}:
-            return None
-        made = made | defined([stmt])
-        stay.append(stmt)
+        else:
+            stay.append(stmt)
     return [*up, joined(first, then), *stay]
+
+
+def independent(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
+    """Whether two runs of statements may change places: neither writes a name or a buffer that the other touches."""
+    written = [defined(body) | stored_buffers(body) for body in (some, others)]
+    read = [read_vars(body) | read_buffers(body) for body in (some, others)]
+    return not (written[0] & (read[1] | written[1]) or written[1] & read[0])
 
 
 def may_merge(first: Pass, then: Pass) -> bool:
