@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
 from graphc.ir.node import OPS, Node, describe, literal, make, variable
-from graphc.ir.walk import nodes_of, substitute
+from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ops.shape import concatenate, expand, filled, iota, zeros
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
@@ -228,6 +228,7 @@ def _backward(
         if not is_float(target.dtype):
             raise GradientError(f"{describe(target)} is {target.dtype}: gradients are of floating values only")
     order = nodes_of(seeds)
+    mention(seeds)
     connected = _dependents(order, targets, set(constants))
     cotangents, reached = dict(seeds), connected.intersection(seeds)
     for node in reversed(order):

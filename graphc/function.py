@@ -65,7 +65,8 @@ def function(
     from the values before the updates, which are all made at once. givens: pairs (variable, replacement), replaced
     before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates:
     leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
-    arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore".
+    arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
+    an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
     profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
     accept_inplace, rebuild_strict, trust_input: for Theano's sake.
 
@@ -82,8 +83,9 @@ def function(
     pairs = _updates(updates)
     replaced = _givens(givens)
     records, replaced = _free_inputs(records, replaced)
-    values, pairs = _replace(values, pairs, _with_sizes(_resolve(replaced), {record.variable for record in records}))
-    pairs = _default_updates(values, pairs, no_default_updates)
+    replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
+    values, pairs = _replace(values, pairs, replacements)
+    pairs = _default_updates(values, pairs, no_default_updates, replacements)
     _check_inputs(records, values, pairs, replaced, on_unused_input or options.on_unused_input)
     graph_inputs = tuple(record.variable for record in records)
     if threads is not None:
@@ -154,7 +156,7 @@ def _updates(updates: Any) -> list[tuple[Node, Node]]:
 
 
 def _update_value(shared: SharedVariable, new: Any) -> Node:
-    value = new if isinstance(new, Node) else as_node(new)
+    value = as_node(new)
     if isinstance(new, bool | int) or (isinstance(new, float) and is_float(shared.dtype)):
         value = cast(value, shared.dtype) if fits(new, shared.dtype) else value
     if value.dtype != shared.dtype and can_cast_safely(value.dtype, shared.dtype):
@@ -252,6 +254,7 @@ def _free_inputs(records: list[In], replaced: dict[Node, Node]) -> tuple[list[In
                 raise GraphTypeError(f"{describe(node)} cannot be an input")
             sizes = tuple(size if isinstance(size, int) else None for size in node.type.shape)
             fresh = variable(node.dtype, sizes, node.name)
+            fresh.mentioned = node.mentioned
             replaced = {**replaced, node: fresh}
             item = replace(item, variable=fresh)
         free.append(item)
@@ -272,23 +275,26 @@ def _replace(
 
 
 def _default_updates(
-    values: list[Node], pairs: list[tuple[Node, Node]], excluded: bool | Sequence[Node]
+    values: list[Node],
+    pairs: list[tuple[Node, Node]],
+    excluded: bool | Sequence[Node],
+    replaced: Mapping[Node, Node],
 ) -> list[tuple[Node, Node]]:
-    """The updates with those that shared variables in the graph bring along."""
+    """The updates with those that shared variables in the graph bring along, in which `replaced` is replaced too."""
     if excluded is True:
         return pairs
     skip = set(() if isinstance(excluded, bool) else excluded)
     while True:
         roots = [*values, *(value for _, value in pairs)]
         known = {leaf for leaf, _ in pairs} | skip
-        extra = [
+        extra: list[tuple[Node, Node]] = [
             (node, _update_value(node, node.default_update))
             for node in nodes_of(roots)
             if isinstance(node, SharedVariable) and node not in known and node.default_update is not None
         ]
         if not extra:
             return pairs
-        pairs = [*pairs, *extra]
+        pairs = [*pairs, *_replace([], extra, replaced)[1]]
 
 
 def _check_inputs(
@@ -318,7 +324,7 @@ def _check_inputs(
             whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
             raise MissingInputError(f"the graph needs {describe(node)}{whose}")
     used = set(nodes) | {sizes[node] for node in nodes if node in sizes} | set(replaced)
-    unused = [node for node in inputs if node not in used]
+    unused = [node for node in inputs if node not in used and not node.mentioned]
     if unused and on_unused != "ignore":
         message = f"the outputs and updates do not use {', '.join(map(describe, unused))}, given as input"
         if on_unused == "raise":

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import graphc
 import graphc.ops.index
-import graphc.ops.linalg  # noqa: F401
+import graphc.ops.linalg
 from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError
@@ -199,6 +200,13 @@ def test_vjp_and_jvp_agree() -> None:
     np.testing.assert_allclose(forward, quotient, atol=1e-8)
     np.testing.assert_array_equal(run(Rop(y, [a, x], [w, v]), **at), forward)
     np.testing.assert_array_equal(run(Lop(y, [a, x], u), **at)[1], back_x)
+
+
+def test_forward_products_keep_the_sizes_of_shared_variables() -> None:
+    """A variable in whose shape a cotangent was made still owns its sizes, though nothing else is left of it."""
+    w, v = graphc.shared(np.arange(3.0), "w"), variable("float64", (None,), "v")
+    for written in (graphc.tensor.set_subtensor(w[:2], v), graphc.tensor.inc_subtensor(w[:2], v)):
+        np.testing.assert_array_equal(graphc.function([v], Rop(written, v, v))([4.0, 5.0]), [4.0, 5.0, 0.0])
 
 
 def test_jvp_has_no_extra_leaves() -> None:

@@ -58,6 +58,8 @@ N = T.lscalar("n")
 I = T.lscalar("i")  # noqa: E741
 IDX = T.lvector("idx")
 BYTES = T.tensor("uint8", (None,), "bytes")
+LONELY = T.dmatrix("lonely")
+FORGOTTEN = T.dvector("forgotten")
 W = graphc.shared(np.ones((3, 2)), "w")
 COUNTS = graphc.shared(np.zeros(3, "int32"), "counts")
 HELD = graphc.shared(np.zeros(3), "held", shape=(3,))
@@ -317,8 +319,8 @@ MADE = {
         lambda f: f([X], X + Y.shape[0]), MissingInputError, "y", "the size of y along axis 0, but y .* is not an input"
     ),
     "an input twice": Bad(lambda f: f([X, X], X), ArgumentError, "x", "twice"),
-    "an input too many": Bad(lambda f: f([X, Y], X), UnusedInputError, "y", "on_unused_input='ignore' allows it"),
-    "two too many": Bad(lambda f: f([X, Y, V], X), UnusedInputError, "y v", "do not use"),
+    "an input too many": Bad(lambda f: f([X, LONELY], X), UnusedInputError, "lonely", "on_unused_input='ignore'"),
+    "two too many": Bad(lambda f: f([X, LONELY, FORGOTTEN], X), UnusedInputError, "lonely forgotten", "do not use"),
     "a constant input": Bad(lambda f: f([T.constant(1.0)], X), GraphTypeError, "", "1.0 cannot be an input"),
     "a shared input": Bad(lambda f: f([W], W), GraphTypeError, "w", "shared.*givens"),
     "a name for an input": Bad(lambda f: f(["x"], X), GraphTypeError, "", "'x'"),
@@ -328,6 +330,7 @@ MADE = {
     "an object for an output": Bad(lambda f: f([X], [X, None]), GraphTypeError, "", "None"),
     "numbers for keys": Bad(lambda f: f([X], {1: X}), GraphTypeError, "", "keys.*strings"),
     "a mode": Bad(lambda f: graphc.function([X], X, mode="quick"), ArgumentError, "", "'quick'.*compiled.*python"),
+    "more axes than what is filled": Bad(lambda f: T.fill(V, X), ShapeError, "x v", "fill.*more axes"),
     "an answer to unused inputs": Bad(
         lambda f: f([X, Y], X, on_unused_input="shout"), ArgumentError, "", "'shout'.*'raise', 'warn' or 'ignore'"
     ),
@@ -368,15 +371,15 @@ def test_functions(case: Bad, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ALL_MODES)
 def test_an_unused_input_can_be_warned_of_or_ignored(mode: str) -> None:
-    with pytest.warns(UserWarning, match=rf"do not use y \({FILE}:{LINES['y']}\)") as warned:
-        call = graphc.function([X, Y], X * 2, mode=mode, on_unused_input="warn")
+    with pytest.warns(UserWarning, match=rf"do not use lonely \({FILE}:{LINES['lonely']}\)") as warned:
+        call = graphc.function([X, LONELY], X * 2, mode=mode, on_unused_input="warn")
     assert [Path(warning.filename).name for warning in warned] == [FILE]
     np.testing.assert_array_equal(call(A, A), A * 2)
-    for ignoring in (graphc.function([X, Y], X * 2, mode=mode, on_unused_input="ignore"), None):
+    for ignoring in (graphc.function([X, LONELY], X * 2, mode=mode, on_unused_input="ignore"), None):
         with options.change(on_unused_input="ignore"):
-            call = ignoring or graphc.function([X, Y], X * 2, mode=mode)
+            call = ignoring or graphc.function([X, LONELY], X * 2, mode=mode)
         np.testing.assert_array_equal(call(A, A), A * 2)
-        with pytest.raises(ArgumentError, match="y .*missing"):
+        with pytest.raises(ArgumentError, match="lonely .*missing"):
             call(A)
 
 
@@ -479,7 +482,7 @@ def test_a_failing_call_changes_nothing(place: str, mode: str) -> None:
         assert not np.array_equal(u.get_value(), copies[0])
 
 
-@graphc.op()
+@graphc.op
 def picky(x: Any) -> Any:
     """Twice x, which it does not take above 2."""
     if x.max() > 2:

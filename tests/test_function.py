@@ -513,6 +513,47 @@ def test_an_update_of_what_is_not_read(function: Make) -> None:
     assert not np.shares_memory(w.get_value(borrow=True), v.get_value(borrow=True))
 
 
+def test_an_input_that_simplifies_away_was_used(function: Make) -> None:
+    """Where the program asked for something of it that has an answer without it, as Theano's graphs keep it."""
+    x, y, s = T.dscalar("x"), T.dvector("y"), T.tensor("float64", (3,), "s")
+    gone: list[tuple[list[Any], Any, Any]] = [
+        ([x], graphc.grad(3 * x, x), 3.0),
+        ([x], T.zeros_like(x), 0.0),
+        ([x], T.fill(x, 2.0), 2.0),
+        ([s], T.ones_like(s * 2), np.ones(3)),
+        ([s], s.shape, [3]),
+        ([s], s.shape[0] + s.size, 6),
+        ([s], graphc.hessian((s * 2).sum(), s), np.zeros((3, 3))),
+        ([y, x], graphc.grad((3 * y).sum() + x, y), [3.0, 3.0]),
+    ]
+    values = {x: 2.0, y: [1.0, 2.0], s: [1.0, 2.0, 3.0]}
+    for inputs, output, expected in gone:
+        np.testing.assert_array_equal(function(inputs, output)(*(values[node] for node in inputs)), expected)
+    with pytest.raises(UnusedInputError, match="do not use z"):
+        function([x, T.dscalar("z")], x)
+    whole = y * 2
+    np.testing.assert_array_equal(function([whole], graphc.grad((3 * whole).sum(), whole))([1.0, 2.0]), [3.0, 3.0])
+
+
+def test_comparisons_by_their_operators(function: Make) -> None:
+    x, y = T.dvector("x"), T.dvector("y")
+    values = np.array([0.0, 1.0, np.nan, -0.0]), np.array([0.0, 2.0, np.nan, 0.0])
+    outputs = [T.where(x == 0, 5.0, x), (x != y).sum(), x == y, (x == 0) & (y == 2), x == y[::-1], values[1] != y]
+    expected = [
+        *([5.0, 1.0, np.nan, 5.0], 2, [True, False, False, True]),
+        *([False] * 4, [True, False, False, True], [False, False, True, False]),
+    ]
+    for found, wanted in zip(function([x, y], outputs)(*values), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_givens_reach_default_updates(function: Make) -> None:
+    count, step, more = graphc.shared(1.0, "count"), graphc.shared(10.0, "step"), graphc.shared(3.0, "more")
+    count.default_update = count + step
+    call = function([], count * 2, givens={step: T.constant(20.0) + more})
+    assert [(float(call()), float(count.get_value())) for _ in range(2)] == [(2.0, 24.0), (48.0, 47.0)]
+
+
 def test_default_updates(function: Make) -> None:
     def fresh() -> tuple[Any, Any, Any]:
         a, b, c = (graphc.shared(1.0, name) for name in "abc")

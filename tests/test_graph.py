@@ -16,7 +16,7 @@ from graphc.errors import CycleError, GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, OPS, SIZE, FrozenArray, Node, constant_value, describe, literal, make, variable
 from graphc.ir.walk import consumers, nodes_of, reachable, substitute, toposort
-from graphc.ops.elementwise import elementwise
+from graphc.ops.elementwise import as_node, elementwise
 
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
@@ -53,6 +53,34 @@ def test_unused_nodes_are_given_back() -> None:
     del node
     gc.collect()
     assert len([o for o in gc.get_objects() if isinstance(o, Node)]) == before
+
+
+def test_equality_builds_a_comparison_whose_truth_is_identity() -> None:
+    x, y = variable("float64", (None,), "x"), variable("float64", (None,), "y")
+    assert [bool(x == other) for other in (x, y, 0, None, "x")] == [True, False, False, False, False]
+    assert [bool(x != other) for other in (x, y, 0, None, "x")] == [False, True, True, True, True]
+    assert as_node(x == 0) is elementwise("equal", x, 0) and as_node(x != 0) is elementwise("not_equal", x, 0)
+    assert (x == 0).type == elementwise("equal", x, 0).type
+    assert as_node(np.zeros(3) == x) is elementwise("equal", x, np.zeros(3))
+    assert elementwise("logical_not", x == y).args == (elementwise("equal", x, y),)
+
+
+def test_containers_of_nodes_go_by_identity_whatever_the_types() -> None:
+    nodes = [variable("float64", (2,), "x"), variable("float64", (3,), "y"), variable("bool", (), "b")]
+    for position, node in enumerate(nodes):
+        assert nodes.index(node) == position and nodes.count(node) == 1
+        assert node in nodes and node not in nodes[:position] and node not in {None, 0, "x"}
+        assert {node: position}[node] == position and (node,) == (node,) and (node,) != (nodes[position - 1],)
+    with pytest.raises(ShapeError, match="equal.*2.*3"):
+        as_node(nodes[0] == nodes[1])
+    with pytest.raises(GraphTypeError, match="None"):
+        elementwise("logical_not", nodes[0] == None)  # noqa: E711
+
+
+@pytest.mark.parametrize("take", [np.asarray, np.array, lambda x: np.dot(np.ones((2, 3)), x), np.ones((2, 3)).dot])
+def test_numpy_takes_no_node_apart(take: Callable[[Node], object]) -> None:
+    with pytest.raises(GraphTypeError, match=r"beta \(test_graph.py:\d+\) is symbolic.*T\.dot"):
+        take(variable("float64", (None,), "beta"))
 
 
 def test_copies_are_the_node_itself() -> None:

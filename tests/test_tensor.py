@@ -142,6 +142,7 @@ ELEMENTARY: tuple[Row, ...] = (
     ),
     ("logit", T.logit, lambda x: np.log(x / (1 - x)), (np.array([0.1, 0.5, 0.99]),)),
     ("log1mexp", T.log1mexp, lambda x: np.log(1 - np.exp(x)), (np.array([-0.1, -0.7, -3.0]),)),
+    ("inv of integers", lambda x: T.inv(T.cast(x, "int32") * 0 + 4), lambda x: x * 0 + 0.25, (MATRIX,)),
     ("inv, sgn, sqr", lambda x: [T.inv(x), T.sgn(x), T.sqr(x)], lambda x: [1 / x, np.sign(x), x * x], (MATRIX,)),
     ("stop_gradient", T.disconnected_grad, lambda x: x, (MATRIX,)),
 )

@@ -390,7 +390,7 @@ def _unary(function: str) -> Callable[[Node], Node]:
 class Node:
     """A value of the graph: an op applied to arguments. Immutable but for its display name."""
 
-    __slots__ = ("__weakref__", "_name", "_shape", "args", "attrs", "op", "serial", "type", "where")
+    __slots__ = ("__weakref__", "_name", "args", "attrs", "mentioned", "op", "serial", "type", "where")
 
     op: Op
     args: tuple[Node, ...]
@@ -398,6 +398,7 @@ class Node:
     type: Type
     where: Where | None
     serial: int
+    mentioned: bool  # by the program in a way that may have left no trace (`ir.walk.mention`)
 
     __array_ufunc__ = None  # NumPy arrays leave their operators to us
     __array_priority__ = 1000
@@ -409,10 +410,12 @@ class Node:
         self.type = kind
         self.where = user_line()
         self.serial = next(_serial)
+        self.mentioned = False
         self._name = name
         if op is INPUT or op is SHARED:
             for size in kind.shape:
-                if isinstance(size, Node) and size.op is SIZE:
+                # Not of a variable that is made in the shape of another, as that of a cotangent.
+                if isinstance(size, Node) and size.op is SIZE and size_owner(size) is None:
                     _owners[size] = ref(self)
 
     @property
@@ -474,6 +477,20 @@ class Node:
             f"{describe(self)} is symbolic: it has no truth value while the graph is built; use where(), or &, |, ~"
         )
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        raise GraphTypeError(
+            f"{describe(self)} is symbolic: it has no elements while the graph is built, so NumPy cannot take it; "
+            "graphc.tensor has functions of the same names, as T.dot(a, b), and x.eval({...}) gives a value"
+        )
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Node:  # type: ignore[override]
+        return Comparison("equal", self, other)
+
+    def __ne__(self, other: object) -> Node:  # type: ignore[override]
+        return Comparison("not_equal", self, other)
+
     def __len__(self) -> int:
         if self.ndim and isinstance(self.type.shape[0], int):
             return self.type.shape[0]
@@ -523,6 +540,38 @@ class Node:
         return [*super().__dir__(), *METHODS]
 
 
+class Comparison(Node):
+    """What `==` and `!=` make: the node that compares elements, whose own truth is whether the two are one node.
+
+    So `where(x == 0, a, b)` means what it says, while `in`, dictionaries, sets and `list.index` go by identity. Most
+    comparisons are asked for their truth only, so it becomes a node when it is first looked at; in graphs stands the
+    one that all equal comparisons share (`node`).
+    """
+
+    __slots__ = ("operands", "relation")
+
+    def __init__(self, relation: str, left: Node, right: object) -> None:
+        self.relation = relation
+        self.operands = (left, right)
+
+    def __bool__(self) -> bool:
+        left, right = self.operands
+        return (left is right) == (self.relation == "equal")
+
+    def node(self) -> Node:
+        """The comparison of elements; errors are those of `equal`."""
+        compared: Node = FUNCTIONS[self.relation](*self.operands)
+        return compared
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Node.__slots__:
+            return super().__getattr__(name)
+        node = self.node()
+        for slot in Node.__slots__[1:]:
+            setattr(self, slot, getattr(node, slot))
+        return getattr(node, name)
+
+
 METHODS = {
     name: name
     for name in (
@@ -545,6 +594,8 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     found = _interned.get(key)
     if found is not None and found.op is op:
         return found
+    if any(isinstance(arg, Comparison) for arg in arguments):
+        return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
     node = Node(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
     return node

@@ -90,6 +90,17 @@ def nodes_of(outputs: Iterable[Node]) -> list[Node]:
     return toposort(outputs, node_args, lambda node: node.op.name)
 
 
+def mention(nodes: Iterable[Node]) -> None:
+    """Count `nodes` and all they need as used by the program, though what it asked of them may have an answer that
+    names none of them: sizes that are known, or the derivative of 3 * x. Each node is visited once in its life."""
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if not node.mentioned:
+            node.mentioned = True
+            pending += node.args
+
+
 def type_sizes(node: Node) -> list[Node]:
     """The sizes of a node's type that are nodes."""
     return [size for size in node.type.shape if isinstance(size, Node)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -60,12 +60,26 @@ def custom_op(
     return function
 
 
+@overload
+def op(name: Callable[..., Any]) -> Callable[..., Node]: ...
+
+
+@overload
 def op(
     name: str | None = None,
     infer: Callable[..., Type] | None = None,
     vjp: Callable[[Node, Node], Any] | None = None,
-) -> Callable[[Callable[..., Any]], Callable[..., Node]]:
-    """`custom_op` as a decorator: `@op(vjp=...)` before `def square(x): return x * x`."""
+) -> Callable[[Callable[..., Any]], Callable[..., Node]]: ...
+
+
+def op(
+    name: str | Callable[..., Any] | None = None,
+    infer: Callable[..., Type] | None = None,
+    vjp: Callable[[Node, Node], Any] | None = None,
+) -> Callable[..., Any]:
+    """`custom_op` as a decorator: `@op` or `@op(vjp=...)` before `def square(x): return x * x`."""
+    if callable(name):
+        return custom_op(name.__name__, name)
 
     def define(compute: Callable[..., Any]) -> Callable[..., Node]:
         return custom_op(name or compute.__name__, compute, infer, vjp)

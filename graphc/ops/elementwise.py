@@ -35,6 +35,7 @@ from graphc.ir.node import (
     Argument,
     Array,
     Attributes,
+    Comparison,
     Guard,
     Infer,
     Laws,
@@ -455,7 +456,8 @@ def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> No
         own = promote(*_settle([_weigh(value)]))
         node = _convert("constant", value, wanted or own)
     else:
-        node = cast(value, wanted) if wanted else value
+        node = value.node() if isinstance(value, Comparison) else value
+        node = cast(node, wanted) if wanted else node
     if name is not None and node.name is None:
         node.name = name
     return node

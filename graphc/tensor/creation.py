@@ -16,7 +16,7 @@ from graphc.dtypes import is_float, promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, describe, literal
-from graphc.ir.walk import as_size_node
+from graphc.ir.walk import as_size_node, mention
 from graphc.ops import index
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
@@ -59,6 +59,7 @@ def empty(shape: Any, dtype: Any = None) -> Node:
 
 def _same_shape(x: Any) -> tuple[Node, tuple[Size, ...]]:
     node = as_node(x)
+    mention([node])
     return node, node.type.shape
 
 
@@ -84,9 +85,14 @@ def alloc(value: Any, *shape: Any) -> Node:
 
 
 def fill(x: Any, value: Any) -> Node:
-    """`value` in the shape of `x`, in the value's dtype (Theano's)."""
-    node = as_node(x)
-    return ops.broadcast_to(broadcast_node(as_node(value), node.type.shape), node.type.shape)
+    """`value` in the shape of `x`, in the value's dtype (Theano's). Raises ShapeError where it has more axes."""
+    node, shape = _same_shape(x)
+    filling = as_node(value)
+    if filling.ndim > node.ndim:
+        raise ShapeError(
+            f"fill: {describe(filling)} of type {filling.type} has more axes than {describe(node)} of type {node.type}"
+        )
+    return ops.broadcast_to(broadcast_node(filling, shape), shape)
 
 
 # --- ranges ---------------------------------------------------------------------------------------------------------

@@ -230,6 +230,12 @@ def log1mexp(x: Any) -> Node:
     return where(less(x, -0.6931471805599453), log1p(neg(exp(x))), log(neg(expm1(x))))
 
 
+def inv(x: Any) -> Node:
+    """1 / x in floating point, of integers too (Theano's); `reciprocal` keeps their dtype, as NumPy's does."""
+    node = as_node(x)
+    return reciprocal(node) if is_float(node.dtype) else true_div(1, node)
+
+
 def disconnected_grad(x: Any) -> Node:
     """`x`, through which no derivative flows."""
     return make(OPS["stop_gradient"], (as_node(x),))
@@ -241,7 +247,7 @@ astype = cast
 tensor_copy = copy
 subtract, multiply, divide, power, remainder = sub, mul, true_div, pow, mod
 int_div = floor_div
-negative, absolute, abs_, sgn, square, inv = neg, abs, abs, sign, sqr, reciprocal
+negative, absolute, abs_, sgn, square = neg, abs, abs, sign, sqr
 fix = trunc
 asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
 asinh, acosh, atanh = arcsinh, arccosh, arctanh

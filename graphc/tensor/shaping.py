@@ -16,7 +16,7 @@ from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
-from graphc.ir.walk import as_size_node
+from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes
 
@@ -115,12 +115,16 @@ def vector_of(shape: Sequence[Size]) -> Node:
 
 def shape(x: Any) -> Node:
     """The sizes of `x`, an int64 vector; `shape(x)[0]` is a scalar, and a constant where the size is known."""
-    return vector_of(as_node(x).type.shape)
+    node = as_node(x)
+    mention([node])
+    return vector_of(node.type.shape)
 
 
 def size(x: Any) -> Node:
     """The number of elements of `x`, an int64 scalar."""
-    return as_size_node(sizes.product(as_node(x).type.shape))
+    node = as_node(x)
+    mention([node])
+    return as_size_node(sizes.product(node.type.shape))
 
 
 def normalise_axis(axis: Any, ndim: int, what: str) -> int:
