@@ -3,7 +3,8 @@
 In: the suffix of a dtype (f64, f32, i64, i32), and how many. Out: IR text of internal functions:
 
     dots_of_rows_<count>_<t>(n, a, a_row, x)                    the inner products of so many contiguous rows with x
-    add_columns_<count>_<t>(m, x0, x1, ..., a, a_col, y)        y plus so many contiguous columns, each times a number
+    add_columns_<count>_<t>(m, alpha, x0, ..., a, a_col, y)     y plus alpha times the sum of so many contiguous
+                                                                columns, each times a number
     add_short_<count>_<t>(m, n, alpha, a, a_col, x, x_step, y)  y plus alpha a x, whose columns fill so many registers
 
 What is read next is asked for ahead: with several streams that is a tenth to a quarter faster than what the processor
@@ -126,9 +127,9 @@ def columns_ir(count: int, suffix: str) -> str:
     made, last = _add_products("%y.old", "%e", "%p", "%s", count, suffix)
     made_rest, last_rest = _add_products("%y.left", "%f", "%q", "%u", count, suffix)
     numbers = ", ".join(f"{t} %x{j}" for j in columns)
-    splats = [line for j in columns for line in splat(f"%x{j}", t, lanes)]
+    splats = [line for name in ("%alpha", *(f"%x{j}" for j in columns)) for line in splat(name, t, lanes)]
     text = f"""{_declarations(suffix)}
-define internal void @add_columns_{count}_{suffix}(i64 %m, {numbers}, ptr noalias %a, i64 %a_col,
+define internal void @add_columns_{count}_{suffix}(i64 %m, {t} %alpha, {numbers}, ptr noalias %a, i64 %a_col,
     ptr noalias %y) noinline {{
 start:
   %beyond = urem i64 %m, {lanes}
@@ -163,8 +164,7 @@ def short_ir(vectors: int, suffix: str) -> str:
             f"%{made}{j}.number = add nsw i64 {column}, {j}",
             f"%{made}{j}.x.offset = mul i64 %{made}{j}.number, %x_step",
             f"%{made}{j}.x.at = getelementptr {t}, ptr %x, i64 %{made}{j}.x.offset",
-            f"%{made}{j}.x.own = load {t}, ptr %{made}{j}.x.at",
-            f"%{made}{j}.x = {own.scale} {t} %{made}{j}.x.own, %alpha",
+            f"%{made}{j}.x = load {t}, ptr %{made}{j}.x.at",
             *splat(f"%{made}{j}.x", t, lanes),
             f"%{made}{j}.offset = mul i64 %{made}{j}.number, %a_col",
         ]
@@ -179,7 +179,7 @@ def short_ir(vectors: int, suffix: str) -> str:
             ]
         return lines
 
-    after = []
+    after = splat("%alpha", t, lanes)
     for v in places:
         sums = [f"%t{v}", *(f"%s{j}.{v}" for j in columns[1:])]
         names = [sums[0], *(f"%w{j}.{v}" for j in columns[1:])]
@@ -187,7 +187,8 @@ def short_ir(vectors: int, suffix: str) -> str:
         after += [
             f"%y{v}.at = getelementptr {t}, ptr %y, i64 {v * lanes}",
             _load(f"%y{v}", f"%y{v}.at", suffix, f".{v}"),
-            f"%z{v} = {own.join} {vector} %y{v}, %w{count - 1}.{v}",
+            f"%v{v} = {own.scale} {vector} %w{count - 1}.{v}, %alpha.all",
+            f"%z{v} = {own.join} {vector} %y{v}, %v{v}",
             _store(f"%z{v}", f"%y{v}.at", suffix, f".{v}"),
         ]
     text = f"""{_declarations(suffix)}
@@ -274,8 +275,9 @@ def _store(value: str, address: str, suffix: str, which: str = "") -> str:
 
 
 def _add_products(start: str, e: str, p: str, s: str, count: int, suffix: str) -> tuple[list[str], str]:
-    """Lines that add vectors e0, e1 ... times the numbers of the columns to a vector, and the sum's name. p and s:
-    names of products and sums. The products come first, since what they are added to was just written."""
+    """Lines that add alpha times the sum of vectors e0, e1 ... times the numbers of the columns to a vector, and the
+    name of what that makes. p and s: names of products and sums. The products come first, since what they are added to
+    was just written; alpha comes last, since a number times it may be more or less than the dtype holds."""
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
     vector = f"<{lanes} x {own.element}>"
     lines, total = [f"{p}0 = {own.times} {vector} {e}0, %x0.all"], f"{p}0"
@@ -285,7 +287,11 @@ def _add_products(start: str, e: str, p: str, s: str, count: int, suffix: str) -
             f"{s}{j} = {own.plus} {vector} {total}, {p}{j}",
         ]
         total = f"{s}{j}"
-    return [*lines, f"{s}.all = {own.plus} {vector} {start}, {total}"], f"{s}.all"
+    lines += [
+        f"{s}.scaled = {own.scale} {vector} {total}, %alpha.all",
+        f"{s}.all = {own.join} {vector} {start}, {s}.scaled",
+    ]
+    return lines, f"{s}.all"
 
 
 def _add_lanes(names: Sequence[str], suffix: str) -> tuple[list[str], str]:

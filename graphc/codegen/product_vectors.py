@@ -106,17 +106,16 @@ def _column_vector(suffix: str) -> str:
                 f"%x{count}.{j}.offset = mul i64 %j{count}.{j}, %x_step",
                 f"%x{count}.{j}.at = getelementptr {t}, ptr %x, i64 %x{count}.{j}.offset",
                 f"%x{count}.{j} = load {t}, ptr %x{count}.{j}.at",
-                f"%ax{count}.{j} = $scale {t} %x{count}.{j}, %alpha",
             ]
         text = "\n".join(f"  {line}" for line in lines)
-        numbers = ", ".join(f"{t} %ax{count}.{j}" for j in columns)
+        numbers = ", ".join(f"{t} %x{count}.{j}" for j in columns)
         loops += f"""
   %last{count} = sub i64 %n, {count - 1}
   for %j{count} from {begin} to %last{count} by {count} {{
 {text}
   %a{count}.offset = mul i64 %j{count}, %a_col
   %a{count} = getelementptr {t}, ptr %a, i64 %a{count}.offset
-  call void @add_columns_{count}_{suffix}(i64 %m, {numbers}, ptr %a{count}, i64 %a_col, ptr %y)
+  call void @add_columns_{count}_{suffix}(i64 %m, $t %alpha, {numbers}, ptr %a{count}, i64 %a_col, ptr %y)
   }}"""
         begin = f"%j{count}"
     return COLUMN_VECTOR.replace("<loops>", loops)

@@ -457,8 +457,8 @@ start:
   %n.real = sitofp i64 %n to double
   %work = fmul double %m.real, %n.real
   %heavy = fcmp ogt double %work, $small_gemv
-  ; BLAS does not look at a and x where alpha is 0, so that their NaN would be lost
-  %counts = fcmp une $t %alpha, 0.0
+  ; BLAS may multiply x by alpha first, which may be more or less than $t holds
+  %counts = fcmp oeq $t %alpha, 1.0
   %routine.at = getelementptr ptr, ptr @gc_blas, i64 $gemv
   %routine = load ptr, ptr %routine.at
   %present = icmp ne ptr %routine, null
