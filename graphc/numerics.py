@@ -1,6 +1,7 @@
 """Functions of arrays that NumPy lacks, or defines otherwise than compiled code does: the meaning of their ops.
 
-In: arrays of one float dtype (power, reciprocal: or integers). Out: an array of that dtype, to within a few ulp.
+In: arrays of one float dtype (power, reciprocal, extremes: of others too). Out: an array of that dtype, within a few
+ulp.
 """
 
 from __future__ import annotations
@@ -41,6 +42,41 @@ def _log_gamma(x: float) -> float:
 erf = _each(math.erf)
 erfc = _each(math.erfc)
 gammaln = _each(_log_gamma)
+
+
+def _with_zeros(ufunc: np.ufunc, sign: int) -> Callable[[Array, Array], Array]:
+    """An extreme in which 0.0 is above -0.0. NumPy's own choice depends on the processor and on the place."""
+
+    def extreme(x: Array, y: Array) -> Array:
+        chosen: Array = ufunc(x, y)
+        if not np.issubdtype(chosen.dtype, np.floating) or chosen.all():
+            return chosen
+        # a sum of zeros is -0.0 where both are
+        return np.where((x == 0) & (y == 0), sign * (sign * x + sign * y), chosen)[()]
+
+    return extreme
+
+
+maximum, fmax = _with_zeros(np.maximum, 1), _with_zeros(np.fmax, 1)
+minimum, fmin = _with_zeros(np.minimum, -1), _with_zeros(np.fmin, -1)
+
+
+def largest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
+    """The maximum over axes, in which 0.0 is above -0.0."""
+    found = np.asarray(np.maximum.reduce(x, axis=axes, **options))
+    if not np.issubdtype(found.dtype, np.floating) or found.all():
+        return found
+    above = np.any((x == 0) & ~np.signbit(x), axis=axes)
+    return np.where(found == 0, np.where(above, found.dtype.type(0.0), found.dtype.type(-0.0)), found)
+
+
+def smallest(x: Array, axes: tuple[int, ...]) -> Array:
+    """The minimum over axes, in which 0.0 is above -0.0."""
+    found = np.asarray(np.minimum.reduce(x, axis=axes))
+    if not np.issubdtype(found.dtype, np.floating) or found.all():
+        return found
+    below = np.any((x == 0) & np.signbit(x), axis=axes)
+    return np.where(found == 0, np.where(below, found.dtype.type(-0.0), found.dtype.type(0.0)), found)
 
 
 def sigmoid(x: Array) -> Array:

@@ -233,11 +233,22 @@ def _integer_extreme(signed: str, unsigned: str) -> Emit:
     return emit
 
 
-# nsz: either zero may come out, as in NumPy, and x86's min and max need no fix for it.
-_MINIMUM = _by_kind(_llvm_call("minimum", ("nsz",)), _integer_extreme("smin", "umin"))
-_MAXIMUM = _by_kind(_llvm_call("maximum", ("nsz",)), _integer_extreme("smax", "umax"))
-_FMIN = _by_kind(_llvm_call("minnum", ("nsz",)), _integer_extreme("smin", "umin"))
-_FMAX = _by_kind(_llvm_call("maxnum", ("nsz",)), _integer_extreme("smax", "umax"))
+def _number_first(name: str) -> Emit:
+    """An extreme to which a NaN gives way: it is replaced by the other operand."""
+
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        x, y = args
+        chosen = [builder.select(_isnan(builder, dtype, [a]), b, a) for a, b in ((x, y), (y, x))]
+        return call_llvm(builder, name, chosen)
+
+    return emit
+
+
+# 0.0 is above -0.0, so that no order of operands decides a sign
+_MINIMUM = _by_kind(_llvm_call("minimum"), _integer_extreme("smin", "umin"))
+_MAXIMUM = _by_kind(_llvm_call("maximum"), _integer_extreme("smax", "umax"))
+_FMIN = _by_kind(_number_first("minimum"), _integer_extreme("smin", "umin"))
+_FMAX = _by_kind(_number_first("maximum"), _integer_extreme("smax", "umax"))
 
 
 def _float_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:

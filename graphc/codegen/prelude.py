@@ -166,7 +166,7 @@ def reads(pointer: Array) -> Array:
 def _build_prelude() -> dict[str, Function]:
     dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
     same = (
-        "minimum maximum fmin fmax fabs sign copysign fmod floor ceil trunc rint sqrt isnan isinf isfinite signbit "
+        "fabs sign copysign fmod floor ceil trunc rint sqrt isnan isinf isfinite signbit "
         "heaviside logical_and logical_or logical_xor logical_not exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan "
         "gcd lcm sinh cosh tanh hypot logaddexp logaddexp2 nextafter deg2rad rad2deg"
     ).split()
@@ -186,12 +186,13 @@ def _build_prelude() -> dict[str, Function]:
         "accumulate": np.add,
         "accumulate_in_order": np.add,
         "accumulate_product": np.multiply,
-        "accumulate_minimum": np.minimum,
-        "accumulate_maximum": np.maximum,
     }
     table: dict[str, Function] = {"bool_" if dtype == "bool" else dtype: _cast(dtype) for dtype in dtypes}
     table |= {name: _ufunc(getattr(np, name)) for name in same}
     table |= {name: _ufunc(function) for name, function in renamed.items()}
+    for name in ("minimum", "maximum", "fmin", "fmax"):
+        table[name] = _quiet(getattr(numerics, name))
+    table |= {f"accumulate_{name}": table[name] for name in ("minimum", "maximum")}
     table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}

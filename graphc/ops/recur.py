@@ -19,7 +19,7 @@ from itertools import chain
 
 import numpy as np
 
-from graphc.dtypes import accumulated_in, accumulator
+from graphc.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import (
     OPS,
@@ -220,7 +220,7 @@ register(
         "running_sum",
         _infer("running_sum"),
         _accumulate(np.add),
-        lambda node: _recur(node, "0", "_0 + _1", "_1"),
+        lambda node: _recur(node, "-0.0" if is_float(node.dtype) else "0", "_0 + _1", "_1"),
         _sum_vjp,
         samples=Samples(lambda: _samples(running_sum, 1)),
         doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",

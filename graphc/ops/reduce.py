@@ -35,6 +35,7 @@ from graphc.ir.node import (
     make,
     register,
 )
+from graphc.numerics import largest, smallest
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.recur import running_prod
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape
@@ -202,7 +203,7 @@ register(
         lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
         _sum_vjp,
         samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
-        doc="The sum over axes; 0 where they are empty. float32 is accumulated in float64.",
+        doc="The sum over axes; 0 where they are empty. docs/numerics.md bounds its error.",
     )
 )
 register(
@@ -230,10 +231,10 @@ def _extreme_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
     return infer
 
 
-def _extreme_eval(ufunc: np.ufunc) -> Callable[..., Array]:
+def _extreme_eval(function: Callable[..., Array]) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(ufunc.reduce(x, axis=reduced_axes(node)))
+            return function(x, reduced_axes(node))
 
     return evaluate
 
@@ -251,24 +252,24 @@ register(
     Op(
         "max",
         _extreme_infer("max"),
-        _extreme_eval(np.maximum),
+        _extreme_eval(largest),
         lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
         _extreme_vjp,
         _nonempty_guards,
         samples=Samples(lambda: (*_samples("max", empty=False), *_samples("max", "int", False, False)[:3])),
-        doc="The maximum over axes, NaN where one is NaN. Equal maxima share the derivative.",
+        doc="The maximum over axes, 0.0 of zeros, NaN where one is NaN. Equal maxima share the derivative.",
     )
 )
 register(
     Op(
         "min",
         _extreme_infer("min"),
-        _extreme_eval(np.minimum),
+        _extreme_eval(smallest),
         lambda node: _fold(node, highest(node.dtype), "accumulate_minimum(_0, _1)", node.dtype),
         _extreme_vjp,
         _nonempty_guards,
         samples=Samples(lambda: (*_samples("min", empty=False), *_samples("min", "int", False, False)[:3])),
-        doc="The minimum over axes, NaN where one is NaN. Equal minima share the derivative.",
+        doc="The minimum over axes, -0.0 of zeros, NaN where one is NaN. Equal minima share the derivative.",
     )
 )
 
@@ -284,7 +285,7 @@ register(
     Op(
         "supremum",
         _supremum_infer,
-        lambda node, x: np.asarray(np.maximum.reduce(x, axis=reduced_axes(node), initial=-np.inf)),
+        lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
         lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
         _extreme_vjp,
         samples=Samples(lambda: _samples("supremum")),

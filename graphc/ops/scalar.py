@@ -209,10 +209,12 @@ _binary("hypot", np.hypot, "hypot(_0, _1)", FLOAT, lambda g, z, x, y: _hypot_par
 # --- order and sign ---------------------------------------------------------------------------------------------------
 
 _ORDER = Laws(commutative=True, associative=True)
-_binary("maximum", np.maximum, "maximum(_0, _1)", ANY, *_GREATER, "The larger; NaN where either is.", laws=_ORDER)
-_binary("minimum", np.minimum, "minimum(_0, _1)", ANY, *_LESS, "The smaller; NaN where either is.", laws=_ORDER)
-_binary("fmax", np.fmax, "fmax(_0, _1)", ANY, *_FGREATER, "The larger; a NaN gives way to a number.", laws=_ORDER)
-_binary("fmin", np.fmin, "fmin(_0, _1)", ANY, *_FLESS, "The smaller; a NaN gives way to a number.", laws=_ORDER)
+_binary("maximum", numerics.maximum, "maximum(_0, _1)", ANY, *_GREATER,
+        "The larger, 0.0 of zeros; NaN where either is.", laws=_ORDER)
+_binary("minimum", numerics.minimum, "minimum(_0, _1)", ANY, *_LESS,
+        "The smaller, -0.0 of zeros; NaN where either is.", laws=_ORDER)
+_binary("fmax", numerics.fmax, "fmax(_0, _1)", ANY, *_FGREATER, "The larger; a NaN gives way to a number.", laws=_ORDER)
+_binary("fmin", numerics.fmin, "fmin(_0, _1)", ANY, *_FLESS, "The smaller; a NaN gives way to a number.", laws=_ORDER)
 _binary("heaviside", np.heaviside, "heaviside(_0, _1)", FLOAT, None,
         lambda g, z, x, y: choose(apply("equal", x, 0), g, 0), "0, y or 1 for x below, at or above 0.")
 _binary("copysign", np.copysign, "copysign(_0, _1)", FLOAT,
@@ -225,7 +227,8 @@ _unary("ceil", np.ceil, _by_dtype("ceil(_0)", "_0", "_0"), ANY, None, "Rounded u
 _unary("trunc", np.trunc, _by_dtype("trunc(_0)", "_0", "_0"), ANY, None, "Rounded to zero.", laws=Laws(idempotent=True))
 _unary("rint", np.rint, "rint(_0)", FLOAT, None, "Rounded to the nearest integer, halves to the even one.",
        laws=Laws(idempotent=True))
-define(Row("clip", lambda x, low, high: np.minimum(np.maximum(x, low), high), "minimum(maximum(_0, _1), _2)", ANY,
+define(Row("clip", lambda x, low, high: numerics.minimum(numerics.maximum(x, low), high),
+       "minimum(maximum(_0, _1), _2)", ANY,
        (lambda g, z, x, low, high: choose(apply("logical_and", x >= low, x <= high), g, 0),
         lambda g, z, x, low, high: choose(apply("logical_and", x < low, low <= high), g, 0),
         lambda g, z, x, low, high: choose(apply("maximum", x, low) > high, g, 0)),
