@@ -226,8 +226,12 @@ def logit(x: Any) -> Node:
 
 
 def log1mexp(x: Any) -> Node:
-    """log(1 - exp(x)) for x <= 0, without cancellation (Maechler 2012)."""
-    return where(less(x, -0.6931471805599453), log1p(neg(exp(x))), log(neg(expm1(x))))
+    """log(1 - exp(x)) for x <= 0, without cancellation (Maechler 2012).
+
+    Its derivative at 0 is -inf: each branch is kept from where the other one is taken, and 0 from being -0.
+    """
+    least = -0.6931471805599453
+    return where(less(x, least), log1p(neg(exp(minimum(x, least)))), log(sub(0.0, expm1(x))))
 
 
 def inv(x: Any) -> Node:
