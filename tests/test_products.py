@@ -51,7 +51,6 @@ ONE_CALL: list[tuple[str, list[Node], Build, Build, Callable[[int, int, int], li
     ("negated", [A, B], lambda A, B: -(A @ B.T), lambda A, B: -(A @ B.T), lambda m, n, k: [(m, k), (n, k)]),
     ("mean", [A, B], lambda A, B: (A @ B) / 7, lambda A, B: (A @ B) / 7, lambda m, n, k: [(m, k), (k, n)]),
     ("transposed", [A, B], lambda A, B: (A @ B).T, lambda A, B: (A @ B).T, lambda m, n, k: [(m, k), (k, n)]),
-    ("operand scaled", [A, B], lambda A, B: (3 * A.T) @ B, lambda A, B: 3 * A.T @ B, lambda m, n, k: [(k, m), (k, n)]),
     (
         "slices",
         [A, B],
@@ -154,12 +153,13 @@ def test_constant_operands_are_sums() -> None:
 def test_chains_multiply_the_fewest_numbers() -> None:
     shapes = [(10, 100), (100, 5), (5, 50), (50, 2)]
     factors = [variable("float64", shape, f"m{n}") for n, shape in enumerate(shapes)]
-    f = graphc.function(factors, factors[0] @ factors[1] @ factors[2] @ factors[3], mode="compiled")
+    with graphc.options.change(fast_math=True):
+        f = graphc.function(factors, factors[0] @ factors[1] @ factors[2] @ factors[3], mode="compiled")
+        g = graphc.function([A, B, v, u], u @ ((A @ B) @ v), mode="compiled")
     sizes = [tuple(map(int, call.split("(")[1].split(",")[:3])) for call in calls(f)]
     assert sizes == [(5, 2, 50), (100, 2, 5), (10, 2, 100)]  # 500 + 1000 + 2000, the least of the five orders
     arrays = [np.random.default_rng(n).normal(size=shape) for n, shape in enumerate(shapes)]
     np.testing.assert_allclose(f(*arrays), np.linalg.multi_dot(arrays), rtol=1e-10)
-    g = graphc.function([A, B, v, u], u @ ((A @ B) @ v), mode="compiled")
     assert all("gemv" in call for call in calls(g))
     # a vector between matrices belongs to neither chain
     h = graphc.function([A, v, B], (A @ v) @ B, mode="compiled")

@@ -475,7 +475,6 @@ BEFORE_AND_AFTER: list[tuple[Any, str, str]] = [
     (total(over_rows(x, filled(literal(1.0), x.type.shape[:1]))), "mul(size, size)", "sum_of_broadcast"),
     (reduce_sum(reduce_sum(x, (1,)), (0,)), "sum(x)", "reduce_twice"),
     (transpose(matmul(transpose(x), y)), "matmul(y', x)", "transpose_of_product"),
-    (matmul(matmul(x, y), v), "gemm(1, x, gemm(1, y, v))", "order_of_products"),
     (w - 0.1 * matmul(x, y), "gemm(w, -0.1, x, y, 1)", "gemm"),
     (0.9 * w - s * matmul(transpose(x), y), "gemm(w, neg(s), x', y, 0.9)", "gemm"),
     (matmul(x, y) + matmul(w, y), "gemm(matmul(w, y), 1, x, y, 1)", "gemm"),
@@ -514,7 +513,15 @@ def test_a_pass_can_be_excluded() -> None:
 
 
 def test_fast_math() -> None:
-    for before, after in ((x - x, "0"), (x + 0.0, "x"), (x * 0, "0"), (sqrt(x) * sqrt(x), "x"), (exp(log(x)), "x")):
+    for before, after in (
+        (x - x, "0"),
+        (x + 0.0, "x"),
+        (x * 0, "0"),
+        (sqrt(x) * sqrt(x), "x"),
+        (exp(log(x)), "x"),
+        (matmul(matmul(x, y), v), "gemm(1, x, gemm(1, y, v))"),
+        (matmul(2.5 * x, y), "gemm(2.5, x, y)"),
+    ):
         assert formula(rewrite(Graph((), (before,)))[0].outputs[0]) != after
         assert formula(rewrite(Graph((), (before,)), fast_math=True)[0].outputs[0]) == after
 
@@ -573,9 +580,9 @@ def test_products_with_other_uses_stay() -> None:
 
 def test_static_sizes_decide_the_order_of_products() -> None:
     a, b, c = (variable("float64", shape, "abc"[k]) for k, shape in enumerate(((50, 2), (2, 50), (50, 3))))
-    graph, _ = rewrite(Graph((), (matmul(matmul(a, b), c),)))
+    graph, _ = rewrite(Graph((), (matmul(matmul(a, b), c),)), fast_math=True)
     assert formula(graph.outputs[0]) == "matmul(a, matmul(b, c))"
-    graph, _ = rewrite(Graph((), (matmul(transpose(c), matmul(transpose(b), transpose(a))),)))
+    graph, _ = rewrite(Graph((), (matmul(transpose(c), matmul(transpose(b), transpose(a))),)), fast_math=True)
     assert formula(graph.outputs[0]) == "matmul(matmul(c', b'), a')"
 
 

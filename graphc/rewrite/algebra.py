@@ -242,6 +242,7 @@ LAWS: tuple[AnyRule, ...] = (
             sample(lambda x: elementwise("sinh", elementwise("arcsinh", x)), _FLOATS),
             sample(lambda x: elementwise("deg2rad", elementwise("rad2deg", x)), _FLOATS),
         ],
+        mends="the inner function overflows, or reaches a pole of the outer one",
     ),
     Transformation(
         "inverse_of_reals",
@@ -298,7 +299,7 @@ ARITHMETIC: tuple[AnyRule, ...] = (
     # NumPy takes the root of an array where the exponent is one number; to libm pow(-0.0, 0.5) is 0.0
     rule("pow_half", x**0.5, sqrt(x), EXACT),
     rule("pow_minus_half", x**-0.5, where(equal(x, -np.inf), 0.0, 1 / (sqrt(x) + 0.0)), CLOSE),
-    rule("sqrt_sqr", sqrt(sqr(x)), absolute(x), BETTER),
+    rule("sqrt_sqr", sqrt(sqr(x)), absolute(x), BETTER, mends="x * x overflows"),
     rule("sqr_sqrt_of_reals", sqr(sqrt(x)), x, REAL),
     # quotients
     rule("mul_div_of_reals", x / y * y, x, REAL),
@@ -323,11 +324,24 @@ def _usable(number: Array) -> bool:
     return bool(np.isfinite(number)) and abs(number) >= np.finfo(number.dtype).tiny
 
 
+MODEST = 2.0**10
+
+
+def _is_joinable(a: Array, b: Array) -> bool:
+    """Whether a * (b * x) overflows and vanishes where (a * b) * x does, or nearly: both numbers are above 1, or both
+    below it, or neither is far from it. Of those, a number may come out where NumPy overflows within a factor of
+    `MODEST` of the largest one."""
+    if a.dtype.kind != "f":
+        return True
+    least, most = sorted((abs(float(a)), abs(float(b))))
+    return least >= 1 or most <= 1 or (least >= 1 / MODEST and most <= MODEST)
+
+
 def _join_factors(node: Node, uses: Uses) -> Node | None:
     """a * (b * x) as (a * b) * x."""
     outer = constant_factor(node)
     inner = constant_factor(outer[1]) if outer else None
-    if outer is None or inner is None:
+    if outer is None or inner is None or not _is_joinable(outer[0], inner[0]):
         return None
     with np.errstate(all="ignore"):
         number = np.asarray(outer[0] * inner[0])
@@ -340,7 +354,7 @@ def _cancel_factors(node: Node, uses: Uses) -> Node | None:
     if first is None or second is None or not is_float(node.dtype):
         return None
     (a, x), (b, y) = first, second
-    if abs(np.frexp(a)[0]) != 0.5 or abs(a * b) != 1:
+    if abs(np.frexp(a)[0]) != 0.5 or abs(a * b) != 1 or not _is_joinable(a, b):
         return None
     product = elementwise("mul", x, y)
     return product if a * b == 1 else elementwise("neg", product)
@@ -372,7 +386,7 @@ def _collect(node: Node, uses: Uses) -> Node | None:
         return None
     with np.errstate(all="ignore"):
         number = np.asarray(a + b)
-    if node.dtype in FLOATS and (bool(np.signbit(a)) != bool(np.signbit(b)) or not _usable(number)):
+    if node.dtype in FLOATS and (bool(np.signbit(a)) != bool(np.signbit(b)) or not all(map(_usable, (a, b, number)))):
         return None
     return scaled(number, first)
 
@@ -429,8 +443,14 @@ NUMERIC: tuple[AnyRule, ...] = (
         ("mul",),
         _join_factors,
         BETTER,
-        [sample(lambda x: 3.0 * (x * 0.7), _FLOATS), sample(lambda x: 3 * (x * 5), _INTS)],
+        [
+            sample(lambda x: 3.0 * (x * 0.7), _FLOATS),
+            sample(lambda x: 0.25 * (x * 3.0), _FLOATS),
+            sample(lambda x: 1e-20 * (x * 0.3), _FLOATS),
+            sample(lambda x: 3 * (x * 5), _INTS),
+        ],
         operands=("mul",),
+        mends="the inner product overflows, by a factor below 2**10",
     ),
     Transformation(
         "cancel_factors",
@@ -443,6 +463,7 @@ NUMERIC: tuple[AnyRule, ...] = (
             sample(lambda x, y: _beside(x * 0.5, y) * (y * -2.0), Argument((2,)), _FLOATS),
         ],
         operands=("mul", "broadcast_to", "dimshuffle"),
+        mends="an operand overflows, by a factor below 2**10",
     ),
     Transformation(
         "negate_factor", ("neg",), _negate_factor, EXACT, [sample(lambda x: -(x * 3), _FLOATS)], operands=("mul",)

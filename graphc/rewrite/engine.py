@@ -17,6 +17,15 @@ Each rule has its class of truth, for which the tests hold it to account:
     close    within a few units in the last place, infinities and NaN the same
     better   as accurate or more so, and right where the original overflows or cancels
     real     true of real numbers; done only with fast_math
+
+The first three hold over the whole range of a dtype, from the smallest subnormal to the largest number:
+
+- A finite result stays finite, and one that is not 0 does not become 0, unless its class's error reaches so far.
+- An infinity, or a NaN that finite arguments lead to, becomes a number only by a rule that says so: `mends` is the
+  phrase, and docs/numerics.md the list of them.
+
+Where a rule changes the order or the grouping of the terms of a sum, units are those of the sum of the terms'
+magnitudes, and this holds where that sum is finite: beyond, whether a partial sum overflows is a matter of order.
 """
 
 from __future__ import annotations
@@ -77,7 +86,8 @@ class Rule:
     """A pattern, what it is replaced by, and how true that is.
 
     `when` is asked the nodes of the holes, by name. `once` names parts of the pattern that nothing else may take: what
-    replaces the pattern would be computed beside them, not in their place.
+    replaces the pattern would be computed beside them, not in their place. `mends` says of what finite arguments it
+    makes a number where the pattern makes an infinity or NaN; empty where of none.
     """
 
     name: str
@@ -87,6 +97,7 @@ class Rule:
     dtypes: tuple[str, ...] = FLOATS
     when: Callable[[Mapping[str, Node]], bool] | None = None
     once: tuple[Node, ...] = ()
+    mends: str = ""
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -123,7 +134,7 @@ class Transformation:
     """A rewrite as a function.
 
     It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `samples` make graphs on
-    which it fires.
+    which it fires. `mends` as in a rule.
     """
 
     name: str
@@ -132,6 +143,7 @@ class Transformation:
     truth: Truth
     samples: Sequence[Sample] = ()
     operands: tuple[str, ...] = ()
+    mends: str = ""
 
     def fits(self, operands: Collection[str]) -> bool:
         """Whether it may fire on a node whose arguments are of these ops."""
@@ -169,10 +181,11 @@ def rule(
     dtypes: tuple[str, ...] = FLOATS,
     when: Callable[[Mapping[str, Node]], bool] | None = None,
     once: tuple[Node, ...] = (),
+    mends: str = "",
 ) -> Rule:
     """A rule; a replacement may be a number."""
     after = replacement if isinstance(replacement, Node) else literal(replacement)
-    return Rule(name, pattern, after, truth, dtypes, when, once)
+    return Rule(name, pattern, after, truth, dtypes, when, once, mends)
 
 
 def sample(build: Callable[..., Node], *args: Argument) -> Sample:

@@ -1,12 +1,12 @@
 """Linear algebra: transposes moved into products, products ordered by cost, sums of products joined into gemm.
 
 In: nothing. Out: `LINEAR`, the rules. All are true of matrices; rounding differs as between two orders of one sum.
+`alpha A B` multiplies what is summed up, as it is written: alpha is moved neither out of an operand nor into one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial, reduce
 from math import prod
 
 import numpy as np
@@ -21,6 +21,7 @@ from graphc.record import record
 from graphc.rewrite.engine import (
     CLOSE,
     NUMBERS,
+    REAL,
     AnyRule,
     Transformation,
     Uses,
@@ -144,7 +145,10 @@ def _volume(shape: Sequence[Size]) -> int:
 
 def _reorder(node: Node, uses: Uses) -> Node | None:
     """A product of products in the order that multiplies the fewest numbers, where sizes are known; else by vectors
-    first, which never multiplies more."""
+    first, which never multiplies more.
+
+    True of real numbers only: A B may be in range where B v is not.
+    """
     if any(arg.ndim > 2 for arg in node.args):
         return None
     factors = _factors(node, uses)
@@ -178,7 +182,10 @@ def _as_outer(node: Node, uses: Uses) -> Node | None:
 
 
 def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
-    """A product with a matrix or vector of one finite number as sums, of which each is needed once."""
+    """A product with a matrix or vector of one finite number as sums, of which each is needed once.
+
+    Each term is multiplied: the sum times the number may overflow, or not, where the terms do otherwise.
+    """
     a, b = node.args
     if a.ndim > 2 or b.ndim > 2 or not is_float(node.dtype):
         return None
@@ -187,8 +194,8 @@ def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
         if number is None or not np.isfinite(number) or number == 0:
             continue
         turned = _transposed(other)
-        total = reduce_sum(other, (axis,)) if turned is None else reduce_sum(turned, (1 - axis,))
-        summed = scaled(number, total)
+        terms, axis = (other, axis) if turned is None else (turned, 1 - axis)
+        summed = reduce_sum(terms if number == 1 else scaled(number, terms), (axis,))
         if constant.ndim == 1:
             return summed
         return broadcast_to(expand(summed, (a.ndim - 1 if constant is b else 0,)), node.type.shape)
@@ -196,7 +203,10 @@ def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
 
 
 def _factor_out(node: Node, uses: Uses) -> Node | None:
-    """(c A) B as c (A B) for a finite number c, so that no multiple of A is stored: BLAS multiplies on its way."""
+    """(c A) B as c (A B) for a finite number c, so that no multiple of A is stored: BLAS multiplies on its way.
+
+    True of real numbers only: A B may overflow, or vanish, where (c A) B does not.
+    """
     if not is_float(node.dtype):
         return None
     a, b = node.args
@@ -233,19 +243,18 @@ def _product_of_rows(node: Node, uses: Uses) -> Node | None:
 
 @record()
 class _Term:
-    """`sign * factors * matrix`, the factors 0-d nodes."""
+    """`sign * scalar * matrix`, the scalar a 0-d node, or None for 1."""
 
     sign: int
-    factors: tuple[Node, ...]
+    scalar: Node | None
     matrix: Node
 
     @property
     def factor(self) -> Node:
-        """Sign and factors as one node; made when it is wanted, for most terms turn out to be no product."""
-        if not self.factors:
+        """Sign and scalar as one node; made when it is wanted, for most terms turn out to be no product."""
+        if self.scalar is None:
             return literal(self.sign, self.matrix.dtype)
-        factor = reduce(partial(elementwise, "mul"), self.factors)
-        return factor if self.sign > 0 else elementwise("neg", factor)
+        return self.scalar if self.sign > 0 else elementwise("neg", self.scalar)
 
 
 def _scalar_of(node: Node) -> Node | None:
@@ -256,17 +265,17 @@ def _scalar_of(node: Node) -> Node | None:
 
 
 def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:
-    """A node taken apart into a scalar factor and a matrix."""
-    factors: list[Node] = []
+    """A node taken apart into a sign, one scalar factor at most, and a matrix: two factors may be in range where their
+    product is not."""
+    factor: Node | None = None
     while uses(node) == 1:
         if node.op.name == "neg":
             sign, node = -sign, node.args[0]
-        elif (scaled := _scaled(node)) is not None:
-            factors.append(scaled[0])
-            node = scaled[1]
+        elif factor is None and (scaled := _scaled(node)) is not None:
+            factor, node = scaled
         else:
             break
-    return _Term(sign, tuple(factors), node)
+    return _Term(sign, factor, node)
 
 
 def _scaled(node: Node) -> tuple[Node, Node] | None:
@@ -282,10 +291,10 @@ def _scaled(node: Node) -> tuple[Node, Node] | None:
 
 
 def _is_count(node: Node) -> bool:
-    """Whether a scalar is a whole number: its reciprocal neither overflows nor loses digits."""
+    """Whether a scalar is a whole number whose reciprocal neither overflows nor loses digits."""
     value = constant_value(node)
     if value is not None:
-        return bool(np.isfinite(value)) and float(value).is_integer() and bool(value != 0)
+        return float(value).is_integer() and 1 <= abs(value) <= 1 / np.finfo(value.dtype).tiny
     return node.op.name == "cast" and node.args[0].dtype not in FLOATS
 
 
@@ -307,18 +316,18 @@ def _scaled_product(term: _Term, uses: Uses) -> tuple[Node, Node, Node] | None:
     parts = as_product(product.args)
     if parts.c is not None:
         return None
-    factor = term.factor if parts.alpha is None else _times(term.factor, parts.alpha)
-    return factor, parts.a, parts.b
+    factor = term.factor if parts.alpha is None else _signed(term.factor, parts.alpha)
+    return None if factor is None else (factor, parts.a, parts.b)
 
 
-def _times(left: Node, right: Node) -> Node:
-    """The product of two scalars, of which one is often a sign."""
+def _signed(left: Node, right: Node) -> Node | None:
+    """The product of two scalars of which one is a sign."""
     for x, y in ((left, right), (right, left)):
         if is_number(x, 1.0):
             return y
         if is_number(x, -1.0):
             return elementwise("neg", y)
-    return elementwise("mul", left, right)
+    return None
 
 
 def _scale_product(node: Node, uses: Uses) -> Node | None:
@@ -391,7 +400,7 @@ LINEAR: tuple[AnyRule, ...] = (
         "number_times_operand",
         ("matmul",),
         _factor_out,
-        CLOSE,
+        REAL,
         [
             Sample("", lambda a, b: matmul(2.5 * transpose(a), b), (_positive(4, 3), _B)),
             Sample("", lambda a, b: matmul(a, -3 * b), (_A, _B)),
@@ -431,7 +440,7 @@ LINEAR: tuple[AnyRule, ...] = (
         "order_of_products",
         ("matmul",),
         _reorder,
-        CLOSE,
+        REAL,
         [
             Sample("", lambda a, b, v: matmul(matmul(a, b), v), (_A, _B, _positive(2))),
             Sample("", lambda a, b, v: matmul(v, matmul(a, b)), (_A, _B, _positive(3))),
@@ -476,7 +485,7 @@ LINEAR: tuple[AnyRule, ...] = (
             Sample("", lambda a, b, c, s: s * matmul(a, b) - 3 * c, (_A, _B, _positive(3, 2), _positive())),
             Sample("", lambda a, b, c: matmul(a, b) - matmul(a, c), (_A, _B, _positive(4, 2))),
             Sample(
-                "", lambda a, x, y: y - 0.1 * scaled_matmul(literal(2, a.dtype), a, x), (_A, _positive(4), _positive(3))
+                "", lambda a, x, y: y - scaled_matmul(literal(0.2, a.dtype), a, x), (_A, _positive(4), _positive(3))
             ),
         ],
     ),

@@ -11,12 +11,16 @@ rows, from the middle. By the inequality of Cauchy and Schwarz k (m - c)^2 is at
 digits are lost, and where the middle is like the rest, none. The sums over x, x - c and its square go over the same
 elements, and share their loops.
 
-Where the sum of finite deviations overflows, at magnitudes of 1e308, the result is NaN instead of infinity.
+Sums that are 17 times as large may overflow where the result does not: so deviations are divided by 8 first, unless the
+pivot is so small that they might vanish. (There, with S within a factor of 17 of the largest number, and the pivot less
+than 1e-130 of its root, the sum overflows.) Where a sum of finite deviations overflows, at magnitudes of 1e308, the
+result is NaN instead of infinity.
 The second pass stays where it costs little: where the last axis is reduced and others are not, a row is still in cache.
 
 The gradient of what is normalised by mean and variance sums `a + k (x - m)` over the same elements, where k comes of
-another sum over them. Its terms in x - m add up to nothing but what m was rounded by. Written as sum(a) + k sum(x - m),
-both sums are there before k is, and one pass over the elements goes. Of no elements the sum is 0, and where k is not
+another sum over them. Its terms in x - m add up to nothing but what m was rounded by. Written as sum(a) + k (t - n m),
+t the sum of x that m was made of, both sums are there before k is, and one pass over the elements goes. The difference
+is taken of halves: n m may be rounded to more than the largest number. Of no elements the sum is 0, and where k is not
 finite NaN, because x - m has both signs, or is 0.
 """
 
@@ -35,7 +39,7 @@ from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum, reduced_sizes, restore
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, drop, filled
-from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses, scaled
 
 PIVOT_PART, PIVOT_ROWS = 16, 16
 """The mean of a part of the rows is the pivot, one of so many, but of no fewer rows."""
@@ -51,24 +55,38 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     """sum((x - m)^2), m a mean of x, as sums about a pivot."""
     axes: tuple[int, ...] = node.attrs["axes"]
     x, mean = _deviation(node.args[0])
-    if x is None or mean is None or not is_float(x.dtype) or not axes or not _is_mean(mean, x, axes):
+    if x is None or mean is None or not is_float(x.dtype) or not axes or _sum_in_mean(mean, x, axes) is None:
         return None
     rows = x.type.shape[axes[0]]
     if (x.ndim - 1 in axes and len(axes) < x.ndim) or (isinstance(rows, int) and rows <= FEW_ROWS):
         return None
     pivot = _pivot(x, axes)
-    apart = elementwise("sub", x, restore(node, pivot))
+    is_small = elementwise("less", elementwise("abs", pivot), _constant(_small(node.dtype), node))
+    scale = elementwise("where", is_small, _constant(1, node), _constant(1 / 8, node))
+    apart = elementwise("mul", elementwise("sub", x, restore(node, pivot)), restore(node, scale))
     total, squares = reduce_sum(apart, axes), reduce_sum(elementwise("sqr", apart), axes)
     shift = elementwise("sub", broadcast_to(drop(mean, axes), node.type.shape), pivot)
+    shift = elementwise("mul", shift, scale)
     count = _as_number(sizes.product(reduced_sizes(node)), node)
     twice = elementwise("add", total, total)
     excess = elementwise("mul", shift, elementwise("sub", twice, elementwise("mul", count, shift)))
-    zero = filled(literal(0, node.dtype), node.type.shape)
-    spread = elementwise("maximum", elementwise("sub", squares, excess), zero)
+    spread = elementwise("maximum", elementwise("sub", squares, excess), _constant(0, node))
+    spread = elementwise("mul", spread, elementwise("where", is_small, _constant(1, node), _constant(64, node)))
     # Where squares overflow, the sum is infinite; it is NaN where an element was.
     overflows = elementwise("logical_and", elementwise("isinf", squares), elementwise("isfinite", total))
     exact = elementwise("logical_or", overflows, elementwise("logical_not", elementwise("isfinite", pivot)))
     return elementwise("where", exact, squares, spread)
+
+
+def _small(dtype: str) -> float:
+    """Above it a number that differs from a pivot does so by enough for the square of an eighth to be normal."""
+    info = np.finfo(dtype)
+    return float(2.0 ** (info.minexp // 2 + info.nmant + 5))
+
+
+def _constant(number: float, node: Node) -> Node:
+    """A number of the dtype and sizes of a node."""
+    return filled(literal(number, node.dtype), node.type.shape)
 
 
 def _deviation(squared: Node) -> tuple[Node | None, Node | None]:
@@ -79,12 +97,12 @@ def _deviation(squared: Node) -> tuple[Node | None, Node | None]:
     return x, mean.args[0] if mean.op.name == "broadcast_to" else None
 
 
-def _is_mean(node: Node, x: Node, axes: tuple[int, ...]) -> bool:
-    """Whether a node is the sum of x over these axes, times or divided by something."""
+def _sum_in_mean(node: Node, x: Node, axes: tuple[int, ...]) -> Node | None:
+    """The sum of x over these axes where a node is that, times or divided by something."""
     while node.op.name in MEAN_OPS:
         factors = [arg for arg in node.args[:2] if arg.op.name in (*MEAN_OPS, "sum")]
         node = factors[0] if node.op.name == "mul" and factors else node.args[0]
-    return node.op.name == "sum" and node.args[0] is x and node.attrs["axes"] == axes
+    return node if node.op.name == "sum" and node.args[0] is x and node.attrs["axes"] == axes else None
 
 
 def _pivot(x: Node, axes: Sequence[int]) -> Node:
@@ -121,7 +139,7 @@ def _centred(term: Node, axes: tuple[int, ...], factors: tuple[Node, ...] = ()) 
     """x - m and the factors, constant along the axes and without them, of a product of such."""
     if term.op.name == "sub":
         mean = term.args[1]
-        is_centred = mean.op.name == "broadcast_to" and _is_mean(mean.args[0], term.args[0], axes)
+        is_centred = mean.op.name == "broadcast_to" and _sum_in_mean(mean.args[0], term.args[0], axes) is not None
         return (term, factors) if is_centred and factors else None
     if term.op.name != "mul" or len(factors) == MOST_FACTORS:
         return None
@@ -152,11 +170,17 @@ def _multiple_of_sum(node: Node, centred: Node, factors: Sequence[Node]) -> Node
     for other in others:
         factor = elementwise("mul", factor, other)
     count = sizes.product(reduced_sizes(node))
-    undefined = literal(np.nan, node.dtype)
-    if isinstance(count, Node):
-        undefined = elementwise("where", elementwise("equal", count, literal(0)), literal(0, node.dtype), undefined)
-    product = elementwise("mul", factor, reduce_sum(centred, node.attrs["axes"]))
-    return elementwise("where", elementwise("isfinite", factor), product, filled(undefined, shape))
+    x, mean = centred.args
+    total = _sum_in_mean(mean, x, node.attrs["axes"])
+    assert total is not None
+    half_mean = scaled(0.5, broadcast_to(drop(mean.args[0], node.attrs["axes"]), shape))
+    rest = elementwise("sub", scaled(0.5, total), elementwise("mul", _as_number(count, node), half_mean))
+    product = elementwise("mul", factor, elementwise("add", rest, rest))
+    result = elementwise("where", elementwise("isfinite", factor), product, filled(literal(np.nan, node.dtype), shape))
+    if not isinstance(count, Node):
+        return result
+    none = filled(elementwise("equal", count, literal(0)), shape)
+    return elementwise("where", none, filled(literal(0, node.dtype), shape), result)
 
 
 def _as_number(size: Size, like: Node) -> Node:

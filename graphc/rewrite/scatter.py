@@ -22,7 +22,8 @@ def _into_sum(node: Node, uses: Uses) -> Node | None:
     left, right = node.args
     for base, added in ((left, right), (right, left))[: 2 if sign > 0 else 1]:
         factor = sign
-        while uses(added) == 1 and (scaled := _scaled(added)) is not None:
+        # one number at most: two may be in range where their product is not
+        while uses(added) == 1 and (scaled := _scaled(added)) is not None and 1 in (abs(factor), abs(scaled[0])):
             factor, added = factor * scaled[0], scaled[1]
         if uses(added) == 1 and _scatters_into_zeros(added) and np.isfinite(factor):
             _, value, *indices = added.args

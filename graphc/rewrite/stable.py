@@ -39,40 +39,46 @@ def top(x: Any) -> Any:
     return make(OPS["max"], (x,), {"axes": (0,)})
 
 
+absolute, minimum = map(function, ("abs", "minimum"))
 cosh, erf, erfc, exp, expm1, isfinite = map(function, ("cosh", "erf", "erfc", "exp", "expm1", "isfinite"))
 log, log1p, logaddexp, sigmoid, sinh = map(function, ("log", "log1p", "logaddexp", "sigmoid", "sinh"))
 softplus, sqrt, tanh, where, xlogy = map(function, ("softplus", "sqrt", "tanh", "where", "xlogy"))
 
 x, y, g, h = map(hole, "xygh")
 
+_OVERFLOWS = "exp overflows"
+_HALF = "exp overflows, half of it does not"
+_ROWS_END = "exp overflows, or vanishes along a row"
+_VANISHES = "softmax vanishes"
+
 SCALAR = (
     # logarithms and exponentials near 1 and 0
-    rule("softplus", log(1 + exp(x)), softplus(x), BETTER),
-    rule("softplus_of_log1p", log1p(exp(x)), softplus(x), BETTER),
-    rule("logaddexp", log(exp(x) + exp(y)), logaddexp(x, y), BETTER),
+    # of log(1 + exp(x)) too, which `log1p` makes this
+    rule("softplus", log1p(exp(x)), softplus(x), BETTER, mends=_OVERFLOWS),
+    rule("logaddexp", log(exp(x) + exp(y)), logaddexp(x, y), BETTER, mends="exp overflows, or vanishes for both"),
     rule("log1p", log(1 + x), log1p(x), BETTER),
     rule("log1p_minus", log(1 - x), log1p(-x), BETTER),
     rule("expm1", exp(x) - 1, expm1(x), BETTER),
     rule("expm1_plus", exp(x) + -1, expm1(x), BETTER),
     rule("expm1_minus", 1 - exp(x), -expm1(x), BETTER),
     rule("log_sqrt", log(sqrt(x)), 0.5 * log(x), BETTER),
-    rule("xlogx", x * log(x), xlogy(x, x), BETTER),
+    rule("xlogx", x * log(x), xlogy(x, x), BETTER, mends="x is 0"),
     # 0 * log(0) is NaN to NumPy: only where the two are the same value has it one limit, 0
     rule("xlogy", x * log(y), xlogy(x, y), REAL),
     # sigmoids
     rule("sigmoid", 1 / (1 + exp(-x)), sigmoid(x), BETTER),
     rule("sigmoid_of_minus", 1 / (1 + exp(x)), sigmoid(-x), BETTER),
-    rule("sigmoid_of_quotient", exp(x) / (1 + exp(x)), sigmoid(x), BETTER),
+    rule("sigmoid_of_quotient", exp(x) / (1 + exp(x)), sigmoid(x), BETTER, mends=_OVERFLOWS),
     # the derivative of a sigmoid is s * (1 - s): there another exponential would cost more than it gives
     rule("sigmoid_complement", 1 - sigmoid(x), sigmoid(-x), BETTER, once=(sigmoid(x),)),
-    rule("log_sigmoid", log(sigmoid(x)), -softplus(-x), BETTER),
-    rule("log_sigmoid_complement", log1p(-sigmoid(x)), -softplus(x), BETTER),
+    rule("log_sigmoid", log(sigmoid(x)), -softplus(-x), BETTER, mends="sigmoid(x) vanishes"),
+    rule("log_sigmoid_complement", log1p(-sigmoid(x)), -softplus(x), BETTER, mends="sigmoid(x) rounds to 1"),
     rule("exp_softplus", exp(-softplus(x)), sigmoid(-x), BETTER),
-    rule("tanh", (exp(x) - exp(-x)) / (exp(x) + exp(-x)), tanh(x), BETTER),
-    rule("sinh", (exp(x) - exp(-x)) / 2, sinh(x), BETTER),
-    rule("sinh_half", 0.5 * (exp(x) - exp(-x)), sinh(x), BETTER),
-    rule("cosh", (exp(x) + exp(-x)) / 2, cosh(x), BETTER),
-    rule("cosh_half", 0.5 * (exp(x) + exp(-x)), cosh(x), BETTER),
+    rule("tanh", (exp(x) - exp(-x)) / (exp(x) + exp(-x)), tanh(x), BETTER, mends=_OVERFLOWS),
+    rule("sinh", (exp(x) - exp(-x)) / 2, sinh(x), BETTER, mends=_HALF),
+    rule("sinh_half", 0.5 * (exp(x) - exp(-x)), sinh(x), BETTER, mends=_HALF),
+    rule("cosh", (exp(x) + exp(-x)) / 2, cosh(x), BETTER, mends=_HALF),
+    rule("cosh_half", 0.5 * (exp(x) + exp(-x)), cosh(x), BETTER, mends=_HALF),
     # error functions
     rule("erfc", 1 - erf(x), erfc(x), BETTER),
     rule("erfc_of_minus", 1 + erf(x), erfc(-x), BETTER),
@@ -169,18 +175,21 @@ def _without_pole(term: Node, s: Node, complement: Node) -> Node | None:
     return None
 
 
+_root = exp(0.5 * minimum(x - y, 0.0))
 _FLOATS, _WIDE = Argument((2, 3)), Argument((2, 3), "float", -50.0, 50.0)
 
 GRADIENTS = (
-    rule("softplus_gradient", g / (1 + exp(x)) * exp(x), g * sigmoid(x), BETTER),
-    rule("logaddexp_gradient", g / (exp(x) + exp(y)) * exp(x), g * sigmoid(x - y), BETTER),
-    rule("logistic_gradient", -(g / (1 + exp(x))) * exp(x), -(g * sigmoid(x)), BETTER),
-    rule("sigmoid_times_exp", sigmoid(-x) * exp(x), sigmoid(x), BETTER),
-    rule("sigmoid_times_exp_of_minus", sigmoid(x) * exp(-x), sigmoid(-x), BETTER),
+    rule("softplus_gradient", g / (1 + exp(x)) * exp(x), g * sigmoid(x), BETTER, mends=_OVERFLOWS),
+    # sigmoid(x - y) as the square of exp((x - y) / 2) where it is small: it may vanish, and g be large
+    rule("logaddexp_gradient", g / (exp(x) + exp(y)) * exp(x), g * _root * (_root * sigmoid(absolute(x - y))), BETTER,
+         mends="exp overflows, or vanishes for both"),
+    rule("logistic_gradient", -(g / (1 + exp(x))) * exp(x), -(g * sigmoid(x)), BETTER, mends=_OVERFLOWS),
+    rule("sigmoid_times_exp", sigmoid(-x) * exp(x), sigmoid(x), BETTER, mends=_OVERFLOWS),
+    rule("sigmoid_times_exp_of_minus", sigmoid(x) * exp(-x), sigmoid(-x), BETTER, mends=_OVERFLOWS),
     rule("sigmoid_of_quotient_gradient", (g / (1 + exp(x)) + -(g * sigmoid(x) / (1 + exp(x)))) * exp(x),
-         g * (sigmoid(x) * sigmoid(-x)), BETTER),
+         g * (sigmoid(x) * sigmoid(-x)), BETTER, mends=_OVERFLOWS),
     rule("sigmoid_of_quotient_derivative", (sigmoid(-x) + -(1 * sigmoid(x) / (1 + exp(x)))) * exp(x),
-         sigmoid(x) * sigmoid(-x), BETTER),
+         sigmoid(x) * sigmoid(-x), BETTER, mends=_OVERFLOWS),
     # one form for the slope of a sigmoid, which the rules below know
     rule("sigmoid_slope", g * sigmoid(x) * sigmoid(-x), g * (sigmoid(x) * sigmoid(-x)), CLOSE),
     rule("sigmoid_slope_of_minus", g * sigmoid(-x) * sigmoid(x), g * (sigmoid(-x) * sigmoid(x)), CLOSE),
@@ -197,6 +206,7 @@ GRADIENTS = (
                    _WIDE, _FLOATS, _FLOATS),
         ],
         operands=("mul",),
+        mends="a quotient by sigmoid(x) or 1 - sigmoid(x) overflows",
     ),
 )  # fmt: skip
 
@@ -238,16 +248,25 @@ def _gradient(p: Any, g: Any) -> Any:
 
 
 _SOFTMAX = softmax(x - bound(x))
+# exp(x - bound(x)) is their square: twice it multiplies what is large where once, as one number, it would vanish
+_ROOTS = exp(0.5 * (x - bound(x)))
+_SHARE = _ROOTS / total(_ROOTS * _ROOTS)
+_LOG_SOFTMAX = x - bound(x) - log(total(exp(x - bound(x))))
+_LOGSUMEXP = bound(x) + log(total(exp(x - bound(x))))
 
 ROWS = (
-    rule("softmax", softmax(x), softmax(x - bound(x)), BETTER, when=_overflows),
-    rule("logsumexp", log(total(exp(x))), bound(x) + log(total(exp(x - bound(x)))), BETTER, when=_overflows),
-    rule("logsumexp_gradient", exp(x) * (s / total(exp(x))), s * softmax(x - bound(x)), BETTER, when=_overflows),
-    rule("log_softmax", log(softmax(x - top(x))), x - top(x) - log(total(exp(x - top(x)))), BETTER),
-    rule("log_softmax_bound", log(softmax(x - bound(x))), x - bound(x) - log(total(exp(x - bound(x)))), BETTER),
-    rule("log_softmax_gradient", _gradient(softmax(x), g / softmax(x)), g - softmax(x) * total(g), BETTER),
-    rule("log_softmax_bound_gradient", _gradient(_SOFTMAX, g / _SOFTMAX), g - _SOFTMAX * total(g), BETTER),
-    rule("softmax_gradient", _gradient(_SOFTMAX, g), _SOFTMAX * (g - total(g * _SOFTMAX)), BETTER),
-)
+    rule("softmax", softmax(x), softmax(x - bound(x)), BETTER, when=_overflows, mends=_ROWS_END),
+    rule("logsumexp", log(total(exp(x))), _LOGSUMEXP, BETTER, when=_overflows, mends=_ROWS_END),
+    rule("logsumexp_gradient", exp(x) * (s / total(exp(x))), s / total(_ROOTS * _ROOTS) * _ROOTS * _ROOTS, BETTER,
+         when=_overflows, mends=_ROWS_END),
+    rule("log_softmax", log(softmax(x - top(x))), x - top(x) - log(total(exp(x - top(x)))), BETTER, mends=_VANISHES),
+    rule("log_softmax_bound", log(softmax(x - bound(x))), _LOG_SOFTMAX, BETTER, mends=_VANISHES),
+    rule("log_softmax_gradient", _gradient(softmax(x), g / softmax(x)), g - softmax(x) * total(g), BETTER,
+         mends="exp overflows, or softmax vanishes"),
+    rule("log_softmax_bound_gradient", _gradient(_SOFTMAX, g / _SOFTMAX), g - _SOFTMAX * total(g), BETTER,
+         mends=_VANISHES),
+    rule("softmax_gradient", _gradient(_SOFTMAX, g), _ROOTS * (_SHARE * g - _SHARE * total(g * _ROOTS * _SHARE)),
+         BETTER, mends=_ROWS_END),
+)  # fmt: skip
 
 STABLE: tuple[AnyRule, ...] = SCALAR + GRADIENTS + ROWS

@@ -223,9 +223,12 @@ VIEWS: tuple[AnyRule, ...] = (
 
 
 def _join_reductions(node: Node, uses: Uses) -> Node | None:
-    """A reduction of the same reduction as one over all the axes."""
+    """A reduction of the same reduction as one over all the axes.
+
+    Not of products of floats: in another order they may overflow.
+    """
     inner = node.args[0]
-    if inner.op is not node.op or uses(inner) > 1:
+    if inner.op is not node.op or uses(inner) > 1 or (node.op.name == "prod" and is_float(node.dtype)):
         return None
     kept = [axis for axis in range(inner.args[0].ndim) if axis not in inner.attrs["axes"]]
     axes = sorted((*inner.attrs["axes"], *(kept[axis] for axis in node.attrs["axes"])))
