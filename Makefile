@@ -9,13 +9,16 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test lint bench bench-env lines help clean
+.PHONY: run test test-poison lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
 
 test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+test-poison: ## run all tests with the memory of results and temporaries filled with NaN before each call
+	GRAPHC_POISON=1 $(MAKE) test
 
 lint: $(VENV)/lint.stamp ## check style and types
 	$(BIN)/ruff check .

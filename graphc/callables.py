@@ -7,8 +7,9 @@ arrays of the declared types, and through Python, which converts or explains, wh
 from __future__ import annotations
 
 from _thread import _local as local  # what threading calls so, without the rest of it
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from math import prod
 from time import perf_counter
 from typing import Any, Literal, TypeVar
@@ -324,6 +325,23 @@ class Lowered(Function):
         interpret(self.graph, values)
         raise GraphcError(f"{self.label}: a check failed that the interpreter finds in order; please report this")
 
+    def launch(
+        self, sizes: Callable[..., int], kernel: Callable[..., int], arrays: list[Array], given: list[Array | None]
+    ) -> list[Array]:
+        """`run_converted` by functions over flat arrays."""
+        self.separate(arrays)
+        self.make_way(given)
+        results = launch_python(
+            self.built.signature,
+            sizes,
+            kernel,
+            arrays,
+            self.cells,
+            lambda code, *_: self.explain_failure(arrays),
+            lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
+        )
+        return write_results(given, results)
+
 
 class Generated(Lowered):
     """Runs the generated source under CPython: the same statements as the native code, for pdb and for reading."""
@@ -336,19 +354,7 @@ class Generated(Lowered):
         self.functions = cold().bind_python(self.built, self.failures)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
-        self.separate(arrays)
-        self.make_way(given)
-        sizes, run = self.functions["sizes"], self.functions["kernel"]
-        results = launch_python(
-            self.built.signature,
-            sizes,
-            run,
-            arrays,
-            self.cells,
-            lambda code, *_: self.explain_failure(arrays),
-            lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
-        )
-        return write_results(given, results)
+        return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)
 
     def measure(self, arrays: Sequence[Array]) -> Need | None:
         return measure_python(self.built.signature, self.functions["sizes"], arrays, self.cells)
@@ -372,7 +378,7 @@ class Compiled(Lowered, Direct):
         self.library = load_code(self.callback_addresses(built))
         self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords_of(call))
         self.variants = Variants(kernel, self.bind_variant)
-        if type(self) is not Compiled:
+        if isinstance(self, _direct()):
             attach(self, self.entry.__self__)
 
     def callback_addresses(self, built: Built) -> dict[str, int]:
@@ -485,6 +491,21 @@ class Compiled(Lowered, Direct):
         """The machine code as text."""
         text: str = cold().build_assembly(self.kernel)
         return text
+
+
+class Guarded(Compiled):
+    """Runs native code under CPython's eyes, on arrays between pages that nobody may touch (codegen/guard.py)."""
+
+    def __new__(cls, kernel: Kernel, call: Convention, profile: bool) -> Guarded:
+        return object.__new__(cls)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return Function.__call__(self, *args, **kwargs)
+
+    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
+        guard = import_module("graphc.codegen.guard")
+        sizes, kernel = guard.guarded_functions(self.library, self.built.signature)
+        return self.launch(sizes, kernel, arrays, given)
 
 
 @cache

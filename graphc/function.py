@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from graphc.callables import MODES, Compiled, Function, Generated, Interpreted
+from graphc.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted
 from graphc.codegen.build import shared_of
 from graphc.codegen.kernel import Kernel
 from graphc.convention import Convention, In, Out, name_positions
@@ -98,7 +98,8 @@ def function(
         raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
-    kind: type[Function] = {"compiled": Compiled, "interpreted": Interpreted, "python": Generated}[chosen]
+    native = Guarded if options.poison == "guard" else Compiled
+    kind: type[Function] = {"compiled": native, "interpreted": Interpreted, "python": Generated}[chosen]
     return kind(kernel, call, bool(profile))
 
 

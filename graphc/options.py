@@ -36,6 +36,15 @@ def _switch(name: str, value: Any) -> bool:
     raise GraphcError(f"option {name}={value!r}: must be true or false")
 
 
+def _poison(name: str, value: Any) -> str:
+    if value in ("off", "on", "guard"):
+        return str(value)
+    try:
+        return "on" if _switch(name, value) else "off"
+    except GraphcError:
+        raise GraphcError(f"option {name}={value!r}: must be true, false or 'guard'") from None
+
+
 def _count(least: int) -> Callable[[str, Any], int]:
     def check(name: str, value: Any) -> int:
         try:
@@ -90,6 +99,7 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "cache_megabytes": (_count(1), 512),
     "cache_require": (_switch, False),
     "results_megabytes": (_count(0), 256),
+    "poison": (_poison, "off"),
     "progress": (_switch, False),
 }
 
@@ -108,7 +118,9 @@ class Options:
     cache_dir: where, as text. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates
     them as PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that
     is not in the cache is an error. results_megabytes: memory of dropped results above 32 MiB that is kept for the next
-    ones. progress: print the phases.
+    ones. poison: fill results and temporaries with a pattern, which is NaN as a float, before each call, so that an
+    element shows which is read before it is written; "guard": put each array of a call between pages that nobody may
+    touch, besides. progress: print the phases.
     """
 
     floatX: str  # noqa: N815 - Theano's name
@@ -125,6 +137,7 @@ class Options:
     cache_megabytes: int
     cache_require: bool
     results_megabytes: int
+    poison: str
     progress: bool
 
     def __init__(self) -> None:

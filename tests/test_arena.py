@@ -135,10 +135,8 @@ def test_what_a_call_needs(data: st.DataObject) -> None:
         assert negative or empty or max(lengths, default=0) > MOST or sum(wanted) > MOST
     else:
         assert not negative
-        assert all(
-            have % ALIGNMENT == 0 and want <= have < want + ALIGNMENT
-            for have, want in zip(need.temps, wanted, strict=True)
-        )
+        assert list(need.temps) == wanted
+        assert need.arena == (ALIGNMENT + sum(-(-want // ALIGNMENT) * ALIGNMENT for want in wanted) if wanted else 0)
 
 
 def chain(dtype: str = "float64") -> graphc.Function:

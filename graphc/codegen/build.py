@@ -74,6 +74,7 @@ def key_of(kernel: Kernel) -> cache.Key:
         "fast_math": str(options.fast_math),
         "excluding": ",".join(options.excluding),
         "outline": options.outline,
+        "poison": str(options.poison != "off"),
     }
     return cache.Key(text, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
 
@@ -194,7 +195,10 @@ def products_pool() -> Pool:
 
 def ready_blocks(suffix: str) -> int:
     """The address of large products of a dtype, 0 where BLAS is faster; compiled and compared once for each machine."""
-    settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
+    settings = {
+        "blas": "{} with {} threads".format(*openblas_kernels()),
+        "poison": str(options.poison != "off"),
+    }
     key = cache.Key(f"large products {suffix}", settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
     found = cache.find(key)
     if found is not None:

@@ -46,6 +46,7 @@ from graphc.codegen.launch import (
     layout_tag,
 )
 from graphc.codegen.objects import Lines, field
+from graphc.codegen.poison import POISON_IR
 from graphc.codegen.scalars import scalar_function
 from graphc.dtypes import itemsize
 
@@ -54,11 +55,12 @@ RELEASE_GIL_ABOVE = 50_000
 taking it again costs 0.1 µs alone, and a switch of threads when contended."""
 
 
-def entry_ir(signature: Signature, whole: bool = True) -> str:
+def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> str:
     """The LLVM module of the entry point for this signature, as text. It declares `sizes` and `kernel`, and `layout`
     tells what it assumes.
 
     whole=False: it declares as well what `apart_ir` exports, which is compiled once for all entry points.
+    poison: before the kernel runs it fills the memory of all results and temps with a pattern.
     """
     scalars = sorted({array.dtype for array in signature.inputs if not array.shape})
     rooms = _rooms(signature)
@@ -69,9 +71,10 @@ def entry_ir(signature: Signature, whole: bool = True) -> str:
             f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
             f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
             CALLEES if whole else callees_beside_apart(),
+            *([POISON_IR] if poison else []),
             *(scalar_function(dtype) for dtype in scalars),
             "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {",
-            *_blocks(signature),
+            *_blocks(signature, poison),
             "}",
             VECTORCALL,
             "!0 = !{}",
@@ -128,20 +131,20 @@ def _rooms(signature: Signature) -> list[int]:
     ]
 
 
-def _blocks(signature: Signature) -> Lines:
+def _blocks(signature: Signature, poison: bool) -> Lines:
     """The blocks in order; in each, %next stands for the label of the one that follows."""
     blocks = [
         ("start", _start(signature)),
         ("arrange", _arrange(signature)),
         *((f"operand{number}", _operand(signature, number)) for number in range(len(_operands(signature)))),
         ("alias", _alias(_operands(signature))),
-        ("sizes", _sizes(signature)),
+        ("sizes", _sizes(signature, poison)),
         ("extents", _extents(signature)),
         ("given", _given(signature)),
         ("claim", _claim(signature)),
         *((f"output{number}", _output(signature, number)) for number in range(len(signature.outputs))),
         ("arena", _arena(signature)),
-        ("run", _run(signature)),
+        ("run", _run(signature, poison)),
         ("deliver", _deliver(signature)),
         ("leave", _leave(signature)),
     ]
@@ -292,7 +295,9 @@ def _dims(signature: Signature) -> list[str]:
     return [f"i64 %x{index}.d{axis}" for index, axis in signature.sizes]
 
 
-def _sizes(signature: Signature) -> Lines:
+def _sizes(signature: Signature, poison: bool) -> Lines:
+    if poison:
+        yield f"call void @poison(ptr %dims, i64 {8 * signature.extents})"
     pointers = [f"ptr %x{number}.data" for number in range(len(_operands(signature)))]
     yield f"%check = call i64 @sizes({', '.join([*pointers, *_dims(signature), 'ptr %dims'])})"
     yield "store i64 %check, ptr %code.at"
@@ -483,7 +488,19 @@ def _arena(signature: Signature) -> Lines:
     yield "br label %next"
 
 
-def _run(signature: Signature) -> Lines:
+def _poison(signature: Signature) -> Lines:
+    """Fills all that the kernel is to write before it is read."""
+    for number in range(len(signature.outputs)):
+        yield f"call void @poison(ptr %y{number}.data, i64 %y{number}.bytes)"
+    if signature.temps:
+        yield f"%temps.first = getelementptr i8, ptr %arena.start, i64 {ALIGNMENT}"
+        yield f"%temps.bytes = sub i64 %arena.end, {ALIGNMENT}"
+        yield "call void @poison(ptr %temps.first, i64 %temps.bytes)"
+
+
+def _run(signature: Signature, poison: bool) -> Lines:
+    if poison:
+        yield from _poison(signature)
     yield f"%heavy = icmp ugt i64 %work, {RELEASE_GIL_ABOVE}"
     yield "br i1 %heavy, label %run.release, label %run.kernel"
     yield "run.release:"

@@ -34,6 +34,7 @@ from graphc.codegen.recycling import block
 from graphc.digest import digest_of
 from graphc.dtypes import DTYPES, itemsize
 from graphc.errors import GraphcError
+from graphc.options import options
 from graphc.record import record
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
@@ -63,6 +64,10 @@ MOST_COPIED = 2**16
 
 ALIGNMENT = 64
 """Of each temp, in bytes: a cache line, and the widest vector register."""
+
+POISON = 0xFFFADEAD
+"""What memory is filled with under `options.poison`, word by word: NaN as float32 and, two of them, as float64; as an
+integer of 32 or 64 bits a negative number that is no index of anything."""
 
 PYTHON_API = (
     "PyObject_Vectorcall",
@@ -471,9 +476,10 @@ def launch_python(
     shapes = need.shapes
     if told is not None:
         told(result_shapes(signature, need, arrays))
-    outputs = [np.empty(shape, output.dtype) for shape, output in zip(shapes, signature.outputs, strict=True)]
+    outputs = [_empty(shape, output.dtype) for shape, output in zip(shapes, signature.outputs, strict=True)]
     temps = [
-        np.empty(length, np.uint8).view(temp.dtype) for length, temp in zip(need.temps, signature.temps, strict=True)
+        _empty((length // itemsize(temp.dtype),), temp.dtype)
+        for length, temp in zip(need.temps, signature.temps, strict=True)
     ]
     with np.errstate(all="ignore"):
         code = kernel(*pointers, *map(_pointer, outputs), *temps, *dims)
@@ -482,9 +488,21 @@ def launch_python(
     return _deliver(signature, arrays, outputs, cells)
 
 
+def _empty(shape: tuple[int, ...], dtype: str) -> AnyArray:
+    array = np.empty(shape, dtype)
+    if options.poison != "off":
+        fill(array, POISON)
+    return array
+
+
+def fill(array: AnyArray, word: int) -> None:
+    """Fill a contiguous array with the bytes of a word of 32 bits, again and again."""
+    array.reshape(-1).view(np.uint8)[:] = np.resize(np.array([word], "<u4").view(np.uint8), array.nbytes)
+
+
 @record()
 class Need:
-    """What a call needs: the shapes of the outputs, and the bytes of each temp, a multiple of ALIGNMENT."""
+    """What a call needs: the shapes of the outputs, and the bytes of each temp."""
 
     shapes: tuple[tuple[int, ...], ...]
     temps: tuple[int, ...]
@@ -492,7 +510,7 @@ class Need:
     @property
     def arena(self) -> int:
         """The bytes that the entry point allocates for the temps: a part of them aligns the first."""
-        return ALIGNMENT + sum(self.temps) if self.temps else 0
+        return ALIGNMENT + sum(map(_padded, self.temps)) if self.temps else 0
 
 
 def need_of(signature: Signature, extents: Sequence[int]) -> Need | None:
@@ -508,8 +526,13 @@ def need_of(signature: Signature, extents: Sequence[int]) -> Need | None:
     rooms = [[take(*room)[1] for room in temp.held] for temp in signature.temps]
     if any(length < 0 for length in (*(length for _, length in outputs), *chain(*rooms))):
         return None
-    temps = tuple(-(-max(lengths) // ALIGNMENT) * ALIGNMENT for lengths in rooms)
-    return Need(tuple(shape for shape, _ in outputs), temps) if sum(temps) <= MOST else None
+    temps = tuple(map(max, rooms))
+    return Need(tuple(shape for shape, _ in outputs), temps) if sum(map(_padded, temps)) <= MOST else None
+
+
+def _padded(length: int) -> int:
+    """The bytes of the arena that a temp takes."""
+    return -(-length // ALIGNMENT) * ALIGNMENT
 
 
 def _pointer(array: AnyArray) -> AnyArray:

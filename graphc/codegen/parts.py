@@ -37,6 +37,8 @@ def part_key(name: str) -> cache.Key:
         settings = _processors()
     elif name in PROTOTYPES:
         settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
+    if options.poison != "off":
+        settings = {**settings, "poison": "on"}
     return cache.Key(name, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
 
 

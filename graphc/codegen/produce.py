@@ -21,6 +21,7 @@ from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
 from graphc.codegen.parts import APART_EFFORT, ENTRY_POINTS, missing_parts
+from graphc.codegen.poison import poisoned
 from graphc.codegen.pool import POOL_EXPORTS
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.prelude import bind_source
@@ -217,7 +218,7 @@ def compile_program(program: Program, parts: Sequence[str]) -> Compiled:
         for name in parts:
             compilation.add_part(name)
         work.finish()
-        entry = emit_here(entry_ir(program.signature, whole=False), ENTRY_EFFORT)
+        entry = emit_here(entry_ir(program.signature, whole=False, poison=options.poison != "off"), ENTRY_EFFORT)
         compilation.compile_all(emit_here, last=False)
     except BaseException:
         work.abandon()
@@ -252,10 +253,15 @@ def part_ir(name: str) -> tuple[list[str], int]:
     if name == ENTRY_POINTS:
         return [apart_ir()], APART_EFFORT
     if name == PARALLEL:
-        return [pool_ir()], POOL_EFFORT
+        return [_filled(pool_ir())], POOL_EFFORT
     if name in PROTOTYPES:
-        return split(blas_ir([name]), PRODUCT_MODULES), PRODUCTS_EFFORT
+        return [_filled(text) for text in split(blas_ir([name]), PRODUCT_MODULES)], PRODUCTS_EFFORT
     return [stand_for(name)], PART_EFFORT
+
+
+def _filled(ir: str) -> str:
+    """IR as it is compiled: under `options.poison` it fills the memory that it takes."""
+    return ir if options.poison == "off" else poisoned(ir)
 
 
 def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
@@ -276,5 +282,5 @@ def begin_blocks(suffix: str) -> Callable[[], bytes]:
     where this CPU has no registers that make them faster than BLAS."""
     if not has_avx512():
         return bytes
-    finish = compile_ahead(blocks_ir(suffix), PRODUCTS_EFFORT)
+    finish = compile_ahead(_filled(blocks_ir(suffix)), PRODUCTS_EFFORT)
     return lambda: link([finish()], [blocks_name(suffix), free_name(suffix)])

@@ -1,0 +1,105 @@
+"""Memory that is filled before each call, and arrays between pages that nobody may touch: what is broken shows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from broken_kernels import KERNELS, argument, compile_broken, right_result
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.launch import POISON
+from graphc.errors import GraphcError, ShapeError
+from graphc.options import options
+
+TESTS = Path(__file__).parent
+PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
+LEFT_OUT = [name for name in KERNELS if name.endswith("left out")]
+OUT_OF_BOUNDS = [name for name in KERNELS if name.split()[0] in ("temporary", "read", "write")]
+PATTERN = np.array([POISON] * 2, "<u4").view(np.uint8)
+
+
+def child(file: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(TESTS / file), *arguments]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_an_element_that_is_not_written_has_the_pattern(name: str) -> None:
+    with options.change(poison="on"):
+        f = compile_broken(name)
+    for _ in "ab":
+        found = f(argument(name))
+        assert found.tobytes()[: found.itemsize] == PATTERN.tobytes()[: found.itemsize]
+        np.testing.assert_allclose(found.reshape(-1)[1:], right_result(name).reshape(-1)[1:], rtol=1e-5)
+    into = np.ones_like(found)
+    assert f(argument(name), out=into) is into
+    assert into.tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("name", ["sum begun with anything", "operand not stored"])
+def test_what_is_read_before_it_is_written_is_no_number(name: str) -> None:
+    with options.change(poison="on"):
+        f = compile_broken(name)
+    for _ in "ab":  # the arena of the second call is that of the first
+        assert np.isnan(f(argument(name))).all()
+
+
+def test_the_pattern_is_no_number_and_no_index() -> None:
+    assert np.isnan(PATTERN.view("<f8")).all() and np.isnan(PATTERN.view("<f4")).all()
+    for dtype in ("<i8", "<i4"):
+        assert (np.abs(PATTERN.view(dtype)) > 2**18).all() and (PATTERN.view(dtype) < 0).all()
+
+
+@pytest.mark.parametrize("name", [*LEFT_OUT, "sum begun with anything", "operand not stored", "NaN that does not show"])
+def test_a_guarded_call_says_which_result_depends_on_unwritten_memory(name: str) -> None:
+    with options.change(poison="guard"):
+        f = compile_broken(name)
+    with pytest.raises(GraphcError, match=f"element .* of out of broken: {name} depends on memory that was never"):
+        f(argument(name))
+
+
+def test_a_guarded_call_ends_at_an_access_out_of_bounds() -> None:
+    done = child("broken_kernels.py", *OUT_OF_BOUNDS, GRAPHC_POISON="guard")
+    assert done.stdout.split() == [str(int(signal.SIGSEGV))] * len(OUT_OF_BOUNDS), done.stderr
+
+
+def test_random_programs_stay_within_their_arrays() -> None:
+    done = child("guarded_programs.py", *map(str, range(0, PROGRAMS, 10)))
+    assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}\n{done.stderr[-4000:]}"
+
+
+@pytest.mark.parametrize("poison", ["on", "guard"])
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+def test_a_poisoned_function_is_a_function(mode: str, poison: str) -> None:
+    x, v = T.dmatrix("x"), T.dvector("v")
+    w = graphc.shared(np.zeros(3), name="w")
+    with options.change(poison=poison):
+        inputs, updates = [x, graphc.In(v, mutable=True)], [(w, w + x.sum(axis=0))]
+        f = graphc.function(inputs, {"a": T.nnet.softmax(x), "b": v + 1}, mode, updates=updates)
+    value, other = np.ones((4, 3)), np.arange(5.0)
+    for turn in (1, 2):
+        found = f(value, v=other)
+        np.testing.assert_allclose(found["a"], np.full((4, 3), 1 / 3))
+        assert found["b"].tolist() == [turn + k for k in range(5)]
+        assert found["b"] is other
+        assert w.get_value().tolist() == [4.0 * turn] * 3
+    into = {"a": np.empty((4, 3)), "b": np.empty(5)}
+    assert f(value.T[:3].T, [0, 1, 2, 3, 4], out=into)["a"] is into["a"]
+    assert into["b"].tolist() == [1, 2, 3, 4, 5]
+    with pytest.raises(ShapeError):
+        f(np.ones((4, 2)), other)
+
+
+def test_poison_is_said_in_words() -> None:
+    for given, meant in ((True, "on"), ("1", "on"), ("guard", "guard"), ("0", "off"), ("", "off"), ("off", "off")):
+        with options.change(poison=given):
+            assert options.poison == meant
+    with pytest.raises(GraphcError, match="poison='arsenic'"):
+        options.poison = "arsenic"
