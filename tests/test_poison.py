@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,13 @@ from broken_kernels import KERNELS, argument, compile_broken, right_result
 
 import graphc
 import graphc.tensor as T
+from graphc.codegen import build, parts, produce
 from graphc.codegen.launch import POISON
+from graphc.codegen.poison import poisoned
+from graphc.codegen.pool_ir import pool_ir
+from graphc.codegen.product_blocks import blocks_ir
+from graphc.codegen.products import blas_ir
+from graphc.codegen.target import emit_object
 from graphc.errors import GraphcError, ShapeError
 from graphc.options import options
 
@@ -103,3 +111,42 @@ def test_poison_is_said_in_words() -> None:
             assert options.poison == meant
     with pytest.raises(GraphcError, match="poison='arsenic'"):
         options.poison = "arsenic"
+
+
+def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The panel of a product by loops, on the stack; it packs a right operand whose columns are not contiguous."""
+    pack = re.compile(r"^ +call void @pack_f64\(i64 %lanes, i64 %height, .*\n", re.MULTILINE)
+
+    def broken(names: Sequence[str]) -> str:
+        text, count = pack.subn("", blas_ir(names))
+        assert count == 1
+        return text
+
+    a, b = np.random.default_rng(0).random((2, 24, 24))
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    for make in (blas_ir, broken):
+        monkeypatch.setattr(build, "_products", {})
+        monkeypatch.setattr(parts, "_kept", {})
+        monkeypatch.setattr(produce, "blas_ir", make)
+        with options.change(poison="on", cache=False):
+            found = graphc.function([x, y], T.dot(x, y.T))(a, b)
+        if make is blas_ir:
+            np.testing.assert_allclose(found, a @ b.T)
+        else:
+            assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize("suffix", ["f64", "f32"])
+def test_all_memory_of_large_products_is_filled(suffix: str) -> None:
+    """What they keep is at each call, so that a product never finds what the last one left."""
+    text = poisoned(blocks_ir(suffix))
+    memory = r"^ *(%[\w.]+) = (?:call ptr @(?:malloc|keep)|alloca \[\d+ x (?:float|double)\])"
+    taken = re.findall(memory, text, re.MULTILINE)
+    filled = re.findall(r"@poison\(ptr (%[\w.]+),", text)
+    assert {"%kept", "%borrowed", "%sums"} <= set(taken) <= set(filled)
+    assert emit_object([text], 1)
+
+
+def test_lines_that_go_past_the_caches_are_filled() -> None:
+    text = poisoned(pool_ir())
+    assert "@poison(ptr %room, " in text and emit_object([text], 1)
