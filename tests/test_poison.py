@@ -17,8 +17,9 @@ from broken_kernels import KERNELS, argument, compile_broken, right_result
 import graphc
 import graphc.tensor as T
 from graphc.codegen import build, parts, produce
+from graphc.codegen.entry import entry_ir
 from graphc.codegen.launch import POISON
-from graphc.codegen.poison import poisoned
+from graphc.codegen.poison import POISON_IR, poisoned
 from graphc.codegen.pool_ir import pool_ir
 from graphc.codegen.product_blocks import blocks_ir
 from graphc.codegen.products import blas_ir
@@ -150,3 +151,14 @@ def test_all_memory_of_large_products_is_filled(suffix: str) -> None:
 def test_lines_that_go_past_the_caches_are_filled() -> None:
     text = poisoned(pool_ir())
     assert "@poison(ptr %room, " in text and emit_object([text], 1)
+
+
+def test_without_poison_the_entry_point_has_nothing_of_it() -> None:
+    x = T.dmatrix("x")
+    built = build.build_python(graphc.function([x], T.dot(T.exp(x), T.tanh(x).T), "interpreted").kernel)
+    assert built.signature.temps
+    plain, filled = (entry_ir(built.signature, poison=poison).splitlines() for poison in (False, True))
+    own = set(POISON_IR.splitlines())
+    added = [line for line in filled if line not in plain and line not in own]
+    assert [line for line in plain if line not in filled] == []
+    assert sum("call void @poison(" in line for line in added) == 3  # what sizes writes, a result, the arena
