@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.codegen.locks import Lock, run, run_at_once, run_reading
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import SHARED, Node, describe, leaf_type
 from graphc.record import record
@@ -19,30 +20,40 @@ from graphc.values import Array, as_array, natural_dtype
 
 Sizes = tuple[int | None, ...]
 
+COPIED_AT_ONCE = 256
+"""Elements that NumPy copies without giving up the GIL: it does for more than 500."""
+
 
 @record()
 class Container:
     """Where the value is kept, in Theano's words."""
 
     storage: list[Array]
+    lock: Lock
 
     @property
     def value(self) -> Array:
         """A copy of the value."""
+        is_small = self.storage[0].size <= COPIED_AT_ONCE
+        return (run_at_once if is_small else run_reading)(self.lock, self.copied)
+
+    def copied(self) -> Array:
+        """A copy, whoever may change the value meanwhile."""
         return self.storage[0].copy()
 
 
 class SharedVariable(Node):
     """A variable with a value of its own. Make one with `shared`.
 
-    cell: a list of the current value. default_update: a node that becomes the value after each call of a function that
-    uses the variable and has no update for it; None for none. strict, allow_downcast: which values `set_value` takes,
-    as `shared` was told.
+    cell: a list of the current value. lock: what calls that use the variable wait for. default_update: a node that
+    becomes the value after each call of a function that uses the variable and has no update for it; None for none.
+    strict, allow_downcast: which values `set_value` takes, as `shared` was told.
     """
 
-    __slots__ = ("allow_downcast", "cell", "default_update", "sizes", "strict")
+    __slots__ = ("allow_downcast", "cell", "default_update", "lock", "sizes", "strict")
 
     cell: list[Array]
+    lock: Lock
     default_update: Node | None
     sizes: Sizes
     strict: bool
@@ -51,15 +62,15 @@ class SharedVariable(Node):
     @property
     def container(self) -> Container:
         """The cell under Theano's name."""
-        return Container(self.cell)
+        return Container(self.cell, self.lock)
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Array:
         """The current value: a copy, or with `borrow` the array itself, which later updates may change or may leave
-        behind.
+        behind. A copy is of the time between two calls that update the variable, whatever other threads do.
 
         `return_internal_type` is Theano's and changes nothing: the internal type is NumPy's.
         """
-        return self.cell[0] if borrow else self.cell[0].copy()
+        return self.cell[0] if borrow else self.container.value
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Give the variable another value, which may have other sizes unless they are static.
@@ -72,7 +83,8 @@ class SharedVariable(Node):
         if array.ndim != self.ndim:
             raise GraphTypeError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
         _check_static(self.sizes, array, self._label())
-        self.cell[:] = [array if borrow else array.copy()]
+        new = [array if borrow else array.copy()]
+        run({self.lock: True}, False, self.cell.__setitem__, slice(None), new)
 
     def mend(self) -> None:
         """Bring the cell back to what functions rely on, where its array was changed from outside (its dtype, shape or
@@ -115,6 +127,7 @@ def shared(
     _check_static(sizes, array, what)
     kind = leaf_type(array.dtype.name, sizes, name)
     variable = SharedVariable(SHARED, (), {"type": kind}, kind, name)
+    variable.lock = Lock()
     variable.cell = [array if borrow else array.copy()]
     variable.default_update = None
     variable.sizes = sizes

@@ -48,7 +48,7 @@ codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba code
 codegen.product_tiles codegen.product_packing codegen.product_threads codegen.product_streams codegen.pool_ir
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
 codegen.split
-codegen.recycling codegen.launch codegen.vectorcall
+codegen.recycling codegen.locks codegen.launch codegen.vectorcall
 codegen.objects codegen.arguments codegen.callees codegen.scalars codegen.pool codegen.deferred codegen.entry
 codegen.kernel codegen.program
 codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
