@@ -51,7 +51,7 @@ codegen.split
 codegen.recycling codegen.locks codegen.launch codegen.vectorcall
 codegen.objects codegen.arguments codegen.callees codegen.scalars codegen.pool codegen.deferred codegen.entry
 codegen.kernel codegen.program
-codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
+codegen.files codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
 
 shared convention layouts variants callables function
 
