@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import cache, cached_property
 from math import prod
 from time import perf_counter
@@ -53,8 +54,8 @@ from graphc.errors import ArgumentError, GraphcError
 from graphc.interpret import Steps, check_guards, interpret, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, nodes_of
-from graphc.record import record
+from graphc.ir.walk import Graph, nodes_of, substitute
+from graphc.record import record, replace
 from graphc.shared import SharedVariable
 from graphc.variants import Declined, Failed, Variants, arguments, decline, fail
 
@@ -130,6 +131,20 @@ class Function:
     def label(self) -> str:
         """The name and the line that made the function, for messages."""
         return f"{self.name} ({self.where})" if self.where else self.name
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        """The same function over deep copies of its shared variables."""
+        kernel, news = self.kernel, [new for _, new in self.kernel.updates]
+        twins = {leaf: deepcopy(leaf, memo) for leaf in kernel.shared}
+        results = substitute([*kernel.outputs, *news], twins)
+        updates = zip((twins[leaf] for leaf, _ in kernel.updates), results[len(kernel.outputs) :], strict=True)
+        outputs = tuple(results[: len(kernel.outputs)])
+        shared = tuple(twins[leaf] for leaf in kernel.shared)
+        copied = replace(kernel, outputs=outputs, shared=shared, updates=tuple(updates))
+        (kind,) = (kind for kind in (Compiled, Generated, Interpreted) if isinstance(self, kind))
+        twin: Function = kind(copied, self.call, self.profile is not None)
+        twin.name = self.name
+        return twin
 
     def __repr__(self) -> str:
         inputs = (f"{item.name or item.variable.name or '?'}: {item.variable.type}" for item in self.call.inputs)

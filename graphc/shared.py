@@ -8,13 +8,16 @@ variable's dtype and rank, C-contiguous, aligned, writeable, in native byte orde
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
+from graphc.codegen.build import shared_of
 from graphc.codegen.locks import Lock, run, run_at_once, run_reading
 from graphc.errors import GraphTypeError, ShapeError
-from graphc.ir.node import SHARED, Node, describe, leaf_type
+from graphc.ir.node import FUNCTIONS, SHARED, Node, describe, leaf_type
+from graphc.ir.walk import substitute
 from graphc.record import record
 from graphc.values import Array, as_array, natural_dtype
 
@@ -91,9 +94,15 @@ class SharedVariable(Node):
         flags can be set, and a borrowed array is anybody's); raises as `set_value` where that cannot be.
         """
         value: Any = self.cell[0] if self.cell else None
-        ready = type(value) is np.ndarray and value.flags.carray and value.dtype == self.dtype
+        ready = type(value) is np.ndarray and value.flags.carray and value.dtype is np.dtype(self.dtype)
         if not ready or value.ndim != self.ndim or any(size is not None for size in self.sizes):
             self.set_value(value, borrow=True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
+        """A variable of its own with a copy of the value, its default update over copied variables as well."""
+        twin = memo[id(self)] = _variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
+        twin.default_update = deepcopy(self.default_update, memo)
+        return twin
 
     def _label(self) -> str:
         return f"shared variable {describe(self)}"
@@ -125,10 +134,24 @@ def shared(
     array = as_array(value, natural_dtype(value, what), what)
     sizes = _static_sizes(array.ndim, broadcastable, shape, what)
     _check_static(sizes, array, what)
+    return _variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
+
+
+def _deepcopy(node: Node, memo: dict[int, Any]) -> Node:
+    """The same graph over deep copies of its shared variables; the node itself where there are none."""
+    return substitute([node], {leaf: deepcopy(leaf, memo) for leaf in shared_of([node], ())})[0]
+
+
+FUNCTIONS["deepcopy"] = _deepcopy
+
+
+def _variable(
+    array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None
+) -> SharedVariable:
     kind = leaf_type(array.dtype.name, sizes, name)
     variable = SharedVariable(SHARED, (), {"type": kind}, kind, name)
     variable.lock = Lock()
-    variable.cell = [array if borrow else array.copy()]
+    variable.cell = [array]
     variable.default_update = None
     variable.sizes = sizes
     variable.strict = strict
