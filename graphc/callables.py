@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from functools import cache, cached_property
 from math import prod
 from time import perf_counter
@@ -56,7 +55,7 @@ from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of, substitute
 from graphc.record import record, replace
-from graphc.shared import SharedVariable
+from graphc.shared import SharedVariable, deep_copy
 from graphc.variants import Declined, Failed, Variants, arguments, decline, fail
 
 T = TypeVar("T")
@@ -135,7 +134,7 @@ class Function:
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """The same function over deep copies of its shared variables."""
         kernel, news = self.kernel, [new for _, new in self.kernel.updates]
-        twins = {leaf: deepcopy(leaf, memo) for leaf in kernel.shared}
+        twins = {leaf: deep_copy(leaf, memo) for leaf in kernel.shared}
         results = substitute([*kernel.outputs, *news], twins)
         updates = zip((twins[leaf] for leaf, _ in kernel.updates), results[len(kernel.outputs) :], strict=True)
         outputs = tuple(results[: len(kernel.outputs)])

@@ -8,7 +8,7 @@ variable's dtype and rank, C-contiguous, aligned, writeable, in native byte orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ class SharedVariable(Node):
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
         """A variable of its own with a copy of the value, its default update over copied variables as well."""
         twin = memo[id(self)] = _variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
-        twin.default_update = deepcopy(self.default_update, memo)
+        twin.default_update = deep_copy(self.default_update, memo)
         return twin
 
     def _label(self) -> str:
@@ -137,9 +137,14 @@ def shared(
     return _variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
 
 
+def deep_copy(value: Any, memo: dict[int, Any]) -> Any:
+    """`copy.deepcopy` within a copy that is under way."""
+    return import_module("copy").deepcopy(value, memo)
+
+
 def _deepcopy(node: Node, memo: dict[int, Any]) -> Node:
     """The same graph over deep copies of its shared variables; the node itself where there are none."""
-    return substitute([node], {leaf: deepcopy(leaf, memo) for leaf in shared_of([node], ())})[0]
+    return substitute([node], {leaf: deep_copy(leaf, memo) for leaf in shared_of([node], ())})[0]
 
 
 FUNCTIONS["deepcopy"] = _deepcopy

@@ -67,6 +67,9 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 LATE = {
     ("", "graphc.ir.parse"),
     ("idle_blas", "numpy"),
+    ("options", "difflib"),
+    ("shared", "copy"),
+    ("options", "warnings"),
     ("codegen.forecast", "graphc.codegen.process"),
     ("codegen.parts", "graphc.codegen.callees"),
     ("codegen.parts", "graphc.codegen.compile"),

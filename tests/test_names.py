@@ -10,8 +10,8 @@ import graphc.tensor as T
 from graphc.errors import ShapeError
 
 NAMES = [
-    "a\0b", "a b", "'", '"', '"""', "new\nline", "\r", "\\", "{x}", "%s", "ü日本", "\ud800", "def", "exp", "kernel", "sizes",
-    "entry", "accumulate", "../up", "#", "n" * 5000,
+    "a\0b", "a b", "'", '"', '"""', "new\nline", "\r", "\\", "{x}", "%s", "ü日本", "\ud800", "def", "exp", "kernel",
+    "sizes", "entry", "accumulate", "../up", "#", "n" * 5000,
 ]  # fmt: skip
 
 
