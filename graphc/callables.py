@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from math import prod
 from time import perf_counter
@@ -26,6 +26,7 @@ from graphc.codegen.launch import (
     ABSENT,
     OUT,
     Keywords,
+    Locking,
     Need,
     Signature,
     bind,
@@ -35,6 +36,7 @@ from graphc.codegen.launch import (
     overlapping,
     result_shapes,
 )
+from graphc.codegen.locks import OPEN, run
 from graphc.codegen.vectorcall import Direct, attach, vectorcall_type
 from graphc.convention import (
     REQUIRED,
@@ -52,9 +54,9 @@ from graphc.errors import ArgumentError, GraphcError
 from graphc.interpret import Steps, check_guards, interpret, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, nodes_of
-from graphc.record import record
-from graphc.shared import SharedVariable
+from graphc.ir.walk import Graph, nodes_of, substitute
+from graphc.record import record, replace
+from graphc.shared import SharedVariable, deep_copy
 from graphc.variants import Declined, Failed, Variants, arguments, decline, fail
 
 T = TypeVar("T")
@@ -81,6 +83,18 @@ class Function:
         self.where = user_line()
         self.profile = Profile() if profile else None
         self.steps: Steps | None = None
+        updated = {leaf for leaf, _ in kernel.updates}
+        variables = [leaf for leaf in kernel.shared if isinstance(leaf, SharedVariable)]
+        self.wanted = {leaf.lock: leaf in updated for leaf in variables}
+        self.foreign = False
+
+    def locked(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """What `call` gives while no other thread changes the shared variables, or sees them being changed. The user's
+        functions may call others, which update what this one reads: then it has its variables alone."""
+        if not self.wanted:
+            return call(*args, **kwargs)
+        wanted = dict.fromkeys(self.wanted, True) if self.foreign else self.wanted
+        return run(wanted, self.foreign, call, *args, **kwargs)
 
     @property
     def graph(self) -> Graph:
@@ -100,7 +114,7 @@ class Function:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
         given = self.take_out(kwargs)
-        results = self.pack(self.run_converted(self.bind_arguments(args, kwargs), given))
+        results = self.pack(self.locked(self.run_arguments, args, kwargs, given))
         if self.profile is not None:
             self.profile.add(perf_counter() - start)
         return results
@@ -117,6 +131,20 @@ class Function:
     def label(self) -> str:
         """The name and the line that made the function, for messages."""
         return f"{self.name} ({self.where})" if self.where else self.name
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        """The same function over deep copies of its shared variables."""
+        kernel, news = self.kernel, [new for _, new in self.kernel.updates]
+        twins = {leaf: deep_copy(leaf, memo) for leaf in kernel.shared}
+        results = substitute([*kernel.outputs, *news], twins)
+        updates = zip((twins[leaf] for leaf, _ in kernel.updates), results[len(kernel.outputs) :], strict=True)
+        outputs = tuple(results[: len(kernel.outputs)])
+        shared = tuple(twins[leaf] for leaf in kernel.shared)
+        copied = replace(kernel, outputs=outputs, shared=shared, updates=tuple(updates))
+        (kind,) = (kind for kind in (Compiled, Guarded, Generated, Interpreted) if isinstance(self, kind))
+        twin: Function = kind(copied, self.call, self.profile is not None)
+        twin.name = self.name
+        return twin
 
     def __repr__(self) -> str:
         inputs = (f"{item.name or item.variable.name or '?'}: {item.variable.type}" for item in self.call.inputs)
@@ -164,6 +192,10 @@ class Function:
         own: dict[Node, Array] = {node: node.cell[0] for node in self.kernel.shared if isinstance(node, SharedVariable)}
         return {**dict(zip(self.kernel.inputs, arrays, strict=True)), **own}
 
+    def run_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], given: list[Array | None]) -> list[Array]:
+        """The outputs for the arguments of a call, in the arrays given for them; the updates are made."""
+        return self.run_converted(self.bind_arguments(args, kwargs), given)
+
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         """The outputs for arrays of the inputs' types, in the arrays given for them; the updates are made."""
         if self.steps is None:
@@ -210,6 +242,10 @@ class Function:
 class Interpreted(Function):
     """Runs one NumPy call for each node."""
 
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
+        super().__init__(kernel, call, profile)
+        self.foreign = any(node.op.version for node in nodes_of(kernel.results))
+
 
 @record()
 class Memory:
@@ -252,7 +288,7 @@ class Lowered(Function):
     def take(self, built: Built) -> None:
         """Keep what was built, and the arrays it runs on beside its arguments."""
         own = [node.cell for node in self.kernel.shared if isinstance(node, SharedVariable)]
-        self.built, self.failures = built, []
+        self.built, self.failures, self.foreign = built, [], bool(built.calls)
         self.cells = [*own, *([constant] for constant in built.constants)]
 
     @property
@@ -286,7 +322,7 @@ class Lowered(Function):
                 what = f"sizes follow from the value of {label(item)}"
                 raise ArgumentError(f"{self.label}: {what}; give it in place of its shape")
             arrays.append(convert(value, item) if is_read else stand_in(value, item))
-        need = self.measure(arrays)
+        need = self.locked(self.measure, arrays)
         if need is None:
             check_guards(self.graph, self.values(arrays))
             raise MemoryError(f"{self.label}: a result would need more memory than there can be")
@@ -376,7 +412,11 @@ class Compiled(Lowered, Direct):
         self.take(built)
         self.callbacks: list[Any] = []
         self.library = load_code(self.callback_addresses(built))
-        self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords_of(call))
+        words = [leaf.lock.words for leaf in kernel.shared if isinstance(leaf, SharedVariable)]
+        words += [OPEN] * (len(self.cells) - len(words))
+        locking = Locking(tuple(words), self.contended, self.foreign) if self.wanted else None
+        keywords = keywords_of(call)
+        self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords, locking)
         self.variants = Variants(kernel, self.bind_variant)
         if isinstance(self, _direct()):
             attach(self, self.entry.__self__)
@@ -386,6 +426,19 @@ class Compiled(Lowered, Direct):
         own = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
         self.callbacks += own.values()
         return {name: address(callback) for name, callback in own.items()}
+
+    @cached_property
+    def held_entry(self) -> Any:
+        """The entry point for calls that have their locks."""
+        if not self.wanted:
+            return self.entry
+        keywords, signature = keywords_of(self.call), self.built.signature
+        beside = self.entry.__self__
+        return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
+
+    def contended(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Another thread uses a shared variable: wait."""
+        return self.locked(self.held_entry, *args, **kwargs)
 
     def bind_variant(self, kernel: Kernel) -> tuple[Any, Signature]:
         """The entry point of another kernel of the function, over the same shared variables, and its signature."""
@@ -407,6 +460,9 @@ class Compiled(Lowered, Direct):
 
     def refuse(self, /, *args: Any, **kwargs: Any) -> Any:
         """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
+        return self.locked(self.convert_and_run, args, kwargs)
+
+    def convert_and_run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if self in _converted.functions:
             raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
         given = self.take_out(kwargs)
@@ -420,7 +476,7 @@ class Compiled(Lowered, Direct):
         _converted.functions.add(self)
         try:
             if all(array is None for array in given):
-                return self.entry(*arrays)
+                return self.held_entry(*arrays)
             return self.run_into(given, arrays)
         finally:
             _converted.functions.discard(self)
@@ -431,7 +487,7 @@ class Compiled(Lowered, Direct):
         order = self.variants.common_order(values) if all(array is None for array in given) else None
         if order is not None:
             back = np.argsort(order)
-            results = self.entry(*(value.transpose(order) if np.ndim(value) else value for value in values))
+            results = self.held_entry(*(value.transpose(order) if np.ndim(value) else value for value in values))
             if self.kernel.returns == "one":
                 return results.transpose(back)
             return [result.transpose(back) for result in results]
@@ -446,14 +502,14 @@ class Compiled(Lowered, Direct):
         if any(array is not None for array in given):
             named[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
         result = entry(*arguments(bases, arrays), **named)
-        return self.failed(result.code, *values) if isinstance(result, Failed) else result
+        return self.failed_again(result.code, *values) if isinstance(result, Failed) else result
 
     def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
         """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
         need = self.measure(arrays)
         if need is not None:
             check_shapes(given, result_shapes(self.built.signature, need, arrays), self.kernel.outputs)
-        results = self.entry(*arrays)
+        results = self.held_entry(*arrays)
         single = self.kernel.returns == "one"
         written = write_results(given, [results] if single else results)
         return written[0] if single else written
@@ -468,6 +524,10 @@ class Compiled(Lowered, Direct):
         free_panels()
 
     def failed(self, code: int, *args: Any) -> Any:
+        """A check failed; or it would not, now that no other thread can change the variables."""
+        return self.locked(self.held_entry, *args) if self.wanted else self.failed_again(code, *args)
+
+    def failed_again(self, code: int, *args: Any) -> Any:
         """Check number `code` failed, or a size is absurd (-1): raise what explains it."""
         _converted.functions.discard(self)
         arrays = self.bind_arguments(args, {})

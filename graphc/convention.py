@@ -14,7 +14,7 @@ import numpy as np
 from graphc.errors import ArgumentError, GraphTypeError, ShapeError
 from graphc.ir.node import Array, Node, describe
 from graphc.record import record
-from graphc.values import as_array
+from graphc.values import as_array, refuse_masked
 
 
 class _Required:
@@ -133,6 +133,7 @@ def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None,
             continue
         if not isinstance(array, np.ndarray):
             raise ArgumentError(f"{what} must be an array; got {_kind(array)}")
+        refuse_masked(array, what)
         if array.dtype != node.dtype:
             raise ArgumentError(f"{what} must have dtype {node.dtype}; got {array.dtype}")
         if not array.flags.writeable:

@@ -92,7 +92,8 @@ def function(
         threads = check_threads("threads", threads)
     shared = shared_of(values, pairs)
     mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
-    kernel = Kernel(name or "function", graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
+    shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
+    kernel = Kernel(shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
     chosen = MODES.get(mode or options.mode)
     if chosen is None:
         raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
@@ -100,7 +101,9 @@ def function(
     call = Convention(tuple(records), name_positions(records), keys)
     native = Guarded if options.poison == "guard" else Compiled
     kind: type[Function] = {"compiled": native, "interpreted": Interpreted, "python": Generated}[chosen]
-    return kind(kernel, call, bool(profile))
+    made = kind(kernel, call, bool(profile))
+    made.name = name or "function"
+    return made
 
 
 # The arguments of `function` ----------------------------------------------------------------------------------------

@@ -7,14 +7,19 @@ In: environment variables GRAPHC_*, or assignments to attributes of `options`. O
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from graphc.errors import GraphcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/forecast.py)
     from typing import Any
+
+PREFIX = "GRAPHC_"
+ELSEWHERE = ("GRAPHC_PROGRAMS", "GRAPHC_UPDATE")
+"""Environment variables that the tests read."""
 
 MOST_THREADS = 1024
 
@@ -120,7 +125,8 @@ class Options:
     is not in the cache is an error. results_megabytes: memory of dropped results above 32 MiB that is kept for the next
     ones. poison: fill results and temporaries with a pattern, which is NaN as a float, before each call, so that an
     element shows which is read before it is written; "guard": put each array of a call between pages that nobody may
-    touch, besides. progress: print the phases.
+    touch, besides. progress: print each phase of making a function to standard error as it begins, and the time that
+    it took.
     """
 
     floatX: str  # noqa: N815 - Theano's name
@@ -142,7 +148,7 @@ class Options:
 
     def __init__(self) -> None:
         for name, (_, default) in _RULES.items():
-            setattr(self, name, os.environ.get(f"GRAPHC_{name.upper()}") or default)
+            setattr(self, name, os.environ.get(PREFIX + name.upper()) or default)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _RULES:
@@ -165,4 +171,18 @@ class Options:
         return "\n".join(f"{name} = {getattr(self, name)!r}" for name in _RULES)
 
 
+def warn_of_unknown(variables: Iterable[str]) -> None:
+    """One warning for the environment variables that look like options and are none."""
+    known = [name.upper() for name in _RULES]
+    ours = (name.removeprefix(PREFIX) for name in variables if name.startswith(PREFIX))
+    unknown = sorted(name for name in ours if name not in known)
+    if unknown:
+        find = import_module("difflib").get_close_matches
+        nearest = [(name, find(name, known, 1)) for name in unknown]
+        texts = [PREFIX + name + "".join(f" (is {PREFIX}{other} meant?)" for other in near) for name, near in nearest]
+        text = f"these are no options of graphc: {', '.join(texts)}; `python -m graphc options` lists them"
+        import_module("warnings").warn(text, stacklevel=2)
+
+
 options = Options()
+warn_of_unknown(name for name in os.environ if name not in ELSEWHERE)

@@ -8,16 +8,23 @@ variable's dtype and rank, C-contiguous, aligned, writeable, in native byte orde
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from graphc.codegen.build import shared_of
+from graphc.codegen.locks import Lock, run, run_at_once, run_reading
 from graphc.errors import GraphTypeError, ShapeError
-from graphc.ir.node import SHARED, Node, describe, leaf_type
+from graphc.ir.node import FUNCTIONS, SHARED, Node, describe, leaf_type
+from graphc.ir.walk import substitute
 from graphc.record import record
 from graphc.values import Array, as_array, natural_dtype
 
 Sizes = tuple[int | None, ...]
+
+COPIED_AT_ONCE = 256
+"""Elements that NumPy copies without giving up the GIL: it does for more than 500."""
 
 
 @record()
@@ -25,24 +32,31 @@ class Container:
     """Where the value is kept, in Theano's words."""
 
     storage: list[Array]
+    lock: Lock
 
     @property
     def value(self) -> Array:
         """A copy of the value."""
+        is_small = self.storage[0].size <= COPIED_AT_ONCE
+        return (run_at_once if is_small else run_reading)(self.lock, self.copied)
+
+    def copied(self) -> Array:
+        """A copy, whoever may change the value meanwhile."""
         return self.storage[0].copy()
 
 
 class SharedVariable(Node):
     """A variable with a value of its own. Make one with `shared`.
 
-    cell: a list of the current value. default_update: a node that becomes the value after each call of a function that
-    uses the variable and has no update for it; None for none. strict, allow_downcast: which values `set_value` takes,
-    as `shared` was told.
+    cell: a list of the current value. lock: what calls that use the variable wait for. default_update: a node that
+    becomes the value after each call of a function that uses the variable and has no update for it; None for none.
+    strict, allow_downcast: which values `set_value` takes, as `shared` was told.
     """
 
-    __slots__ = ("allow_downcast", "cell", "default_update", "sizes", "strict")
+    __slots__ = ("allow_downcast", "cell", "default_update", "lock", "sizes", "strict")
 
     cell: list[Array]
+    lock: Lock
     default_update: Node | None
     sizes: Sizes
     strict: bool
@@ -51,15 +65,15 @@ class SharedVariable(Node):
     @property
     def container(self) -> Container:
         """The cell under Theano's name."""
-        return Container(self.cell)
+        return Container(self.cell, self.lock)
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Array:
         """The current value: a copy, or with `borrow` the array itself, which later updates may change or may leave
-        behind.
+        behind. A copy is of the time between two calls that update the variable, whatever other threads do.
 
         `return_internal_type` is Theano's and changes nothing: the internal type is NumPy's.
         """
-        return self.cell[0] if borrow else self.cell[0].copy()
+        return self.cell[0] if borrow else self.container.value
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Give the variable another value, which may have other sizes unless they are static.
@@ -72,16 +86,23 @@ class SharedVariable(Node):
         if array.ndim != self.ndim:
             raise GraphTypeError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
         _check_static(self.sizes, array, self._label())
-        self.cell[:] = [array if borrow else array.copy()]
+        new = [array if borrow else array.copy()]
+        run({self.lock: True}, False, self.cell.__setitem__, slice(None), new)
 
     def mend(self) -> None:
         """Bring the cell back to what functions rely on, where its array was changed from outside (its dtype, shape or
         flags can be set, and a borrowed array is anybody's); raises as `set_value` where that cannot be.
         """
         value: Any = self.cell[0] if self.cell else None
-        ready = type(value) is np.ndarray and value.flags.carray and value.dtype == self.dtype
+        ready = type(value) is np.ndarray and value.flags.carray and value.dtype is np.dtype(self.dtype)
         if not ready or value.ndim != self.ndim or any(size is not None for size in self.sizes):
             self.set_value(value, borrow=True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
+        """A variable of its own with a copy of the value, its default update over copied variables as well."""
+        twin = memo[id(self)] = _variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
+        twin.default_update = deep_copy(self.default_update, memo)
+        return twin
 
     def _label(self) -> str:
         return f"shared variable {describe(self)}"
@@ -113,9 +134,29 @@ def shared(
     array = as_array(value, natural_dtype(value, what), what)
     sizes = _static_sizes(array.ndim, broadcastable, shape, what)
     _check_static(sizes, array, what)
+    return _variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
+
+
+def deep_copy(value: Any, memo: dict[int, Any]) -> Any:
+    """`copy.deepcopy` within a copy that is under way."""
+    return import_module("copy").deepcopy(value, memo)
+
+
+def _deepcopy(node: Node, memo: dict[int, Any]) -> Node:
+    """The same graph over deep copies of its shared variables; the node itself where there are none."""
+    return substitute([node], {leaf: deep_copy(leaf, memo) for leaf in shared_of([node], ())})[0]
+
+
+FUNCTIONS["deepcopy"] = _deepcopy
+
+
+def _variable(
+    array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None
+) -> SharedVariable:
     kind = leaf_type(array.dtype.name, sizes, name)
     variable = SharedVariable(SHARED, (), {"type": kind}, kind, name)
-    variable.cell = [array if borrow else array.copy()]
+    variable.lock = Lock()
+    variable.cell = [array]
     variable.default_update = None
     variable.sizes = sizes
     variable.strict = strict

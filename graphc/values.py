@@ -2,6 +2,7 @@
 
 In: a number, a list or an array, and the dtype it must have. Out: a C-contiguous, aligned, writeable array of that
 dtype in native byte order, the given one itself where it is so already; or an error that says what is wrong with it.
+Its dtype is the object `np.dtype(name)`, which machine code compares by address: what was unpickled has an equal one.
 """
 
 from __future__ import annotations
@@ -38,21 +39,36 @@ def as_array(value: Any, dtype: str, what: str, *, strict: bool = False, allow_d
     if allow_downcast or array.dtype == dtype:
         _check_defined(array, dtype, what)
         with np.errstate(all="ignore"):
-            return np.require(array, np.dtype(dtype), ("C", "A", "W"))
+            return _ready(array, np.dtype(dtype))
     source = check_dtype(array.dtype)
     if can_cast_safely(source, dtype) or (_is_weak(value) and _fits(array, dtype, allow_downcast is not False)):
         with np.errstate(over="ignore"):
-            return np.require(array, np.dtype(dtype), ("C", "A", "W"))
+            return _ready(array, np.dtype(dtype))
     raise GraphTypeError(
         f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it yourself, or allow it with "
         "allow_downcast=True (of a function: allow_input_downcast=True)"
     )
 
 
-def _numbers(value: Any, what: str) -> Array:
-    """The array of a number, list or array; its dtype is one of graphc's."""
+def _ready(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The array, or a copy, of this layout and of this very dtype, without what users have attached to theirs."""
+    found = np.require(array, dtype, ("C", "A", "W"))
+    return found if found.dtype is dtype else found.view(dtype)
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """GraphTypeError for a masked array or element, alone or in lists: NumPy would drop its mask without a word."""
     if hasattr(value, "filled"):
         raise GraphTypeError(f"{what}: a masked array has elements without a value; use its filled() or compressed()")
+    if isinstance(value, list | tuple):
+        for item in value:
+            if type(item) not in (float, int, bool):
+                refuse_masked(item, what)
+
+
+def _numbers(value: Any, what: str) -> Array:
+    """The array of a number, list or array; its dtype is one of graphc's."""
+    refuse_masked(value, what)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:

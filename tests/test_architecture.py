@@ -48,10 +48,10 @@ codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba code
 codegen.product_tiles codegen.product_packing codegen.product_threads codegen.product_streams codegen.pool_ir
 codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
 codegen.split
-codegen.recycling codegen.launch codegen.guard codegen.poison codegen.vectorcall
+codegen.recycling codegen.locks codegen.launch codegen.guard codegen.poison codegen.vectorcall
 codegen.objects codegen.arguments codegen.callees codegen.scalars codegen.pool codegen.deferred codegen.entry
 codegen.kernel codegen.program
-codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
+codegen.files codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
 
 shared convention layouts variants callables function
 
@@ -67,6 +67,9 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 LATE = {
     ("", "graphc.ir.parse"),
     ("idle_blas", "numpy"),
+    ("options", "difflib"),
+    ("shared", "copy"),
+    ("options", "warnings"),
     ("codegen.forecast", "graphc.codegen.process"),
     ("codegen.parts", "graphc.codegen.callees"),
     ("codegen.parts", "graphc.codegen.compile"),

@@ -12,12 +12,13 @@ import textwrap
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from graphc.codegen import cache, sources
+from graphc.codegen import cache, files, sources
 from graphc.codegen.cache import Entry, Key
 from graphc.codegen.forecast import USAGE
 from graphc.digest import DIGITS
@@ -220,7 +221,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         Path(path).write_bytes(content[:100])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cache, "_write_bytes", write_part)
+    monkeypatch.setattr(files, "write", write_part)
     assert_useless("No space left")
     assert os.listdir(place(ENTRY).parent) == []
 
@@ -389,7 +390,7 @@ def test_an_entry_above_the_limit_is_kept_alone() -> None:
 
 def test_what_a_dead_process_left_is_removed() -> None:
     cache.store(ENTRY)
-    abandoned, recent = (Path(cache._aside(str(place(ENTRY)))) for _ in range(2))
+    abandoned, recent = (Path(files.aside(str(place(ENTRY)))) for _ in range(2))
     for path in (abandoned, recent):
         path.mkdir()
         (path / cache.OBJECT).write_bytes(b"half")
@@ -523,3 +524,125 @@ def test_a_file_that_is_no_zip_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     with pytest.raises(GraphcError, match="not a bundle"):
         cache.import_(tmp_path / "text")
+
+
+# What other users could have written
+
+
+def planted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `path` belong to another user."""
+    number = path.stat().st_ino
+
+    def told(call: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+        def status(*args: Any, **kwargs: Any) -> os.stat_result:
+            found = call(*args, **kwargs)
+            fields = list(found)
+            fields[4] += found.st_ino == number
+            return os.stat_result(fields)
+
+        return status
+
+    for name in ("stat", "lstat", "fstat"):
+        monkeypatch.setattr(os, name, told(getattr(os, name)))
+
+
+PARTS: dict[str, Callable[[Path], Path]] = {
+    "bucket": lambda entry: entry.parent,
+    "entry": lambda entry: entry,
+    "metadata": lambda entry: entry / cache.METADATA,
+    "object": lambda entry: entry / cache.OBJECT,
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs users")
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("how", ["owner", "group", "world"])
+def test_entries_that_others_could_write_are_refused_though_the_folder_is_mended(
+    part: str, how: str, shared: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.store(ENTRY)
+    path = PARTS[part](place(ENTRY))
+    if how == "owner":
+        planted(path, monkeypatch)
+    else:
+        path.chmod(path.stat().st_mode | (0o020 if how == "group" else 0o002))
+    folders = {"cache_dir": tmp_path / "mine", "cache_shared": [folder]} if shared else {}
+    with options.change(**folders), pytest.warns(CacheWarning, match="not used.*delete it") as warned:
+        assert cache.load(KEY) is None
+        assert cache.load(KEY) is None
+        assert cache.list_entries() == [] or part == "object"  # which a list does not read
+    assert len(warned) == 1 and str(path) in str(warned[0].message)
+
+
+def test_an_entry_behind_a_link_is_refused(tmp_path: Path) -> None:
+    cache.store(ENTRY)
+    place(ENTRY).rename(tmp_path / "elsewhere")
+    place(ENTRY).symlink_to(tmp_path / "elsewhere")
+    with pytest.warns(CacheWarning):
+        assert cache.load(KEY) is None
+
+
+def test_files_are_written_for_the_user_alone() -> None:
+    before = os.umask(0o002)
+    try:
+        cache.store(ENTRY)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o077 for path in place(ENTRY).iterdir()} == {0}
+    assert cache.load(KEY) is not None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs users")
+def test_nothing_is_imported_into_a_folder_that_others_can_write(tmp_path: Path, folder: Path) -> None:
+    cache.store(ENTRY)
+    cache.export(tmp_path / "bundle.zip")
+    cache.clear()
+    folder.chmod(0o777)
+    with pytest.raises(GraphcError, match="can be written by other users"):
+        cache.import_(tmp_path / "bundle.zip")
+    assert not place(ENTRY).exists()
+
+
+# The files beside the entries
+
+
+def test_writes_that_fail_leave_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
+    cache.store(ENTRY)
+    usage().unlink()
+
+    def fail(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", fail)
+    cache.store(keyed("another graph"))
+    package = tmp_path / "package"
+    package.mkdir()
+    sources.sources_digest(str(package), str(folder / cache.SOURCES))
+    assert [path.name for path in folder.iterdir() if len(path.name) > 2] == [USAGE]
+
+
+def test_what_a_dead_process_left_beside_the_entries_is_removed(folder: Path) -> None:
+    cache.store(ENTRY)
+    left = [folder / f"{name}.0123" for name in (USAGE, cache.SOURCES)]
+    for path in left:
+        path.write_text("half")
+        os.utime(path, (time.time() - 2 * cache.STALE_SECONDS,) * 2)
+    usage().unlink()
+    cache.store(keyed("another graph"))
+    assert not any(path.exists() for path in left)
+
+
+def test_a_kept_digest_with_any_bit_flipped_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
+    package, kept = tmp_path / "package", tmp_path / "sources"
+    package.mkdir()
+    (package / "node.py").write_text("x = 1\n")
+    right = sources.sources_digest(str(package), str(kept))
+    content = kept.read_bytes()
+    for bit in range(8 * len(content)):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        kept.write_bytes(damaged)
+        assert sources.sources_digest(str(package), str(kept)) == right

@@ -25,7 +25,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.callables import Function
-from graphc.codegen import cache
+from graphc.codegen import cache, files
 from graphc.codegen.build import Counter
 from graphc.errors import CacheWarning
 from graphc.options import options
@@ -155,7 +155,7 @@ def test_no_space_left(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         Path(path).write_bytes(content[: len(content) // 2])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cache, "_write_bytes", write_part)
+    monkeypatch.setattr(files, "write", write_part)
     assert_one_warning("cannot be written.*No space left")
     assert entries(folder, "*") == []
 
@@ -180,7 +180,7 @@ def test_a_folder_that_others_can_write(folder: Path, mode: int) -> None:
     check(make())
     folder.chmod(mode)
     before = Counter.compilations
-    assert_one_warning("can be written by other users.*chmod go-w")
+    assert_one_warning("can be written by other users.*delete it")
     assert Counter.compilations == before + 2
 
 
@@ -393,3 +393,39 @@ def test_no_home(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+# Every file of a cache that is in use --------------------------------------------------------------------------------
+
+ANYWHERE: dict[str, Callable[[Path, np.random.Generator], object]] = {
+    "a bit": lambda path, rng: path.write_bytes(with_a_bit_flipped(path.read_bytes(), rng)),
+    "cut": lambda path, rng: path.write_bytes(path.read_bytes()[: rng.integers(path.stat().st_size)]),
+    "empty": lambda path, rng: path.write_bytes(b""),
+    "noise": lambda path, rng: path.write_bytes(rng.bytes(300)),
+    "a folder": lambda path, rng: in_place_of(path, Path.mkdir),
+    "a pipe": lambda path, rng: in_place_of(path, os.mkfifo),
+}
+
+
+def in_place_of(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+def with_a_bit_flipped(content: bytes, rng: np.random.Generator) -> bytes:
+    changed = bytearray(content)
+    changed[rng.integers(len(content))] ^= 1 << rng.integers(8)
+    return bytes(changed)
+
+
+@LINUX
+@pytest.mark.parametrize("damage", ANYWHERE)
+def test_damage_to_any_file(filled: Path, damage: str) -> None:
+    rng = np.random.default_rng(len(damage))
+    assert finish(start(filled))[0] == "0"
+    damaged = [path for path in sorted(filled.rglob("*")) if path.is_file() and path.stat().st_size]
+    assert {"metadata", "kernel.o", "usage", "graph.txt"} <= {path.name for path in damaged}
+    for path in damaged:
+        ANYWHERE[damage](path, rng)
+    assert finish(start(filled))[0].startswith("1 compiling again")
+    assert finish(start(filled))[0] == "0"

@@ -31,7 +31,6 @@ from graphc.codegen.launch import (
     ABSENT,
     EXPORTS,
     POSITIONAL,
-    RECORD,
     Array,
     Keywords,
     Library,
@@ -871,7 +870,7 @@ def test_threads_share_a_function(rows: int) -> None:
         sys.setswitchinterval(interval)
     owned = [sys.getrefcount(cells[0][0]), sys.getrefcount(cells[1][0]), sys.getrefcount(function.__self__.arena[0])]
     assert owned == [2, 2, 2]
-    assert function.__self__.record[RECORD.index("busy")] == 0
+    assert function.__self__.busy[0] == 0
 
 
 def test_collection_of_cycles() -> None:

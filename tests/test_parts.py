@@ -205,7 +205,7 @@ def lowered(server: CompileServer, request: Request) -> list[str]:
 
 
 def request_of(function: graphc.Function) -> Request:
-    program = produce.generate_program(function.kernel, Report())
+    program = produce.generate_program(function.kernel, Report("f"))
     return Request(program.source, program.prototypes, (), tuple(program.externals.items()), 3, False, "modules")
 
 

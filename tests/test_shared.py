@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+import graphc
+import graphc.tensor as T
 from graphc.dtypes import DTYPES
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import SHARED, SIZE, Node, describe_size, literal
@@ -99,7 +103,7 @@ def test_sizes_are_leaves_named_after_the_variable() -> None:
 def test_variables_of_equal_value_are_different() -> None:
     first, second = shared(1.0, "a"), shared(1.0, "a")
     assert first is not second and first != second
-    assert copy.copy(first) is first and copy.deepcopy([first])[0] is first
+    assert copy.copy(first) is first
 
 
 def test_values_are_copied_in_and_out() -> None:
@@ -238,3 +242,119 @@ def test_strict_variables_take_their_own_dtype_only() -> None:
 def test_a_variable_has_no_value_attribute() -> None:
     with pytest.raises(AttributeError):
         _ = shared(1.0).value
+
+
+# Copies
+
+
+def test_a_deep_copy_is_independent() -> None:
+    w = graphc.shared(np.arange(3.0), "w", strict=True, shape=(3,))
+    w.default_update = w + 1.0
+    step = graphc.function([], w.sum())
+    twin, again = copy.deepcopy([w, [w]])
+    assert isinstance(twin, SharedVariable) and again == [twin] and twin is not w
+    step()
+    assert twin.get_value().tolist() == [0.0, 1.0, 2.0] and w.get_value().tolist() == [1.0, 2.0, 3.0]
+    assert (twin.name, twin.strict, twin.type.shape) == ("w", True, (3,))
+    graphc.function([], twin.sum())()
+    assert twin.get_value().tolist() == [1.0, 2.0, 3.0] and w.get_value().tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+def test_what_is_copied_together_stays_together(mode: str) -> None:
+    x = T.dvector("x")
+    w, unused = graphc.shared(np.ones(3), "w"), graphc.shared(np.ones(2))
+    cost = T.sqr(T.dot(w, x)).sum() / w.shape[0]
+    step = graphc.function([x], {"cost": cost}, updates=[(w, w + x)], mode=mode, name="step")
+    model: dict[str, Any] = copy.deepcopy({"w": w, "cost": cost, "step": step, "x": x, "none": unused})
+    assert model["x"] is x
+    assert model["step"](np.ones(3))["cost"] == 3.0
+    assert model["w"].get_value().tolist() == [2.0] * 3 and w.get_value().tolist() == [1.0] * 3
+    assert (model["step"].name, model["step"].mode) == ("step", mode)
+    gradient = graphc.function([x], graphc.grad(model["cost"], model["w"]), mode=mode)
+    np.testing.assert_allclose(gradient(np.ones(3)), [4.0] * 3)
+    assert step(np.ones(3))["cost"] == 3.0
+
+
+# What NumPy hands out ------------------------------------------------------------------------------------------------
+
+
+def strange_arrays() -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays whose dtype equals the one of their name, but is another object or has something attached."""
+    plain = np.arange(48.0).reshape(8, 6)
+    noted = plain.astype(np.dtype("float64", metadata={"unit": "m"}))
+    fields = plain.astype("<f8").reshape(-1).view(np.dtype([("value", "<f8")], align=True))["value"].reshape(8, 6)
+    frozen = pickle.loads(pickle.dumps(plain))
+    frozen.flags.writeable = False
+    return {
+        "unpickled": pickle.loads(pickle.dumps(plain)),
+        "with metadata": noted,
+        "a field": fields,
+        "read-only": frozen,
+        "byte-swapped": plain.astype(">f8"),
+        "unpickled and byte-swapped": pickle.loads(pickle.dumps(plain.astype(">f8"))),
+        "unaligned": np.frombuffer(b"x" + plain.tobytes(), np.uint8)[1:].view("<f8").reshape(8, 6),
+    }
+
+
+@pytest.mark.parametrize("name", strange_arrays())
+def test_any_dtype_object_in_any_layout(name: str) -> None:
+    x, s = T.dmatrix("x"), T.dscalar("s")
+    w = graphc.shared(np.zeros((1, 1)), "w")
+    double, read, scale = graphc.function([x], x * 2), graphc.function([], w * 2), graphc.function([s], s * 2)
+    into = graphc.function([graphc.In(x, mutable=True)], x * 2)
+    array = strange_arrays()[name]
+    for view in (array, array.T, array[::2], array[:, ::-1], array[:, :0], np.tile(array, (40, 40)).T):
+        plain = np.array(view, "float64")
+        np.testing.assert_array_equal(double(view), plain * 2)
+        np.testing.assert_array_equal(into(view.copy(order="K")), plain * 2)
+        for borrow in (False, True):
+            w.set_value(view, borrow=borrow)
+            np.testing.assert_array_equal(read(), plain * 2)
+    assert scale(array[2, 3].reshape(())) == 30.0
+    out = np.zeros((6, 8), array.dtype) if name != "byte-swapped" and "and" not in name else np.zeros((6, 8))
+    np.testing.assert_array_equal(double(array.T, out=out), array.T * 2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_unpickled_arrays_of_every_dtype(dtype: str) -> None:
+    x = T.matrix("x", dtype=dtype)
+    array = pickle.loads(pickle.dumps(np.array([[0, 1], [1, 1], [0, 0]], dtype)))
+    np.testing.assert_array_equal(graphc.function([x], x.T)(array.T), array)
+
+
+def test_a_borrowed_array_of_which_the_dtype_was_set_is_read() -> None:
+    array = np.zeros(4)
+    w = graphc.shared(array, "w", borrow=True)
+    read = graphc.function([], w + 1)
+    w.get_value(borrow=True).dtype = np.dtype("float64", metadata={"unit": "m"})  # type: ignore[misc]
+    np.testing.assert_array_equal(read(), np.ones(4))
+
+
+MASKED = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+V = T.dvector("v")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: graphc.shared(MASKED),
+        lambda: graphc.shared(np.ones(2)).set_value(MASKED),
+        lambda: graphc.function([V], V)(MASKED),
+        lambda: graphc.function([V], V)([MASKED[0], MASKED[1]]),
+        lambda: graphc.function([V], V, mode="interpreted")(MASKED),
+        lambda: graphc.function([V], V * 2)(np.ones(2), out=MASKED),
+        lambda: graphc.function([graphc.In(V, value=MASKED)], V * 2)().sum(),
+        lambda: V + MASKED,
+        lambda: MASKED + V,
+        lambda: T.dot(V, MASKED),
+        lambda: T.stack([V, MASKED]),
+        lambda: V[np.ma.masked_array([0, 1], mask=[False, True])],
+        lambda: graphc.function([], V, givens={V: MASKED}),
+        lambda: graphc.function([], updates=[(graphc.shared(np.ones(2)), MASKED)]),
+        lambda: T.constant([[np.ma.masked, 1.0]]),
+    ],
+)
+def test_masks_are_never_lost(use: Callable[[], object]) -> None:
+    with pytest.raises(GraphTypeError, match="masked array has elements without a value"):
+        use()

@@ -99,7 +99,7 @@ def build_python(kernel: Kernel) -> Built:
 
 def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
     """The kernel's code from the cache or the compiler, and a function that loads it given callbacks' addresses."""
-    report = Report()
+    report = Report(kernel.name)
     with report.phase("key"):
         key = key_of(kernel)
         report.key = key.digest

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import zipfile
 
-from graphc.codegen import cache
+from graphc.codegen import cache, files
 from graphc.errors import GraphcError
 from graphc.options import options
 
@@ -20,10 +20,10 @@ def write_bundle(path: str | os.PathLike[str]) -> int:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
         for entry in sorted(cache.entries(options.cache_dir)):
             try:
-                files = cache.read_files(entry)
-            except FileNotFoundError:
-                continue  # another process has just removed it
-            for name, content in files.items():
+                contents = cache.read_files(entry)
+            except (FileNotFoundError, files.Untrusted):
+                continue  # another process has just removed it, or somebody else could have written it
+            for name, content in contents.items():
                 bundle.writestr(f"{os.path.basename(entry)}/{name}", content)
             exported += 1
     return exported
@@ -34,6 +34,9 @@ def read_bundle(path: str | os.PathLike[str]) -> int:
     added = 0
     root = options.cache_dir
     cache.make_folder(root)
+    problem = cache.objection(root)
+    if problem:
+        raise GraphcError(f"nothing is imported: {root} {problem}")
     try:
         with zipfile.ZipFile(path) as bundle:
             for digest in sorted({name.partition("/")[0] for name in bundle.namelist()}):
@@ -44,6 +47,6 @@ def read_bundle(path: str | os.PathLike[str]) -> int:
                     cache.write(root, digest, {name: bundle.read(f"{digest}/{name}") for name in cache.FILES})
                     cache.verify(place, digest)
                     added += 1
-    except (zipfile.BadZipFile, KeyError, cache.Damaged) as error:
+    except (zipfile.BadZipFile, KeyError, files.Damaged) as error:
         raise GraphcError(f"{path} is not a bundle of cache entries: {error}") from error
     return added

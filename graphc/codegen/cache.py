@@ -13,8 +13,8 @@ verified, or nothing; where a folder cannot be used, a CacheWarning and nothing.
 since: only where their sum is above the limit is the folder looked through. `sources` holds digests (sources.py).
 
 An entry is written beside its place and renamed into it, so that it is whole or absent whatever else reads, writes or
-removes it. The modification time of its folder is the time of its last use. Entries hold machine code: a folder in
-which another user could have put one is refused.
+removes it. The modification time of its folder is the time of its last use. Entries hold machine code: what another
+user could have written is refused, be it the folder, an entry or a file of one (files.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from __future__ import annotations
 import errno
 import marshal
 import os
-import stat
 import sys
 import time
 import warnings
@@ -35,6 +34,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphc.codegen import files
+from graphc.codegen.files import Damaged, Owners, Untrusted, aside
 from graphc.codegen.forecast import USAGE
 from graphc.codegen.sources import sources_digest
 from graphc.digest import DIGITS, Digest, digest_of
@@ -106,11 +107,12 @@ class Loaded:
     metadata: Metadata
     object: bytes
     checksums: Mapping[str, str]
+    owners: Owners
 
     def text(self, kind: Text) -> str | None:
         """The text that was stored; None where the entry has been removed or damaged since it was loaded."""
         try:
-            content = _read_bytes(self.folder, TEXTS[kind])
+            content = files.read(f"{self.folder}{os.sep}{TEXTS[kind]}", self.owners)
         except (OSError, Damaged):
             return None
         return content.decode() if digest_of(content) == self.checksums[TEXTS[kind]] else None
@@ -125,10 +127,6 @@ class Summary:
     used: float
     folder: str
     metadata: Metadata
-
-
-class Damaged(Exception):
-    """An entry that is not what its name and checksums say."""
 
 
 def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
@@ -183,15 +181,18 @@ def find(key: Key) -> Loaded | None:
             continue
         entry = place_of(root, digest)
         try:
-            found = _read(entry, digest)
+            found = _read(entry, digest, _owners(root))
         except FileNotFoundError:
             continue
+        except Untrusted as problem:
+            _warn_once(root, str(problem), "an entry of the compile cache is not used")
+            continue
         except OSError as error:
-            _warn_once(root, f"cannot be read ({error.strerror})")
+            _warn_once(root, f"{root} cannot be read ({error.strerror})")
             continue
         except Damaged as damage:
             discard(entry)
-            warnings.warn(f"compiling again: cache entry {entry} is damaged ({damage})", CacheWarning, stacklevel=2)
+            _warn_once(f"damaged in {root}", f"cache entry {entry} is damaged ({damage})", "compiling again")
             continue
         _mark_used(entry)
         return found
@@ -215,13 +216,13 @@ def store(entry: Entry) -> bool:
         make_folder(root)
         if not _is_trusted(root):
             return False
-        files = _files(entry)
-        write(root, entry.key.digest, files)
+        contents = _files(entry)
+        write(root, entry.key.digest, contents)
         limit = options.cache_megabytes * 2**20
-        if not _has_room(root, sum(map(len, files.values())), limit):
+        if not _has_room(root, sum(map(len, contents.values())), limit):
             _trim(root, limit, keep=entry.key.digest)
     except OSError as error:
-        _warn_once(root, f"cannot be written ({error.strerror or error})")
+        _warn_once(root, f"{root} cannot be written ({error.strerror or error})")
         return False
     return True
 
@@ -242,30 +243,36 @@ def make_folder(root: str) -> None:
         os.mkdir(root, 0o700)
 
 
+def _owners(root: str) -> Owners:
+    """Who may own what is in a folder: the user; in a shared one the system's, or who owns it, whom the user named."""
+    own = files.own()
+    return own if own is None or root == options.cache_dir else own | {0, os.stat(root).st_uid}
+
+
 def _is_trusted(root: str) -> bool:
-    """Whether only the user (for a shared folder: or its owner, whom the user named) can have put entries here."""
+    """Whether nobody else can have put entries here; else there is a warning."""
+    problem = objection(root)
+    if problem:
+        _warn_once(root, f"{root} {problem}")
+    return not problem
+
+
+def objection(root: str) -> str:
+    """Why a folder cannot be trusted, "" where it can."""
     try:
-        status = os.stat(root)
+        return files.objection(os.stat(root), _owners(root))
     except OSError:
-        return True  # nothing can be loaded from it; storing will say why
-    own = root == options.cache_dir
-    if own and hasattr(os, "geteuid") and status.st_uid != os.geteuid():
-        _warn_once(root, "belongs to another user, who could have put any machine code there")
-        return False
-    if status.st_mode & (stat.S_IWOTH | (stat.S_IWGRP if own else 0)):
-        _warn_once(root, "can be written by other users, who could have put any machine code there; try chmod go-w")
-        return False
-    return True
+        return ""  # nothing can be loaded from it; storing will say why
 
 
 _warned: set[str] = set()
-"""The folders that this process has been told of."""
+"""What this process has been told of."""
 
 
-def _warn_once(root: str, problem: str) -> None:
-    if root not in _warned:
-        _warned.add(root)
-        warnings.warn(f"the compile cache is not used: {root} {problem}", CacheWarning, stacklevel=3)
+def _warn_once(about: str, problem: str, what: str = "the compile cache is not used") -> None:
+    if about not in _warned:
+        _warned.add(about)
+        warnings.warn(f"{what}: {problem}", CacheWarning, stacklevel=3)
 
 
 def _mark_used(entry: str) -> None:
@@ -275,18 +282,20 @@ def _mark_used(entry: str) -> None:
         return  # a read-only folder keeps no order of use
 
 
-def _read(entry: str, digest: str) -> Loaded:
+def _read(entry: str, digest: str, owners: Owners) -> Loaded:
     """The entry in a folder. Raises FileNotFoundError where there is none, Damaged for one that cannot be right."""
-    header = _read_metadata(entry, digest)
-    content = _read_file(entry, OBJECT)
+    header = _read_metadata(entry, digest, owners)
+    content = _read_file(entry, OBJECT, owners)
     checksums = header["files"]
     if digest_of(content) != checksums[OBJECT]:
         raise Damaged(f"the checksum of {OBJECT} is wrong")
-    return Loaded(entry, header["metadata"], content, checksums)
+    return Loaded(entry, header["metadata"], content, checksums, owners)
 
 
-def _read_metadata(entry: str, digest: str) -> Metadata:
-    content = _read_file(entry, METADATA)
+def _read_metadata(entry: str, digest: str, owners: Owners) -> Metadata:
+    files.check_folder(os.path.dirname(entry), owners)
+    files.check_folder(entry, owners)
+    content = _read_file(entry, METADATA, owners)
     first, _, rest = content.partition(b"\n")
     if first != _seal(rest):
         raise Damaged(f"the checksum of {METADATA} is wrong")
@@ -296,25 +305,15 @@ def _read_metadata(entry: str, digest: str) -> Metadata:
     return header
 
 
-def _read_file(entry: str, name: str) -> bytes:
+def _read_file(entry: str, name: str, owners: Owners) -> bytes:
     """A file of an entry, which another process may remove, and a third may put in its place again."""
     for _ in range(READS):
         try:
-            return _read_bytes(entry, name)
+            return files.read(f"{entry}{os.sep}{name}", owners)
         except FileNotFoundError:
             if not os.path.exists(entry):
                 raise
     raise Damaged(f"{name} is missing")
-
-
-def _read_bytes(entry: str, name: str) -> bytes:
-    try:
-        with open(f"{entry}{os.sep}{name}", "rb", buffering=0) as file:
-            return file.read()
-    except OSError as error:
-        if error.errno in (errno.EISDIR, errno.ELOOP):
-            raise Damaged(f"{name} is no file") from error
-        raise
 
 
 def _seal(rest: bytes) -> bytes:
@@ -324,7 +323,7 @@ def _seal(rest: bytes) -> bytes:
 
 def _files(entry: Entry) -> dict[str, bytes]:
     """The content of every file of an entry."""
-    files = {
+    contents = {
         OBJECT: entry.object,
         TEXTS["graph"]: entry.key.graph.encode(),
         TEXTS["plan"]: entry.plan.encode(),
@@ -334,23 +333,23 @@ def _files(entry: Entry) -> dict[str, bytes]:
         "key": entry.key.digest,
         "settings": dict(entry.key.settings),
         "fingerprint": entry.key.fingerprint,
-        "files": {name: digest_of(content) for name, content in files.items()},
+        "files": {name: digest_of(content) for name, content in contents.items()},
         "metadata": entry.metadata,
     }
     rest = marshal.dumps(header, MARSHAL_VERSION)
-    return {METADATA: _seal(rest) + b"\n" + rest, **files}
+    return {METADATA: _seal(rest) + b"\n" + rest, **contents}
 
 
-def write(root: str, digest: str, files: Mapping[str, bytes]) -> None:
+def write(root: str, digest: str, contents: Mapping[str, bytes]) -> None:
     """Put an entry in its place at once; where another process was first, its entry stays."""
     place = place_of(root, digest)
     with suppress(FileExistsError):
         os.mkdir(os.path.dirname(place), 0o700)
-    unfinished = _aside(place)
+    unfinished = aside(place)
     os.mkdir(unfinished, 0o700)
     try:
-        for name, content in files.items():
-            _write_bytes(f"{unfinished}{os.sep}{name}", content)
+        for name, content in contents.items():
+            files.write(f"{unfinished}{os.sep}{name}", content)
         os.rename(unfinished, place)
     except OSError as error:
         _remove(unfinished)
@@ -358,19 +357,9 @@ def write(root: str, digest: str, files: Mapping[str, bytes]) -> None:
             raise
 
 
-def _write_bytes(path: str, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-
-
-def _aside(place: str) -> str:
-    """A name of its own beside `place`, for what is not or no longer an entry."""
-    return f"{place}.{os.urandom(8).hex()}"
-
-
 def discard(entry: str) -> None:
     """Remove an entry, whole: it is renamed first, so that nobody reads half of it. What cannot be removed stays."""
-    gone = _aside(entry)
+    gone = aside(entry)
     try:
         os.rename(entry, gone)
     except OSError:
@@ -402,7 +391,7 @@ def list_entries() -> list[Summary]:
         for entry in entries(root):
             try:
                 digest = os.path.basename(entry)
-                metadata = _read_metadata(entry, digest)["metadata"]
+                metadata = _read_metadata(entry, digest, _owners(root))["metadata"]
                 summaries.append(Summary(digest, _size_of(entry), os.stat(entry).st_mtime, entry, metadata))
             except (OSError, Damaged):
                 continue
@@ -488,10 +477,13 @@ def _trim(root: str, limit: int, keep: str) -> None:
         if digest != keep:
             discard(path)
             total -= size
-    usage = f"{root}{os.sep}{USAGE}"
-    counted = _aside(usage)
-    _write_bytes(counted, b"%s\n%d\n" % (COUNTED, total))
-    os.replace(counted, usage)
+    for item in _scan(root):
+        name, dot, _ = item.name.partition(".")
+        with suppress(OSError):
+            if dot and name in (USAGE, SOURCES) and item.stat().st_mtime < time.time() - STALE_SECONDS:
+                os.unlink(item.path)
+    with suppress(OSError):  # then it is looked through again
+        files.replace(f"{root}{os.sep}{USAGE}", b"%s\n%d\n" % (COUNTED, total))
 
 
 # Bundles
@@ -515,13 +507,13 @@ def import_(path: str | os.PathLike[str]) -> int:
 
 def read_files(entry: str) -> dict[str, bytes]:
     """The content of every file of an entry; FileNotFoundError where it is gone."""
-    return {name: _read_bytes(entry, name) for name in FILES}
+    return {name: files.read(f"{entry}{os.sep}{name}", files.own()) for name in FILES}
 
 
 def verify(entry: str, digest: str) -> None:
     """Check every file of an entry, which is removed where one is wrong; raises Damaged."""
     try:
-        loaded = _read(entry, digest)
+        loaded = _read(entry, digest, files.own())
         for kind, name in TEXTS.items():
             if loaded.text(kind) is None:
                 raise Damaged(f"the checksum of {name} is wrong")
@@ -535,7 +527,7 @@ def verify(entry: str, digest: str) -> None:
 
 def explain_miss(key: Key) -> str:
     """Which part of `key` differs from the most similar stored entry: the graph, an option, a version."""
-    candidates = [found for root in _roots() for entry in entries(root) if (found := _stored_key(entry)) is not None]
+    candidates = [found for root in _roots() for entry in entries(root) if (found := _stored_key(root, entry))]
     if not candidates:
         return f"the cache is empty: {', '.join(_roots()) or 'it is switched off'}"
     nearest = min(candidates, key=lambda found: _distance(key, found))
@@ -549,10 +541,12 @@ def explain_miss(key: Key) -> str:
     return f"differences from the most similar of {len(candidates)} stored graphs:\n" + "\n".join(differences)
 
 
-def _stored_key(entry: str) -> Key | None:
+def _stored_key(root: str, entry: str) -> Key | None:
     try:
-        header = _read_metadata(entry, os.path.basename(entry))
-        return Key(_read_bytes(entry, TEXTS["graph"]).decode(), header["settings"], header["fingerprint"])
+        owners = _owners(root)
+        header = _read_metadata(entry, os.path.basename(entry), owners)
+        graph = files.read(f"{entry}{os.sep}{TEXTS['graph']}", owners).decode()
+        return Key(graph, header["settings"], header["fingerprint"])
     except (OSError, ValueError, Damaged):
         return None
 

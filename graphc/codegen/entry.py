@@ -16,6 +16,7 @@ A call goes through these blocks, each left for the next or for one of the exits
     extents                nothing is negative or too large                        else absurd: fail(-1, *args)
     given                  arrays given for results can hold them                  else refuse
     claim, output, arena   references are taken, memory is there                   else leave, with the exception set
+    enter                  no other thread uses what it updates                    else leave, then contended(*args…)
     run                    the kernel, without the GIL where the work is large     else leave, then failed
     deliver                new values go to their cells, the others are returned
     leave                  references are given back
@@ -45,6 +46,7 @@ from graphc.codegen.launch import (
     Signature,
     layout_tag,
 )
+from graphc.codegen.locks import READER, WRITER
 from graphc.codegen.objects import Lines, field
 from graphc.codegen.poison import POISON_IR
 from graphc.codegen.scalars import scalar_function
@@ -64,10 +66,13 @@ def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> 
     """
     scalars = sorted({array.dtype for array in signature.inputs if not array.shape})
     rooms = _rooms(signature)
+    updated = {output.replaces for output in signature.outputs}
+    modes = [WRITER if array.written or n in updated else READER for n, array in enumerate(signature.shared)]
     return "\n".join(
         [
             f"@layout = constant i64 {layout_tag()}",
             f"@rooms = private constant [{len(rooms)} x i64] [{', '.join(f'i64 {word}' for word in rooms)}]",
+            f"@modes = private constant [{len(modes)} x i64] [{', '.join(f'i64 {mode}' for mode in modes)}]",
             f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
             f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
             CALLEES if whole else callees_beside_apart(),
@@ -121,6 +126,11 @@ def _returned(signature: Signature) -> list[int]:
     return [number for number, output in enumerate(signature.outputs) if output.replaces is None]
 
 
+def _reads_shared(signature: Signature) -> bool:
+    """Whether sizes follow from elements of shared variables."""
+    return any(number >= len(signature.inputs) for number in signature.reads)
+
+
 def _rooms(signature: Signature) -> list[int]:
     """For all that temps hold: its rank, its itemsize, the number of its temp."""
     return [
@@ -144,6 +154,7 @@ def _blocks(signature: Signature, poison: bool) -> Lines:
         ("claim", _claim(signature)),
         *((f"output{number}", _output(signature, number)) for number in range(len(signature.outputs))),
         ("arena", _arena(signature)),
+        ("enter", _enter(signature)),
         ("run", _run(signature, poison)),
         ("deliver", _deliver(signature)),
         ("leave", _leave(signature)),
@@ -170,6 +181,16 @@ def _start(signature: Signature) -> Lines:
     yield "%arena.bytes = alloca i64"
     yield "%code.at = alloca i64"
     yield "store i64 0, ptr %code.at"
+    yield "%instead = alloca i64"
+    yield f"store i64 {8 * RECORD.index('refuse')}, ptr %instead"
+    if signature.shared:
+        if _reads_shared(signature):
+            yield f"%dims.now = alloca [{signature.extents} x i64], align 8"
+        yield f"%values = alloca [{len(signature.shared)} x ptr], align 8"
+        yield "%again = alloca i1"
+        yield "store i1 false, ptr %again"
+        yield "%marked = alloca i1"
+        yield "store i1 false, ptr %marked"
     owned = [f"output{number}" for number in range(len(signature.outputs))]
     asked = [f"given{number}" for number in _returned(signature)]
     for variable in ("result", "held.arena", "owner", "out", *owned, *asked):
@@ -180,6 +201,13 @@ def _start(signature: Signature) -> Lines:
     yield f"%record.at = getelementptr i8, ptr %record.owner, i64 {ARRAY_DATA}"
     yield "%record = load ptr, ptr %record.at"
     yield from field("ndarray", "ndarray")
+    if signature.returns == "list":  # before the cells are read: a collection may run, and other threads meanwhile
+        yield from field("new.list", "PyList_New")
+        yield f"%list = call ptr %new.list(i64 {len(signature.results)})"
+        yield "store ptr %list, ptr %result.at"
+        yield "%no.list = icmp eq ptr %list, null"
+        yield "br i1 %no.list, label %return, label %count"
+        yield "count:"
     yield "%positional = icmp eq ptr %kwnames, null"
     yield f"%counted = icmp eq i64 %nargs, {len(signature.inputs)}"
     yield "%callable = and i1 %positional, %counted"
@@ -202,7 +230,8 @@ def _operand(signature: Signature, number: int) -> Lines:
     array, name = _operands(signature)[number], f"x{number}"
     shared = number - len(signature.inputs)
     if number == 0:
-        yield "%arguments = phi ptr [%args, %start], [%places, %arrange]"
+        start = "count" if signature.returns == "list" else "start"
+        yield f"%arguments = phi ptr [%args, %{start}], [%places, %arrange]"
     if shared < 0:
         yield f"%{name}.at = getelementptr ptr, ptr %arguments, i64 {number}"
         yield f"%{name}{'.given' if array.shape else ''} = load ptr, ptr %{name}.at"
@@ -414,18 +443,10 @@ def _slot(variable: str, slot: int) -> Lines:
 
 
 def _claim(signature: Signature) -> Lines:
-    """Keeps the shared arrays: while the GIL is released, or a collection runs in PyList_New, others may set their
-    cells."""
+    """Keeps the shared arrays: while Python runs to find memory for a large result, others may set their cells."""
     for number in range(len(signature.inputs), len(_operands(signature))):
         yield f"call void @retain(ptr %x{number})"
-    if signature.returns != "list":
-        yield "br label %next"
-        return
-    yield from field("new.list", "PyList_New")
-    yield f"%list = call ptr %new.list(i64 {len(signature.results)})"
-    yield "store ptr %list, ptr %result.at"
-    yield "%no.list = icmp eq ptr %list, null"
-    yield "br i1 %no.list, label %leave, label %next"
+    yield "br label %next"
 
 
 def _output(signature: Signature, number: int) -> Lines:
@@ -460,7 +481,7 @@ def _arena(signature: Signature) -> Lines:
     if not signature.temps:
         yield "br label %next"
         return
-    yield f"%busy.at = getelementptr i8, ptr %record, i64 {8 * RECORD.index('busy')}"
+    yield from field("busy.at", "busy")
     yield "%busy = load i64, ptr %busy.at"
     yield "%idle = icmp eq i64 %busy, 0"
     yield "br i1 %idle, label %arena.kept, label %arena.private"
@@ -498,10 +519,62 @@ def _poison(signature: Signature) -> Lines:
         yield "call void @poison(ptr %temps.first, i64 %temps.bytes)"
 
 
+def _locked(signature: Signature) -> str:
+    """What `enter` and `depart` are told of the locks: where their words are; before it, where the cells are."""
+    return f"i64 {8 * (len(RECORD) + len(signature.shared) + 2 * len(signature.inputs))}"
+
+
+def _enter(signature: Signature) -> Lines:
+    """Looks whether a shared variable is in use, where any is; marks them where the GIL will be given up."""
+    yield f"%heavy = icmp ugt i64 %work, {RELEASE_GIL_ABOVE}"
+    count = len(signature.shared)
+    if not count:
+        yield "br label %next"
+        return
+    yield from field("activity", "activity")
+    yield "%alone = icmp eq ptr %activity, null"
+    yield "br i1 %alone, label %next, label %enter.look"
+    yield "enter.look:"
+    yield "%calls.at = getelementptr i64, ptr %activity, i64 1"
+    yield "%native.calls = load i64, ptr %activity"
+    yield "%python.calls = load i64, ptr %calls.at"
+    yield "%calls = or i64 %native.calls, %python.calls"
+    yield "%any = icmp ne i64 %calls, 0"
+    yield "%careful = or i1 %any, %heavy"
+    yield "br i1 %careful, label %enter.ask, label %next"
+    yield "enter.ask:"
+    for number in range(count):
+        yield f"%value{number}.at = getelementptr ptr, ptr %values, i64 {number}"
+        yield f"store ptr %x{len(signature.inputs) + number}, ptr %value{number}.at"
+    table = f"{_locked(signature)}, i64 {8 * len(RECORD)}, ptr %values, ptr @modes, i64 {count}"
+    yield f"%entered = call i1 @enter(ptr %record, {table}, i1 %heavy)"
+    yield "br i1 %entered, label %enter.mark, label %enter.wait"
+    yield "enter.wait:"
+    yield "store i1 true, ptr %again"
+    yield "br label %leave.empty"
+    yield "enter.mark:"
+    yield "store i1 %heavy, ptr %marked"
+    if not _reads_shared(signature):
+        yield "br label %next"
+        return
+    # Sizes follow from elements that another thread may have changed while memory was found for a large result.
+    pointers = [f"ptr %x{number}.data" for number in range(len(_operands(signature)))]
+    yield f"%check.now = call i64 @sizes({', '.join([*pointers, *_dims(signature), 'ptr %dims.now'])})"
+    yield "%differ.start = icmp ne i64 %check.now, 0"
+    differ = "%differ.start"
+    for slot in range(signature.extents):
+        for table in ("dims", "dims.now"):
+            yield f"%{table}.at{slot} = getelementptr i64, ptr %{table}, i64 {slot}"
+            yield f"%{table}.{slot} = load i64, ptr %{table}.at{slot}"
+        yield f"%differs{slot} = icmp ne i64 %dims.{slot}, %dims.now.{slot}"
+        yield f"%differ{slot} = or i1 {differ}, %differs{slot}"
+        differ = f"%differ{slot}"
+    yield f"br i1 {differ}, label %enter.wait, label %next"
+
+
 def _run(signature: Signature, poison: bool) -> Lines:
     if poison:
         yield from _poison(signature)
-    yield f"%heavy = icmp ugt i64 %work, {RELEASE_GIL_ABOVE}"
     yield "br i1 %heavy, label %run.release, label %run.kernel"
     yield "run.release:"
     yield from field("save", "PyEval_SaveThread")
@@ -566,6 +639,21 @@ def _leave(signature: Signature) -> Lines:
     yield "call void @release(ptr %unused, ptr %record)"
     yield "br label %leave.all"
     yield "leave.all:"
+    if signature.shared:
+        yield "%was.marked = load i1, ptr %marked"
+        yield "br i1 %was.marked, label %leave.depart, label %leave.memory"
+        yield "leave.depart:"
+        table = f"{_locked(signature)}, ptr @modes, i64 {len(signature.shared)}"
+        yield f"%departed = call i1 @depart(ptr %record, {table})"
+        yield "br i1 %departed, label %leave.memory, label %leave.broken"
+        yield "leave.broken:"
+        yield "%interrupted = load ptr, ptr %result.at"
+        yield "store ptr null, ptr %result.at"
+        yield "store i64 0, ptr %code.at"
+        yield "store i1 false, ptr %again"
+        yield "call void @release(ptr %interrupted, ptr %record)"
+        yield "br label %leave.memory"
+        yield "leave.memory:"
     if signature.temps:
         yield "%arena.held = load ptr, ptr %held.arena.at"
         yield "call void @release(ptr %arena.held, ptr %record)"
@@ -581,6 +669,10 @@ def _leave(signature: Signature) -> Lines:
         yield f"call void @release(ptr %output{number}.left, ptr %record)"
     for number in range(len(signature.inputs), len(_operands(signature))):
         yield f"call void @release(ptr %x{number}, ptr %record)"
+    if signature.shared:
+        yield "%in.use = load i1, ptr %again"
+        yield "br i1 %in.use, label %contended, label %leave.look"
+        yield "leave.look:"
     yield "%outcome = load i64, ptr %code.at"
     yield "%unsound = icmp ne i64 %outcome, 0"
     yield "br i1 %unsound, label %failed, label %next"
@@ -592,9 +684,15 @@ def _exits(signature: Signature) -> Lines:
         "  call void @discard(ptr %copies, ptr %record)",
         "  %result = load ptr, ptr %result.at",
         "  ret ptr %result",
+        "contended:",
+        f"  store i64 {8 * RECORD.index('contended')}, ptr %instead",
+        "  br label %refuse",
         "refuse:",
         "  call void @discard(ptr %copies, ptr %record)",
-        f"  %refusal = call ptr @field(ptr %record, i64 {8 * RECORD.index('refuse')})",
+        "  %refused.result = load ptr, ptr %result.at",
+        "  call void @release(ptr %refused.result, ptr %record)",
+        "  %instead.offset = load i64, ptr %instead",
+        "  %refusal = call ptr @field(ptr %record, i64 %instead.offset)",
         f"  %refuse.call = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyObject_Vectorcall')})",
         "  %refused = call ptr %refuse.call(ptr %refusal, ptr %args, i64 %nargs, ptr %kwnames)",
         "  ret ptr %refused",
@@ -602,6 +700,8 @@ def _exits(signature: Signature) -> Lines:
         "  store i64 -1, ptr %code.at",
         "  br label %failed",
         "failed:",
+        "  %failed.result = load ptr, ptr %result.at",
+        "  call void @release(ptr %failed.result, ptr %record)",
         "  %number = load i64, ptr %code.at",
         f"  %make.number = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyLong_FromLongLong')})",
         "  %number.object = call ptr %make.number(i64 %number)",

@@ -6,12 +6,14 @@ makes it, share.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import perf_counter
 
 from graphc.codegen.launch import Signature
 from graphc.ir.node import Array, Node
+from graphc.options import options
 from graphc.record import record
 
 
@@ -38,11 +40,13 @@ class Kernel:
 
 
 class Report:
-    """How a function came about: the time of each phase in seconds, the rules that fired, whether the cache had it."""
+    """How function `name` came about: the time of each phase in seconds, the rules that fired, whether the cache had
+    it."""
 
-    __slots__ = ("fired", "key", "origin", "phases", "plan")
+    __slots__ = ("fired", "key", "name", "origin", "phases", "plan")
 
-    def __init__(self, origin: str = "compiled") -> None:
+    def __init__(self, name: str, origin: str = "compiled") -> None:
+        self.name = name
         self.origin = origin
         self.key = ""
         self.phases: dict[str, float] = {}
@@ -53,11 +57,22 @@ class Report:
     def phase(self, name: str) -> Iterator[None]:
         if _listeners:
             _listeners[-1](name)
+        show(f"graphc: {self.name}: {name} … ")
         start = perf_counter()
         try:
             yield
         finally:
-            self.phases[name] = self.phases.get(name, 0.0) + perf_counter() - start
+            seconds = perf_counter() - start
+            self.phases[name] = self.phases.get(name, 0.0) + seconds
+            show(f"{seconds * 1e3:.1f} ms\n")
+
+
+def show(text: str) -> None:
+    """Part of a line of progress, for people who wait."""
+    if options.progress and sys.stderr is not None:
+        with suppress(OSError, ValueError):  # nobody reads it any more, or its encoding has not all letters
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 _listeners: list[Callable[[str], object]] = []

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
-from graphc.codegen import image
+from graphc.codegen import image, locks
 from graphc.codegen.recycling import block
 from graphc.digest import digest_of
 from graphc.dtypes import DTYPES, itemsize
@@ -84,16 +84,17 @@ ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBase
 ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
 
 RECORD = (
-    *("busy", "arena", "refuse", "fail", "exact", "out name", "block"),
+    *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
     *("ndarray", "tuple", "float", "int", "true", "false", "none"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
     *(f"{dtype} scalar" for dtype in DTYPES),
 )
-"""The words of a record, by name: addresses all, but `busy`, which is 1 while a call uses the arena, and `exact`, which
-is 1 where no Python number may be converted. The cells of the shared variables follow, then the keyword of each input,
-then their defaults, 0 where there is none."""
+"""The words of a record, by name: addresses all, but `exact`, which is 1 where no Python number may be converted.
+`busy` is that of a word which is 1 while a call uses the arena, `activity` that of the words of locks.py, 0 where calls
+have their locks already. The cells of the shared variables follow, then the keyword of each input, then their defaults,
+0 where there is none, then the words of the lock of each shared variable."""
 
 OUT = sys.intern("out")
 """The keyword of the arrays that results are to be written to."""
@@ -237,6 +238,17 @@ class Keywords:
 POSITIONAL = Keywords()
 
 
+@record(eq=False)
+class Locking:
+    """How calls from several threads keep apart (locks.py). words: of the lock of each shared variable. contended: what
+    is called in place of a call that finds one in use. always: every call goes there, for it runs Python in between.
+    """
+
+    words: tuple[AnyArray, ...]
+    contended: Callable[..., Any]
+    always: bool = False
+
+
 class Binding(NamedTuple):
     """The `__self__` of a bound function: all that it keeps alive.
 
@@ -250,10 +262,12 @@ class Binding(NamedTuple):
     name: bytes
     library: Library
     arena: Cell
+    busy: AnyArray
     cells: tuple[Cell, ...]
     refuse: Callable[..., Any]
     fail: Callable[..., Any]
     keywords: Keywords
+    locking: Locking | None
 
 
 def layout_tag() -> int:
@@ -302,6 +316,8 @@ def bind(
     refuse: Callable[..., Any],
     fail: Callable[..., Any],
     keywords: Keywords = POSITIONAL,
+    locking: Locking | None = None,
+    beside: Binding | None = None,
 ) -> BuiltinFunctionType:
     """The builtin function of a loaded graph over these shared variables.
 
@@ -309,25 +325,35 @@ def bind(
     and its result returned, where an argument or a shared variable is not on the fast path; fail(code, *args) where
     check `code` failed, or with -1 where an output or temp would have a negative size or more elements than memory
     can hold. Whatever they raise reaches the caller. keywords: where there are none, all arguments are positional.
+    locking: None where the caller sees to it that no other call uses the shared variables. beside: the binding whose
+    arena is used as well.
     """
     if len(cells) != len(signature.shared) or not all(type(cell) is list and len(cell) == 1 for cell in cells):
         raise GraphcError(f"{signature.name}: {len(signature.shared)} cells of one item are needed")
-    arena: Cell = [None]
+    arena: Cell = [None] if beside is None else beside.arena
+    busy = np.zeros(1, np.intp) if beside is None else beside.busy
     inputs = len(signature.inputs)
     interned = tuple(name if name is None else sys.intern(name) for name in (keywords.names or (None,) * inputs))
     keywords = Keywords(interned, keywords.defaults or (ABSENT,) * inputs, keywords.exact, keywords.out)
     own = [id(cell) for cell in cells]
     own += [0 if name is None else id(name) for name in keywords.names]
     own += [0 if value is ABSENT else id(value) for value in keywords.defaults]
+    if locking is not None:
+        own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
     words = np.array([*_process_record(), *own], np.intp)
     for field, item in (("arena", arena), ("refuse", refuse), ("fail", fail)):
         words[RECORD.index(field)] = id(item)
+    words[RECORD.index("busy")] = _address(busy)
+    if locking is not None:
+        words[RECORD.index("activity")] = _address(locks.CLOSED if locking.always else locks.activity)
+        words[RECORD.index("contended")] = id(locking.contended)
     words[RECORD.index("exact")] = keywords.exact
     words[RECORD.index("out name")] = id(OUT) if keywords.out else 0
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
     definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
-    binding = Binding(words, definition, name, library, arena, tuple(cells), refuse, fail, keywords)
+    held = (arena, busy, tuple(cells), refuse, fail, keywords, locking)
+    binding = Binding(words, definition, name, library, *held)
     new_function = ctypes.pythonapi["PyCFunction_NewEx"]
     new_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     new_function.restype = ctypes.py_object
@@ -341,8 +367,9 @@ def _process_record() -> tuple[int, ...]:
     verify_layout()
     table = _array_api()
     words = {
-        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "out name"), 0),
+        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "out name", "activity", "contended"), 0),
         "block": id(block),
+        "wake": id(locks.wake),
         "ndarray": id(np.ndarray),
         "tuple": id(tuple),
         "float": id(float),

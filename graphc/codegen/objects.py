@@ -24,6 +24,7 @@ from graphc.codegen.launch import (
     RECORD,
     WRITEABLE,
 )
+from graphc.codegen.locks import FORKING
 from graphc.codegen.recycling import LARGE
 
 OBJECTS = f"""
@@ -156,6 +157,113 @@ found:
   br i1 %again, label %range, label %done
 done:
   ret i1 %clash.most
+}}
+
+; Whether a call may use its shared variables: nobody changes what it reads, or reads what it changes, and the cells
+; still hold `arrays`. `words` is the offset in the record of the words of each lock, `cells` that of the cells; `modes`
+; says of each variable what mark the call sets, and does where `mark`. All or none.
+define internal i1 @enter(ptr %record, i64 %words, i64 %cells, ptr %arrays, ptr %modes, i64 %count,
+                          i1 %mark) noinline {{
+enter:
+  %activity = call ptr @field(ptr %record, i64 {8 * RECORD.index("activity")})
+  %foreign.at = getelementptr i64, ptr %activity, i64 1
+  %foreign = load i64, ptr %foreign.at
+  %forking = icmp sge i64 %foreign, {FORKING}
+  br i1 %forking, label %wait, label %look
+look:
+  %k = phi i64 [0, %enter], [%k.next, %unchanged]
+  %k.done = icmp eq i64 %k, %count
+  br i1 %k.done, label %free, label %one
+one:
+  %step = shl i64 %k, 3
+  %words.offset = add i64 %words, %step
+  %lock = call ptr @field(ptr %record, i64 %words.offset)
+  %marks = load i64, ptr %lock
+  %others.at = getelementptr i64, ptr %lock, i64 1
+  %others = load i64, ptr %others.at
+  %mode.at = getelementptr i64, ptr %modes, i64 %k
+  %mode = load i64, ptr %mode.at
+  %writes = icmp slt i64 %mode, 0
+  %used = icmp ne i64 %marks, 0
+  %written = icmp slt i64 %marks, 0
+  %clash = select i1 %writes, i1 %used, i1 %written
+  %claimed = icmp ne i64 %others, 0
+  %busy = or i1 %clash, %claimed
+  br i1 %busy, label %wait, label %compare
+compare:
+  %cell.offset = add i64 %cells, %step
+  %cell = call ptr @field(ptr %record, i64 %cell.offset)
+  %now = call ptr @content(ptr %cell)
+  %array.at = getelementptr ptr, ptr %arrays, i64 %k
+  %array = load ptr, ptr %array.at
+  %same = icmp eq ptr %now, %array
+  br i1 %same, label %unchanged, label %wait
+unchanged:
+  %k.next = add nuw i64 %k, 1
+  br label %look
+free:
+  br i1 %mark, label %set, label %done
+set:
+  call void @mark(ptr %record, i64 %words, ptr %modes, i64 %count, i64 1)
+  br label %done
+done:
+  ret i1 true
+wait:
+  ret i1 false
+}}
+
+; Adds the marks of a call, times 1 or -1.
+define internal void @mark(ptr %record, i64 %words, ptr %modes, i64 %count, i64 %sign) {{
+enter:
+  %activity = call ptr @field(ptr %record, i64 {8 * RECORD.index("activity")})
+  %calls = load i64, ptr %activity
+  %calls.now = add i64 %calls, %sign
+  store i64 %calls.now, ptr %activity
+  %begun.at = getelementptr i64, ptr %activity, i64 2
+  %begun = load i64, ptr %begun.at
+  %begun.now = add i64 %begun, 1
+  store i64 %begun.now, ptr %begun.at
+  br label %one
+one:
+  %k = phi i64 [0, %enter], [%k.next, %one]
+  %step = shl i64 %k, 3
+  %words.offset = add i64 %words, %step
+  %lock = call ptr @field(ptr %record, i64 %words.offset)
+  %mode.at = getelementptr i64, ptr %modes, i64 %k
+  %mode = load i64, ptr %mode.at
+  %change = mul i64 %mode, %sign
+  %marks = load i64, ptr %lock
+  %marks.now = add i64 %marks, %change
+  store i64 %marks.now, ptr %lock
+  %k.next = add nuw i64 %k, 1
+  %more = icmp ult i64 %k.next, %count
+  br i1 %more, label %one, label %done
+done:
+  ret void
+}}
+
+; Takes back what `enter` has marked, and wakes those that wait for it. False with an exception set where that fails.
+define internal i1 @depart(ptr %record, i64 %words, ptr %modes, i64 %count) noinline {{
+enter:
+  call void @mark(ptr %record, i64 %words, ptr %modes, i64 %count, i64 -1)
+  %activity = call ptr @field(ptr %record, i64 {8 * RECORD.index("activity")})
+  %foreign.at = getelementptr i64, ptr %activity, i64 1
+  %foreign = load i64, ptr %foreign.at
+  %alone = icmp eq i64 %foreign, 0
+  br i1 %alone, label %done, label %wake
+wake:
+  %waker = call ptr @field(ptr %record, i64 {8 * RECORD.index("wake")})
+  %call = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyObject_Vectorcall")})
+  %answer = call ptr %call(ptr %waker, ptr null, i64 0, ptr null)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %fail, label %woken
+woken:
+  call void @release(ptr %answer, ptr %record)
+  br label %done
+done:
+  ret i1 true
+fail:
+  ret i1 false
 }}
 
 ; The product of two sizes, or -1 where one is negative or the product absurd.

@@ -72,7 +72,7 @@ def generate_program(kernel: Kernel, report: Report) -> Program:
 
 def build_python(kernel: Kernel) -> Built:
     """What the `python` mode runs: the generated source, nothing compiled."""
-    report = Report("generated")
+    report = Report(kernel.name, "generated")
     program = generate_program(kernel, report)
     return Built(program.signature, program.source, program.constants, program.calls, report)
 
@@ -86,7 +86,7 @@ def bind_python(built: Built, failures: list[BaseException]) -> dict[str, Callab
 
 def build_assembly(kernel: Kernel) -> str:
     """The machine code of a kernel as text."""
-    program = generate_program(kernel, Report())
+    program = generate_program(kernel, Report(kernel.name))
     return compile_assembly(
         program.source, program.prototypes, externals=program.externals, fast_math=options.fast_math
     )

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from graphc.codegen import files
 from graphc.digest import Digest, digest_of
 
 SETTLED_SECONDS = 5.0
@@ -38,12 +39,19 @@ def sources_digest(package: str, kept: str | None) -> str:
     stamp = digest_of(text.encode()).encode()
     lines = _read(kept)
     for line in lines:
-        if line.startswith(stamp) and len(line) == len(stamp) + 1 + SHOWN:
-            return line[-SHOWN:].decode()
-    digest = _digest(package)
+        digest = line[len(stamp) + 1 : len(stamp) + 1 + SHOWN]
+        if line == _line(stamp, digest):
+            return digest.decode()
+    found = _digest(package)
     if max((state.st_ctime for _, state in states), default=now) < now - SETTLED_SECONDS:
-        _write(kept, [b"%s %s" % (stamp, digest.encode()), *lines[: MOST_KEPT - 1]])
-    return digest
+        with suppress(OSError):
+            files.replace(kept, b"\n".join([_line(stamp, found.encode()), *lines[: MOST_KEPT - 1]]))
+    return found
+
+
+def _line(stamp: bytes, digest: bytes) -> bytes:
+    """The line of a digest, which vouches for itself."""
+    return b"%s %s %s" % (stamp, digest, digest_of(stamp + digest).encode())
 
 
 def _digest(package: str) -> str:
@@ -67,16 +75,6 @@ def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
 
 def _read(path: str) -> list[bytes]:
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read().split(b"\n")
-    except OSError:
+        return files.read(path, files.own()).split(b"\n")
+    except (OSError, files.Damaged):
         return []
-
-
-def _write(path: str, lines: list[bytes]) -> None:
-    """Replace the file at once; what cannot be written is not kept."""
-    unfinished = f"{path}.{os.urandom(8).hex()}"
-    with suppress(OSError):
-        with open(unfinished, "xb") as file:
-            file.write(b"\n".join(lines))
-        os.replace(unfinished, path)

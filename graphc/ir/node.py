@@ -469,8 +469,9 @@ class Node:
     def __copy__(self) -> Node:
         return self
 
-    def __deepcopy__(self, memo: object) -> Node:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> Node:
+        copied: Node = FUNCTIONS["deepcopy"](self, memo)
+        return copied
 
     def __bool__(self) -> bool:
         raise GraphTypeError(

@@ -56,6 +56,7 @@ from graphc.ir.node import (
 from graphc.ir.walk import as_size_node
 from graphc.options import options
 from graphc.record import record
+from graphc.values import refuse_masked
 
 Operand = str | Number
 """What promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind (weak)."""
@@ -386,6 +387,7 @@ def _holds_nodes(value: Any) -> bool:
 
 def _array(value: Any) -> Array:
     """The array of a number, a list or an array; an error that names what cannot be one."""
+    refuse_masked(value, "a constant")
     try:
         array = np.asarray(value)
     except ValueError as error:

@@ -36,6 +36,7 @@ from graphc.tensor.shaping import (
     vector_items,
     vector_of,
 )
+from graphc.values import refuse_masked
 
 __all__ = [
     "diagonal", "flip", "fliplr", "flipud", "getitem", "inc_subtensor", "nonzero", "set_subtensor", "take",
@@ -213,6 +214,7 @@ def _mask(part: Any, what: str) -> Any:
     if isinstance(part, (bool, np.bool_)):
         raise GraphTypeError(f"{what}: {part!r} is no index")
     if value is None and isinstance(part, (list, np.ndarray)) and not _holds_node(part):
+        refuse_masked(part, what)
         value = np.asarray(part)
     return value if value is not None and value.dtype == bool else None
 
