@@ -236,7 +236,8 @@ def _backward(
             continue
         passed_on = [arg for arg in node.args if arg in connected]
         reached.update(passed_on)
-        if passed_on and node in cotangents:
+        # What has no elements passes nothing on. Sums over them are 0, which an infinite derivative would make NaN.
+        if passed_on and node in cotangents and not any(isinstance(n, int) and n == 0 for n in node.type.shape):
             for arg, cotangent in _pull_back(node, cotangents[node], connected):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent

@@ -228,6 +228,7 @@ class Operation(Element):
         for element in self.input_nodes:
             element.consumers.append(self)
         self.graph = _default[0]
+        self.serial = len(self.graph.operations)
         self.graph.operations.append(self)
 
     def compute(self, *values: Any) -> Any:
@@ -450,7 +451,7 @@ def _registered(
 
 def _identifier(operation: Operation) -> str:
     """A name that no other operation of the same graph has."""
-    return f"{type(operation).__name__}_{operation.graph.operations.index(operation)}"
+    return f"{type(operation).__name__}_{operation.serial}"
 
 
 def compute_gradients(loss: Element) -> dict[Element, Gradient]:
@@ -655,10 +656,11 @@ def _build(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
     except GraphcError as error:
         error.add_note(f"in {describe_element(element)}")
         raise
-    for made in reachable([node], lambda inner: () if inner in args else inner.args):
-        if made.args and made not in args:
+    given = set(args)
+    for made in reachable([node], lambda inner: () if inner in given else inner.args):
+        if made.args and made not in given:
             made.where = element.where
-    if node.args and node not in args:
+    if node.args and node not in given:
         node.name = node.name or element.name
     return node
 

@@ -893,3 +893,20 @@ def test_threads_make_functions(function: Make) -> None:
     with ThreadPoolExecutor(4) as pool:
         for number, got in enumerate(pool.map(work, range(16))):
             same(got, [number % 4 + 1.0] * 2)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+def test_what_has_no_elements_passes_no_cotangent_on(mode: str) -> None:
+    """The derivative of std is infinite where all elements are equal: times the sum over nothing that was NaN."""
+    x = T.dvector("x")
+    spread = T.std(x)
+    for empty in (
+        T.set_subtensor(x[5:3], spread),
+        T.inc_subtensor(x[-1:-2], spread),
+        T.set_subtensor(x[1:4:-1], spread),
+        T.set_subtensor(x[np.zeros(0, "int64")], spread),
+        T.concatenate([x, T.fill(T.zeros(0), spread)]),
+    ):
+        call = graphc.function([x], graphc.grad(empty.sum(), x), mode=mode)
+        np.testing.assert_array_equal(call(np.array([2.0])), [1.0])
+        np.testing.assert_array_equal(call(np.full(6, 3.0)), np.ones(6))

@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc import session
 from graphc.codegen.callees import APART, apart_ir
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.launch import Array, Signature
@@ -102,6 +104,47 @@ def test_the_entry_point_grows_linearly_with_the_updates() -> None:
     assert large - middle == middle - small
 
 
+def returning(count: int) -> Signature:
+    x = Array("x", "float64", (None,))
+    return Signature("waves", (x,), (), tuple(Array(f"y{n}", "float64", (None,)) for n in range(count)), (), (), "list")
+
+
+def replacing(count: int) -> Signature:
+    x = Array("x", "float64", (None,))
+    shared = tuple(Array(f"p{number}", "float64", (None,)) for number in range(count))
+    outputs = tuple(Array(f"new{number}", "float64", (None,), replaces=number) for number in range(count))
+    return Signature("step", (x,), shared, outputs, (), (), "none")
+
+
+@pytest.mark.parametrize("build", [returning, replacing])
+def test_no_branch_of_the_entry_point_is_crossed_by_a_variable_for_each_output(
+    build: Callable[[int], Signature],
+) -> None:
+    """As many values as outputs, in registers across as many branches, took LLVM quadratic time."""
+
+    def variables(count: int) -> int:
+        return len(re.findall(r"= alloca (?:ptr|i64)", entry_ir(build(count), whole=False)))
+
+    def branches(count: int) -> int:
+        return len(re.findall(r"^ *br ", entry_ir(build(count), whole=False), re.MULTILINE))
+
+    assert variables(60) == variables(20)
+    assert branches(60) - branches(20) == 3 * 40 * len(build(1).shared)
+
+
+def test_three_hundred_results_new_and_given() -> None:
+    x = T.dvector("x")
+    f = graphc.function([x], [x * float(k) for k in range(300)])
+    value = np.arange(3.0)
+    results = f(value)
+    for k, result in enumerate(results):
+        np.testing.assert_array_equal(result, value * k)
+    given = tuple(None if k % 3 == 2 else np.full(3, np.nan) for k in range(300))
+    for k, (result, array) in enumerate(zip(f(value, out=given), given, strict=True)):
+        np.testing.assert_array_equal(result, value * k)
+        assert array is None or result is array
+
+
 def test_what_entry_points_share_is_exported_by_one_module() -> None:
     own, shared = entry_ir(updated(2), whole=False), apart_ir()
     for name in APART:
@@ -123,6 +166,49 @@ def test_two_of_many_updated_variables_may_overlap(place: tuple[int, int]) -> No
     for number, p in enumerate(params):
         start = 0.0 if number in place else float(number)
         np.testing.assert_array_equal(p.get_value(), start * 0.5 + np.arange(4.0))
+
+
+class Searched(list[Any]):
+    """A list that counts the items it may have to compare when it is searched."""
+
+    compared = 0
+
+    def __contains__(self, item: object) -> bool:
+        Searched.compared += len(self)
+        return super().__contains__(item)
+
+    def index(self, *args: Any) -> int:
+        Searched.compared += len(self)
+        return super().index(*args)
+
+
+def test_gradients_in_a_session_search_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of a variable that a whole chain uses has an input for each link."""
+
+    class Doubled(session.Operation):
+        infer = staticmethod(lambda kind: kind)
+
+        def compute(self, *values: Any) -> Any:
+            return 2.0 * values[0]
+
+    session.RegisterGradient(Doubled)(lambda operation, gradient: 2.0 * gradient)
+    build = session._build
+    monkeypatch.setattr(session, "_build", lambda element, args, sample: build(element, Searched(args), sample))
+
+    def compared(length: int) -> int:
+        with session.Graph().as_default() as graph:
+            graph.operations = Searched()
+            x = session.Variable(np.ones(2))
+            value: session.Element = x
+            for step in range(length):
+                value = Doubled([value]) if step % 3 == 2 else session.tanh(value) * x
+            gradients = session.compute_gradients(session.reduce_sum(value))
+            before = Searched.compared
+            session.Session(mode="interpreted").run(gradients[x])
+            return Searched.compared - before
+
+    small, large = compared(60), compared(120)
+    assert large <= 3 * small
 
 
 DROPPED = """

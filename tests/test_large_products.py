@@ -3,12 +3,14 @@ from several threads at once."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
 import threading
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,6 @@ from test_blas import SHORT
 import graphc
 import graphc.tensor as T
 from graphc.codegen import build, deferred, product_blocks
-from graphc.codegen.blas import OUTDATED, openblas_kernels
 from graphc.codegen.deferred import blocks_type, load_blocks
 from graphc.codegen.link import link
 from graphc.codegen.pool import POOL_EXPORTS, load_pool
@@ -32,9 +33,7 @@ from graphc.ir.node import variable
 Array = NDArray[Any]
 SUFFIXES = {"float64": "f64", "float32": "f32"}
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
-ours = pytest.mark.skipif(
-    not has_avx512() or openblas_kernels()[0] not in OUTDATED, reason="BLAS computes large products here"
-)
+ours = pytest.mark.skipif(not has_avx512(), reason="BLAS computes large products here")
 
 
 @cache
@@ -326,12 +325,38 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     assert done.stdout.split() == ["raised", "1"]
 
 
-@pytest.mark.skipif(not has_avx512(), reason="large products need AVX-512")
-def test_a_blas_that_is_not_known_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deferred, "openblas_kernels", lambda: ("SkylakeX", 2))
-    pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
-    address = load_blocks("f32", emit_object([blocks_ir("f32")], 1), pool)
-    assert isinstance(deferred.blocks_win("f32", address), bool)
+COLD = """
+import sys
+import numpy as np, graphc, graphc.tensor as T
+from graphc.codegen import blas, parts, produce, products, target
+for module in (blas, parts, products):
+    module.openblas_kernels = lambda: (sys.argv[1], 2)
+x, y = T.matrix("x"), T.matrix("y")
+f = graphc.function([x, y], x @ y)
+def refuse(*args, **kwargs):
+    raise AssertionError("compiled at a call")
+for module in (target, produce):
+    module.emit_object = refuse
+produce.compile_source = produce.compile_part = refuse
+rng = np.random.default_rng(0)
+for m, n, k in ((300, 280, 260), (300, 1, 260), (1, 300, 260), (1200, 1, 1200), (20, 20, 20)):
+    a, b = rng.normal(size=(m, k)), rng.normal(size=(k, n))
+    np.testing.assert_allclose(f(a, b), a @ b, rtol=0, atol=1e-11)
+words = blas.blas_table()
+for entry in ("blocks f64", "find blocks f64"):
+    print(bool(words[blas.ENTRIES.index(entry)]), end=" ")
+"""
+
+
+@pytest.mark.parametrize("core", ["Zen", "SkylakeX"])
+def test_no_call_compiles_and_no_blas_decides(core: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "GRAPHC_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-W", "error", "-c", COLD, core]
+    for require in ("0", "1"):
+        environment["GRAPHC_CACHE_REQUIRE"] = require
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == [str(has_avx512()), "False"], done.stderr
 
 
 # Nothing beside the operands ------------------------------------------------------------------------------------------

@@ -118,9 +118,11 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
     """The panel of a product by loops, on the stack; it packs a right operand whose columns are not contiguous."""
     pack = re.compile(r"^ +call void @pack_f64\(i64 %lanes, i64 %height, .*\n", re.MULTILINE)
 
+    packs: list[int] = []
+
     def broken(names: Sequence[str]) -> str:
         text, count = pack.subn("", blas_ir(names))
-        assert count == 1
+        packs.append(count)
         return text
 
     a, b = np.random.default_rng(0).random((2, 24, 24))
@@ -135,6 +137,7 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
             np.testing.assert_allclose(found, a @ b.T)
         else:
             assert np.isnan(found).all()
+    assert sum(packs) == 1
 
 
 @pytest.mark.parametrize("suffix", ["f64", "f32"])

@@ -6,13 +6,16 @@ In: nothing. Out: definitions as text, over those of objects.py.
 from __future__ import annotations
 
 from graphc.codegen.launch import (
+    ALIGNED,
     ARRAY_DATA,
     ARRAY_RANK,
     ARRAY_SHAPE,
+    CONTIGUOUS,
     MOST_COPIED,
     RECORD,
     TUPLE_ITEMS,
     TUPLE_SIZE,
+    WRITEABLE,
 )
 
 ARGUMENTS = f"""
@@ -146,10 +149,10 @@ all:
   ret i64 %product
 }}
 
-; A contiguous copy of a small array of this descriptor and rank, put on the list of copies; null to refuse. The list
-; is a count and as many references.
+; A contiguous copy of a small array of this descriptor and rank, put on the list of what the call holds; null to
+; refuse.
 define internal ptr @adopt(ptr %object, ptr %record, ptr %ndarray, ptr %descriptor, i32 %rank, i64 %itemsize,
-                           ptr %copies) noinline {{
+                           ptr %list) noinline {{
   %array = call i1 @fits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 0)
   br i1 %array, label %measure, label %refuse
 measure:
@@ -163,11 +166,11 @@ copy:
   %failed = icmp eq ptr %new, null
   br i1 %failed, label %clear, label %keep
 keep:
-  %number = load i64, ptr %copies
+  %number = load i64, ptr %list
   %next = add i64 %number, 1
-  %at = getelementptr ptr, ptr %copies, i64 %next
+  %at = getelementptr ptr, ptr %list, i64 %next
   store ptr %new, ptr %at
-  store i64 %next, ptr %copies
+  store i64 %next, ptr %list
   ret ptr %new
 clear:
   %forget = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyErr_Clear")})
@@ -177,28 +180,28 @@ refuse:
   ret ptr null
 }}
 
-; Gives back a list of copies.
-define internal void @discard(ptr %copies, ptr %record) noinline optnone {{
-  %count = load i64, ptr %copies
+; Gives back what a list holds.
+define internal void @discard(ptr %list, ptr %record) noinline {{
+  %count = load i64, ptr %list
   br label %next
 next:
   %n = phi i64 [%count, %0], [%n.less, %one]
   %done = icmp eq i64 %n, 0
   br i1 %done, label %all, label %one
 one:
-  %at = getelementptr ptr, ptr %copies, i64 %n
-  %copy = load ptr, ptr %at
-  call void @release(ptr %copy, ptr %record)
+  %at = getelementptr ptr, ptr %list, i64 %n
+  %object = load ptr, ptr %at
+  call void @release(ptr %object, ptr %record)
   %n.less = sub i64 %n, 1
   br label %next
 all:
   ret void
 }}
 
-; Whether an array that is given for a result has its descriptor, rank, sizes and these flags, and shares no memory with
-; any of the ranges of bytes (from, to) of a table, to which its own is added.
-define internal i1 @suits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 %flags, ptr %dims, i64 %itemsize,
-                          ptr %table) noinline {{
+; Whether an array that is given for a result has its descriptor, rank, sizes, so many bytes, and these flags, and
+; shares no memory with any of the ranges of bytes (from, to) of a table, to which its own is added.
+define internal i1 @suits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 %flags, ptr %dims, i64 %bytes,
+                          ptr %table) alwaysinline {{
   %array = call i1 @fits(ptr %object, ptr %ndarray, ptr %descriptor, i32 %rank, i32 %flags)
   br i1 %array, label %sizes, label %refuse
 sizes:
@@ -223,8 +226,6 @@ axis.same:
 range:
   %data.at = getelementptr i8, ptr %object, i64 {ARRAY_DATA}
   %from = load ptr, ptr %data.at
-  %count = call i64 @elements(ptr %object)
-  %bytes = mul i64 %count, %itemsize
   %to = getelementptr i8, ptr %from, i64 %bytes
   %ranges = load i64, ptr %table
   br label %other
@@ -257,6 +258,43 @@ add:
   store ptr %to, ptr %own.to.at
   %more = add i64 %ranges, 1
   store i64 %more, ptr %table
+  ret i1 true
+refuse:
+  ret i1 false
+}}
+
+; Whether each array that is given for an output suits it.
+define internal i1 @suit(ptr %record, ptr %outputs, i64 %count, ptr %dims, ptr %bytes, ptr %given, ptr %table) {{
+enter:
+  %ndarray = call ptr @field(ptr %record, i64 {8 * RECORD.index("ndarray")})
+  br label %output
+output:
+  %n = phi i64 [0, %enter], [%n.next, %good]
+  %cursor = phi ptr [%dims, %enter], [%cursor.next, %good]
+  %done = icmp eq i64 %n, %count
+  br i1 %done, label %all, label %one
+one:
+  %row = mul nuw i64 %n, 3
+  %output.at = getelementptr i64, ptr %outputs, i64 %row
+  %rank.at = getelementptr i64, ptr %output.at, i64 1
+  %rank = load i64, ptr %rank.at
+  %cursor.next = getelementptr i64, ptr %cursor, i64 %rank
+  %n.next = add nuw i64 %n, 1
+  %item = call ptr @given(ptr %record, ptr %given, ptr %output.at)
+  %absent = icmp eq ptr %item, null
+  br i1 %absent, label %good, label %compare
+compare:
+  %descriptor.offset = load i64, ptr %output.at
+  %descriptor = call ptr @field(ptr %record, i64 %descriptor.offset)
+  %short.rank = trunc i64 %rank to i32
+  %bytes.at = getelementptr i64, ptr %bytes, i64 %n
+  %length = load i64, ptr %bytes.at
+  %suits = call i1 @suits(ptr %item, ptr %ndarray, ptr %descriptor, i32 %short.rank,
+                          i32 {CONTIGUOUS | ALIGNED | WRITEABLE}, ptr %cursor, i64 %length, ptr %table)
+  br i1 %suits, label %good, label %refuse
+good:
+  br label %output
+all:
   ret i1 true
 refuse:
   ret i1 false

@@ -21,18 +21,26 @@ from graphc.codegen.blas import (
     VECTOR_FINDERS,
     VECTORS,
     blas_symbols,
-    openblas_kernels,
+    blocks_name,
     vector_name,
     with_callees,
 )
 from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS, STREAM
-from graphc.codegen.deferred import blocks_win, defer, defer_word, load_blocks
+from graphc.codegen.deferred import SUFFIXES, defer, defer_word, load_blocks
 from graphc.codegen.forecast import note_hit
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.image import load as load_code
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import EXPORTS, Library, Signature, load
-from graphc.codegen.parts import ENTRY_POINTS, begin_entry_points, keep_part, missing_parts, part_code, ready_pool
+from graphc.codegen.parts import (
+    ENTRY_POINTS,
+    begin_entry_points,
+    keep_part,
+    missing_parts,
+    part_code,
+    ready_part,
+    ready_pool,
+)
 from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, Words, settings_of
 from graphc.errors import GraphcError
 from graphc.garbage import uncollected
@@ -115,10 +123,10 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
     produce = cold()
     program = produce.generate_program(kernel, report)
     products = produce.products_of(program)
-    parts = [*with_all_callees(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
+    parts = [*product_parts(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
         Counter.compilations += 1
-        compiled = produce.compile_program(program, missing_parts(parts))
+        compiled = produce.compile_program(program, missing_parts(dict.fromkeys(parts)))
         if ahead:
             keep_part(ENTRY_POINTS, ahead())
         for name, part in compiled.parts.items():
@@ -149,10 +157,22 @@ def with_all_callees(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(part for name in names for part in with_callees(name)))
 
 
+def product_parts(names: Sequence[str]) -> list[str]:
+    """The parts that products need at any size: those that they call, products with a vector, large ones, the pool."""
+    called = with_all_callees(names)
+    suffixes = [name.removeprefix(gemm) for name in called if name.startswith(gemm := "gc_gemm_")]
+    vectors = [vector_name(suffix) for suffix in suffixes]
+    large = [blocks_name(suffix) for suffix in suffixes if suffix in SUFFIXES]
+    return list(dict.fromkeys([*called, *vectors, *large, *([PARALLEL] if names else [])]))
+
+
 def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:
-    """The addresses of the matrix products that a kernel calls, loaded where they are not yet."""
+    """The addresses of the matrix products that a kernel calls, loaded where they are not yet. What these load at their
+    first need is there then: no call compiles anything."""
     if not names:
         return {}
+    for part in product_parts(names):
+        ready_part(part)
     defer(ready_blocks, products_pool)
     settings = settings_of(threads, DEFAULT_CROSSOVER)
     known = tuple(settings.tolist())
@@ -194,22 +214,9 @@ def products_pool() -> Pool:
 
 
 def ready_blocks(suffix: str) -> int:
-    """The address of large products of a dtype, 0 where BLAS is faster; compiled and compared once for each machine."""
-    settings = {
-        "blas": "{} with {} threads".format(*openblas_kernels()),
-        "poison": str(options.poison != "off"),
-    }
-    key = cache.Key(f"large products {suffix}", settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")
-    found = cache.find(key)
-    if found is not None:
-        return load_blocks(suffix, found.object, products_pool()) if found.metadata["wins"] else 0
-    finish = cold().begin_blocks(suffix)
-    pool = products_pool()
-    code = finish()
-    address = load_blocks(suffix, code, pool) if code else 0
-    wins = bool(code) and blocks_win(suffix, address)
-    cache.store(cache.Entry(key, "", "", {"name": f"large products {suffix}", "wins": wins}, code))
-    return address if wins else 0
+    """The address of large products of a dtype, 0 where BLAS computes them."""
+    code = part_code(blocks_name(suffix))
+    return load_blocks(suffix, code, products_pool()) if code else 0
 
 
 def loader(

@@ -12,7 +12,7 @@ from graphc.codegen.objects import OBJECTS
 
 CALLEES = OBJECTS + ARGUMENTS
 
-APART = frozenset("overlap place grow arrange elements adopt discard suits fresh enter depart".split())
+APART = frozenset("overlap place make grow arrange elements adopt discard suit cover enter depart".split())
 """Those that are long, or rarely called. Of the latter some are `optnone`: LLVM takes less time for them, and a first
 start waits for it."""
 

@@ -13,19 +13,14 @@ from _thread import interrupt_main, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
-from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from graphc.codegen.blas import ENTRIES, OUTDATED, blas_table, blocks_name, free_name, openblas_kernels
+from graphc.codegen.blas import ENTRIES, blas_table, blocks_name, free_name
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.image import load
-from graphc.codegen.pool import Pool, settings_words, thread_count
+from graphc.codegen.pool import Pool
 
 SUFFIXES = {"f64": ctypes.c_double, "f32": ctypes.c_float}
-MEASURED_SIDE, MEASURED_ROUNDS = 512, 5
-"""Of the products by which BLAS is compared where it is not known."""
 _kept: list[Any] = []
 """The functions whose addresses stand in the table. Never taken out again."""
 
@@ -90,26 +85,3 @@ def free_panels() -> None:
     """Give back the memory that large products keep between calls, but for what a call on another thread is using."""
     for give in tuple(_givers):
         give()
-
-
-def blocks_win(suffix: str, address: int) -> bool:
-    """Whether large products of our own are faster than those of the BLAS that NumPy has loaded: known where that does
-    not use the CPU's registers, else measured."""
-    if openblas_kernels()[0] in OUTDATED or not blas_table()[0]:
-        return True
-    side = MEASURED_SIDE
-    number = np.dtype(SUFFIXES[suffix])
-    a, b, c = np.random.default_rng(0).random((3, side, side)).astype(number)
-    settings = settings_words(thread_count(), 1)
-    operands = [word for matrix in (a, b) for word in (matrix.ctypes.data, side, 1)]
-    own, other = [], []
-    for _ in range(MEASURED_ROUNDS):
-        begin = perf_counter()
-        blocks_type(suffix)(address)(
-            settings.ctypes.data, 0, side, side, side, 1.0, *operands, 0.0, c.ctypes.data, side, 1
-        )
-        middle = perf_counter()
-        np.matmul(a, b, out=c)
-        own.append(middle - begin)
-        other.append(perf_counter() - middle)
-    return min(own) < min(other)

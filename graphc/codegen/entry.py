@@ -15,13 +15,14 @@ A call goes through these blocks, each left for the next or for one of the exits
     sizes                  the sizes agree                                         else failed: fail(code, *args)
     extents                nothing is negative or too large                        else absurd: fail(-1, *args)
     given                  arrays given for results can hold them                  else refuse
-    claim, output, arena   references are taken, memory is there                   else leave, with the exception set
+    claim, outputs, arena  references are taken, memory is there                   else leave, with the exception set
     enter                  no other thread uses what it updates                    else leave, then contended(*args…)
     run                    the kernel, without the GIL where the work is large     else leave, then failed
     deliver                new values go to their cells, the others are returned
     leave                  references are given back
 
-Values that the exits need on every path are variables of the stack, which LLVM turns into registers.
+What the exits need stands on the stack: a list of the references that the call holds, and few variables, which LLVM
+turns into registers: if they were one for each output, n of them would cross n branches, and LLVM take n * n time.
 """
 
 from __future__ import annotations
@@ -65,14 +66,16 @@ def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> 
     poison: before the kernel runs it fills the memory of all results and temps with a pattern.
     """
     scalars = sorted({array.dtype for array in signature.inputs if not array.shape})
-    rooms = _rooms(signature)
     updated = {output.replaces for output in signature.outputs}
     modes = [WRITER if array.written or n in updated else READER for n, array in enumerate(signature.shared)]
+    tables = {"rooms": _rooms(signature), "outputs": _outputs(signature), "modes": modes}
     return "\n".join(
         [
             f"@layout = constant i64 {layout_tag()}",
-            f"@rooms = private constant [{len(rooms)} x i64] [{', '.join(f'i64 {word}' for word in rooms)}]",
-            f"@modes = private constant [{len(modes)} x i64] [{', '.join(f'i64 {mode}' for mode in modes)}]",
+            *(
+                f"@{name} = private constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]"
+                for name, words in tables.items()
+            ),
             f"declare i64 @sizes({', '.join(['ptr'] * len(_operands(signature)) + _dim_types(signature) + ['ptr'])})",
             f"declare i64 @kernel({', '.join(['ptr'] * _pointer_count(signature) + _dim_types(signature))})",
             CALLEES if whole else callees_beside_apart(),
@@ -121,23 +124,25 @@ def _dim_types(signature: Signature) -> list[str]:
     return ["i64"] * len(signature.sizes)
 
 
-def _returned(signature: Signature) -> list[int]:
-    """The outputs that are not new values of shared variables, by number."""
-    return [number for number, output in enumerate(signature.outputs) if output.replaces is None]
-
-
 def _reads_shared(signature: Signature) -> bool:
     """Whether sizes follow from elements of shared variables."""
     return any(number >= len(signature.inputs) for number in signature.reads)
 
 
 def _rooms(signature: Signature) -> list[int]:
-    """For all that temps hold: its rank, its itemsize, the number of its temp."""
+    """For all that outputs and temps hold: its rank, its itemsize, the number of its output or temp, counted on."""
+    held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
+    rooms = [*enumerate(held), *enumerate((temp.held for temp in signature.temps), len(held))]
+    return [word for number, each in rooms for dtype, rank in each for word in (rank, itemsize(dtype), number)]
+
+
+def _outputs(signature: Signature) -> list[int]:
+    """For each output: the offset of its descriptor in the record, its rank, its place among the results or -1."""
+    places = {number: place for place, (role, number) in enumerate(signature.results) if role == "output"}
     return [
         word
-        for number, temp in enumerate(signature.temps)
-        for dtype, rank in temp.held
-        for word in (rank, itemsize(dtype), number)
+        for number, output in enumerate(signature.outputs)
+        for word in (8 * RECORD.index(f"{output.dtype} descriptor"), len(output.shape), places.get(number, -1))
     ]
 
 
@@ -152,7 +157,7 @@ def _blocks(signature: Signature, poison: bool) -> Lines:
         ("extents", _extents(signature)),
         ("given", _given(signature)),
         ("claim", _claim(signature)),
-        *((f"output{number}", _output(signature, number)) for number in range(len(signature.outputs))),
+        ("outputs", _make(signature)),
         ("arena", _arena(signature)),
         ("enter", _enter(signature)),
         ("run", _run(signature, poison)),
@@ -169,13 +174,13 @@ def _blocks(signature: Signature, poison: bool) -> Lines:
 
 def _start(signature: Signature) -> Lines:
     yield f"%dims = alloca [{signature.extents} x i64], align 8"
-    yield f"%offsets = alloca [{len(signature.temps)} x i64], align 8"
-    yield f"%fail.args = alloca [{len(signature.inputs) + 1} x ptr], align 8"
+    yield f"%lengths = alloca [{len(signature.outputs) + len(signature.temps)} x i64], align 8"
+    yield f"%objects = alloca [{len(signature.inputs) + 1} x ptr], align 8"
     for table in ("begins", "ends"):
         yield f"%{table} = alloca [{len(_operands(signature))} x i64], align 8"
     yield f"%scalars = alloca [{len(signature.inputs)} x i64], align 8"
-    yield f"%copies = alloca [{len(signature.inputs) + 1} x i64], align 8"
-    yield "store i64 0, ptr %copies"
+    yield f"%list = alloca [{len(_operands(signature)) + len(signature.outputs) + 1} x ptr], align 8"
+    yield "store i64 0, ptr %list"
     yield f"%places = alloca [{len(signature.inputs)} x ptr], align 8"
     yield f"%given.ranges = alloca [{2 * len(_operands(signature) + signature.outputs) + 1} x i64], align 8"
     yield "%arena.bytes = alloca i64"
@@ -191,9 +196,7 @@ def _start(signature: Signature) -> Lines:
         yield "store i1 false, ptr %again"
         yield "%marked = alloca i1"
         yield "store i1 false, ptr %marked"
-    owned = [f"output{number}" for number in range(len(signature.outputs))]
-    asked = [f"given{number}" for number in _returned(signature)]
-    for variable in ("result", "held.arena", "owner", "out", *owned, *asked):
+    for variable in ("result", "held.arena", "owner", "out", "given"):
         yield f"%{variable}.at = alloca ptr"
         yield f"store ptr null, ptr %{variable}.at"
     yield f"%record.owner.at = getelementptr i8, ptr %self, i64 {TUPLE_ITEMS}"
@@ -203,10 +206,10 @@ def _start(signature: Signature) -> Lines:
     yield from field("ndarray", "ndarray")
     if signature.returns == "list":  # before the cells are read: a collection may run, and other threads meanwhile
         yield from field("new.list", "PyList_New")
-        yield f"%list = call ptr %new.list(i64 {len(signature.results)})"
-        yield "store ptr %list, ptr %result.at"
-        yield "%no.list = icmp eq ptr %list, null"
-        yield "br i1 %no.list, label %return, label %count"
+        yield f"%results = call ptr %new.list(i64 {len(signature.results)})"
+        yield "store ptr %results, ptr %result.at"
+        yield "%no.results = icmp eq ptr %results, null"
+        yield "br i1 %no.results, label %return, label %count"
         yield "count:"
     yield "%positional = icmp eq ptr %kwnames, null"
     yield f"%counted = icmp eq i64 %nargs, {len(signature.inputs)}"
@@ -236,6 +239,7 @@ def _operand(signature: Signature, number: int) -> Lines:
         yield f"%{name}.at = getelementptr ptr, ptr %arguments, i64 {number}"
         yield f"%{name}{'.given' if array.shape else ''} = load ptr, ptr %{name}.at"
         if not array.shape:
+            yield from _kept(number)
             yield from _scalar(number, array.dtype)
             return
     else:
@@ -251,12 +255,13 @@ def _operand(signature: Signature, number: int) -> Lines:
         yield f"%{name}.fits = call i1 @fits(ptr %{name}.given, {own}, i32 {flags})"
         yield f"br i1 %{name}.fits, label %{name}.measure, label %{name}.copy"
         yield f"{name}.copy:"
-        given = f"ptr %{name}.given, ptr %record, {own}, i64 {itemsize(array.dtype)}, ptr %copies"
+        given = f"ptr %{name}.given, ptr %record, {own}, i64 {itemsize(array.dtype)}, ptr %list"
         yield f"%{name}.adopted = call ptr @adopt({given})"
         yield f"%{name}.refused = icmp eq ptr %{name}.adopted, null"
         yield f"br i1 %{name}.refused, label %refuse, label %{name}.measure"
         yield f"{name}.measure:"
         yield f"%{name} = phi ptr [%{name}.given, %operand{number}], [%{name}.adopted, %{name}.copy]"
+        yield from _kept(number)
     else:
         yield f"%{name}.fits = call i1 @fits(ptr %{name}, {own}, i32 {flags})"
         yield f"br i1 %{name}.fits, label %{name}.measure, label %refuse"
@@ -264,6 +269,12 @@ def _operand(signature: Signature, number: int) -> Lines:
     yield f"%{name}.data.at = getelementptr i8, ptr %{name}, i64 {ARRAY_DATA}"
     yield f"%{name}.data = load ptr, ptr %{name}.data.at"
     yield from _measure(name, array.shape)
+
+
+def _kept(number: int) -> Lines:
+    """Keeps an input for `fail`."""
+    yield f"%x{number}.kept = getelementptr ptr, ptr %objects, i64 {number + 1}"
+    yield f"store ptr %x{number}, ptr %x{number}.kept"
 
 
 def _measure(name: str, shape: Sequence[int | None]) -> Lines:
@@ -335,42 +346,30 @@ def _sizes(signature: Signature, poison: bool) -> Lines:
 
 
 def _extents(signature: Signature) -> Lines:
-    """Element counts of the outputs; the offsets of the temps; %work, the elements of all."""
-    slot, bad, work = 0, "false", "0"
+    """The bytes of the outputs and the offsets of the temps; %work, the elements of all."""
+    work, bad = "0", "false"
     for number in range(len(_operands(signature))):
         yield f"%work.x{number} = add i64 {work}, %x{number}.count"
         work = f"%work.x{number}"
-    for number, output in enumerate(signature.outputs):
-        product = "1"
-        yield f"%y{number}.dims = getelementptr i64, ptr %dims, i64 {slot}"
-        for axis in range(len(output.shape)):
-            yield from _slot(f"y{number}.d{axis}", slot)
-            yield f"%y{number}.count{axis} = call i64 @times(i64 {product}, i64 %y{number}.d{axis})"
-            product, slot = f"%y{number}.count{axis}", slot + 1
-        yield f"%y{number}.bytes = call i64 @times(i64 {product}, i64 {itemsize(output.dtype)})"
-        yield f"%y{number}.bad = icmp slt i64 %y{number}.bytes, 0"
-        yield f"%bad.y{number} = or i1 {bad}, %y{number}.bad"
-        yield f"%work.y{number} = add i64 {work}, {product}"
-        bad, work = f"%bad.y{number}", f"%work.y{number}"
-    if signature.temps:
-        yield f"%temps = getelementptr i64, ptr %dims, i64 {slot}"
-        rooms = f"ptr @rooms, i64 {len(_rooms(signature)) // 3}"
-        yield f"%placed = call {{i64, i64}} @place(ptr %temps, {rooms}, ptr %offsets, i64 {len(signature.temps)})"
+    rooms = len(_rooms(signature)) // 3
+    if rooms:
+        outputs = len(signature.outputs)
+        buffers = f"ptr %lengths, i64 {outputs}, i64 {outputs + len(signature.temps)}"
+        yield f"%placed = call {{i64, i64}} @place(ptr %dims, ptr @rooms, i64 {rooms}, {buffers})"
         yield "%arena.end = extractvalue {i64, i64} %placed, 0"
         yield "%elements = extractvalue {i64, i64} %placed, 1"
-        yield f"%work.temps = add i64 {work}, %elements"
+        yield f"%work.made = add i64 {work}, %elements"
         yield "store i64 %arena.end, ptr %arena.bytes"
-        yield "%temps.bad = icmp slt i64 %arena.end, 0"
-        yield f"%bad.temps = or i1 {bad}, %temps.bad"
-        bad, work = "%bad.temps", "%work.temps"
-    yield f"%absurdity = or i1 {bad}, false"
+        yield "%bad = icmp slt i64 %arena.end, 0"
+        work, bad = "%work.made", "%bad"
     yield f"%work = add i64 {work}, 0"
-    yield "br i1 %absurdity, label %absurd, label %next"
+    yield f"br i1 {bad}, label %absurd, label %next"
 
 
 def _given(signature: Signature) -> Lines:
-    """Arrays given as `out`, one or a tuple of arrays and None: each becomes %given<number> where it can hold its
-    output and shares no memory with an operand, or another of them."""
+    """Arrays given as `out`, one or a tuple of arrays and None: %given is then where the first stands. Each must hold
+    its output and share no memory with an operand, or another of them; of a result that is made in an input, only that
+    will do."""
     results = signature.results
     yield "%out = load ptr, ptr %out.at"
     yield "%no.out = icmp eq ptr %out, null"
@@ -387,11 +386,27 @@ def _given(signature: Signature) -> Lines:
         yield f"%given.to{number} = getelementptr ptr, ptr %given.ranges, i64 {2 * number + 2}"
         yield f"store ptr %given.end{number}, ptr %given.to{number}"
     yield f"store i64 {len(_operands(signature))}, ptr %given.ranges"
+    yield from field("given.none", "none")
     if signature.returns == "list":
         yield from _given_tuple(len(results))
-    for place in range(len(results)):
-        following = f"given.check{place + 1}" if place + 1 < len(results) else "next"
-        yield from _given_array(signature, place, following)
+    else:
+        yield "store ptr %out.at, ptr %given.at"
+        yield "%out.nothing = icmp eq ptr %out, %given.none"
+        yield "br i1 %out.nothing, label %refuse, label %given.items"
+        yield "given.items:"
+    yield "%given.first = load ptr, ptr %given.at"
+    for place, (role, number) in enumerate(results):
+        if role == "input":
+            yield f"%given.item{place}.at = getelementptr ptr, ptr %given.first, i64 {place}"
+            yield f"%given.item{place} = load ptr, ptr %given.item{place}.at"
+            yield f"%given.left.out{place} = icmp eq ptr %given.item{place}, %given.none"
+            yield f"%given.same{place} = icmp eq ptr %given.item{place}, %x{number}"
+            yield f"%given.own{place} = or i1 %given.left.out{place}, %given.same{place}"
+            yield f"br i1 %given.own{place}, label %given.after{place}, label %refuse"
+            yield f"given.after{place}:"
+    outputs = f"ptr @outputs, i64 {len(signature.outputs)}, ptr %dims, ptr %lengths"
+    yield f"%given.suit = call i1 @suit(ptr %record, {outputs}, ptr %given.first, ptr %given.ranges)"
+    yield "br i1 %given.suit, label %next, label %refuse"
 
 
 def _given_tuple(count: int) -> Lines:
@@ -399,81 +414,48 @@ def _given_tuple(count: int) -> Lines:
     yield f"%out.type.at = getelementptr i8, ptr %out, i64 {OBJECT_TYPE}"
     yield "%out.type = load ptr, ptr %out.type.at"
     yield from field("tuple", "tuple")
-    yield from field("out.none", "none")
     yield "%is.tuple = icmp eq ptr %out.type, %tuple"
     yield "br i1 %is.tuple, label %given.tuple, label %refuse"
     yield "given.tuple:"
     yield f"%out.size.at = getelementptr i8, ptr %out, i64 {TUPLE_SIZE}"
     yield "%out.size = load i64, ptr %out.size.at"
     yield f"%out.counted = icmp eq i64 %out.size, {count}"
-    yield "br i1 %out.counted, label %given.check0, label %refuse"
-
-
-def _given_array(signature: Signature, place: int, following: str) -> Lines:
-    """What is given for one result; for one that is made in an input, that input's array."""
-    role, number = signature.results[place]
-    name = f"given{number}" if role == "output" else f"given.x{number}"
-    listed = signature.returns == "list"
-    if listed:
-        yield f"given.check{place}:"
-        yield f"%{name}.item = getelementptr i8, ptr %out, i64 {TUPLE_ITEMS + 8 * place}"
-        yield f"%{name} = load ptr, ptr %{name}.item"
-        yield f"%{name}.none = icmp eq ptr %{name}, %out.none"
-        yield f"br i1 %{name}.none, label %{following}, label %{name}.fit"
-        yield f"{name}.fit:"
-    array = f"%{name}" if listed else "%out"
-    if role == "input":
-        yield f"%{name}.own = icmp eq ptr {array}, %x{number}"
-        yield f"br i1 %{name}.own, label %{following}, label %refuse"
-        return
-    output = signature.outputs[number]
-    yield from field(f"{name}.descriptor", f"{output.dtype} descriptor")
-    kind = f"ptr %ndarray, ptr %{name}.descriptor, i32 {len(output.shape)}, i32 {CONTIGUOUS | ALIGNED | WRITEABLE}"
-    dims = f"ptr %y{number}.dims, i64 {itemsize(output.dtype)}"
-    yield f"%{name}.suits = call i1 @suits(ptr {array}, {kind}, {dims}, ptr %given.ranges)"
-    yield f"br i1 %{name}.suits, label %{name}.keep, label %refuse"
-    yield f"{name}.keep:"
-    yield f"store ptr {array}, ptr %{name}.at"
-    yield f"br label %{following}"
-
-
-def _slot(variable: str, slot: int) -> Lines:
-    yield f"%{variable}.at = getelementptr i64, ptr %dims, i64 {slot}"
-    yield f"%{variable} = load i64, ptr %{variable}.at"
+    yield "br i1 %out.counted, label %given.counted, label %refuse"
+    yield "given.counted:"
+    yield f"%out.items = getelementptr i8, ptr %out, i64 {TUPLE_ITEMS}"
+    yield "store ptr %out.items, ptr %given.at"
 
 
 def _claim(signature: Signature) -> Lines:
     """Keeps the shared arrays: while Python runs to find memory for a large result, others may set their cells."""
-    for number in range(len(signature.inputs), len(_operands(signature))):
+    yield "%copied = load i64, ptr %list"
+    yield "%claimed.at = getelementptr ptr, ptr %list, i64 %copied"
+    for shared in range(len(signature.shared)):
+        number = len(signature.inputs) + shared
         yield f"call void @retain(ptr %x{number})"
+        yield f"%x{number}.claim = getelementptr ptr, ptr %claimed.at, i64 {shared + 1}"
+        yield f"store ptr %x{number}, ptr %x{number}.claim"
+    yield f"%claimed = add i64 %copied, {len(signature.shared)}"
+    if signature.shared:
+        yield "store i64 %claimed, ptr %list"
+    yield f"%made = getelementptr ptr, ptr %claimed.at, i64 {len(signature.shared) + 1}"
     yield "br label %next"
 
 
-def _output(signature: Signature, number: int) -> Lines:
-    """The array of an output: a new one, or the one that was given for it."""
-    output, name = signature.outputs[number], f"y{number}"
-    asked = output.replaces is None
-    if asked:
-        yield f"%{name}.given = load ptr, ptr %given{number}.at"
-        yield f"%{name}.fresh = icmp eq ptr %{name}.given, null"
-        yield f"br i1 %{name}.fresh, label %{name}.make, label %{name}.take"
-        yield f"{name}.take:"
-        yield f"call void @retain(ptr %{name}.given)"
-        yield f"br label %{name}.made"
-        yield f"{name}.make:"
-    descriptor = 8 * RECORD.index(f"{output.dtype} descriptor")
-    made = f"%{name}.new" if asked else f"%{name}"
-    array = f"ptr %record, i64 {descriptor}, i32 {len(output.shape)}, ptr %{name}.dims, i64 %{name}.bytes"
-    yield f"{made} = call ptr @fresh({array})"
-    yield f"%{name}.missing = icmp eq ptr {made}, null"
-    yield f"br i1 %{name}.missing, label %leave.empty, label %{name}.made"
-    yield f"{name}.made:"
-    if asked:
-        yield f"%{name} = phi ptr [%{name}.given, %{name}.take], [%{name}.new, %{name}.make]"
-    yield f"store ptr %{name}, ptr %output{number}.at"
-    yield f"%{name}.data.at = getelementptr i8, ptr %{name}, i64 {ARRAY_DATA}"
-    yield f"%{name}.data = load ptr, ptr %{name}.data.at"
-    yield "br label %next"
+def _make(signature: Signature) -> Lines:
+    """The arrays of the outputs, new or given: %made is where they stand in the list of what the call holds."""
+    if not signature.outputs:
+        yield "br label %next"
+        return
+    outputs = f"ptr @outputs, i64 {len(signature.outputs)}, ptr %dims, ptr %lengths"
+    yield "%given.now = load ptr, ptr %given.at"
+    yield f"%all.made = call i1 @make(ptr %record, {outputs}, ptr %given.now, ptr %list)"
+    yield "br i1 %all.made, label %next, label %leave.empty"
+
+
+def _made(variable: str, number: int) -> Lines:
+    yield f"%{variable}.at = getelementptr ptr, ptr %made, i64 {number}"
+    yield f"%{variable} = load ptr, ptr %{variable}.at"
 
 
 def _arena(signature: Signature) -> Lines:
@@ -512,7 +494,13 @@ def _arena(signature: Signature) -> Lines:
 def _poison(signature: Signature) -> Lines:
     """Fills all that the kernel is to write before it is read."""
     for number in range(len(signature.outputs)):
-        yield f"call void @poison(ptr %y{number}.data, i64 %y{number}.bytes)"
+        name = f"poison.y{number}"
+        yield from _made(name, number)
+        yield f"%{name}.data.at = getelementptr i8, ptr %{name}, i64 {ARRAY_DATA}"
+        yield f"%{name}.data = load ptr, ptr %{name}.data.at"
+        yield f"%{name}.bytes.at = getelementptr i64, ptr %lengths, i64 {number}"
+        yield f"%{name}.bytes = load i64, ptr %{name}.bytes.at"
+        yield f"call void @poison(ptr %{name}.data, i64 %{name}.bytes)"
     if signature.temps:
         yield f"%temps.first = getelementptr i8, ptr %arena.start, i64 {ALIGNMENT}"
         yield f"%temps.bytes = sub i64 %arena.end, {ALIGNMENT}"
@@ -582,8 +570,12 @@ def _run(signature: Signature, poison: bool) -> Lines:
     yield "br label %run.kernel"
     yield "run.kernel:"
     yield "%thread = phi ptr [null, %run], [%saved, %run.release]"
+    for number in range(len(signature.outputs)):
+        yield from _made(f"run.y{number}", number)
+        yield f"%y{number}.data.at = getelementptr i8, ptr %run.y{number}, i64 {ARRAY_DATA}"
+        yield f"%y{number}.data = load ptr, ptr %y{number}.data.at"
     for number in range(len(signature.temps)):
-        yield f"%t{number}.at = getelementptr i64, ptr %offsets, i64 {number}"
+        yield f"%t{number}.at = getelementptr i64, ptr %lengths, i64 {len(signature.outputs) + number}"
         yield f"%t{number}.offset = load i64, ptr %t{number}.at"
         yield f"%t{number}.data = getelementptr i8, ptr %arena.start, i64 %t{number}.offset"
     groups = (("x", _operands(signature)), ("y", signature.outputs), ("t", signature.temps))
@@ -602,36 +594,42 @@ def _run(signature: Signature, poison: bool) -> Lines:
 
 
 def _deliver(signature: Signature) -> Lines:
-    """Moves the outputs on; the variable of one that replaces then owns the old value, which is released when all are
-    in their cells."""
+    """Moves the outputs on: one that replaces leaves the old value in its place, which is released when all are in
+    their cells."""
     if signature.returns == "list":
-        yield f"%items.at = getelementptr i8, ptr %list, i64 {LIST_ITEMS}"
+        yield f"%items.at = getelementptr i8, ptr %results, i64 {LIST_ITEMS}"
         yield "%items = load ptr, ptr %items.at"
     elif signature.returns == "none":
         yield from field("none", "none")
         yield "call void @retain(ptr %none)"
         yield "store ptr %none, ptr %result.at"
+    replaced = [number for number, output in enumerate(signature.outputs) if output.replaces is not None]
     for number, output in enumerate(signature.outputs):
         if output.replaces is not None:
             yield from _cell(f"y{number}.cell", output.replaces)
+            yield from _made(f"y{number}", number)
             yield f"%y{number}.old = call ptr @install(ptr %y{number}.cell, ptr %y{number})"
-            yield f"store ptr %y{number}.old, ptr %output{number}.at"
+            yield f"store ptr %y{number}.old, ptr %y{number}.at"
     for place, (role, result) in enumerate(signature.results):
         array = f"%x{result}" if role == "input" else f"%y{result}"
         if role == "input":
             yield f"call void @retain(ptr {array})"
+        else:
+            yield from _made(f"y{result}", result)
+            if replaced:
+                yield f"store ptr null, ptr %y{result}.at"
         if signature.returns == "list":
             yield f"%item{place}.at = getelementptr ptr, ptr %items, i64 {place}"
             yield f"store ptr {array}, ptr %item{place}.at"
         else:
             yield f"store ptr {array}, ptr %result.at"
-        if role == "output":
-            yield f"store ptr null, ptr %output{result}.at"
+    if not replaced:
+        yield "store i64 %claimed, ptr %list"
     yield "br label %next"
 
 
 def _leave(signature: Signature) -> Lines:
-    """Gives back what the call holds; entered at leave.empty where there is no result."""
+    """Gives back the arena; entered at leave.empty where there is no result."""
     yield "br label %leave.all"
     yield "leave.empty:"
     yield "%unused = load ptr, ptr %result.at"
@@ -664,11 +662,6 @@ def _leave(signature: Signature) -> Lines:
         yield "store i64 0, ptr %owner"
         yield "br label %leave.operands"
         yield "leave.operands:"
-    for number in range(len(signature.outputs)):
-        yield f"%output{number}.left = load ptr, ptr %output{number}.at"
-        yield f"call void @release(ptr %output{number}.left, ptr %record)"
-    for number in range(len(signature.inputs), len(_operands(signature))):
-        yield f"call void @release(ptr %x{number}, ptr %record)"
     if signature.shared:
         yield "%in.use = load i1, ptr %again"
         yield "br i1 %in.use, label %contended, label %leave.look"
@@ -681,14 +674,20 @@ def _leave(signature: Signature) -> Lines:
 def _exits(signature: Signature) -> Lines:
     yield from (
         "return:",
-        "  call void @discard(ptr %copies, ptr %record)",
+        "  %list.left = load i64, ptr %list",
+        "  %list.empty = icmp eq i64 %list.left, 0",
+        "  br i1 %list.empty, label %return.all, label %return.left",
+        "return.left:",
+        "  call void @discard(ptr %list, ptr %record)",
+        "  br label %return.all",
+        "return.all:",
         "  %result = load ptr, ptr %result.at",
         "  ret ptr %result",
         "contended:",
         f"  store i64 {8 * RECORD.index('contended')}, ptr %instead",
         "  br label %refuse",
         "refuse:",
-        "  call void @discard(ptr %copies, ptr %record)",
+        "  call void @discard(ptr %list, ptr %record)",
         "  %refused.result = load ptr, ptr %result.at",
         "  call void @release(ptr %refused.result, ptr %record)",
         "  %instead.offset = load i64, ptr %instead",
@@ -708,19 +707,14 @@ def _exits(signature: Signature) -> Lines:
         "  %numberless = icmp eq ptr %number.object, null",
         "  br i1 %numberless, label %nothing, label %complain",
         "nothing:",
-        "  call void @discard(ptr %copies, ptr %record)",
+        "  call void @discard(ptr %list, ptr %record)",
         "  ret ptr null",
         "complain:",
-        "  store ptr %number.object, ptr %fail.args",
-    )
-    for number in range(len(signature.inputs)):
-        yield f"  %fail.arg{number}.at = getelementptr ptr, ptr %fail.args, i64 {number + 1}"
-        yield f"  store ptr %x{number}, ptr %fail.arg{number}.at"
-    yield from (
+        "  store ptr %number.object, ptr %objects",
         f"  %failure = call ptr @field(ptr %record, i64 {8 * RECORD.index('fail')})",
         f"  %fail.call = call ptr @field(ptr %record, i64 {8 * RECORD.index('PyObject_Vectorcall')})",
-        f"  %answer = call ptr %fail.call(ptr %failure, ptr %fail.args, i64 {len(signature.inputs) + 1}, ptr null)",
+        f"  %answer = call ptr %fail.call(ptr %failure, ptr %objects, i64 {len(signature.inputs) + 1}, ptr null)",
         "  call void @release(ptr %number.object, ptr %record)",
-        "  call void @discard(ptr %copies, ptr %record)",
+        "  call void @discard(ptr %list, ptr %record)",
         "  ret ptr %answer",
     )

@@ -280,18 +280,19 @@ define internal i64 @times(i64 %count, i64 %size) alwaysinline {{
   ret i64 %result
 }}
 
-; Finds the place of each temp: `offsets` gets where it begins, the first {ALIGNMENT} bytes on. `dims` are the sizes of
-; what the temps hold, `rooms` says of each thing held: its rank, its itemsize, the number of its temp. A temp is as
-; long as the longest it holds. Returns the offset after the last, -1 where that is absurd, and the elements of all.
-define internal {{i64, i64}} @place(ptr %dims, ptr %rooms, i64 %count, ptr %offsets, i64 %temps) {{
+; Measures the results and finds the place of each temp. `dims` are the sizes of what they hold, `rooms` says of each
+; thing held: its rank, its itemsize, the number of its buffer, results first. `lengths` gets the bytes of each result,
+; then the offset of each temp, the first {ALIGNMENT} bytes on; a temp is as long as the longest it holds. Returns the
+; offset after the last, -1 where that or a result is absurd, and the elements of all.
+define internal {{i64, i64}} @place(ptr %dims, ptr %rooms, i64 %count, ptr %lengths, i64 %outputs, i64 %buffers) {{
 enter:
   br label %clear
 clear:
   %c = phi i64 [0, %enter], [%c.next, %clear]
-  %c.at = getelementptr i64, ptr %offsets, i64 %c
+  %c.at = getelementptr i64, ptr %lengths, i64 %c
   store i64 0, ptr %c.at
   %c.next = add nuw i64 %c, 1
-  %c.more = icmp ult i64 %c.next, %temps
+  %c.more = icmp ult i64 %c.next, %buffers
   br i1 %c.more, label %clear, label %room
 room:
   %number = phi i64 [0, %clear], [%number.next, %room.measured]
@@ -301,10 +302,10 @@ room:
   %first = mul nuw i64 %number, 3
   %rank.at = getelementptr i64, ptr %rooms, i64 %first
   %itemsize.at = getelementptr i64, ptr %rank.at, i64 1
-  %temp.at = getelementptr i64, ptr %rank.at, i64 2
+  %buffer.at = getelementptr i64, ptr %rank.at, i64 2
   %rank = load i64, ptr %rank.at
   %itemsize = load i64, ptr %itemsize.at
-  %temp = load i64, ptr %temp.at
+  %buffer = load i64, ptr %buffer.at
   %cursor.next = getelementptr i64, ptr %cursor, i64 %rank
   br label %axis
 axis:
@@ -323,7 +324,7 @@ room.measured:
   %negative = icmp slt i64 %bytes, 0
   %bad.next = or i1 %bad, %negative
   %sum.next = add i64 %sum, %elements
-  %longest.at = getelementptr i64, ptr %offsets, i64 %temp
+  %longest.at = getelementptr i64, ptr %lengths, i64 %buffer
   %longest = load i64, ptr %longest.at
   %longer = icmp sgt i64 %bytes, %longest
   %most = select i1 %longer, i64 %bytes, i64 %longest
@@ -332,10 +333,13 @@ room.measured:
   %more = icmp ult i64 %number.next, %count
   br i1 %more, label %room, label %add
 add:
-  %t = phi i64 [0, %room.measured], [%t.next, %add]
-  %offset = phi i64 [{ALIGNMENT}, %room.measured], [%end, %add]
-  %wrong = phi i1 [%bad.next, %room.measured], [%wrong.next, %add]
-  %t.at = getelementptr i64, ptr %offsets, i64 %t
+  %t = phi i64 [%outputs, %room.measured], [%t.next, %add.one]
+  %offset = phi i64 [{ALIGNMENT}, %room.measured], [%end, %add.one]
+  %wrong = phi i1 [%bad.next, %room.measured], [%wrong.next, %add.one]
+  %t.done = icmp eq i64 %t, %buffers
+  br i1 %t.done, label %done, label %add.one
+add.one:
+  %t.at = getelementptr i64, ptr %lengths, i64 %t
   %t.bytes = load i64, ptr %t.at
   %padded = add i64 %t.bytes, {ALIGNMENT - 1}
   %whole = and i64 %padded, {-ALIGNMENT}
@@ -345,10 +349,9 @@ add:
   %end = select i1 %large, i64 {ALIGNMENT}, i64 %end.raw
   store i64 %offset, ptr %t.at
   %t.next = add nuw i64 %t, 1
-  %t.more = icmp ult i64 %t.next, %temps
-  br i1 %t.more, label %add, label %done
+  br label %add
 done:
-  %answer = select i1 %wrong.next, i64 -1, i64 %end
+  %answer = select i1 %wrong, i64 -1, i64 %offset
   %half = insertvalue {{i64, i64}} undef, i64 %answer, 0
   %both = insertvalue {{i64, i64}} %half, i64 %sum.next, 1
   ret {{i64, i64}} %both
@@ -364,14 +367,8 @@ define internal ptr @empty(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %
   ret ptr %array
 }}
 
-; The array of a result of `bytes` bytes: `empty`, or over a block where it is large.
-define internal ptr @fresh(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %dims, i64 %bytes) noinline {{
-  %large = icmp ugt i64 %bytes, {LARGE}
-  br i1 %large, label %lay, label %plain
-plain:
-  %array = call ptr @empty(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %dims)
-  ret ptr %array
-lay:
+; The array of a large result of `bytes` bytes, over a block.
+define internal ptr @cover(ptr %record, i64 %descriptor.offset, i32 %rank, ptr %dims, i64 %bytes) noinline optnone {{
   %argument = alloca ptr
   %make.number = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyLong_FromLongLong")})
   %number = call ptr %make.number(i64 %bytes)
@@ -384,8 +381,8 @@ ask:
   %block = call ptr %call(ptr %block.maker, ptr %argument, i64 1, ptr null)
   call void @release(ptr %number, ptr %record)
   %blockless = icmp eq ptr %block, null
-  br i1 %blockless, label %give.up, label %cover
-cover:
+  br i1 %blockless, label %give.up, label %lay
+lay:
   %ndarray = call ptr @field(ptr %record, i64 {8 * RECORD.index("ndarray")})
   %new = call ptr @field(ptr %record, i64 {8 * RECORD.index("PyArray_NewFromDescr")})
   %descriptor = call ptr @field(ptr %record, i64 %descriptor.offset)
@@ -411,6 +408,84 @@ made:
   ret ptr %over
 give.up:
   ret ptr null
+}}
+
+; The array given for an output, null where none is. `outputs` says of each: the offset of its descriptor in the
+; record, its rank, and its place among the results, -1 where it is none.
+define internal ptr @given(ptr %record, ptr %given, ptr %output) alwaysinline {{
+  %asked = icmp ne ptr %given, null
+  br i1 %asked, label %look, label %none
+look:
+  %place.at = getelementptr i64, ptr %output, i64 2
+  %place = load i64, ptr %place.at
+  %returned = icmp sge i64 %place, 0
+  br i1 %returned, label %take, label %none
+take:
+  %item.at = getelementptr ptr, ptr %given, i64 %place
+  %item = load ptr, ptr %item.at
+  %nothing = call ptr @field(ptr %record, i64 {8 * RECORD.index("none")})
+  %left.out = icmp eq ptr %item, %nothing
+  br i1 %left.out, label %none, label %some
+some:
+  ret ptr %item
+none:
+  ret ptr null
+}}
+
+; Puts the arrays of all outputs on a list: those given, and new ones of so many bytes. False with an exception set. A
+; list is a count and as many references.
+define internal i1 @make(ptr %record, ptr %outputs, i64 %count, ptr %dims, ptr %bytes, ptr %given, ptr %list) {{
+enter:
+  %before = load i64, ptr %list
+  %list.first = getelementptr ptr, ptr %list, i64 1
+  %first = getelementptr ptr, ptr %list.first, i64 %before
+  br label %output
+output:
+  %n = phi i64 [0, %enter], [%n.next, %keep]
+  %cursor = phi ptr [%dims, %enter], [%cursor.next, %keep]
+  %done = icmp eq i64 %n, %count
+  br i1 %done, label %all, label %one
+one:
+  %row = mul nuw i64 %n, 3
+  %output.at = getelementptr i64, ptr %outputs, i64 %row
+  %rank.at = getelementptr i64, ptr %output.at, i64 1
+  %rank = load i64, ptr %rank.at
+  %cursor.next = getelementptr i64, ptr %cursor, i64 %rank
+  %item = call ptr @given(ptr %record, ptr %given, ptr %output.at)
+  %absent = icmp eq ptr %item, null
+  br i1 %absent, label %new, label %take
+take:
+  call void @retain(ptr %item)
+  br label %keep
+new:
+  %descriptor.offset = load i64, ptr %output.at
+  %short.rank = trunc i64 %rank to i32
+  %bytes.at = getelementptr i64, ptr %bytes, i64 %n
+  %length = load i64, ptr %bytes.at
+  %large = icmp ugt i64 %length, {LARGE}
+  br i1 %large, label %lay, label %plain
+plain:
+  %small = call ptr @empty(ptr %record, i64 %descriptor.offset, i32 %short.rank, ptr %cursor)
+  br label %laid
+lay:
+  %block = call ptr @cover(ptr %record, i64 %descriptor.offset, i32 %short.rank, ptr %cursor, i64 %length)
+  br label %laid
+laid:
+  %fresh = phi ptr [%small, %plain], [%block, %lay]
+  %failed = icmp eq ptr %fresh, null
+  br i1 %failed, label %give.up, label %keep
+keep:
+  %array = phi ptr [%item, %take], [%fresh, %laid]
+  %at = getelementptr ptr, ptr %first, i64 %n
+  store ptr %array, ptr %at
+  %n.next = add nuw i64 %n, 1
+  %held = add i64 %before, %n.next
+  store i64 %held, ptr %list
+  br label %output
+all:
+  ret i1 true
+give.up:
+  ret i1 false
 }}
 
 ; The arena's array with a reference for the caller, made anew where it is smaller than `bytes`; null with an

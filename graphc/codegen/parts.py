@@ -1,7 +1,8 @@
 """Code that is compiled once for a machine and used by the functions of every graph.
 
-In: the name of a part: ENTRY_POINTS, PARALLEL, a matrix product, or an elementary function. Out: its code, from the
-cache or the cold path; and from how many chunks of a loop on threads pay, which is measured once for a machine.
+In: the name of a part: ENTRY_POINTS, PARALLEL, a matrix product, large products, or an elementary function. Out: its
+code, from the cache or the cold path; and from how many chunks of a loop on threads pay, which is measured once for a
+machine.
 """
 
 from __future__ import annotations
@@ -75,6 +76,12 @@ def begin_entry_points() -> Callable[[], bytes] | None:
     ir = import_module("graphc.codegen.callees").apart_ir()
     finish: Callable[[], bytes] = import_module("graphc.codegen.compile").compile_ahead(ir, APART_EFFORT)
     return finish
+
+
+def ready_part(name: str) -> None:
+    """See that the code of a part is here or in the cache."""
+    if name not in _kept and not cache.holds(part_key(name)):
+        part_code(name)
 
 
 def part_code(name: str) -> bytes:

@@ -16,7 +16,7 @@ from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
 from graphc.codegen.callback import CALLBACK, python_callback
 from graphc.codegen.callees import apart_ir
 from graphc.codegen.chunks import PARALLEL
-from graphc.codegen.compile import compile_ahead, compile_assembly, compile_source, lower_source
+from graphc.codegen.compile import compile_assembly, compile_source, lower_source
 from graphc.codegen.entry import entry_ir
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.link import link
@@ -248,6 +248,11 @@ def products_of(program: Program) -> list[str]:
     return [name for name in program.externals if name in PROTOTYPES]
 
 
+LARGE_PRODUCTS = {blocks_name(suffix): suffix for suffix in ("f64", "f32")}
+"""The suffix of each. They are ours where the CPU has registers that make them as fast as any BLAS, whatever BLAS there
+is: a bit of a result depends neither on that, nor on its threads, nor on a clock."""
+
+
 def part_ir(name: str) -> tuple[list[str], int]:
     """The IR of a part (parts.py), in modules, and LLVM's level for it."""
     if name == ENTRY_POINTS:
@@ -256,6 +261,8 @@ def part_ir(name: str) -> tuple[list[str], int]:
         return [_filled(pool_ir())], POOL_EFFORT
     if name in PROTOTYPES:
         return [_filled(text) for text in split(blas_ir([name]), PRODUCT_MODULES)], PRODUCTS_EFFORT
+    if name in LARGE_PRODUCTS:
+        return [_filled(blocks_ir(LARGE_PRODUCTS[name]))] if has_avx512() else [], PRODUCTS_EFFORT
     return [stand_for(name)], PART_EFFORT
 
 
@@ -265,7 +272,9 @@ def _filled(ir: str) -> str:
 
 
 def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
-    """The code of a part, from the objects of its modules."""
+    """The code of a part, from the objects of its modules; that of large products is empty where BLAS computes them."""
+    if name in LARGE_PRODUCTS:
+        return link(objects, [name, free_name(LARGE_PRODUCTS[name])]) if objects else b""
     if name == PARALLEL:
         return link(objects, POOL_EXPORTS)
     return link(objects, [name]) if name in PROTOTYPES else objects[0]
@@ -275,12 +284,3 @@ def compile_part(name: str) -> bytes:
     """The code of a part, compiled in this process."""
     texts, effort = part_ir(name)
     return finish_part(name, [emit_here(text, effort) for text in texts])
-
-
-def begin_blocks(suffix: str) -> Callable[[], bytes]:
-    """Begin to compile large products in the compile process; a function that waits for their code, which is empty
-    where this CPU has no registers that make them faster than BLAS."""
-    if not has_avx512():
-        return bytes
-    finish = compile_ahead(_filled(blocks_ir(suffix)), PRODUCTS_EFFORT)
-    return lambda: link([finish()], [blocks_name(suffix), free_name(suffix)])

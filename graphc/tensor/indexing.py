@@ -286,6 +286,8 @@ def _cut(part: slice, length: Size, what: str) -> _Cut:
     if isinstance(step, int):
         if step == 0:
             raise ShapeError(f"{what}: a slice's step cannot be 0")
+        if _is_backwards(start, stop, step):
+            return _Cut(0, 0, step)
         first, extent = (_upward if step > 0 else _downward)(start, stop, length)
         return _Cut(first, _count(extent, abs(step)), step)
     positive = elementwise("greater", step, 0)
@@ -295,6 +297,13 @@ def _cut(part: slice, length: Size, what: str) -> _Cut:
     # A step of 0 gives the size -1, which the guard of the result's size refuses.
     downward = _where(elementwise("equal", step, 0), -1, sizes_down)
     return _Cut(_where(positive, up[0], down[0]), _where(positive, sizes_up, downward), step)
+
+
+def _is_backwards(start: Size | None, stop: Size | None, step: int) -> bool:
+    """Whether bounds counted from the same end say that a slice is empty, whatever the length."""
+    if not (isinstance(start, int) and isinstance(stop, int)) or (start < 0) != (stop < 0):
+        return False
+    return stop <= start if step > 0 else start <= stop
 
 
 def _upward(start: Size | None, stop: Size | None, length: Size) -> tuple[Size, Size]:
