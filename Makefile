@@ -9,7 +9,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test test-poison lint bench bench-env lines help clean
+.PHONY: run test test-poison fuzz lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -19,6 +19,9 @@ test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 
 test-poison: ## run all tests with the memory of results and temporaries filled with NaN before each call
 	GRAPHC_POISON=1 $(MAKE) test
+
+fuzz: $(VENV)/test.stamp ## run random programs against NumPy; ARGS="--programs 20000 --seed 7", ARGS="--pairs --programs 30000"
+	PYTHONPATH=tests $(BIN)/python -m corners --jobs $(JOBS) $(ARGS)
 
 lint: $(VENV)/lint.stamp ## check style and types
 	$(BIN)/ruff check .

@@ -1,8 +1,9 @@
-"""What holds for all tests: a compile cache of their own, and hypothesis without a clock."""
+"""What holds for all tests: a compile cache of their own, hypothesis without a clock, a seed for each day."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,13 @@ from graphc.options import options
 settings.register_profile("graphc", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "graphc")
+
+SEED = os.environ.setdefault("CORNERS_SEED", time.strftime("%Y-%m-%d"))
+"""Processes that run a part of the tests inherit it, so that midnight does not come between."""
+
+
+def pytest_report_header() -> str:
+    return f"random programs: CORNERS_SEED={SEED}"
 
 
 @pytest.fixture(scope="session", autouse=True)
