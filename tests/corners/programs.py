@@ -258,7 +258,9 @@ def slopes(program: Program, arrays: Sequence[Array], directions: Sequence[Array
 
     tiny = 2.0**-30
     paths = at(0.0, tiny, Evaluation(rounds=False)).err / LONG(tiny)
-    if not np.isfinite(paths):
+    narrow = any(step.dtype == "float32" for step in program.values)
+    info = np.finfo("float32" if narrow else "float64")
+    if not paths < np.sqrt(LONG(info.max)):  # a part of the gradient may overflow
         return None
     found = [differences(2.0**-9, None), differences(2.0**-10, None), *(differences(2.0**-10, seed) for seed in (1, 2))]
     known = [pair for pair in found if pair is not None]
@@ -266,8 +268,7 @@ def slopes(program: Program, arrays: Sequence[Array], directions: Sequence[Array
         return None
     coarse, (first, second), *noisy = known
     first_spread, second_spread = (max(abs(pair[k] - known[1][k]) for pair in noisy) for k in (0, 1))
-    narrow = any(step.dtype == "float32" for step in program.values)
-    eps = LONG(np.finfo("float32" if narrow else "float64").eps)
+    eps = LONG(info.eps)
     most = max((value.size for value in arrays), default=1)
     roundings = 8 * len(program.values) + most
     floor = roundings * eps * paths
