@@ -14,9 +14,13 @@ import numpy as np
 import pytest
 from corners import bounded as B
 from corners import pairs_of_sizes
+from corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, Along, along
 from corners.batches import TOGETHER, Failure, run_pairs, run_random
-from corners.programs import Case, Program, Setting, Tally, case, failures, mismatch, shrunk
-from corners.steps import CUMULATIONS, NORMALISERS, REDUCTIONS, Along, Step, along, leaf
+from corners.checks import Setting, Tally, failures, mismatch
+from corners.programs import Program
+from corners.shrinking import shrunk
+from corners.slopes import Case, case
+from corners.steps import Step, leaf
 
 import graphc.tensor as T
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from corners.batches import run_one, run_pairs, run_random
 
-CHUNK, LONGEST = 160, 900
+CHUNK, PAIRS_CHUNK, LONGEST = 160, 640, 900
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def main() -> int:
     if asked.only:
         return _only(asked.only)
     begun, total, better, failed = time.time(), Counter[str](), Counter[str](), []
-    pieces = range(asked.first, asked.first + asked.programs, CHUNK)
+    pieces = range(asked.first, asked.first + asked.programs, PAIRS_CHUNK if asked.pairs else CHUNK)
     with ThreadPoolExecutor(asked.jobs) as pool:
         for report in pool.map(lambda first: _in_a_process(asked, first), pieces):
             better.update(report["tally"].pop("better_of", {}))
@@ -55,8 +55,7 @@ def main() -> int:
 
 def _in_a_process(asked: argparse.Namespace, first: int, count: int = 0) -> Any:
     """The report of a chunk; one that ends without a report is done again program by program."""
-    whole = min(CHUNK, asked.first + asked.programs - first)
-    count = count or whole
+    count = count or min(PAIRS_CHUNK if asked.pairs else CHUNK, asked.first + asked.programs - first)
     command = [sys.executable, "-m", "corners", "--chunk", "--seed", asked.seed, "--first", str(first)]
     command += ["--programs", str(count), *(["--pairs"] if asked.pairs else [])]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}

@@ -12,18 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from corners import pairs_of_sizes
-from corners.programs import (
-    Case,
-    Program,
-    Setting,
-    Tally,
-    arguments,
-    case,
-    failures,
-    random_program,
-    random_setting,
-    shrunk,
-)
+from corners.checks import Setting, Tally, failures, random_setting
+from corners.programs import Program, arguments, random_program
+from corners.shrinking import shrunk
+from corners.slopes import Case, case
 
 TOGETHER, CASES = 8, 2
 
