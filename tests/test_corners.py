@@ -25,7 +25,7 @@ from corners.steps import Step, leaf
 import graphc.tensor as T
 
 SEED = os.environ["CORNERS_SEED"]
-PROGRAMS, PAIRS = 30, 30
+PROGRAMS, PAIRS = 24, 20
 
 
 def report(found: list[Failure]) -> str:
@@ -43,7 +43,7 @@ def test_random_programs_compute_what_numpy_computes(number: int) -> None:
 def test_functions_along_axes_of_known_sizes_compute_what_numpy_computes(number: int) -> None:
     """Another part of all pairs each day."""
     count = sum(1 for _ in pairs_of_sizes.programs()) // pairs_of_sizes.BATCH
-    first = sum(SEED.encode()) * 7 + number * 49
+    first = sum(SEED.encode()) * 7 + number * 73
     _, found = run_pairs(SEED, first % count * pairs_of_sizes.BATCH, pairs_of_sizes.BATCH)
     assert not found, report(found)
 

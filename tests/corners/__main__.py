@@ -61,7 +61,12 @@ def _in_a_process(asked: argparse.Namespace, first: int, count: int = 0) -> Any:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST if count > 1 else LONGEST / 3
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST if count > 1 else LONGEST / 3,
         )
         how = f"ended with {done.returncode}: {done.stderr[-500:]}"
         if done.returncode == 0:

@@ -18,8 +18,11 @@ from corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, along, suits
 from corners.bounded import Bounded
 from corners.elements import COMPARISONS, OF_FLOATS, OF_INTEGERS, OF_TWO, OF_TWO_INTEGERS
 from corners.moves import MOVES, random_key
-from corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, broadcast, plus
+from corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, broadcast, count_at_most, plus
 from graphc.ir.node import Node
+
+LARGEST = 20_000
+"""Elements of a value at most: what is in corners is there in small arrays too."""
 
 
 @dataclass(slots=True)
@@ -39,7 +42,7 @@ class Builder:
     def grow(self) -> None:
         """One more value; nothing where what was drawn has no operands."""
         step = self.draw.choice(MAKERS)(self)
-        if step is not None and step.ndim <= 5:
+        if step is not None and step.ndim <= 5 and count_at_most(step.sizes, dict.fromkeys("nm", 2)) <= LARGEST:
             self.steps.append(step)
 
     def one(self) -> Step | None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from corners.bounded import Array
-from corners.builder import Builder
-from corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, leaf
+from corners.builder import LARGEST, Builder
+from corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, count_at_most, leaf
 
 SIZES: Sequence[Size] = ("n", "n", "m", 0, 1, 1, 1, 2, 3, 4, 5, 5, 6, 7, 8, 9)
 LARGE: Sequence[Size] = (16, 17, 33, 255, 256, 257)
@@ -61,6 +61,8 @@ def random_program(name: str) -> Program:
         sizes = tuple(draw.choice([*axes, *axes, 1]) for _ in range(rank))
         if sum(isinstance(size, int) and size > 9 for size in sizes) > 1:
             sizes = tuple(size if isinstance(size, str) or size < 10 else 3 for size in sizes)
+        if count_at_most(sizes, dict.fromkeys("nm", 2)) > LARGEST:
+            sizes = sizes[:2]
         dtype = "float32" if narrow != (mixed and draw.random() < 0.5) else "float64"
         if number and draw.random() < 0.35:
             dtype = draw.choice((*SIGNED, *SIGNED, *UNSIGNED, "bool"))
@@ -111,7 +113,9 @@ def arguments(program: Program, name: str) -> list[Array]:
     draw = random.Random(name)
     rng = np.random.default_rng(draw.getrandbits(60))
     small = draw.random() < 0.6
-    sizes: dict[Size, int] = {letter: draw.choice(RUNTIME[:6] if small else RUNTIME) for letter in "nm"}
+    sizes = {letter: draw.choice(RUNTIME[:6] if small else RUNTIME) for letter in "nm"}
+    while max(count_at_most(step.sizes, sizes) for step in program.values) > LARGEST:
+        sizes = {letter: (size + 1) // 2 for letter, size in sizes.items()}
     kind = "ordinary" if program.order else draw.choice(VALUES)
     arrays = []
     for place in program.leaves:

@@ -122,8 +122,9 @@ def case(program: Program, arrays: list[Array], seed: int = 0) -> Case:
     directions = [np.asarray(rng.uniform(-1, 1, variables[place].shape)) for place in program.variables]
     try:
         values = evaluated(program, [given(value) for value in arrays], Evaluation())
-        # at a pole a slope is infinite, or NaN where nothing reads it
-        smooth = all(np.isfinite(value.ref).all() for value in values if value.is_float)
+        # at a pole, or where a value overflows or vanishes, a slope is infinite or NaN
+        parts = [part for value in values if value.is_float for part in (value.num, value.ref, value.err)]
+        smooth = all(np.isfinite(part).all() for part in parts)
         found = slopes(program, arrays, directions) if program.order and smooth else None
     except (ValueError, IndexError) as error:
         return Case(program, arrays, directions, [], None, f"{type(error).__name__}: {error}")

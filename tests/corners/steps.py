@@ -6,7 +6,8 @@ the type says it, else a word: equal words are equal sizes in every call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import graphc.tensor as T
@@ -75,3 +76,14 @@ def sliced(size: Size, part: slice) -> Size:
     if part == slice(None) or part == slice(None, None, -1):
         return size
     return f"{size}[{part.start}:{part.stop}:{part.step}]"
+
+
+def count_at_most(sizes: Sequence[Size], letters: Mapping[str, int]) -> int:
+    """How many elements an array of these sizes has at most, for such sizes as only a call tells."""
+    total = 1
+    for size in sizes:
+        if isinstance(size, str):
+            whole = re.sub(r"\[[^\]]*\]|/\d+@\d+", "", size)  # the size of what is cut, for that of a part
+            size = int(eval(whole, {}, dict(letters)))  # a sum or product of sizes, written by `plus` and `times`
+        total *= size
+    return total
