@@ -254,6 +254,14 @@ def lipschitz(x: Bounded, function: Callable[[Array], Array], slope: float = 1.0
     return settled(x.dtype, function(x.num), ref, combined(ref, slope * x.err, x), ulps=ulps)
 
 
+def kinked(x: Bounded, at_zero: Bounded) -> Bounded:
+    """A function that has no derivative where `at_zero` is 0: for slopes, unknown there."""
+    if _now[-1].rounds:
+        return x
+    near = np.abs(at_zero.ref) <= at_zero.err
+    return Bounded(x.num, x.ref, np.where(near & (at_zero.err > 0), LONG(np.inf), x.err), x.exact)
+
+
 def absolute(x: Bounded) -> Bounded:
     if x.is_float:
         _decide(x.ref > 0)
@@ -535,7 +543,15 @@ def contraction(spec: str, *args: Bounded) -> Bounded:
         unknown, np.inf, np.where(np.isfinite(ref), magnitude - plain + LONG(1e-17) * _error_scale(args, plain), 0)
     )
     made = settled(dtype, num, ref, err, magnitude, count + len(args))
-    return _where_it_may_overflow(made, magnitude)
+    alone = [_summed_alone(operands.split(","), result, k, x) for k, x in enumerate(args)]
+    return _where_it_may_overflow(made, np.maximum(magnitude, max(alone)))
+
+
+def _summed_alone(words: Sequence[str], result: str, number: int, x: Bounded) -> Any:
+    """The largest sum over what no other operand and no result has: it may be taken first."""
+    others = "".join(word for k, word in enumerate(words) if k != number) + result
+    axes = tuple(axis for axis, letter in enumerate(words[number]) if letter not in others)
+    return np.max(np.sum(_finite(x.ref), axis=axes), initial=0) if axes else LONG(0)
 
 
 def _error_scale(args: Sequence[Bounded], magnitude: Array) -> Array:

@@ -87,12 +87,13 @@ def _remainder(x: Bounded, divisor: float) -> Bounded:
 OF_FLOATS: Sequence[Pair] = (
     monotone("exp", np.exp), monotone("expm1", np.expm1), monotone("exp2", np.exp2),
     monotone("tanh", np.tanh), monotone("sigmoid", B.sigmoid), monotone("softplus", B.softplus, 16),
-    monotone("arctan", np.arctan), monotone("cbrt", np.cbrt), monotone("sinh", np.sinh),
+    monotone("arctan", np.arctan), monotone("sinh", np.sinh),
     monotone("arcsinh", np.arcsinh),
     monotone("log", np.log), monotone("log1p", np.log1p), monotone("sqrt", np.sqrt, B.BASIC),
     monotone("log2", np.log2), monotone("log10", np.log10), monotone("arctanh", np.arctanh),
     monotone("arcsin", np.arcsin), monotone("arccos", np.arccos),
     monotone("erf", B.erf, 16), monotone("deg2rad", np.deg2rad), monotone("rad2deg", np.rad2deg),
+    Pair("cbrt", T.cbrt, lambda x: B.kinked(B.monotone(x, np.cbrt), x)),
     Pair("sin", T.sin, lambda x: B.lipschitz(x, np.sin)),
     Pair("cos", T.cos, lambda x: B.lipschitz(x, np.cos)),
     Pair("neg", T.neg, B.neg),
@@ -154,7 +155,9 @@ OF_TWO: Sequence[Pair] = (
 
 def _hypot(a: Bounded, b: Bounded) -> Bounded:
     ref = np.hypot(a.ref, b.ref)
-    return B.settled(a.dtype, np.hypot(a.num, b.num), ref, B.combined(ref, a.err + b.err, a, b), ulps=B.ELEMENTARY)
+    err = B.combined(ref, a.err + b.err, a, b)
+    found = B.settled(a.dtype, np.hypot(a.num, b.num), ref, err, ulps=B.ELEMENTARY)
+    return B.kinked(found, found)
 
 
 def _logaddexp(a: Bounded, b: Bounded) -> Bounded:

@@ -76,8 +76,8 @@ def slopes(program: Program, arrays: Sequence[Array], directions: Sequence[Array
         step_ = LONG(step)
         return (a - 8 * b + 8 * d - e) / (12 * step_), (-a + 16 * b - 30 * c + 16 * d - e) / (12 * step_ * step_)
 
-    tiny = 2.0**-30
-    paths = at(0.0, tiny, Evaluation(rounds=False)).err / LONG(tiny)
+    reach = 2.0**-8  # as far as the quotients go: nothing may be decided otherwise within it
+    paths = at(0.0, reach, Evaluation(rounds=False)).err / LONG(reach)
     narrow = any(step.dtype == "float32" for step in program.values)
     info = np.finfo("float32" if narrow else "float64")
     if not paths < np.sqrt(LONG(info.max)):  # a part of the gradient may overflow
