@@ -16,7 +16,7 @@ def shrunk(program: Program, this: Case, setting: Setting) -> tuple[Program, Cas
 
     def fails(candidate: Program, arrays: list[Array]) -> tuple[Case, str] | None:
         try:
-            attempt = case(candidate, arrays)
+            attempt = case(candidate, arrays, this.seed)
             text = failures([candidate], [[attempt]], setting, Tally())[0]
         except Exception:
             return None

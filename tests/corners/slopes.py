@@ -114,6 +114,8 @@ class Case:
     values: list[Bounded]
     slopes: Slopes | None
     raises: str = ""
+    seed: int = 0
+    """Of the directions."""
 
 
 def case(program: Program, arrays: list[Array], seed: int = 0) -> Case:
@@ -127,5 +129,5 @@ def case(program: Program, arrays: list[Array], seed: int = 0) -> Case:
         smooth = all(np.isfinite(part).all() for part in parts)
         found = slopes(program, arrays, directions) if program.order and smooth else None
     except (ValueError, IndexError) as error:
-        return Case(program, arrays, directions, [], None, f"{type(error).__name__}: {error}")
-    return Case(program, arrays, directions, values, found)
+        return Case(program, arrays, directions, [], None, f"{type(error).__name__}: {error}", seed)
+    return Case(program, arrays, directions, values, found, seed=seed)
