@@ -285,10 +285,15 @@ class Builder:
                         lambda v: B.contraction("ij,kj->ik", v, v), a.dtype, (a.sizes[0], a.sizes[0]))  # fmt: skip
         b = self.steps[second]
         spec = "ij,jk->ik" if b.ndim == 2 else "ij,j->i"
-        factor = self.draw.choice([1.0, 0.5, -2.0])
-        return Step(f"dot(v{first}, v{second}) * {factor}", (first, second), lambda v, w: T.dot(v, w) * factor,
-                    lambda v, w: B.scaled(B.contraction(spec, v, w), factor), np.result_type(a.dtype, b.dtype).name,
-                    (a.sizes[0], *b.sizes[1:]))  # fmt: skip
+        factor, inner = self.draw.choice([1.0, 0.5, -2.0]), self.draw.choice([1.0, 1.0, 2.0**100, 2.0**-100])
+        return Step(
+            f"dot(v{first} * {inner}, v{second}) * {factor}",
+            (first, second),
+            lambda v, w: T.dot(v * inner, w) * factor,
+            lambda v, w: B.scaled(B.contraction(spec, B.scaled(v, inner), w), factor),
+            np.result_type(a.dtype, b.dtype).name,
+            (a.sizes[0], *b.sizes[1:]),
+        )
 
 
 MAKERS: Sequence[Callable[[Builder], Step | None]] = (
