@@ -222,8 +222,9 @@ def kron(a: Any, b: Any) -> Node:
 def einsum(subscripts: str, *operands: Any) -> Node:
     """The sum of products that `subscripts` describes, as `einsum("ij,jk->ik", a, b)`; letters only, no ellipsis.
 
-    Operands are combined from left to right, each pair by one matrix product. Raises GraphTypeError for subscripts that
-    do not fit the operands.
+    Operands are combined from left to right, each pair by one matrix product; what one operand alone has is summed out
+    of it before, where the sum of products might stay finite though that sum does not. Raises GraphTypeError for
+    subscripts that do not fit the operands.
     """
     nodes = [as_node(x) for x in operands]
     dtype = promote(*(node.dtype for node in nodes)) if nodes else "float64"
