@@ -161,13 +161,13 @@ class CompileServer:
         What fails in a process with the lean numba, which may lack what the request needs, is tried once more in one
         with the whole, which then stays.
         """
-        message = pickle.dumps(request)
+        message = pickle.dumps((options.target, request))
         return self._insist(lambda: self._answer(message))
 
     def lower(self, request: Request, take: Callable[[int, str], object]) -> None:
         """Give each module of a request to `take`, with its number. Errors as of `compile`, after which `take` is given
         them again."""
-        message = pickle.dumps(request)
+        message = pickle.dumps((options.target, request))
         self._insist(lambda: self._stream(message, take))
 
     def _insist(self, ask: Callable[[], T]) -> T:
