@@ -45,7 +45,7 @@ def evaluate(nodes: Sequence[Node], values: Mapping[Node, Array]) -> list[tuple[
 
 def _error(node: Node, value: Array, args: Sequence[tuple[Array, Array]]) -> Any:
     name = node.op.name
-    if node.op in LEAVES or not args or not any(error.any() for _, error in args) and not _rounds(value):
+    if node.op in LEAVES or not args or (not any(error.any() for _, error in args) and not _rounds(value)):
         return 0.0
     wide = _wide(node)
     unit = float(np.finfo(value.dtype).eps) if _rounds(value) else 0.0
@@ -80,9 +80,13 @@ def _magnitude(value: Array) -> Array:
     return np.where(np.isfinite(wide), wide, 0.0)
 
 
+def _same(found: Array, value: Array) -> Array:
+    alike: Array = (found == value) | (np.isnan(found) & np.isnan(value))
+    return alike
+
+
 def _distance(found: Array, value: Array) -> Array:
-    same = (found == value) | ((found != found) & (value != value))
-    return np.where(same, 0.0, np.abs(found.astype("float64") - value.astype("float64")))
+    return np.where(_same(found, value), 0.0, np.abs(found.astype("float64") - value.astype("float64")))
 
 
 def _moved(value: Array, error: Array, sign: int) -> Array:
@@ -147,14 +151,14 @@ def _of_positions(node: Node, wide: Any, value: Array, args: Sequence[tuple[Arra
 
 
 def assert_within(got: Iterable[Any], outputs: Sequence[Node], values: Mapping[Node, Array], message: str = "") -> None:
-    """Results are as near to the interpreter's as arithmetic promises; half of the finite ones have a bound at least."""
+    """Results are as near to the interpreter's as arithmetic promises; at least half of them have a bound."""
     results: list[NDArray[Any]] = [np.asarray(result) for result in got]
     for result, (value, error) in zip(results, evaluate(outputs, values), strict=True):
         assert (result.dtype, result.shape) == (value.dtype, value.shape), message
         bounded = np.isfinite(error)
         assert np.count_nonzero(bounded) * 2 >= value.size, f"hardly anything can be compared: {message}"
         with np.errstate(invalid="ignore"):
-            near = (result == value) | ((result != result) & (value != value)) | ~bounded
+            near = _same(result, value) | ~bounded
             near |= np.isfinite(value) & (_distance(result, value) <= error)
         if not near.all():
             worst = tuple(np.argwhere(~near)[0])

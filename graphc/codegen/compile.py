@@ -147,7 +147,8 @@ class CompileServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._lean = True
         self._complaints: IO[bytes] | None = None
-        os.register_at_fork(after_in_child=self._forget)
+        if hasattr(os, "register_at_fork"):  # where processes cannot be forked, none is
+            os.register_at_fork(after_in_child=self._forget)
         atexit.register(self.close)
 
     def start(self) -> bool:
