@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphc.callables import Function
 from graphc.interpret import interpret
 from graphc.ir.node import LEAVES, Array, Node, Scalar
 from graphc.ir.walk import Graph, toposort
 
 ROUNDED = 4.0
 """Units in the last place that an elementary operation may be wrong by, in any form that a rule gives it."""
+ABSOLUTE = {"gammaln": 1e-14}
+"""What the interpreter's functions may be wrong by besides, beside their zeros (docs/design.md)."""
 BLOCK = 256
 """Terms of a float32 sum that are added in float32, at most; more are carried in float64."""
 MONOTONE = {"max", "min", "supremum", "any", "all"}
@@ -56,7 +59,7 @@ def _error(node: Node, value: Array, args: Sequence[tuple[Array, Array]]) -> Any
     if name in MONOTONE:
         return _shifted(wide, value, args, together=True)
     if isinstance(node.op.lower(node), Scalar):
-        return _shifted(wide, value, args) + ROUNDED * unit * _magnitude(value)
+        return _shifted(wide, value, args) + ROUNDED * unit * _magnitude(value) + ABSOLUTE.get(name, 0.0)
     if name in ("gather", "subtensor", "broadcast_to", "reshape"):  # the other arguments say where
         lost = np.inf if any(error.any() for _, error in args[1:]) else 0.0
         return wide.op.eval(wide, args[0][1], *(given for given, _ in args[1:])) + lost
@@ -150,17 +153,41 @@ def _of_positions(node: Node, wide: Any, value: Array, args: Sequence[tuple[Arra
     return np.where(rivals.sum(axis=axes) > 0, np.inf, 0.0) if rivals.sum() > value.size else 0.0
 
 
-def assert_within(got: Iterable[Any], outputs: Sequence[Node], values: Mapping[Node, Array], message: str = "") -> None:
-    """Results are as near to the interpreter's as arithmetic promises; at least half of them have a bound."""
+def assert_within(
+    got: Iterable[Any],
+    outputs: Sequence[Node],
+    values: Mapping[Node, Array],
+    wanted: Iterable[Any] | None = None,
+    message: str = "",
+) -> None:
+    """Results are as near to the interpreter's, or to what is wanted, as arithmetic promises; at least half of them
+    have a bound. What is wanted is as exact as float64."""
+    specified = evaluate(outputs, values)
+    rights = [value for value, _ in specified] if wanted is None else [np.asarray(right) for right in wanted]
     results: list[NDArray[Any]] = [np.asarray(result) for result in got]
-    for result, (value, error) in zip(results, evaluate(outputs, values), strict=True):
-        assert (result.dtype, result.shape) == (value.dtype, value.shape), message
+    for result, right, (value, error) in zip(results, rights, specified, strict=True):
+        assert (result.dtype, result.shape) == (value.dtype, value.shape) and right.shape == value.shape, message
         bounded = np.isfinite(error)
         assert np.count_nonzero(bounded) * 2 >= value.size, f"hardly anything can be compared: {message}"
         with np.errstate(invalid="ignore"):
-            near = _same(result, value) | ~bounded
-            near |= np.isfinite(value) & (_distance(result, value) <= error)
+            near = _same(result, right) | ~bounded | (np.isfinite(right) & (_distance(result, right) <= error))
         if not near.all():
             worst = tuple(np.argwhere(~near)[0])
-            what = f"{result[worst]!r} for {value[worst]!r}, which may be wrong by {error[worst]:.3g}"
+            what = f"{result[worst]!r} for {right[worst]!r}, which may be wrong by {error[worst]:.3g}"
             raise AssertionError(f"{what}, at {worst}; {np.count_nonzero(~near)} of {near.size}\n{message}")
+
+
+def assert_specified(call: Function, got: Iterable[Any], inputs: Iterable[Any], shared: Iterable[Any] = ()) -> None:
+    """The results of a function, and what it has left in its variables after them if it updates any, are as near to
+    what its graph says as arithmetic promises. `shared`: what the variables held before."""
+    values = dict(zip((*call.graph.inputs, *call.shared), map(np.asarray, (*inputs, *shared)), strict=True))
+    assert_within(got, call.graph.outputs, values, message=getattr(call, "source", ""))
+
+
+def assert_product(got: Array, alpha: float, a: Array, b: Array, beta: float, c: Array) -> None:
+    """alpha a b + beta c, in any order, with a rounding for every term and factor."""
+    wide = [operand.astype("float64") for operand in (a, b, c)]
+    right = alpha * (wide[0] @ wide[1]) + beta * wide[2]
+    size = abs(alpha) * (np.abs(wide[0]) @ np.abs(wide[1])) + abs(beta) * np.abs(wide[2])
+    error = (a.shape[-1] + 3) * float(np.finfo(got.dtype).eps) * size
+    assert np.all(np.abs(got - right) <= error), np.max(np.abs(got - right) - error)
