@@ -46,9 +46,8 @@ def pytest(python: str, arguments: Sequence[str]) -> list[str]:
 
 def runs_target(name: str) -> str:
     """Why this machine does not run a target; "" where it does."""
-    code = "from graphc.codegen.host import target_fingerprint\ntarget_fingerprint()"
-    environment = {**os.environ, "GRAPHC_TARGET": name}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    code = f"from graphc.codegen.target import processor\nprocessor({name!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return done.stderr.strip().rpartition("\n")[2]
 
 

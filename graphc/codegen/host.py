@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 
 from graphc.errors import GraphcError
-from graphc.options import NATIVE, options
+from graphc.options import options
 
 PROCESSOR = "/proc/cpuinfo"
 IDENTITY = (
@@ -30,29 +30,30 @@ third of a millisecond."""
 FIRST_BYTES = 16384
 """More than what PROCESSOR says of the first processor, and much less than it says of many."""
 _chosen: dict[str, str] = {}
-"""What code is made for in this process, from its first function on."""
+"""The target of this process, from its first function on."""
 
 
 def target_fingerprint() -> str:
     """Versions of llvmlite, numba and Python, the target, the CPU's name and its features: an object fits where this
     string is the same.
 
-    Neither package is imported, unless a target is named, of which LLVM says whether this machine runs it. One line, a
-    few kB long at most; the features are its last part, joined by commas. Raises GraphcError for a target that this
-    machine does not run, or that is not the one that the process began with: code is shared by all its functions.
+    Neither package is imported. One line, a few kB long at most; the features are its last part, joined by commas.
+    Raises GraphcError for a target that is not the one that the process began with: its functions share code.
     """
-    fingerprint = _fingerprint(options.target)
-    first = _chosen.setdefault("target", options.target)
+    first = _chosen.get("target", options.target)
     if first != options.target:
         already = f"functions of this process are compiled for {first!r} already; it is set before"
         raise GraphcError(f"option target={options.target!r}: {already}")
-    return fingerprint
+    return _fingerprint(options.target)
+
+
+def keep_target() -> None:
+    """Hold the process to its target, for which code is there now."""
+    _chosen["target"] = options.target
 
 
 @cache
 def _fingerprint(target: str) -> str:
-    if target != NATIVE:
-        import_module("graphc.codegen.target").processor(target)
     parts = (
         f"llvmlite {version_of('llvmlite')}",
         f"numba {version_of('numba')}",
