@@ -258,7 +258,9 @@ def test_sums_of_float32_are_about_as_accurate_as_numpys_and_better_where_long(s
     for name, terms in draws.items():
         values = terms.astype("float32")
         ours, numpys = (np.sqrt(np.square(error(got, values)).mean()) for got in (call(values), values.sum(axis=1)))
-        assert ours <= 1.5 * numpys + 1e-9, name
+        # Rows that are all alike are one draw of what rounding does, not two hundred: one of the result more or less.
+        slack = np.finfo("float32").eps if name == "constant" else 1e-9
+        assert ours <= 1.5 * numpys + slack, name
 
 
 def test_sums_of_float32_columns_are_more_accurate_than_numpys() -> None:
