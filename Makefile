@@ -5,11 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 ARGS ?=
+TARGETS ?=
+PYTHONS ?=
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test test-poison fuzz lint bench bench-env lines help clean
+.PHONY: run test test-poison test-targets test-pythons fuzz lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -19,6 +21,12 @@ test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 
 test-poison: ## run all tests with the memory of results and temporaries filled with NaN before each call
 	GRAPHC_POISON=1 $(MAKE) test
+
+test-targets: $(VENV)/test.stamp ## run all tests and more random programs on code for each processor; TARGETS="nehalem native" chooses
+	$(BIN)/python tests/run_suite.py targets --only "$(TARGETS)" -n $(JOBS) $(ARGS)
+
+test-pythons: $(VENV)/test.stamp ## run all tests under each Python that is found; PYTHONS="3.12 3.13" chooses
+	$(BIN)/python tests/run_suite.py pythons --only "$(PYTHONS)" -n $(JOBS) $(ARGS)
 
 fuzz: $(VENV)/test.stamp ## run random programs against NumPy; ARGS="--programs 20000 --seed 7", ARGS="--pairs --programs 30000"
 	PYTHONPATH=tests $(BIN)/python -m corners --jobs $(JOBS) $(ARGS)
@@ -38,10 +46,10 @@ lines: ## count the lines of every module, longest first
 	@find graphc -name '*.py' | xargs wc -l | sort -rn
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 21
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

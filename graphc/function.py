@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from graphc.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted
+from graphc.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode
 from graphc.codegen.build import shared_of
+from graphc.codegen.forecast import why_not_compiled
 from graphc.codegen.kernel import Kernel
 from graphc.convention import Convention, In, Out, name_positions
 from graphc.dtypes import can_cast_safely, fits, is_float
@@ -97,6 +99,8 @@ def function(
     chosen = MODES.get(mode or options.mode)
     if chosen is None:
         raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
+    if chosen == "compiled" and why_not_compiled():
+        chosen = _interpreted_instead(why_not_compiled())
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
     native = Guarded if options.poison == "guard" else Compiled
@@ -104,6 +108,13 @@ def function(
     made = kind(kernel, call, bool(profile))
     made.name = name or "function"
     return made
+
+
+@cache
+def _interpreted_instead(why: str) -> Mode:
+    """The mode that runs everywhere, said once."""
+    warnings.warn(f"{why}: they run in the interpreted mode", RuntimeWarning, stacklevel=3)
+    return "interpreted"
 
 
 # The arguments of `function` ----------------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ ELSEWHERE = ("GRAPHC_PROGRAMS", "GRAPHC_UPDATE")
 """Environment variables that the tests read."""
 
 MOST_THREADS = 1024
+NATIVE = "native"
+TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512")
+"""Processors that code can be made for: this machine's, and older ones by LLVM's names (codegen/target.py)."""
 
 
 def _choice(*allowed: str) -> Callable[[str, Any], str]:
@@ -93,6 +96,7 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "floatX": (_choice("float32", "float64"), "float64"),
     "mode": (_choice("compiled", "interpreted", "python"), "compiled"),
     "compile": (_choice("process", "inline"), "process"),
+    "target": (_choice(*TARGETS), NATIVE),
     "threads": (check_threads, "auto"),
     "fast_math": (_switch, False),
     "excluding": (_names, ()),
@@ -113,9 +117,10 @@ class Options:
     """One attribute for each option.
 
     floatX: dtype of Python floats and of the typeless constructors. mode: how functions run. compile: in a helper
-    process or in this one. threads: how many a call may use, where `function` is not told; "auto" for what
-    OMP_NUM_THREADS says, else as many as this process has processors. fast_math: allow rewrites that are true of real
-    numbers only, arithmetic in any order, and
+    process or in this one. target: the processor that code is made for, which this machine must be able to run; it is
+    chosen before the first function is compiled. threads: how many a call may use, where `function` is not told; "auto"
+    for what OMP_NUM_THREADS says, else as many as this process has processors. fast_math: allow rewrites that are true
+    of real numbers only, arithmetic in any order, and
     elementary functions of 4 ulp that promise neither subnormal numbers nor the sign of zero, and give NaN for sin, cos
     and tan of huge angles; other NaN and infinities stay. excluding: names of rewrite rules that are off. outline: when
     loops become functions of their own: where there are many or threads may share them, always, never: no threads.
@@ -132,6 +137,7 @@ class Options:
     floatX: str  # noqa: N815 - Theano's name
     mode: str
     compile: str
+    target: str
     threads: int | str
     fast_math: bool
     excluding: tuple[str, ...]

@@ -76,6 +76,7 @@ LATE = {
     ("codegen.lean_numba", "graphc.codegen.llvm_binding"),
     ("codegen.build", "graphc.codegen.compile"),
     ("codegen.build", "graphc.codegen.produce"),
+    ("codegen.build", "graphc.codegen.target"),
     ("codegen.produce", "graphc.codegen.math_calls"),
     ("codegen.parts", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),

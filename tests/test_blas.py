@@ -14,6 +14,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from bounds import assert_product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,6 @@ CTYPES: dict[str, Any] = {
     "float32": ctypes.c_float,
 }
 SUFFIX = {"float64": "f64", "float32": "f32"}
-TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 
 
 @cache
@@ -235,14 +235,11 @@ def multiply(which: str, a: Any, b: Any, c: Any, alpha: float = 1.0, beta: float
 
 
 def check(which: str, a: Any, b: Any, c: Any, alpha: float, beta: float) -> None:
-    dtype = str(c.dtype)
     owner = owner_of(c)
     untouched = owner.copy()
     c64 = np.zeros(c.shape) if beta == 0 else c.astype(np.float64)
-    expected = alpha * (a.astype(np.float64) @ b.astype(np.float64)) + beta * c64
     multiply(which, a, b, c, alpha, beta)
-    scale = 1 + np.abs(expected).max(initial=0.0)
-    np.testing.assert_allclose(c, expected, rtol=0, atol=TOLERANCE[dtype] * scale)
+    assert_product(c, alpha, a, b, beta, c64)
     c[...] = 0
     untouched_view = np.lib.stride_tricks.as_strided(
         untouched.reshape(-1)[first_element(owner, c) :], c.shape, c.strides

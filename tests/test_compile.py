@@ -627,7 +627,7 @@ BAD = {
     "a condition that is no bool": ("def kernel(x):\n    if x[0]:\n        return 1\n    return 0\n", "bool"),
     "exception": ("def kernel(x):\n    raise ValueError\n", "kernel"),
     "list": ("def kernel(x):\n    y = [x[0]]\n    return 0\n", "kernel"),
-    "keyword": ("def kernel(x):\n    x[0] = exp(x=x[0])\n    return 0\n", "keyword"),
+    "keyword": ("def kernel(x):\n    x[0] = exp(x=x[0])\n    return 0\n", "keyword|tuple"),  # a tuple: 3.13
     "step of zero": ("def kernel(x):\n    for i in range(0, 3, 0):\n        x[i] = 1.0\n    return 0\n", "step"),
     "iterating a pointer": ("def kernel(x):\n    for i in x:\n        x[0] = i\n    return 0\n", "range"),
 }

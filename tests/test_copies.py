@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounds import assert_specified
 from numpy.typing import NDArray
 
 import graphc
@@ -148,9 +149,8 @@ def same_bits(got: Sequence[Array], want: Sequence[Array]) -> bool:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_number_of_threads_gives_the_same_bits(name: str, dtype: str) -> None:
     rng = np.random.default_rng(3)
-    call, specification = (compiled(PROGRAMS[name], dtype, mode) for mode in ("compiled", "interpreted"))
+    call = compiled(PROGRAMS[name], dtype)
     assert "copies_" in call.source and "adds into its own" in call.explain()
-    tolerance = 1e-4 if dtype == "float32" else 1e-11
     for shape in SHAPES:
         if name in ("columns", "extremes") and 0 in shape:
             continue
@@ -158,20 +158,17 @@ def test_every_number_of_threads_gives_the_same_bits(name: str, dtype: str) -> N
         want = run(call, 1, *values)
         for threads in (2, 3, 7):
             assert same_bits(run(call, threads, *values), want)
-        for result, specified in zip(want, specification(*values), strict=True):
-            np.testing.assert_allclose(result, specified, rtol=tolerance, atol=10 * tolerance)
+        assert_specified(call, want, values)
 
 
 @needs_threads
 def test_special_values_reach_the_columns_they_belong_to() -> None:
     values = np.random.default_rng(0).normal(size=(2, 60, 4))
     values[0, 5, 0], values[1, 50, 1], values[1, 7, 2], values[1, 40, 2] = np.nan, np.inf, np.inf, -np.inf
-    call, specification = (compiled(extremes, "float64", mode) for mode in ("compiled", "interpreted"))
     for program in (moments, extremes):
-        call, specification = (compiled(program, "float64", mode) for mode in ("compiled", "interpreted"))
+        call = compiled(program, "float64")
         with np.errstate(all="ignore"):
-            for result, specified in zip(run(call, 3, *values), specification(*values), strict=True):
-                np.testing.assert_allclose(result, specified, rtol=1e-11)
+            assert_specified(call, run(call, 3, *values), values)
 
 
 def sum_then_matrix(x: Node, y: Node) -> list[Node]:
@@ -197,12 +194,10 @@ def narrow_and_wide(x: Node, y: Node) -> list[Node]:
 @pytest.mark.parametrize("program", [sum_then_matrix, narrow_and_wide])
 def test_buffers_that_rows_are_added_to_are_told_apart(program: Callable[[Node, Node], list[Node]]) -> None:
     """Copies are made by the name of a buffer: no slot of the arena is copied as what another value needs."""
-    call, specification = (compiled(program, "float64", mode) for mode in ("compiled", "interpreted"))
+    call = compiled(program, "float64")
     for shape in ((5, 3), (40, 7), (400, 7), (1000, 2)):
         values = np.random.default_rng(6).normal(size=(2, *shape))
-        for result, specified in zip(run(call, 3, *values), specification(*values), strict=True):
-            scale = np.abs(specified).max()
-            np.testing.assert_allclose(result, specified, rtol=1e-5, atol=1e-6 * scale)
+        assert_specified(call, run(call, 3, *values), values)
 
 
 def test_a_buffer_is_one_target_of_all_loops_that_change_it() -> None:
@@ -296,9 +291,8 @@ def test_sums_of_columns_are_at_least_as_accurate_as_in_one_go() -> None:
 
 def test_the_same_chunks_under_cpython() -> None:
     values = np.random.default_rng(5).normal(size=(2, 40, 3))
-    got, want = (compiled(layer_norm, "float64", mode)(*values) for mode in ("python", "interpreted"))
-    for result, specified in zip(got, want, strict=True):
-        np.testing.assert_allclose(result, specified, rtol=1e-11, atol=1e-12)
+    call = compiled(layer_norm, "float64", "python")
+    assert_specified(call, call(*values), values)
 
 
 # Strips of columns ----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from bounds import assert_within
 
 import graphc
 import graphc.tensor as T
@@ -100,13 +101,12 @@ def test_rows_that_are_not_kept(dtype: str) -> None:
     apart = x - x.mean(axis=1, keepdims=True)
     normal = apart / T.sqrt(T.sqr(apart).mean(axis=1, keepdims=True))
     outputs = [T.exp(normal), (normal * x).sum(axis=1), T.sqr(normal).sum(axis=1)]
-    f, plain = (graphc.function([x], outputs, mode=mode) for mode in ("compiled", "interpreted"))
+    f = graphc.function([x], outputs)
     rng = np.random.default_rng(2)
     for shape in ((1, 1), (3, 255), (40, 300), (0, 5), (4, 0)):
         value = rng.normal(size=shape).astype(dtype)
         with np.errstate(all="ignore"):
-            for found, right in zip(f(value), plain(value), strict=True):
-                np.testing.assert_allclose(found, right, rtol=3e-5 if dtype == "float32" else 1e-11)
+            assert_within(f(value), outputs, {x: value})
 
 
 def test_distances_between_points_write_one_row_for_their_exponentials() -> None:

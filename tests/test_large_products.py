@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounds import assert_product, assert_within
 from numpy.typing import NDArray
 from test_blas import SHORT
 
@@ -32,7 +33,6 @@ from graphc.ir.node import variable
 
 Array = NDArray[Any]
 SUFFIXES = {"float64": "f64", "float32": "f32"}
-TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 ours = pytest.mark.skipif(not has_avx512(), reason="BLAS computes large products here")
 
 
@@ -94,9 +94,7 @@ def test_sizes_around_the_edges_of_blocks(dtype: str) -> None:
         if beta == 0:
             c[...] = np.nan
         multiply(a, b, c, 1 + number % 3, alpha, beta)
-        expected = alpha * (a.astype(np.float64) @ b.astype(np.float64)) + beta * old
-        atol = TOLERANCE[dtype] * (1 + abs(expected).max())
-        np.testing.assert_allclose(c, expected, rtol=0, atol=atol, err_msg=str((m, n, k, layouts)))
+        assert_product(c, alpha, a, b, beta, old)
 
 
 @pytest.mark.parametrize("short", [True, False])
@@ -208,9 +206,7 @@ def test_functions_with_threads(dtype: str) -> None:
     outputs = [x @ y, x @ x.T, p @ q, *graphc.grad(T.tanh(x @ y).sum() + T.sqr(p @ q).sum(), [x, y, p, q])]
     arrays = [rng.normal(size=shape).astype(dtype) for shape in ((110, 120), (120, 90), (9, 20, 30), (9, 30, 25))]
     results = [graphc.function([x, y, p, q], outputs, threads=threads)(*arrays) for threads in (1, 2, 3, 7)]
-    expected = graphc.function([x, y, p, q], outputs, mode="interpreted")(*arrays)
-    for found, wanted in zip(results[0], expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=TOLERANCE[dtype] * (1 + abs(wanted).max()))
+    assert_within(results[0], outputs, dict(zip((x, y, p, q), arrays, strict=True)))
     for other in results[1:]:
         for found, wanted in zip(other, results[0], strict=True):
             np.testing.assert_array_equal(found, wanted)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounds import assert_within
 from numpy.typing import NDArray
 from test_compile import load
 from test_vecmath import SPECIALS
@@ -195,11 +196,8 @@ def test_known_sizes_are_right_and_llvm_says_nothing(
     x = T.tensor(dtype, shape, "x")
     a = np.random.default_rng(4).normal(size=[size or 5 for size in shape]).astype(dtype)
     y = T.exp(x) * T.log1p(x * x) + T.tanh(x)
-    expected = np.exp(a) * np.log1p(a * a) + np.tanh(a)
     wanted = [y, y.sum(axis=0), y.sum(axis=-1), y[..., ::2], T.cumsum(y, axis=0)]
-    results = [expected, expected.sum(axis=0), expected.sum(axis=-1), expected[..., ::2], np.cumsum(expected, axis=0)]
     with options.change(compile="inline"):
-        for output, result in zip(wanted, results, strict=True):
-            tolerance = 1e-5 if dtype == "float32" else 1e-12
-            np.testing.assert_allclose(graphc.function([x], output)(a), result, rtol=tolerance, atol=tolerance)
+        for output in wanted:
+            assert_within([graphc.function([x], output)(a)], [output], {x: a})
     assert not capfd.readouterr().err

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from bounds import assert_within
 
 import graphc
 import graphc.tensor as T
@@ -46,11 +47,9 @@ def test_results_do_not_depend_on_where_nests_are_cut(
     outputs = program(seed, x, y)
     with options.change(cache=False):
         call = graphc.function([x, y], outputs, mode="compiled" if ops == 9 and seed < 2 else "python")
-        want = graphc.function([x, y], outputs, mode="interpreted")
         for length in (0, 1, 37):
             values = np.random.default_rng(length).normal(size=(2, length))
-            for found, expected in zip(call(*values), want(*values), strict=True):
-                np.testing.assert_allclose(found, expected, 1e-9, 1e-11)
+            assert_within(call(*values), outputs, {x: values[0], y: values[1]})
 
 
 def chain(blocks: int) -> str:

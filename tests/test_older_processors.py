@@ -1,4 +1,4 @@
-"""Kernels for older processors than this one, which it can run as well: right there too."""
+"""The option `target`: kernels for older processors than this one, which it can run as well, are right there too."""
 
 from __future__ import annotations
 
@@ -11,32 +11,45 @@ from pathlib import Path
 
 import pytest
 
-AVX2 = {"avx": True, "avx2": True, "fma": True}
-MASKS = {f"avx512{each}": True for each in ("f", "vl", "bw", "dq", "cd")}
-PROCESSORS = {"skylake-avx512": {**AVX2, **MASKS}, "haswell": AVX2, "x86-64": {}}
-"""The names that LLVM knows them by, and what graphc asks of them."""
+import graphc
+from graphc.codegen import build, target
+from graphc.codegen.llvm_binding import llvm
+from graphc.options import options
+
 VARIANTS = {"skylake-avx512": [4, 8], "haswell": [4, 8], "x86-64": [2, 4]}
 """How many lanes of float64 the guard of log_gamma is made for: those of one vector, and of two."""
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="they are of another kind")
 
 
-@pytest.mark.parametrize("name", PROCESSORS)
+def require(name: str) -> None:
+    """Skip a test of what is newer than this machine."""
+    try:
+        target.processor(name)
+    except graphc.GraphcError as error:
+        pytest.skip(str(error))
+
+
+def run_python(code: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    own = {**os.environ, "PYTHONPATH": folders, "GRAPHC_CACHE_DIR": str(tmp_path), **environment}
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=own, check=False)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
 def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
-    """In a process that takes its CPU for an older one, and compiles there itself."""
+    require(name)
     code = f"""
-        from graphc.codegen.llvm_binding import llvm
-        llvm.get_host_cpu_name = lambda: {name!r}
-        llvm.get_host_cpu_features = lambda: llvm.FeatureMap({PROCESSORS[name]!r})
         from graphc.codegen.target import has_avx512, has_fma
-        assert has_avx512() == {"avx512vl" in PROCESSORS[name]} and has_fma() == {bool(PROCESSORS[name])}
+        assert has_avx512() == {name == "skylake-avx512"} and has_fma() == {name in {"haswell", "skylake-avx512"}}
         import re
         import numpy as np
         import pytest
         import graphc, test_sums, test_vectorize, test_wide_programs
         x = graphc.tensor.dvector("x")
         machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
-        assert "zmm" not in machine_code and ("ymm" in machine_code) == {bool(PROCESSORS[name])}
+        assert "zmm" not in machine_code and ("ymm" in machine_code) == has_fma()
         gammaln = graphc.function([x], graphc.tensor.gammaln(x))
         variants = re.findall(r"^gc_negative_gammaln_f64(?:_x(\\d+))?:", gammaln.assembly, re.MULTILINE)
         assert sorted(int(lanes or 1) for lanes in variants) == {VARIANTS[name]}
@@ -57,9 +70,55 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
             test_sums.test_short_sums_of_single_precision_are_at_least_as_accurate_as_numpys(size)
         test_sums.test_sums_of_every_length_over_every_axis("float64", "compiled")
     """
-    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    own = {"PYTHONPATH": folders, "GRAPHC_COMPILE": "inline", "GRAPHC_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **own}, check=False)
+    done = run_python(code, tmp_path, GRAPHC_TARGET=name)
     assert done.returncode == 0, done.stderr
     assert not done.stderr  # nor has LLVM a word to say
+
+
+def test_the_compile_process_and_this_one_make_code_for_the_same(tmp_path: Path) -> None:
+    """The process was started ahead, for what the environment says."""
+    code = """
+        import re
+        import numpy as np, graphc
+        import graphc.tensor as T
+        from graphc.codegen.worker import WARM_UP
+        graphc.options.target = "x86-64"
+        x = T.dmatrix("x")
+        f = graphc.function([x], [T.exp(x).sum(), T.dot(x, x), T.log(x) * T.tanh(x) + T.exp(x)])
+        f(np.ones((70, 70)))
+        assert not re.search("[yz]mm", f.assembly)
+        from graphc.codegen.compile import SERVER, compile_assembly
+        assert SERVER._process is not None
+        assert not re.search("[yz]mm", compile_assembly(WARM_UP.source, WARM_UP.functions))
+    """
+    done = run_python(code, tmp_path)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_a_target_is_chosen_once(tmp_path: Path) -> None:
+    code = """
+        import numpy as np, graphc
+        x = graphc.tensor.dvector("x")
+        f = graphc.function([x], x + 1)
+        assert "; target native; " in graphc.codegen.host.target_fingerprint()
+        with graphc.options.change(target="x86-64"):
+            graphc.function([x], x + 2, mode="python"), graphc.function([x], x + 2, mode="interpreted")
+            graphc.function([x], x + 2)
+    """
+    done = run_python(code, tmp_path)
+    assert "'x86-64': functions of this process are compiled for 'native' already; it is set before" in done.stderr
+
+
+def test_targets_that_are_not_known_or_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(graphc.GraphcError, match="target='pentium': must be one of native, x86-64, nehalem, haswell"):
+        options.target = "pentium"
+    own = dict(llvm.get_host_cpu_features())
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: llvm.FeatureMap({**own, "bmi2": False}))
+    choose = target.processor.__wrapped__
+    assert choose("x86-64")[:2] == ("x86-64", frozenset()) and "-bmi2" in choose("x86-64")[2].split(",")
+    monkeypatch.setattr(target, "processor", choose)
+    with options.change(target="haswell"), pytest.raises(graphc.GraphcError, match="cannot run .*: it has no bmi2"):
+        build.start_compiler()
+    monkeypatch.setattr(target, "machine", lambda: "riscv64")
+    with pytest.raises(graphc.GraphcError, match="target='x86-64': this machine cannot run such code: it is riscv64"):
+        choose("x86-64")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from bounds import assert_within
 
 import graphc
 import graphc.tensor as T
@@ -162,15 +163,13 @@ def moments() -> Program:
 @pytest.mark.usefixtures("always")
 def test_outlined_kernels_compute_what_the_interpreter_does(build: Callable[[], Program]) -> None:
     inputs, outputs = build()
-    calls = [graphc.function(inputs, outputs, mode=mode) for mode in ("interpreted", "python", "compiled")]
-    assert "def nest_" in calls[2].source
+    calls = [graphc.function(inputs, outputs, mode=mode) for mode in ("python", "compiled")]
+    assert "def nest_" in calls[1].source
     rng = np.random.default_rng(0)
     for rows in (1, 5):
         values = rng.normal(size=(rows, 4)).astype(inputs[0].dtype), rng.integers(-rows, rows, rows) % 4 % rows
-        want, *others = (call(*values) for call in calls)
-        for found in others:
-            for got, expected in zip(found, want, strict=True):
-                np.testing.assert_allclose(got, expected, rtol=1e-5)
+        for call in calls:
+            assert_within(call(*values), outputs, dict(zip(inputs, values, strict=True)))
     for call in calls:
         with pytest.raises(graphc.GraphcError):
             call(values[0], np.full(5, 99))
@@ -186,8 +185,6 @@ def test_many_launches_are_functions() -> None:
     assert "parallel(" not in calls["python"].source.split("def kernel(")[1]
     for size in (1, 300, 70_000):
         values = [rng.normal(size=size + n) for n in range(len(vectors))]
-        want = [part for n, x in enumerate(values) for part in (np.exp(x) * (n + 1.0), (x * (n + 2.0)).sum(), x.max())]
         for mode, call in calls.items():
             if mode == "compiled" or size < 1000:
-                for got, expected in zip(call(*values), want, strict=True):
-                    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+                assert_within(call(*values), outputs, dict(zip(vectors, values, strict=True)))

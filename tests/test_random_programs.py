@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounds import assert_within
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -200,13 +201,9 @@ def test_large_random_program(outline: str) -> None:
     outputs = pool[-4:]
     values = arrays(4, 3, rng)
     with options.change(outline=outline):
-        want, *others = (
-            graphc.function(leaves, outputs, mode, on_unused_input="ignore")(*values)
-            for mode in ("interpreted", "python", "compiled")
-        )
-    for other in others:
-        for got, expected in zip(other, want, strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
+        for mode in ("python", "compiled"):
+            found = graphc.function(leaves, outputs, mode, on_unused_input="ignore")(*values)
+            assert_within(found, outputs, dict(zip(leaves, values, strict=True)))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
@@ -218,7 +215,5 @@ def test_empty_sizes(rows: int, columns: int) -> None:
         *(T.concatenate([x, x]), x[:, ::-1], T.nnet.softmax(x.T @ x)),
     ]
     values = [np.ones((rows, columns)), np.ones(columns)]
-    want = graphc.function([x, y], outputs, mode="interpreted")(*values)
     for mode in ("python", "compiled"):
-        for got, expected in zip(graphc.function([x, y], outputs, mode=mode)(*values), want, strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-12)
+        assert_within(graphc.function([x, y], outputs, mode)(*values), outputs, {x: values[0], y: values[1]})

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounds import assert_within
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -160,9 +161,7 @@ def test_sums_over_the_first_axis_are_right_and_the_same_for_any_number_of_threa
         for _ in range(3):
             for got, again in zip(found, three(value), strict=True):
                 np.testing.assert_array_equal(got, again)
-        want = [value.sum(axis=0), value.var(axis=0), np.exp(value).mean(axis=0), value.max(axis=0)]
-        for got, expected in zip(found, want, strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
+        assert_within(found, outputs, {x: value})
 
 
 def test_work_counts_inner_loops() -> None:
@@ -234,13 +233,9 @@ def test_shared_loops_compute_what_the_interpreter_computes(shape: tuple[int, in
     x, y = T.dmatrix("x"), T.dvector("y")
     values = rng.normal(size=shape), rng.normal(size=shape[1])
     outputs = outputs_of(x, y) if min(shape) else [T.exp(x) * y, x.sum(), x.sum(axis=0), x.sum(axis=1), x.T]
-    want = graphc.function([x, y], outputs, mode="interpreted")(*values)
     compiled = graphc.function([x, y], outputs)
     for _ in range(3):
-        for got, expected in zip(compiled(*values), want, strict=True):
-            assert got.dtype == expected.dtype
-            rtol, atol = (1e-6, 1e-6) if got.dtype == np.float32 else (1e-10, 1e-12)
-            np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol)
+        assert_within(compiled(*values), outputs, {x: values[0], y: values[1]})
 
 
 @pytest.mark.usefixtures("everything_parallel")

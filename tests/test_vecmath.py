@@ -515,3 +515,12 @@ def test_the_name_of_a_function_says_what_it_is(name: str, lanes: int, apart: bo
     symbol = Symbol(name, F32 if dtype == "float32" else F64, relaxed, lanes, apart)
     assert read_symbol(str(symbol)) == symbol
     assert read_symbol(f"{symbol}_cold") is None and read_symbol(f"gc_huge_{name}_f64_x8") is None
+
+
+@pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_largest_number_has_a_cube_root(dtype: str, has_fma: bool) -> None:
+    """Its cube may round to infinity."""
+    info = np.finfo(dtype)
+    x = np.array([info.max, -info.max, np.nextafter(info.max, 0, dtype=dtype)] * 11, dtype)
+    np.testing.assert_allclose(compiled("cbrt", dtype, has_fma)(x), np.cbrt(x), rtol=4 * float(info.eps))

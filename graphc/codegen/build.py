@@ -28,7 +28,7 @@ from graphc.codegen.blas import (
 from graphc.codegen.chunks import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.deferred import SUFFIXES, defer, defer_word, load_blocks
 from graphc.codegen.forecast import note_hit
-from graphc.codegen.host import target_fingerprint
+from graphc.codegen.host import keep_target, target_fingerprint
 from graphc.codegen.image import load as load_code
 from graphc.codegen.kernel import Built, Kernel, Report
 from graphc.codegen.launch import EXPORTS, Library, Signature, load
@@ -47,7 +47,7 @@ from graphc.garbage import uncollected
 from graphc.ir.node import SHARED, SIZE, Node, size_owner
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
-from graphc.options import options
+from graphc.options import NATIVE, options
 from graphc.record import record
 
 
@@ -58,7 +58,10 @@ def cold() -> ModuleType:
 
 
 def start_compiler() -> None:
-    """Let the compile process import numba while this one imports the cold path and rewrites the graph."""
+    """Let the compile process import numba while this one imports the cold path and rewrites the graph. Raises
+    GraphcError where this machine does not run the target."""
+    if options.target != NATIVE:
+        import_module("graphc.codegen.target").processor(options.target)
     if options.compile == "process":
         import_module("graphc.codegen.compile").SERVER.start()
 
@@ -223,6 +226,7 @@ def loader(
     kernel: Kernel, code: bytes, products: Sequence[str], parallel: bool, report: Report
 ) -> Callable[[Mapping[str, int]], Library]:
     def load_kernel(symbols: Mapping[str, int]) -> Library:
+        keep_target()
         with report.phase("load"):
             addresses = {**symbols, **product_addresses(products, kernel.threads)}
             settings = None

@@ -147,7 +147,8 @@ class CompileServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._lean = True
         self._complaints: IO[bytes] | None = None
-        os.register_at_fork(after_in_child=self._forget)
+        if hasattr(os, "register_at_fork"):  # where processes cannot be forked, none is
+            os.register_at_fork(after_in_child=self._forget)
         atexit.register(self.close)
 
     def start(self) -> bool:
@@ -161,13 +162,13 @@ class CompileServer:
         What fails in a process with the lean numba, which may lack what the request needs, is tried once more in one
         with the whole, which then stays.
         """
-        message = pickle.dumps(request)
+        message = pickle.dumps((options.target, request))
         return self._insist(lambda: self._answer(message))
 
     def lower(self, request: Request, take: Callable[[int, str], object]) -> None:
         """Give each module of a request to `take`, with its number. Errors as of `compile`, after which `take` is given
         them again."""
-        message = pickle.dumps(request)
+        message = pickle.dumps((options.target, request))
         self._insist(lambda: self._stream(message, take))
 
     def _insist(self, ask: Callable[[], T]) -> T:

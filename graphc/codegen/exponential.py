@@ -408,7 +408,11 @@ def cbrt(x: Real) -> Real:
     inverse = fma(guess * error, polynomial(error, table.CBRT[x.format.name]), guess)
     square = inverse * inverse
     root = scaled * square
-    residual = fma(root * root, -root, scaled)
+    if x.block.has_fma:
+        residual = fma(root * root, -root, scaled)
+    else:  # of its half: the cube of the root of the largest number could round to infinity
+        half = root * 0.5
+        residual = fma(half * half, -half, scaled * 0.125) * 8.0
     root = fma(residual, square * (1.0 / 3.0), root)
     root = small.select(root * 2.0 ** (-low // 3), root)
     return ((size > 0.0) & (size < math.inf)).select(root.with_sign(x), x + x)

@@ -25,6 +25,11 @@ class Forecast:
     is_open = False
 
 
+def why_not_compiled() -> str:
+    """Why nothing is compiled on this system; "" where it is."""
+    return "" if sys.platform == "linux" else f"functions are compiled on Linux only, and this is {sys.platform}"
+
+
 def start_if_expected() -> None:
     """Start the compile process where a compilation is to be expected."""
     Forecast.is_open = is_expected()
@@ -36,7 +41,7 @@ def is_expected() -> bool:
     """Whether a program that imports graphc now is likely to compile."""
     if options.compile != "process" or options.mode != "compiled" or options.cache_require or options.cache_shared:
         return False
-    if sys.argv[:1] == ["-m"]:  # graphc's own commands, and packages that are run
+    if sys.argv[:1] == ["-m"] or why_not_compiled():  # graphc's own commands, and packages that are run
         return False
     if not options.cache or hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules:
         return True

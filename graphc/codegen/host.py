@@ -1,6 +1,7 @@
-"""What decides the code that is made for this machine, without asking the compiler.
+"""What decides the code that is made on this machine, without asking the compiler.
 
-In: the system. Out: a fingerprint: versions of the compiler's packages and of Python, the processor and its features.
+In: the system, the option `target`. Out: a fingerprint: versions of the compiler's packages and of Python, what code is
+made for, the processor and its features.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import sys
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+
+from graphc.errors import GraphcError
+from graphc.options import options
 
 PROCESSOR = "/proc/cpuinfo"
 IDENTITY = (
@@ -25,19 +29,36 @@ VERSION_MARKS = ('"version": "', "version_version = '", 'version = "')
 third of a millisecond."""
 FIRST_BYTES = 16384
 """More than what PROCESSOR says of the first processor, and much less than it says of many."""
+_chosen: dict[str, str] = {}
+"""The target of this process, from its first function on."""
+
+
+def target_fingerprint() -> str:
+    """Versions of llvmlite, numba and Python, the target, the CPU's name and its features: an object fits where this
+    string is the same.
+
+    Neither package is imported. One line, a few kB long at most; the features are its last part, joined by commas.
+    Raises GraphcError for a target that is not the one that the process began with: its functions share code.
+    """
+    first = _chosen.get("target", options.target)
+    if first != options.target:
+        already = f"functions of this process are compiled for {first!r} already; it is set before"
+        raise GraphcError(f"option target={options.target!r}: {already}")
+    return _fingerprint(options.target)
+
+
+def keep_target() -> None:
+    """Hold the process to its target, for which code is there now."""
+    _chosen["target"] = options.target
 
 
 @cache
-def target_fingerprint() -> str:
-    """Versions of llvmlite, numba and Python, the CPU's name and its features: an object fits where this string is
-    the same.
-
-    Neither package is imported. One line, a few kB long at most; the features are its last part, joined by commas.
-    """
+def _fingerprint(target: str) -> str:
     parts = (
         f"llvmlite {version_of('llvmlite')}",
         f"numba {version_of('numba')}",
         f"python {platform.python_version()}",
+        f"target {target}",
         f"{sys.platform} {os.uname().machine if hasattr(os, 'uname') else platform.machine()}",
         *processor(),
     )
@@ -56,8 +77,8 @@ def processor() -> tuple[str, str]:
     features = ",".join(said[word].strip().replace(" ", ",") for word in FEATURES if word in said)
     if name and features:
         return name.replace(";", ","), features
-    asked: tuple[str, str] = import_module("graphc.codegen.target").processor()
-    return asked
+    name, _, features = import_module("graphc.codegen.target").processor()
+    return name, features
 
 
 def version_of(package: str) -> str:

@@ -1,8 +1,8 @@
 """What crosses the pipe to the compile process, and how.
 
-In: a request, the source text with all that decides its object. Out: messages, each a length and as many bytes. An
-answer is a pair: whether it succeeded, and the bytes or what went wrong. Where modules are asked for, one answer comes
-for each as soon as it is lowered, and an empty one at the end.
+In: the target and a request, the source text with all that decides its object. Out: messages, each a length and as
+many bytes. An answer is a pair: whether it succeeded, and the bytes or what went wrong. Where modules are asked for,
+one answer comes for each as soon as it is lowered, and an empty one at the end.
 """
 
 from __future__ import annotations

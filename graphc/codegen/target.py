@@ -1,50 +1,77 @@
-"""The machine that kernels are compiled for: this one.
+"""The processor that kernels are compiled for: this machine's, or an older one that `options.target` names.
 
-In: LLVM IR as text. Out: a relocatable object for the host's CPU. What decides its bytes beside the text is said by
-`host.py`.
+In: LLVM IR as text. Out: a relocatable object. What decides its bytes beside the text is said by `host.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from platform import machine
 
 from graphc.codegen.llvm_binding import ModulePassManager, NewPassManager, llvm
-from graphc.errors import CompileError
+from graphc.errors import CompileError, GraphcError
+from graphc.options import NATIVE, options
 
-
-def processor() -> tuple[str, str]:
-    """The CPU's name and its features, as LLVM finds them."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+_SECOND = frozenset("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2".split())
+_THIRD = _SECOND | frozenset("avx avx2 bmi bmi2 f16c fma lzcnt movbe".split())
+_FOURTH = _THIRD | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
+NAMED: dict[str, frozenset[str]] = {
+    "x86-64": frozenset(),
+    "nehalem": _SECOND,
+    "haswell": _THIRD,
+    "skylake-avx512": _FOURTH,
+}
+"""What the processors of `options.TARGETS` add to the first x86-64, of what code may use: the four levels of its binary
+interface (the psABI's x86-64-v1 to v4)."""
 
 
 @cache
+def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
+    """LLVM's name of a target, the features that code for it has, and all that LLVM is to know of features.
+
+    What a named processor has by LLVM's account and this machine has not, such as keys for memory, is left out. Raises
+    GraphcError where code would need what this machine has not.
+    """
+    own: dict[str, bool] = llvm.get_host_cpu_features()
+    features = frozenset(name for name, present in own.items() if present)
+    if target == NATIVE:
+        return llvm.get_host_cpu_name(), features, llvm.get_host_cpu_features().flatten()
+    lacking = sorted(NAMED[target] - features) if machine().lower() in ("x86_64", "amd64") else [machine()]
+    if lacking:
+        what = f"it has no {', '.join(lacking)}" if lacking != [machine()] else f"it is {machine()}"
+        raise GraphcError(f"option target={target!r}: this machine cannot run such code: {what}")
+    return target, NAMED[target], ",".join(f"-{name}" for name in sorted(own) if name not in features)
+
+
+def _has(feature: str) -> bool:
+    return feature in processor(options.target)[1]
+
+
 def has_fma() -> bool:
-    """Whether the host's CPU multiplies and adds with one rounding."""
-    return bool(llvm.get_host_cpu_features().get("fma", False))
+    """Whether the target multiplies and adds with one rounding."""
+    return _has("fma")
 
 
 def has_avx512() -> bool:
-    """Whether the host's CPU has 32 registers of 64 bytes."""
-    return bool(llvm.get_host_cpu_features().get("avx512vl", False))
+    """Whether the target has 32 registers of 64 bytes."""
+    return _has("avx512vl")
 
 
-@cache
 def vector_widths() -> tuple[int, ...]:
-    """The bits of the vectors that a loop may have on the host's CPU: its longest; and those of half the length, which
+    """The bits of the vectors that a loop may have on the target: its longest; and those of half the length, which
     LLVM takes for loops over float32 and float64 at once, and for all on CPUs that are slow with 512 bits.
     """
     if has_avx512():
         return 256, 512
-    return (128, 256) if llvm.get_host_cpu_features().get("avx", False) else (128,)
+    return (128, 256) if _has("avx") else (128,)
 
 
-@cache
 def usual_width() -> int:
-    """The bits of the vectors that LLVM gives a loop on the host's CPU. Of those with 512 only AMD's and the first of
+    """The bits of the vectors that LLVM gives a loop on the target. Of those with 512 only AMD's and the first of
     Intel's get them: others are slower for a while after each use."""
     longest = max(vector_widths())
-    return 256 if longest == 512 and not llvm.get_host_cpu_name().startswith(("znver", "kn")) else longest
+    return 256 if longest == 512 and not processor(options.target)[0].startswith(("znver", "kn")) else longest
 
 
 LOOPS_DONE = "\n; loops done\n"
@@ -60,13 +87,13 @@ def _initialize() -> None:
 
 
 @cache
-def host_machine(opt: int = 3) -> llvm.TargetMachine:
-    """The target machine of this CPU: position-independent code, so that an object can be loaded at any address."""
+def target_machine(target: str, opt: int = 3) -> llvm.TargetMachine:
+    """LLVM's record of a target: position-independent code, so that an object can be loaded at any address."""
     _initialize()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+    cpu, _, features = processor(target)
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=cpu,
+        features=features,
         opt=opt,
         reloc="pic",
         codemodel="default",
@@ -79,7 +106,7 @@ def optimize(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = froz
 
     Raises CompileError where a text does not parse or verify.
     """
-    machine = host_machine(opt)
+    machine = target_machine(options.target, opt)
     try:
         context = llvm.create_context()  # the names of its types go with it
         module, *others = [llvm.parse_assembly(text, context) for text in texts]
@@ -126,9 +153,9 @@ def emit_object(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = f
     """The relocatable object (ELF) of the IR texts, optimised at level `opt` (0 to 3); raises CompileError for wrong
     IR.
     """
-    return bytes(host_machine(opt).emit_object(optimize(texts, opt, exported)))
+    return bytes(target_machine(options.target, opt).emit_object(optimize(texts, opt, exported)))
 
 
 def emit_assembly(texts: Sequence[str], opt: int = 3, exported: frozenset[str] = frozenset()) -> str:
     """The same as assembly text, for a reader."""
-    return str(host_machine(opt).emit_assembly(optimize(texts, opt, exported)))
+    return str(target_machine(options.target, opt).emit_assembly(optimize(texts, opt, exported)))

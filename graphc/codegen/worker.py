@@ -19,6 +19,7 @@ from graphc.codegen.numba_lowering import lower_modules, lower_source
 from graphc.codegen.prototype import PART_EFFORT, Prototype, Request, calls_of, part_named, read_message, write_message
 from graphc.codegen.target import emit_assembly, emit_object
 from graphc.errors import CompileError
+from graphc.options import options
 
 # The memory of an idle compile process goes back to the system; the next miss starts another.
 IDLE_SECONDS = 120.0
@@ -66,7 +67,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         message = read_message(requests)
         if message is None:
             return
-        for answer in _answers(pickle.loads(message)):
+        options.target, request = pickle.loads(message)
+        for answer in _answers(request):
             write_message(answers, pickle.dumps(answer))
 
 
