@@ -1,4 +1,4 @@
-"""What holds for all tests: a compile cache of their own, and hypothesis without a clock."""
+"""What holds for all tests: a compile cache of their own, verified passes, and hypothesis without a clock."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from graphc.options import options
 settings.register_profile("graphc", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "graphc")
+
+
+os.environ["GRAPHC_VERIFY"] = "1"  # for processes that tests start
+options.verify = True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -211,7 +211,9 @@ def joined(first: Pass, then: Pass) -> Loop:
     main = first if first.block is not None else then
     assert main.block is not None
     parts = [in_blocks(each, main.block, main.var) for each in (first, then)]
-    inner = Loop(main.var, turns_in_block(main.length, main.block), tuple(stmt for part in parts for stmt in part.turn))
+    named = {stmt for stmt in parts[0].turn if isinstance(stmt, Let)}  # the place, maybe, as the second names it too
+    turn = (*parts[0].turn, *(stmt for stmt in parts[1].turn if stmt not in named))
+    inner = Loop(main.var, turns_in_block(main.length, main.block), turn)
     before = (stmt for part in parts for stmt in part.before)
     after = (stmt for part in parts for stmt in part.after)
     return Loop(main.block, blocks_of(main.length), (*before, inner, *after))
