@@ -6,15 +6,31 @@ import random
 
 import numpy as np
 import pytest
+from loop_machine import run
+from random_loops import DTYPES, LENGTH, NUMBERS, TEMPORARIES, WRITTEN, random_loops
 from test_modes import NAMES, SAMPLES, draw, inputs_for
-from watched import check_passes, check_text, watch
+from watched import check_passes, check_text, differs, watch
 from wide_programs import arguments, random_program
 
 import graphc
+from graphc.codegen.copies import row_sum
+from graphc.codegen.forward import forward_stores
+from graphc.codegen.loops_text import parse_functions, print_functions
+from graphc.codegen.loops_verify import verify_functions
+from graphc.codegen.lower import Names
+from graphc.codegen.merge import merge_rows
+from graphc.codegen.narrow import narrow_sums
+from graphc.codegen.outline import outline
+from graphc.codegen.outline_find import FIXED_NAMES
+from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.simplify import STEPS, simplify, statements
+from graphc.ir.loops import Function, Let, Loop, Param, Set, integer
 from graphc.ir.node import Op, Sample
 from graphc.options import options
+from graphc.record import replace
 
 PROGRAMS = 40
+LOOPS = 300
 SIZES = ((3, 4), (1, 1), (5, 2), (0, 3), (2, 0), (1, 7))
 
 
@@ -40,3 +56,58 @@ def test_passes_over_every_op(op: Op, sample: Sample) -> None:
     found = watch(lambda: graphc.function(inputs, sample.build(*inputs), "python", on_unused_input="ignore"))
     check_text(found)
     check_passes(found, values)
+
+
+# Random loops --------------------------------------------------------------------------------------------------------
+
+
+def taken(function: Function) -> set[str]:
+    own = {stmt.var.name for stmt in statements(function.body) if isinstance(stmt, Let | Set | Loop)}
+    return {*own, *(param.name for param in function.params), *FIXED_NAMES, *PRELUDE}
+
+
+def forwarded(function: Function) -> Function:
+    return replace(function, body=forward_stores(function.body, TEMPORARIES, Names(taken(function)).fresh))
+
+
+def outlined(function: Function, policy: str) -> tuple[Function, ...]:
+    """A kernel whose sums of rows are narrow, in functions."""
+    targets = {name: row_sum(1, 1, integer(LENGTH)) for name in WRITTEN}
+    names, dtypes = Names(taken(function)), dict(DTYPES)
+    narrowed = narrow_sums(function.body, targets, names.fresh)
+    dtypes |= dict.fromkeys(narrowed.narrow, "float32")
+    found = outline(narrowed.body, names, dtypes, policy, {}, narrowed.targets)
+    dtypes |= {name: dtype for name, (dtype, _) in (*found.scalars.items(), *found.copies.items())}
+    params = (*(Param(name, f"{dtype}*") for name, dtype in dtypes.items()), Param("n", "int64"), Param("m", "int64"))
+    return (*found.functions, replace(function, body=found.body, params=params))
+
+
+def compare(what: str, before: tuple[Function, ...], after: tuple[Function, ...], left: tuple[str, ...], exact: bool) -> None:
+    """That two forms of a kernel leave the same in these buffers."""
+    rng = np.random.default_rng(1)
+    given = {name: rng.normal(size=LENGTH).astype(dtype) for name, dtype in DTYPES.items()}
+    limits = dict.fromkeys(given, LENGTH)
+    verify_functions(after)
+    assert parse_functions(print_functions(after)) == after
+    outcomes = []
+    for functions in (before, after):
+        code, found = run(functions, "kernel", given, NUMBERS, limits, (), exact)
+        outcomes.append((code, {name: found[name] for name in left}))
+    problem = differs(outcomes[1], outcomes[0])
+    assert not problem, f"{what}: {problem}\n{print_functions(before)}\nbecomes\n{print_functions(after)}"
+
+
+@pytest.mark.parametrize("seeds", range(0, LOOPS, 10))
+def test_passes_over_random_loops(seeds: int) -> None:
+    for seed in range(seeds, seeds + 10):
+        first = random_loops(seed)
+        for name, step in STEPS:
+            compare(name, (first,), (replace(first, body=step(first.body)),), WRITTEN, False)
+        plain = replace(first, body=simplify(first.body))
+        merged = replace(plain, body=merge_rows(plain.body))
+        compare("merge_rows", (plain,), (merged,), WRITTEN, False)
+        for function in (plain, merged):
+            compare("forward_stores", (function,), (forwarded(function),), ("out",), False)
+        last = forwarded(merged)
+        for policy in ("auto", "always"):
+            compare(f"outline {policy}", (last,), outlined(last, policy), ("out",), True)

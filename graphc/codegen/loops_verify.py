@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from keyword import iskeyword
 from typing import NoReturn
 
 from graphc.codegen.loops_text import print_statement
@@ -159,7 +160,7 @@ class _Function:
     # names
 
     def identify(self, name: str) -> None:
-        if not name.isidentifier():
+        if not name.isidentifier() or iskeyword(name):
             self.fail(f"{name!r} is no name")
 
     def define(self, var: Var, how: str) -> None:

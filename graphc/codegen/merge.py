@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.parallel import ACCUMULATIONS
 from graphc.codegen.simplify import (
-    defined,
     expressions,
+    independent,
     operators,
     read_buffers,
     read_vars,
@@ -149,13 +149,6 @@ def _merge(first_and_between: Sequence[Stmt], loop: Loop) -> list[Stmt] | None:
         else:
             stay.append(stmt)
     return [*up, joined(first, then), *stay]
-
-
-def independent(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
-    """Whether two runs of statements may change places: neither writes a name or a buffer that the other touches."""
-    written = [defined(body) | stored_buffers(body) for body in (some, others)]
-    read = [read_vars(body) | read_buffers(body) for body in (some, others)]
-    return not (written[0] & (read[1] | written[1]) or written[1] & read[0])
 
 
 def may_merge(first: Pass, then: Pass) -> bool:

@@ -137,6 +137,17 @@ def stored_buffers(body: Iterable[Stmt]) -> set[str]:
     return stored
 
 
+def effects(body: Sequence[Stmt]) -> tuple[set[Var | str], set[Var | str]]:
+    """The names and buffers that statements write, and those that they read."""
+    return {*defined(body), *stored_buffers(body)}, {*read_vars(body), *read_buffers(body)}
+
+
+def independent(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
+    """Whether two runs of statements may change places: neither writes a name or a buffer that the other touches."""
+    (written, read), (written_too, read_too) = effects(some), effects(others)
+    return not (written & (read_too | written_too) or written_too & read)
+
+
 @record()
 class Changes:
     """What statements give another value: buffers, and names that are set."""
@@ -270,7 +281,7 @@ def is_barrier(stmt: Stmt) -> bool:
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
-    reads, buffers = read_vars([loop]), read_buffers([loop])
+    buffers = read_buffers([loop])
     for place in range(len(before) - 1, -1, -1):
         first = before[place]
         if isinstance(first, Store) and first.buffer not in buffers:
@@ -278,8 +289,8 @@ def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
         if is_barrier(first):
             return False
         if isinstance(first, Loop) and (first.begin, first.size) == (loop.begin, loop.size):
-            moved, kept = _split(before[place + 1 :], defined(first.body))
-            if reads & (defined(first.body) | defined(kept)):
+            moved, kept = _split(first, before[place + 1 :])
+            if not independent([loop], [first, *kept]):
                 continue
             body = fuse_reductions((*first.body, *with_values(loop.body, {loop.var: first.var})))
             before[place:] = [*moved, replace(first, body=body), *kept]
@@ -287,17 +298,18 @@ def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     return False
 
 
-def _split(between: Sequence[Stmt], results: set[Var]) -> tuple[list[Stmt], list[Stmt]]:
-    """Statements that may stand before a loop, and those that need its results, or come after a store."""
+def _split(first: Loop, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
+    """Statements after a loop that may stand before it, and those that depend on it, or on one that stays; stores
+    stay."""
     moved: list[Stmt] = []
     kept: list[Stmt] = []
-    needed, stored = set(results), set[str]()
+    written, read = effects([first])
     for stmt in between:
-        after_store = isinstance(stmt, Store) or bool(read_buffers([stmt]) & stored)
-        if after_store or read_vars([stmt]) & needed or defined([stmt]) & defined(kept):
+        own_written, own_read = effects([stmt])
+        if isinstance(stmt, Store) or own_written & (written | read) or own_read & written:
             kept.append(stmt)
-            needed |= defined([stmt])
-            stored |= stored_buffers([stmt])
+            written |= own_written
+            read |= own_read
         else:
             moved.append(stmt)
     return moved, kept
