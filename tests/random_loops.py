@@ -1,7 +1,7 @@
 """Random programs of loops, as lowering might write them and worse: for passes that a graph seldom leads into a corner.
 
-In: a seed. Out: a kernel over rows: loops along a row, sums in one piece and in blocks, elements, names and accumulators
-between them, which read and write a few buffers at places that meet, or almost.
+In: a seed. Out: a kernel over rows: loops along a row, sums in one piece and in blocks, elements, names and
+accumulators between them, which read and write a few buffers at places that meet, or almost.
 """
 
 from __future__ import annotations
@@ -80,11 +80,10 @@ class Writer:
 
     def inside(self, places: Sequence[Expr], write: Callable[[], list[Stmt]]) -> tuple[Stmt, ...]:
         """What is written in a loop's body, whose names are forgotten."""
-        known = len(self.values), len(self.places), len(self.totals)
+        known = list(self.values), list(self.places), list(self.totals)
         self.places += places
         body = write()
-        for names, length in zip((self.values, self.places, self.totals), known, strict=True):
-            del names[length:]
+        self.values, self.places, self.totals = known
         return tuple(body)
 
     def step(self) -> Stmt:

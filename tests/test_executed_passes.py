@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from loop_machine import run
 from random_loops import DTYPES, LENGTH, NUMBERS, TEMPORARIES, WRITTEN, random_loops
 from test_modes import NAMES, SAMPLES, draw, inputs_for
-from watched import check_passes, check_text, differs, watch
-from wide_programs import arguments, random_program
+from watched import check_passes, check_text, differs, interpreted, watch
+from wide_programs import arguments, difference, has_float32, random_program, rounded
 
 import graphc
+import graphc.tensor as T
 from graphc.codegen.copies import row_sum
 from graphc.codegen.forward import forward_stores
 from graphc.codegen.loops_text import parse_functions, print_functions
@@ -25,12 +28,15 @@ from graphc.codegen.outline_find import FIXED_NAMES
 from graphc.codegen.prelude import PRELUDE
 from graphc.codegen.simplify import STEPS, simplify, statements
 from graphc.ir.loops import Function, Let, Loop, Param, Set, integer
-from graphc.ir.node import Op, Sample
+from graphc.ir.node import Node, Op, Sample
+from graphc.ir.passes import Step, on_pass
+from graphc.ir.walk import Graph
 from graphc.options import options
 from graphc.record import replace
+from graphc.rewrite.pipeline import rewrite
 
-PROGRAMS = 40
-LOOPS = 300
+PROGRAMS = 30
+LOOPS = 150
 SIZES = ((3, 4), (1, 1), (5, 2), (0, 3), (2, 0), (1, 7))
 
 
@@ -48,6 +54,50 @@ def test_passes_over_random_programs(seed: int) -> None:
         check_passes(found, inputs)
 
 
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_rewriting_passes_over_random_programs(seed: int) -> None:
+    """The graph before a pass and after it, interpreted: they differ by roundings at most."""
+    rng = np.random.default_rng(seed)
+    program = random_program(seed)
+    narrow = has_float32(program)
+    steps: list[Step] = []
+    with on_pass(steps.append):
+        rewrite(Graph(tuple(leaf for leaf, _ in program.inputs), tuple(program.outputs)))
+    inputs, shared = arguments(program, 3, 4, seed, special=seed % 4 == 0)
+
+    def outcome(graph: Graph, near: bool) -> Any:
+        nodes = [node for node, _ in (*program.inputs, *program.shared)]
+        values = rounded([*inputs, *shared], narrow, rng) if near else [*inputs, *shared]
+        return interpreted(graph, dict(zip(nodes, values, strict=True))), []
+
+    for step in steps:
+        assert isinstance(step.before, Graph) and isinstance(step.after, Graph)
+        apart = [outcome(step.before, near=True) for _ in "ab"]
+        found, want = outcome(step.after, near=False), outcome(step.before, near=False)
+        assert not difference(found, want, apart, narrow), step.name
+
+
+STATIC: dict[str, Callable[[Node, int], Node]] = {
+    "softmax": lambda x, axis: T.softmax(x, axis=axis),
+    "log_softmax": lambda x, axis: T.log_softmax(x, axis=axis),
+    "its gradient": lambda x, axis: graphc.grad((T.softmax(x, axis=axis) * x).sum(), x),
+    "less the mean": lambda x, axis: x - x.mean(axis=axis, keepdims=True),
+    "over the largest": lambda x, axis: x / x.max(axis=axis, keepdims=True),
+    "running sum": lambda x, axis: T.cumsum(x, axis=axis) - x.sum(axis=axis, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("shape", [(None, 5, 1), (2, 5, 1), (None, 4, None), (1, None, 3), (3, 2), (None, 1), (5, 1)])
+@pytest.mark.parametrize("name", STATIC)
+def test_passes_over_known_sizes(name: str, shape: tuple[int | None, ...]) -> None:
+    """Loops of few turns that are known are written out, between others."""
+    x = T.tensor(random.Random(name).choice(["float32", "float64"]), shape=shape, name="x")
+    for axis in range(len(shape)):
+        found = watch(lambda axis=axis: graphc.function([x], STATIC[name](x, axis), "python"))  # type: ignore[misc]
+        values = np.random.default_rng(axis).normal(size=[size or 3 for size in shape]).astype(x.dtype)
+        check_passes(found, [values])
+
+
 @pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
 def test_passes_over_every_op(op: Op, sample: Sample) -> None:
     rng = np.random.default_rng(9)
@@ -59,6 +109,9 @@ def test_passes_over_every_op(op: Op, sample: Sample) -> None:
 
 
 # Random loops --------------------------------------------------------------------------------------------------------
+
+
+Functions = tuple[Function, ...]
 
 
 def taken(function: Function) -> set[str]:
@@ -82,7 +135,7 @@ def outlined(function: Function, policy: str) -> tuple[Function, ...]:
     return (*found.functions, replace(function, body=found.body, params=params))
 
 
-def compare(what: str, before: tuple[Function, ...], after: tuple[Function, ...], left: tuple[str, ...], exact: bool) -> None:
+def compare(what: str, before: Functions, after: Functions, left: tuple[str, ...], exact: bool) -> None:
     """That two forms of a kernel leave the same in these buffers."""
     rng = np.random.default_rng(1)
     given = {name: rng.normal(size=LENGTH).astype(dtype) for name, dtype in DTYPES.items()}

@@ -9,6 +9,7 @@ a bool; and calls. A literal of a template takes the dtype of what stands beside
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from graphc.dtypes import DTYPES
@@ -17,6 +18,10 @@ from graphc.ir.loops import INDEX
 CASTS = {**{dtype: dtype for dtype in DTYPES}, "bool_": "bool"}
 TRUTHS = frozenset("isnan isinf isfinite signbit logical_and logical_or logical_xor logical_not".split())
 """Functions whose results are bools, whatever they are asked of."""
+
+
+CALL = re.compile(r"(\w+)\((_\d+(?:, _\d+)*)?\) == 0")
+"""A check that calls a function of another source, or of the same, which says whether it failed."""
 
 
 class TemplateError(ValueError):
@@ -38,6 +43,8 @@ def hole(node: ast.AST) -> int | None:
 @lru_cache(maxsize=4096)
 def result_dtype(template: str, operands: tuple[str, ...]) -> str:
     """The dtype of a template's value. Raises TemplateError."""
+    if CALL.fullmatch(template):
+        return "bool"
     used = {hole(part) for part in ast.walk(parsed(template)) if isinstance(part, ast.Name)}
     if used - {None} != set(range(len(operands))):
         raise TemplateError(f"{template!r} has not the holes of {len(operands)} operands")
