@@ -27,7 +27,7 @@ from graphc.codegen.outline import outline
 from graphc.codegen.outline_find import FIXED_NAMES
 from graphc.codegen.prelude import PRELUDE
 from graphc.codegen.simplify import STEPS, simplify, statements
-from graphc.ir.loops import Function, Let, Loop, Param, Set, integer
+from graphc.ir.loops import ONE, Function, Let, Loop, Param, Set, integer
 from graphc.ir.node import Node, Op, Sample
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
@@ -37,7 +37,7 @@ from graphc.rewrite.pipeline import rewrite
 
 PROGRAMS = 30
 LOOPS = 150
-SIZES = ((3, 4), (1, 1), (5, 2), (0, 3), (2, 0), (1, 7))
+SIZES = ((3, 4), (1, 1), (5, 2), (0, 3), (2, 0), (1, 7), (17, 3))
 
 
 @pytest.mark.parametrize("seed", range(PROGRAMS))
@@ -124,8 +124,8 @@ def forwarded(function: Function) -> Function:
 
 
 def outlined(function: Function, policy: str) -> tuple[Function, ...]:
-    """A kernel whose sums of rows are narrow, in functions."""
-    targets = {name: row_sum(1, 1, integer(LENGTH)) for name in WRITTEN}
+    """A kernel whose sums of rows are narrow, in functions; chunks of few rows have copies to add into."""
+    targets = {name: replace(row_sum(1, 1, integer(LENGTH)), pays=ONE) for name in WRITTEN}
     names, dtypes = Names(taken(function)), dict(DTYPES)
     narrowed = narrow_sums(function.body, targets, names.fresh)
     dtypes |= dict.fromkeys(narrowed.narrow, "float32")

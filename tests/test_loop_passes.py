@@ -30,7 +30,7 @@ from graphc.codegen.outline import outline
 from graphc.codegen.outline_find import FIXED_NAMES
 from graphc.codegen.prelude import PRELUDE
 from graphc.codegen.simplify import STEPS, statements
-from graphc.ir.loops import INDEX, Function, Let, Loop, Param, Set, Stmt, Var
+from graphc.ir.loops import INDEX, ONE, Function, Let, Loop, Param, Set, Stmt, Var
 from graphc.record import replace
 
 FOLDER = Path(__file__).parent / "passes"
@@ -64,8 +64,9 @@ def narrowed(function: Function) -> Functions:
 
 
 def outlined(function: Function) -> Functions:
-    """All that may be a function becomes one."""
-    found = outline(function.body, fresh_names(function), buffers(function), "always")
+    """All that may be a function becomes one; chunks of a few rows have copies of `sums`, of m elements."""
+    targets = {name: replace(row_sum(1, 1, Var("m", INDEX)), pays=ONE) for name in buffers(function) if name == "sums"}
+    found = outline(function.body, fresh_names(function), buffers(function), "always", targets=targets)
     more = {name: dtype for name, (dtype, _) in (*found.scalars.items(), *found.copies.items())}
     return (*found.functions, with_buffers(function, more, found.body))
 
