@@ -60,6 +60,10 @@ class CompileError(GraphcError, RuntimeError):
     """Generated source that could not be compiled: always a defect of graphc or of a user's own op."""
 
 
+class VerifyError(GraphcError, RuntimeError):
+    """What a pass has made breaks the rules of its form: always a defect of graphc. The message names the pass."""
+
+
 class CacheMissError(GraphcError, LookupError):
     """A graph that is not in the compile cache, where the option cache_require demands it."""
 

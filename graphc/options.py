@@ -110,6 +110,7 @@ _RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
     "results_megabytes": (_count(0), 256),
     "poison": (_poison, "off"),
     "progress": (_switch, False),
+    "verify": (_switch, False),
 }
 
 
@@ -131,7 +132,7 @@ class Options:
     ones. poison: fill results and temporaries with a pattern, which is NaN as a float, before each call, so that an
     element shows which is read before it is written; "guard": put each array of a call between pages that nobody may
     touch, besides. progress: print each phase of making a function to standard error as it begins, and the time that
-    it took.
+    it took. verify: check the graph and the loops after every pass of the compiler.
     """
 
     floatX: str  # noqa: N815 - Theano's name
@@ -151,6 +152,7 @@ class Options:
     results_megabytes: int
     poison: str
     progress: bool
+    verify: bool
 
     def __init__(self) -> None:
         for name, (_, default) in _RULES.items():

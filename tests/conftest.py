@@ -1,4 +1,4 @@
-"""What holds for all tests: a compile cache of their own, hypothesis without a clock, a seed for each day."""
+"""What holds for all tests: a cache of their own, verified passes, no clock for hypothesis, a seed for each day."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ SEED = os.environ.setdefault("CORNERS_SEED", time.strftime("%Y-%m-%d"))
 
 def pytest_report_header() -> str:
     return f"random programs: CORNERS_SEED={SEED}"
+
+
+os.environ["GRAPHC_VERIFY"] = "1"  # for processes that tests start
+options.verify = True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -20,7 +20,7 @@ PACKAGE = Path(graphc.__file__ or "").parent
 FLOORS = """
 garbage idle_blas errors record digest dtypes options values numerics
 
-ir.loops ir.node ir.walk ir.sizes ir.text ir.parse ir.verify ir
+ir.loops ir.node ir.walk ir.sizes ir.text ir.parse ir.verify ir.passes ir
 
 ops.elementwise ops.shape ops.scalar ops.recur ops.reduce ops.index ops.linalg ops.custom ops
 
@@ -31,6 +31,7 @@ rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewri
 rewrite.pipeline rewrite
 
 codegen codegen.process codegen.forecast
+codegen.templates codegen.loops_text codegen.loops_verify codegen.loop_passes
 codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
 codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.nests
 codegen.schedule
@@ -66,6 +67,7 @@ COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering"
 
 LATE = {
     ("", "graphc.ir.parse"),
+    ("codegen.loop_passes", "graphc.codegen.loops_verify"),
     ("idle_blas", "numpy"),
     ("options", "difflib"),
     ("shared", "copy"),

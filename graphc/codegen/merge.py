@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.parallel import ACCUMULATIONS
 from graphc.codegen.simplify import (
-    defined,
     expressions,
+    independent,
     operators,
     read_buffers,
     read_vars,
@@ -151,13 +151,6 @@ def _merge(first_and_between: Sequence[Stmt], loop: Loop) -> list[Stmt] | None:
     return [*up, joined(first, then), *stay]
 
 
-def independent(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
-    """Whether two runs of statements may change places: neither writes a name or a buffer that the other touches."""
-    written = [defined(body) | stored_buffers(body) for body in (some, others)]
-    read = [read_vars(body) | read_buffers(body) for body in (some, others)]
-    return not (written[0] & (read[1] | written[1]) or written[1] & read[0])
-
-
 def may_merge(first: Pass, then: Pass) -> bool:
     """Whether a turn of `then` may follow the same turn of `first`."""
     if ops_of(first.turn) + ops_of(then.turn) > MOST_OPS:
@@ -211,7 +204,9 @@ def joined(first: Pass, then: Pass) -> Loop:
     main = first if first.block is not None else then
     assert main.block is not None
     parts = [in_blocks(each, main.block, main.var) for each in (first, then)]
-    inner = Loop(main.var, turns_in_block(main.length, main.block), tuple(stmt for part in parts for stmt in part.turn))
+    named = {stmt for stmt in parts[0].turn if isinstance(stmt, Let)}  # the place, maybe, as the second names it too
+    turn = (*parts[0].turn, *(stmt for stmt in parts[1].turn if stmt not in named))
+    inner = Loop(main.var, turns_in_block(main.length, main.block), turn)
     before = (stmt for part in parts for stmt in part.before)
     after = (stmt for part in parts for stmt in part.after)
     return Loop(main.block, blocks_of(main.length), (*before, inner, *after))

@@ -244,12 +244,27 @@ def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
 
 
 def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
-    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops."""
-    starts = [stmt for stmt in body if isinstance(stmt, Set)]
-    started = Counter(stmt.var for stmt in starts)
+    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops, before
+    which nothing reads them."""
+    starts = [(place, stmt) for place, stmt in enumerate(body) if isinstance(stmt, Set)]
+    started = Counter(stmt.var for _, stmt in starts)
     loops = Counter(var for stmt in body if isinstance(stmt, Loop) for var in set_vars(stmt))
-    single = (stmt for stmt in starts if isinstance(stmt.value, Const))
-    return {stmt.var: stmt for stmt in single if started[stmt.var] == loops[stmt.var] == 1}
+    return {
+        stmt.var: stmt
+        for place, stmt in starts
+        if isinstance(stmt.value, Const) and started[stmt.var] == loops[stmt.var] == 1
+        if is_set_before_read(stmt.var, body[place + 1 :])
+    }
+
+
+def is_set_before_read(var: Var, body: Sequence[Stmt]) -> bool:
+    """Whether the first statement that has to do with a name is a loop that sets it."""
+    for stmt in body:
+        if isinstance(stmt, Loop) and var in set_vars(stmt):
+            return True
+        if var in read_vars([stmt]):
+            return False
+    return False
 
 
 def set_vars(loop: Loop) -> dict[Var, None]:

@@ -31,6 +31,7 @@ from graphc.codegen.program import Program, generate
 from graphc.codegen.prototype import PART_EFFORT, calls_of, part_named, stand_for
 from graphc.codegen.split import split
 from graphc.codegen.target import emit_object, has_avx512
+from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.options import options
 from graphc.record import record, replace
@@ -62,6 +63,8 @@ def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
 
 
 def generate_program(kernel: Kernel, report: Report) -> Program:
+    if options.verify:
+        verify(Graph(kernel.inputs, kernel.results), kernel.shared)
     with report.phase("rewrite"):
         rewritten = rewrite_kernel(kernel, report)
     with report.phase("generate"):

@@ -19,6 +19,7 @@ from graphc.codegen.forward import forward_stores
 from graphc.codegen.kernel import Kernel
 from graphc.codegen.launch import Array as Parameter
 from graphc.codegen.launch import Signature, Temp
+from graphc.codegen.loop_passes import Passes
 from graphc.codegen.lower import Lowerer, Names
 from graphc.codegen.lower_call import lower_call
 from graphc.codegen.lower_fold import lower_fold
@@ -96,13 +97,17 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
     dtypes = {array.name: array.dtype for array in (*inputs, *shared, *results.outputs)}
     dtypes |= {slot.name: slot.dtype for slot in plan.arena.slots}
+    passes = Passes("kernel", dtypes, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
     rows = row_buffers(plan)
-    narrowed = narrow_sums(lower_kernel(plan, lowerer), copy_targets(plan, size_names), names.fresh)
+    narrowed = narrow_sums(lower_kernel(plan, lowerer, passes), copy_targets(plan, size_names), names.fresh)
     lengths = row_lengths(plan, size_names)
     for name, buffer in narrowed.narrow.items():
         target = narrowed.targets[buffer]
         rows[name], lengths[name], dtypes[name] = target.turns, target.length, "float32"
+    passes.ran("narrow_sums", narrowed.body)
     kernel_part = outline(narrowed.body, names, dtypes, outlining, lengths, narrowed.targets)
+    dtypes |= {name: dtype for name, (dtype, _) in (*kernel_part.scalars.items(), *kernel_part.copies.items())}
+    passes.ran("outline", kernel_part.body, kernel_part.functions)
     scalars = (Slot(name, dtype, ((dtype, (count,)),)) for name, (dtype, count) in kernel_part.scalars.items())
     chunks = {name: sizing.of(sizes.minimum(rows[name], most)) for name, most in sorted(kernel_part.private.items())}
     copies = (copies_slot(name, *held, sizing) for name, held in kernel_part.copies.items())
@@ -126,6 +131,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         taken=tuple(sorted(results.taken.items())),
     )
     functions = (*kernel_part.functions, *assemble(signature, bodies, [dim.name for dim in passed]))
+    passes.made("assemble", functions)
     return Program(
         source="\n\n".join(map(emit_function, functions)),
         signature=signature,
@@ -360,7 +366,11 @@ def lower_sizes(
     wanted += [size for slot in slots for _, shape in slot.rooms for size in shape]
     for place, size in enumerate(wanted):
         lowerer.top.body.append(Store("S", integer(place), lowerer.size(size)))
-    return simplify(lowerer.top.body)
+    buffers = {name: node.dtype for node, name in lowerer.buffers.items()} | {"S": INDEX}
+    passes = Passes("sizes", buffers, [dim.name for dim in dims], dict)
+    lowered = tuple(lowerer.top.body)
+    passes.ran("lower", lowered)
+    return simplify(lowered, passes.run)
 
 
 def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
@@ -369,7 +379,7 @@ def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
 
 
-def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
+def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Stmt, ...]:
     for part in plan.parts:
         if isinstance(part, Rows):
             lower_rows(lowerer, part, partial(remarks, plan))
@@ -384,11 +394,15 @@ def lower_kernel(plan: Plan, lowerer: Lowerer) -> tuple[Stmt, ...]:
                 lower_fold(lowerer, part)
             case _:
                 lowerer.nest(part, plan)
-    body = simplify(lowerer.top.body)
-    merged = merge_rows(body)
+    lowered = tuple(lowerer.top.body)
+    passes.ran("lower", lowered)
+    body = simplify(lowered, passes.run)
+    merged = passes.run("merge_rows", merge_rows, body)
     if merged == body:
         return body
-    return simplify(forward_stores(merged, {slot.name for slot in plan.arena.slots}, lowerer.names.fresh))
+    slots = {slot.name for slot in plan.arena.slots}
+    forward = partial(forward_stores, temporaries=slots, fresh=lowerer.names.fresh)
+    return simplify(passes.run("forward_stores", forward, merged), passes.run)
 
 
 def remarks(plan: Plan, nest: Nest) -> list[Note]:
@@ -430,8 +444,17 @@ def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node])
         for stmt in statements(function.body):
             if isinstance(stmt, Invoke) and stmt.function not in own:
                 result[stmt.function] = Prototype(stmt.function, *PROTOTYPES[stmt.function])
-    for name, node in callbacks.items():
-        operands = (*node.args, node)
-        sizes_passed = sum(n.ndim for n in operands)
-        result[name] = Prototype(name, (*(f"{n.dtype}*" for n in operands), *("int64",) * sizes_passed))
+    result |= {name: Prototype(name, callback_kinds(node)) for name, node in callbacks.items()}
     return dict(sorted(result.items()))
+
+
+def callback_kinds(node: Node) -> tuple[str, ...]:
+    """What the function that calls back into Python for a node takes."""
+    operands = (*node.args, node)
+    return (*(f"{n.dtype}*" for n in operands), *(INDEX for n in operands for _ in range(n.ndim)))
+
+
+def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
+    """What all functions take that a source may call from outside."""
+    products = {name: kinds for name, (kinds, _) in PROTOTYPES.items()}
+    return products | {name: callback_kinds(node) for name, node in callbacks.items()}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache
 from typing import Any
 
+from graphc.codegen.loop_passes import Change, Run, apply
 from graphc.ir.loops import (
     INDEX,
     ZERO,
@@ -43,12 +44,12 @@ INLINE_OPS = 12
 """An expression of more operators than this keeps its name: a person has to read it."""
 
 
-def simplify(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    result = unroll_once(tuple(body))
-    result = fuse_reductions(result)
-    result = name_once(result)
-    result = drop_unused(result)
-    return inline_once(result, use_counts(own_expressions(statements(result))))
+def simplify(body: Sequence[Stmt], run: Run = apply) -> tuple[Stmt, ...]:
+    """The statements after all of STEPS, each carried out by `run`."""
+    result = tuple(body)
+    for name, step in STEPS:
+        result = run(name, step, result)
+    return result
 
 
 # Reading statements -------------------------------------------------------------------------------------------------
@@ -61,8 +62,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (value,)
         case Store(_, index, value):
             return (index, value)
-        case Loop(_, size, _):
-            return (size,)
+        case Loop(_, size, _, begin):
+            return (size,) if begin is ZERO else (begin, size)
         case Check(condition, _):
             return (condition,)
         case Invoke(_, args):
@@ -136,6 +137,17 @@ def stored_buffers(body: Iterable[Stmt]) -> set[str]:
     return stored
 
 
+def effects(body: Sequence[Stmt]) -> tuple[set[Var | str], set[Var | str]]:
+    """The names and buffers that statements write, and those that they read."""
+    return {*defined(body), *stored_buffers(body)}, {*read_vars(body), *read_buffers(body)}
+
+
+def independent(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
+    """Whether two runs of statements may change places: neither writes a name or a buffer that the other touches."""
+    (written, read), (written_too, read_too) = effects(some), effects(others)
+    return not (written & (read_too | written_too) or written_too & read)
+
+
 @record()
 class Changes:
     """What statements give another value: buffers, and names that are set."""
@@ -192,8 +204,9 @@ def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return Set(target, change(value))
         case Store(buffer, index, value):
             return Store(buffer, change(index), change(value))
-        case Loop(var, size, body):
-            return Loop(var, change(size), tuple(map_expressions(inner, change) for inner in body))
+        case Loop(var, size, body, begin):
+            inside = tuple(map_expressions(inner, change) for inner in body)
+            return Loop(var, change(size), inside, begin if begin is ZERO else change(begin))
         case Check(condition, code):
             return Check(change(condition), code)
         case Invoke(function, args):
@@ -242,10 +255,10 @@ def unroll_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
             result.append(stmt)
             continue
         inner = unroll_once(stmt.body)
-        if int_value(stmt.size) == 1:
+        if int_value(stmt.size) == 1 and stmt.begin == ZERO:
             result.extend(with_values(inner, {stmt.var: ZERO}))
         else:
-            result.append(Loop(stmt.var, stmt.size, inner))
+            result.append(replace(stmt, body=inner))
     return tuple(result)
 
 
@@ -254,7 +267,7 @@ def fuse_reductions(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     result: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
-            stmt = Loop(stmt.var, stmt.size, fuse_reductions(stmt.body))
+            stmt = replace(stmt, body=fuse_reductions(stmt.body))
             if not is_barrier(stmt) and _fuse_into(result, stmt):
                 continue
         result.append(stmt)
@@ -268,34 +281,35 @@ def is_barrier(stmt: Stmt) -> bool:
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
-    reads, buffers = read_vars([loop]), read_buffers([loop])
+    buffers = read_buffers([loop])
     for place in range(len(before) - 1, -1, -1):
         first = before[place]
         if isinstance(first, Store) and first.buffer not in buffers:
             continue  # a scalar result on its way out
         if is_barrier(first):
             return False
-        if isinstance(first, Loop) and first.size == loop.size:
-            moved, kept = _split(before[place + 1 :], defined(first.body))
-            if reads & (defined(first.body) | defined(kept)):
+        if isinstance(first, Loop) and (first.begin, first.size) == (loop.begin, loop.size):
+            moved, kept = _split(first, before[place + 1 :])
+            if not independent([loop], [first, *kept]):
                 continue
             body = fuse_reductions((*first.body, *with_values(loop.body, {loop.var: first.var})))
-            before[place:] = [*moved, Loop(first.var, first.size, body), *kept]
+            before[place:] = [*moved, replace(first, body=body), *kept]
             return True
     return False
 
 
-def _split(between: Sequence[Stmt], results: set[Var]) -> tuple[list[Stmt], list[Stmt]]:
-    """Statements that may stand before a loop, and those that need its results, or come after a store."""
+def _split(first: Loop, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
+    """Statements after a loop that may stand before it, and those that depend on it, or on one that stays; stores
+    stay."""
     moved: list[Stmt] = []
     kept: list[Stmt] = []
-    needed, stored = set(results), set[str]()
+    written, read = effects([first])
     for stmt in between:
-        after_store = isinstance(stmt, Store) or bool(read_buffers([stmt]) & stored)
-        if after_store or read_vars([stmt]) & needed or defined([stmt]) & defined(kept):
+        own_written, own_read = effects([stmt])
+        if isinstance(stmt, Store) or own_written & (written | read) or own_read & written:
             kept.append(stmt)
-            needed |= defined([stmt])
-            stored |= stored_buffers([stmt])
+            written |= own_written
+            read |= own_read
         else:
             moved.append(stmt)
     return moved, kept
@@ -349,8 +363,12 @@ def _without_unused(body: Sequence[Stmt], used: set[Var]) -> tuple[Stmt, ...]:
     return tuple(reversed(kept))
 
 
-def inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, ...]:
+def inline_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """Values used once, in the same loop, are written where they are used; never across a write of what they read."""
+    return _inline_once(body, use_counts(own_expressions(statements(body))))
+
+
+def _inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, ...]:
     local = use_counts(own_expressions(body))
     pending: dict[Var, tuple[int, Let]] = {}
     readers = Readers()
@@ -364,7 +382,7 @@ def inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, 
         due = {*inside, *readers.touched(Changes.of(stmt))}
         result.extend(let for _, let in sorted(pending.pop(var) for var in due & pending.keys()))
         if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=inline_once(stmt.body, counts))
+            stmt = replace(stmt, body=_inline_once(stmt.body, counts))
         once = isinstance(stmt, Let) and counts[stmt.var] == local[stmt.var] == 1
         if isinstance(stmt, Let) and once and operators(stmt.value) <= INLINE_OPS:
             pending[stmt.var] = place, stmt
@@ -378,9 +396,19 @@ def inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, 
 def _replace_here(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
     """Names replaced in the statement itself, a loop's body left alone."""
     if isinstance(stmt, Loop):
-        return replace(stmt, size=replace_vars(stmt.size, values))
+        return replace(stmt, size=replace_vars(stmt.size, values), begin=replace_vars(stmt.begin, values))
     return map_expressions(stmt, lambda expr: replace_vars(expr, values))
 
 
 def operators(expr: Expr) -> int:
     return sum(isinstance(part, Apply | Load) for part in subexpressions(expr))
+
+
+STEPS: tuple[tuple[str, Change], ...] = (
+    ("unroll_once", unroll_once),
+    ("fuse_reductions", fuse_reductions),
+    ("name_once", name_once),
+    ("drop_unused", drop_unused),
+    ("inline_once", inline_once),
+)
+"""What `simplify` does, in order."""

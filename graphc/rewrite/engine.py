@@ -31,6 +31,7 @@ magnitudes, and this holds where that sum is finite: beyond, whether a partial s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -40,6 +41,7 @@ from graphc.errors import GraphcError
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
+    LEAVES,
     OPS,
     Argument,
     Array,
@@ -52,6 +54,8 @@ from graphc.ir.node import (
     make,
     variable,
 )
+from graphc.ir.passes import Step, passed, watched
+from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, renamed
 from graphc.ops.shape import broadcast_to, expand, filled
 from graphc.record import record
@@ -343,15 +347,18 @@ def apply_rules(graph: Graph, rules: Sequence[AnyRule]) -> tuple[Graph, list[Fir
 
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
-    return apply_in_turn(graph, [rules])
+    return apply_in_turn(graph, [("rules", rules)])
 
 
-def apply_in_turn(graph: Graph, passes: Iterable[Sequence[AnyRule]]) -> tuple[Graph, list[Fired]]:
-    """The graph after several passes, and what fired."""
+def apply_in_turn(graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]]) -> tuple[Graph, list[Fired]]:
+    """The graph after several passes, each with its name, and what fired."""
     visit, fired = Visit.of(graph.outputs), list[Fired]()
-    for rules in passes:
+    leaves = tuple(node for node in visit.order if node.op in LEAVES)
+    for name, rules in passes:
         after, more = _apply_table(graph, _by_op(rules), visit)
         if more:
+            if watched():
+                passed(Step(name, graph, after), partial(verify, Graph((*graph.inputs, *leaves), after.outputs)))
             graph, visit = after, Visit.of(after.outputs)
             fired += more
     return graph, fired

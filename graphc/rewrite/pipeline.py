@@ -50,7 +50,9 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
     unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE}
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
-    chosen = (step.rules for step in PIPELINE if step.name not in excluding)
-    return apply_in_turn(
-        graph, ([r for r in rules if r.name not in excluding and (fast_math or r.truth != REAL)] for rules in chosen)
-    )
+
+    def is_on(rule: AnyRule) -> bool:
+        return rule.name not in excluding and (fast_math or rule.truth != REAL)
+
+    chosen = (step for step in PIPELINE if step.name not in excluding)
+    return apply_in_turn(graph, ((step.name, list(filter(is_on, step.rules))) for step in chosen))

@@ -1,0 +1,464 @@
+"""A machine for programs of loops, to run them between passes: slow, small, and it misses nothing.
+
+In: functions of loops, and the contents of their buffers. Out: what they leave in them.
+
+Statements are written as Python and run by CPython; every buffer is a `Memory` that knows which of its elements were
+written. Errors are: reading an element that was not, or one outside of a buffer; storing a number of another dtype; and
+two chunks of a launch that touch one element which either writes. Chunks are short, and run from the last to the first.
+
+Numbers are NumPy's, whose bits tell whether a pass kept every operation and their order; or `Exact`: floats are then
+integers modulo a prime, where sums in any order are equal, casts between float dtypes change nothing, nothing is
+rounded away, and functions that are no arithmetic are polynomials that nobody would compute by accident. Two programs
+that differ in more than the order of additions differ there too (Schwartz 1980), whatever is rounded where.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.blas import PYTHON_SHIMS
+from graphc.codegen.callback import CALLBACK, split_sizes
+from graphc.codegen.emit import const_text
+from graphc.codegen.prelude import PRELUDE
+from graphc.dtypes import DTYPES, is_float
+from graphc.ir.loops import (
+    CONSTANTS,
+    Apply,
+    Check,
+    Expr,
+    Function,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Pointer,
+    Set,
+    Stmt,
+    Store,
+    Var,
+)
+from graphc.ir.node import Node
+
+PRIME = 2**61 - 1
+CHUNK = 2
+"""Turns of a chunk."""
+
+
+class Fault(AssertionError):
+    """A program touches memory as it must not."""
+
+
+class Exact:
+    """A float as an integer modulo PRIME."""
+
+    __slots__ = ("residue",)
+
+    def __init__(self, residue: int) -> None:
+        self.residue = residue % PRIME
+
+    def __add__(self, other: Any) -> Exact:
+        return Exact(self.residue + residue(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Exact:
+        return Exact(self.residue - residue(other))
+
+    def __rsub__(self, other: Any) -> Exact:
+        return Exact(residue(other) - self.residue)
+
+    def __mul__(self, other: Any) -> Exact:
+        return Exact(self.residue * residue(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Exact:
+        return Exact(self.residue * inverse(residue(other)))
+
+    def __rtruediv__(self, other: Any) -> Exact:
+        return Exact(residue(other) * inverse(self.residue))
+
+    def __pow__(self, other: Any) -> Exact:
+        return mixed("**", self, other)
+
+    def __rpow__(self, other: Any) -> Exact:
+        return mixed("**", other, self)
+
+    def __mod__(self, other: Any) -> Exact:
+        return mixed("%", self, other)
+
+    def __floordiv__(self, other: Any) -> Exact:
+        return mixed("//", self, other)
+
+    def __neg__(self) -> Exact:
+        return Exact(-self.residue)
+
+    def __eq__(self, other: object) -> Any:
+        return np.bool_(self.residue == residue(other))
+
+    def __ne__(self, other: object) -> Any:
+        return np.bool_(self.residue != residue(other))
+
+    def __lt__(self, other: Any) -> Any:
+        return np.bool_(self.residue < residue(other))
+
+    def __le__(self, other: Any) -> Any:
+        return np.bool_(self.residue <= residue(other))
+
+    def __gt__(self, other: Any) -> Any:
+        return np.bool_(self.residue > residue(other))
+
+    def __ge__(self, other: Any) -> Any:
+        return np.bool_(self.residue >= residue(other))
+
+    def __hash__(self) -> int:
+        return self.residue
+
+    def __bool__(self) -> bool:
+        return True  # where a source divides, it asks whether the divisor is 0: here it may be
+
+    def __repr__(self) -> str:
+        return f"Exact({self.residue})"
+
+
+def residue(value: Any) -> int:
+    """A number modulo PRIME. The infinities are the largest and the least, so that extremes may begin with them."""
+    if isinstance(value, Exact):
+        return value.residue
+    if isinstance(value, float | np.floating):
+        if not np.isfinite(value):
+            return 1234567 if np.isnan(value) else PRIME - 1 if value > 0 else 0
+        fraction = Fraction(float(value))
+        return fraction.numerator * pow(fraction.denominator, -1, PRIME) % PRIME
+    return int(value) % PRIME
+
+
+def inverse(number: int) -> int:
+    return pow(number, -1, PRIME) if number else 98765432123
+
+
+def mixed(name: str, *values: Any) -> Exact:
+    """A function of this name that has nothing to do with the one that is meant, but for being a function."""
+    total = zlib.crc32(name.encode())
+    for place, value in enumerate(values, 2):
+        total = (total + place * 1000003 * residue(value)) % PRIME
+    return Exact(pow(total, 5, PRIME))
+
+
+# The words of the source ----------------------------------------------------------------------------------------------
+
+SUMS = ("accumulate", "accumulate_in_order")
+LEAST = ("minimum", "fmin", "accumulate_minimum")
+MOST = ("maximum", "fmax", "accumulate_maximum")
+
+
+def exact_word(name: str) -> Callable[..., Any]:
+    """What a word of the prelude means where floats are `Exact`; of integers and bools it means what it does."""
+
+    def call(*args: Any) -> Any:
+        if name in ("float32", "float64"):
+            return Exact(residue(args[0]))
+        if name == "select":
+            has_floats = any(isinstance(arg, Exact | float) for arg in args[1:])
+            return Exact(residue(args[1] if args[0] else args[2])) if has_floats else PRELUDE[name](*args)
+        if not any(isinstance(arg, Exact | float | np.floating) for arg in args):
+            return PRELUDE[name](*args)
+        if name in DTYPES:
+            return np.dtype(name).type(residue(args[0]) % 5)
+        if name == "bool_":
+            return np.bool_(residue(args[0]) != 0)
+        return of_floats(name, [Exact(residue(arg)) for arg in args])
+
+    return call
+
+
+def of_floats(name: str, args: Sequence[Exact]) -> Any:
+    if name in SUMS:
+        return args[0] + args[1]
+    if name == "accumulate_product":
+        return args[0] * args[1]
+    if name in LEAST or name in MOST:
+        choose = min if name in LEAST else max
+        return Exact(choose(arg.residue for arg in args))
+    match name:
+        case "rounding":
+            return Exact(0)
+        case "isfinite":
+            return np.bool_(True)
+        case "isnan" | "isinf":
+            return np.bool_(False)
+        case "signbit":
+            return np.bool_(args[0].residue & 1)
+        case "logical_and" | "logical_or" | "logical_xor" | "logical_not":
+            return PRELUDE[name](*[np.bool_(arg.residue != 0) for arg in args])
+    return mixed(name, *args)
+
+
+EXACT_WORDS = {name: exact_word(name) for name in PRELUDE}
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+class Memory:
+    """A buffer, or what begins at one of its elements. `limit`: how many elements there are, None where any may be
+    written. `cells`: those that were. `touched`: by which chunk of a launch, and whether one has written."""
+
+    __slots__ = ("cells", "dtype", "exact", "filled", "launch", "limit", "name", "only_read", "start", "touched")
+
+    def __init__(self, name: str, dtype: str, launch: Launches, exact: bool, limit: int | None = None) -> None:
+        self.name, self.dtype, self.launch, self.limit = name, dtype, launch, limit
+        self.exact, self.start = exact and is_float(dtype), 0
+        self.cells: dict[int, Any] = {}
+        self.touched: dict[int, tuple[int, bool]] = {}
+        self.filled = self.only_read = False
+        launch.memories.append(self)
+
+    def at(self, place: Any, filled: bool = False, only_read: bool = False) -> Memory:
+        """What begins at an element; `filled` is not read, `only_read` is not written."""
+        other = object.__new__(Memory)
+        for slot in Memory.__slots__:
+            setattr(other, slot, getattr(self, slot))
+        other.start, other.filled, other.only_read = self.start + int(place), filled, only_read
+        return other
+
+    def place(self, index: Any, writes: bool) -> int:
+        place = self.start + int(index)
+        if place < 0 or (self.limit is not None and place >= self.limit):
+            raise Fault(f"{self.name}[{place}] is outside of its {self.limit} elements")
+        if self.launch.chunk:
+            chunk, wrote = self.touched.get(place, (self.launch.chunk, writes))
+            if chunk != self.launch.chunk and (wrote or writes):
+                raise Fault(f"{self.name}[{place}] is touched by two chunks")
+            self.touched[place] = (self.launch.chunk, wrote or writes) if chunk == self.launch.chunk else (-1, False)
+        return place
+
+    def __getitem__(self, index: Any) -> Any:
+        place = self.place(index, writes=False)
+        if self.filled:
+            raise Fault(f"{self.name}[{place}] is read where it is to be filled")
+        if place not in self.cells:
+            raise Fault(f"{self.name}[{place}] is read, and was never written")
+        return self.cells[place]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        place = self.place(index, writes=True)
+        if self.only_read:
+            raise Fault(f"{self.name}[{place}] is written where it is to be read")
+        if isinstance(value, np.generic) and value.dtype != self.dtype:
+            raise Fault(f"{self.name}[{place}] of {self.dtype} is to hold a {value.dtype}")
+        self.cells[place] = Exact(residue(value)) if self.exact else np.dtype(self.dtype).type(value)
+
+    def fill(self, values: Iterable[Any]) -> None:
+        for place, value in enumerate(values):
+            self.cells[place] = Exact(residue(value)) if self.exact else value
+
+
+class Launches:
+    """Which chunk of a launch runs: 0 outside of launches, where what was touched is forgotten."""
+
+    def __init__(self) -> None:
+        self.memories: list[Memory] = []
+        self.chunk = 0
+
+    def parallel(self, function: Callable[..., Any], turns: int, size: int, *args: Any) -> None:
+        for memory in self.memories:
+            memory.touched.clear()
+        for number, begin in enumerate(reversed(range(0, int(turns), int(size))), 1):
+            self.chunk = number
+            function(begin, min(begin + int(size), int(turns)), *args)
+        self.chunk = 0
+
+
+def chunk(turns: int, work: int) -> int:
+    return CHUNK
+
+
+def product(rows: int, columns: int, inner: int, alpha: Any, a: Any, b: Any, beta: Any, c: Any) -> None:
+    """c = alpha * a @ b + beta * c, operands by functions from (i, j) to (memory, place)."""
+    for i in range(rows):
+        for j in range(columns):
+            memory, place = c(i, j)
+            total = memory[place] * beta if beta != 0 else None
+            for p in range(inner):
+                (left, x), (right, y) = a(i, p), b(p, j)
+                term = alpha * (left[x] * right[y])
+                total = term if total is None else total + term
+            memory[place] = 0 if total is None else total
+
+
+def steps(memory: Memory, down: int, along: int, start: int = 0) -> Callable[[int, int], tuple[Memory, int]]:
+    return lambda i, j: (memory, int(start + i * down + j * along))
+
+
+def gemm(m: int, n: int, k: int, alpha: Any, a: Memory, a_row: int, a_col: int, b: Memory, b_row: int, b_col: int,
+         beta: Any, c: Memory, c_row: int, c_col: int) -> int:  # fmt: skip
+    product(m, n, k, alpha, steps(a, a_row, a_col), steps(b, b_row, b_col), beta, steps(c, c_row, c_col))
+    return 0
+
+
+def gemv(m: int, n: int, alpha: Any, a: Memory, a_row: int, a_col: int, x: Memory, x_step: int, beta: Any, y: Memory,
+         y_step: int) -> int:  # fmt: skip
+    product(m, 1, n, alpha, steps(a, a_row, a_col), steps(x, x_step, 0), beta, steps(y, y_step, 0))
+    return 0
+
+
+def batched_gemm(times: int, m: int, n: int, k: int, alpha: Any, a: Memory, a_batch: int, a_row: int, a_col: int,
+                 b: Memory, b_batch: int, b_row: int, b_col: int, beta: Any, c: Memory, c_batch: int, c_row: int,
+                 c_col: int) -> int:  # fmt: skip
+    for t in range(times):
+        product(m, n, k, alpha, steps(a, a_row, a_col, t * a_batch), steps(b, b_row, b_col, t * b_batch), beta,
+                steps(c, c_row, c_col, t * c_batch))  # fmt: skip
+    return 0
+
+
+PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm}
+SHIMS = {name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]] for name in PYTHON_SHIMS}
+
+
+def callback(node: Node, exact: bool) -> Callable[..., int]:
+    """The user's function of a node, on memory; where numbers are exact, any function of all elements."""
+    operands = (*node.args, node)
+
+    def call(*args: Any) -> int:
+        shapes = split_sizes(operands, [int(size) for size in args[len(operands) :]])
+        read = [
+            [memory[place] for place in range(int(np.prod(shape)))]
+            for memory, shape in zip(args, shapes[:-1], strict=False)
+        ]
+        result, shape = args[len(operands) - 1], shapes[-1]
+        if exact:
+            elements = [element for each in read for element in each]
+            values: list[Any] = [mixed("callback", place, *elements) for place in range(int(np.prod(shape)))]
+            if not is_float(node.dtype):
+                values = [np.dtype(node.dtype).type(value.residue % 5) for value in values]
+        else:
+            arrays = [np.array(v, n.dtype).reshape(s) for v, n, s in zip(read, node.args, shapes, strict=False)]
+            values = list(node.op.eval(node, *arrays).ravel())
+        for place, value in enumerate(values):
+            result[place] = value
+        return 0
+
+    return call
+
+
+# Running --------------------------------------------------------------------------------------------------------------
+
+HOLE = re.compile(r"\b_(\d+)\b")
+
+
+class _Division(ast.NodeTransformer):
+    """Division as a call: Python's own floats, which literals are, raise where the divisor is 0."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Call(ast.Name("divide"), [node.left, node.right], []) if isinstance(node.op, ast.Div) else node
+
+
+def divide(a: Any, b: Any) -> Any:
+    return a / b if b else np.divide(a, b)
+
+
+@cache
+def pieces(template: str) -> tuple[str, ...]:
+    """The text of a template, taken apart at its holes: every other one is the number of a hole."""
+    return tuple(HOLE.split(ast.unparse(_Division().visit(ast.parse(template, mode="eval")))))
+
+
+def text_of(expr: Expr) -> str:
+    if isinstance(expr, Apply):
+        parts = pieces(expr.template)
+        args = [text_of(arg) for arg in expr.args]
+        return "(" + "".join([args[int(part)] if place % 2 else part for place, part in enumerate(parts)]) + ")"
+    if isinstance(expr, Var):
+        return expr.name
+    if isinstance(expr, Load):
+        return f"{expr.buffer}[{text_of(expr.index)}]"
+    if isinstance(expr, Pointer):
+        return f"advance({expr.buffer}, {text_of(expr.index)})"
+    return const_text(expr)
+
+
+def lines_of(body: Iterable[Stmt], pad: str) -> Iterator[str]:
+    for stmt in body:
+        match stmt:
+            case Let(var, value) | Set(var, value):
+                yield f"{pad}{var.name} = {text_of(value)}"
+            case Store(buffer, index, value):
+                yield f"{pad}{buffer}[{text_of(index)}] = {text_of(value)}"
+            case Loop(var, size, inner, begin):
+                yield f"{pad}for {var.name} in range({text_of(begin)}, {text_of(size)}):"
+                yield from lines_of(inner, pad + " ")
+                yield f"{pad} pass"
+            case Check(condition, code):
+                yield f"{pad}if not {text_of(condition)}: return {code}"
+            case Invoke(function, args):
+                yield f"{pad}{function}({', '.join(map(text_of, args))})"
+            case Launch(function, turns, size, args):
+                yield f"{pad}parallel({', '.join([function, *map(text_of, (turns, size, *args))])})"
+            case Note():
+                pass
+
+
+@cache
+def code_of(functions: tuple[Function, ...]) -> CodeType:
+    heads = [f"def {each.name}({', '.join(param.name for param in each.params)}):" for each in functions]
+    parts = [[head, *lines_of(each.body, " "), " return 0"] for head, each in zip(heads, functions, strict=True)]
+    return compile("\n".join(line for part in parts for line in part), "<loops>", "exec")
+
+
+BARE_WORDS = {name: getattr(word, "__wrapped__", word) for name, word in PRELUDE.items()} | CONSTANTS
+
+
+def run(
+    functions: tuple[Function, ...],
+    name: str,
+    given: Mapping[str, Iterable[Any]],
+    numbers: Mapping[str, int],
+    limits: Mapping[str, int],
+    calls: Sequence[Node],
+    exact: bool,
+) -> tuple[int, dict[str, dict[int, Any]]]:
+    """What the function of this name returns, and what it leaves in its buffers.
+
+    `given`: what buffers hold before; `numbers`: its other parameters; `limits`: the length of each buffer that has
+    one; `calls`: the nodes that call back into Python.
+    """
+    launches = Launches()
+    scope: dict[str, Any] = BARE_WORDS | (EXACT_WORDS if exact else {})
+    scope |= SHIMS | {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
+    scope |= {
+        "advance": Memory.at,
+        "divide": divide,
+        "chunk": chunk,
+        "columns": chunk,
+        "parallel": launches.parallel,
+        "fills": lambda memory: memory.at(0, filled=True),
+        "reads": lambda memory: memory.at(0, only_read=True),
+    }
+    (function,) = (each for each in functions if each.name == name)
+    memories: dict[str, Memory] = {}
+    args: list[Any] = []
+    for param in function.params:
+        if not param.kind.endswith("*"):
+            args.append(numbers[param.name])
+            continue
+        memory = Memory(param.name, param.kind[:-1], launches, exact, limits.get(param.name))
+        memory.fill(given.get(param.name, ()))
+        memories[param.name] = memory
+        args.append(memory)
+    with np.errstate(all="ignore"):
+        exec(code_of(functions), scope)
+        code = int(scope[name](*args))
+    return code, {name: memory.cells for name, memory in memories.items()}

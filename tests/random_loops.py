@@ -1,0 +1,174 @@
+"""Random programs of loops, as lowering might write them and worse: for passes that a graph seldom leads into a corner.
+
+In: a seed. Out: a kernel over rows: loops along a row, sums in one piece and in blocks, elements, names and
+accumulators between them, which read and write a few buffers at places that meet, or almost.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from graphc.ir.loops import (
+    BLOCK,
+    INDEX,
+    ONE,
+    ZERO,
+    Apply,
+    Const,
+    Expr,
+    Function,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Param,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    add,
+    blocks_of,
+    integer,
+    multiply,
+    turns_in_block,
+)
+
+FLOAT = "float64"
+DTYPES = {"x": FLOAT, "y": FLOAT, "a": FLOAT, "b": FLOAT, "out": FLOAT, "f": "float32"}
+READ = ("x", "y", "a", "b", "out")
+WRITTEN = ("a", "b", "out")
+TEMPORARIES = ("a", "b")
+LENGTH = 40
+"""Of every buffer: no place lies beyond."""
+N, M = Var("n", INDEX), Var("m", INDEX)
+NUMBERS = {"n": 3, "m": 4}
+PARAMS = (*(Param(name, f"{dtype}*") for name, dtype in DTYPES.items()), Param("n", INDEX), Param("m", INDEX))
+
+
+@dataclass
+class Writer:
+    """Writes statements: the names that are known, the places, and the accumulators that have begun."""
+
+    draw: random.Random
+    values: list[Var] = field(default_factory=list)
+    places: list[Expr] = field(default_factory=lambda: [ZERO, ONE])
+    totals: list[Var] = field(default_factory=list)
+    count: int = 0
+
+    def name(self, stem: str, dtype: str) -> Var:
+        self.count += 1
+        return Var(f"{stem}{self.count}", dtype)
+
+    def place(self) -> Expr:
+        """Mostly the innermost loop's own element."""
+        place = self.places[-1] if self.draw.random() < 0.6 else self.draw.choice(self.places)
+        return add(place, ONE) if self.draw.random() < 0.15 else place
+
+    def value(self, depth: int = 2) -> Expr:
+        match self.draw.randrange(6 if depth else 2):
+            case 0 if self.values or self.totals:
+                return self.draw.choice([*self.values[-3:], *self.totals])
+            case 0 | 1 | 2:
+                return Load(self.draw.choice(READ), self.place(), FLOAT)
+            case 3:
+                return Apply("_0 + _0", (self.value(depth - 1),), FLOAT)
+            case 4:
+                return Apply("exp(_0)", (self.value(depth - 1),), FLOAT)
+        return Apply(self.draw.choice(["_0 * _1", "_0 + _1"]), (self.value(depth - 1), self.value(depth - 1)), FLOAT)
+
+    def inside(self, places: Sequence[Expr], write: Callable[[], list[Stmt]]) -> tuple[Stmt, ...]:
+        """What is written in a loop's body, whose names are forgotten."""
+        known = list(self.values), list(self.places), list(self.totals)
+        self.places += places
+        body = write()
+        self.values, self.places, self.totals = known
+        return tuple(body)
+
+    def step(self) -> Stmt:
+        """One of the statements that may stand anywhere."""
+        match self.draw.randrange(8):
+            case 0 | 1 | 2:
+                return Store(self.draw.choice(WRITTEN), self.place(), self.value())
+            case 6 | 7:
+                return self.added()
+            case 3:
+                stmt = Let(self.name("v", FLOAT), self.value())
+                self.values.append(stmt.var)
+                return stmt
+            case 4 if self.totals:
+                total = self.draw.choice(self.totals)
+                return Set(total, Apply("accumulate(_0, _1)", (total, self.value()), FLOAT))
+        return Note("a remark")
+
+    def added(self) -> Store:
+        """An element is added to another, of rows in float32 maybe."""
+        buffer, place = self.draw.choice(WRITTEN), self.place()
+        narrow = Apply("float64(_0)", (Load("f", self.place(), "float32"),), FLOAT)
+        term = narrow if self.draw.random() < 0.5 else self.value(1)
+        return Store(buffer, place, Apply("accumulate(_0, _1)", (Load(buffer, place, FLOAT), term), FLOAT))
+
+    def steps(self, most: int) -> list[Stmt]:
+        return [self.step() for _ in range(self.draw.randrange(1, most))]
+
+    def begin(self) -> Set:
+        """An accumulator's beginning, maybe of one that there is."""
+        total = self.draw.choice(self.totals) if self.totals and self.draw.random() < 0.4 else self.name("t", FLOAT)
+        stmt = Set(total, Const("0.0", FLOAT) if self.draw.random() < 0.7 else self.value())
+        self.totals.append(total)
+        return stmt
+
+    def along(self) -> Stmt:
+        """A loop along a row, of one turn maybe."""
+        var = self.name("j", INDEX)
+        size = ONE if self.draw.random() < 0.1 else M if self.draw.random() < 0.9 else N
+        return Loop(var, size, self.inside([var], lambda: self.steps(4)))
+
+    def in_blocks(self) -> list[Stmt]:
+        """A sum by blocks, and what is done with its elements beside."""
+        total = self.begin()
+        block, turn = self.name("block", INDEX), self.name("r", INDEX)
+        part = self.name("part", FLOAT)
+        place = add(multiply(block, integer(BLOCK)), turn)
+
+        def write() -> list[Stmt]:
+            added = Set(part, Apply("accumulate(_0, _1)", (part, self.value(1)), FLOAT))
+            return [added, *(self.steps(3) if self.draw.random() < 0.3 else [])]
+
+        inner = Loop(turn, turns_in_block(M, block), self.inside([place], write))
+        whole = Set(total.var, Apply("accumulate(_0, _1)", (total.var, part), FLOAT))
+        return [total, Loop(block, blocks_of(M), (Set(part, Const("0.0", FLOAT)), inner, whole))]
+
+    def row(self) -> list[Stmt]:
+        """What a turn of the outer loop does."""
+        body: list[Stmt] = []
+        for _ in range(self.draw.randrange(1, 7)):
+            match self.draw.randrange(8):
+                case 0 | 1 | 2:
+                    body.append(self.along())
+                case 3 | 4:
+                    body += self.in_blocks()
+                case 5:
+                    body.append(self.begin())
+                case 6:
+                    row = Let(self.name("row", INDEX), self.draw.choice([multiply(self.places[2], M), M]))
+                    self.places.append(row.var)
+                    body.append(row)
+                case _:
+                    body.append(self.step())
+        return body
+
+
+def random_loops(seed: int) -> Function:
+    """A kernel of one or two loops over rows, with a few statements before them."""
+    writer = Writer(random.Random(seed))
+    body: list[Stmt] = [writer.begin()] if writer.draw.random() < 0.5 else []
+    for _ in range(writer.draw.choice([1, 1, 2])):
+        if writer.draw.random() < 0.3:
+            body.append(writer.step())
+        row = writer.name("i", INDEX)
+        body.append(Loop(row, N, writer.inside([row], writer.row)))
+    if writer.totals:
+        body.append(Store("out", ZERO, writer.totals[-1]))
+    return Function("kernel", PARAMS, tuple(body), "")

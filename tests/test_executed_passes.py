@@ -1,0 +1,166 @@
+"""Every pass of the compiler, by running what it was given and what it made of that, on the same arguments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_machine import run
+from random_loops import DTYPES, LENGTH, NUMBERS, TEMPORARIES, WRITTEN, random_loops
+from test_modes import NAMES, SAMPLES, draw, inputs_for
+from watched import check_passes, check_text, differs, interpreted, watch
+from wide_programs import arguments, difference, has_float32, random_program, rounded
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.copies import row_sum
+from graphc.codegen.forward import forward_stores
+from graphc.codegen.loops_text import parse_functions, print_functions
+from graphc.codegen.loops_verify import verify_functions
+from graphc.codegen.lower import Names
+from graphc.codegen.merge import merge_rows
+from graphc.codegen.narrow import narrow_sums
+from graphc.codegen.outline import outline
+from graphc.codegen.outline_find import FIXED_NAMES
+from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.simplify import STEPS, simplify, statements
+from graphc.ir.loops import ONE, Function, Let, Loop, Param, Set, integer
+from graphc.ir.node import Node, Op, Sample
+from graphc.ir.passes import Step, on_pass
+from graphc.ir.walk import Graph
+from graphc.options import options
+from graphc.record import replace
+from graphc.rewrite.pipeline import rewrite
+
+PROGRAMS = 30
+LOOPS = 150
+SIZES = ((3, 4), (1, 1), (5, 2), (0, 3), (2, 0), (1, 7), (17, 3))
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_passes_over_random_programs(seed: int) -> None:
+    choice = random.Random(seed)
+    program = random_program(seed)
+    with options.change(outline=choice.choice(["auto", "auto", "always", "never"])):
+        found = watch(lambda: program.compile("python"))
+    check_text(found)
+    for rows, columns in choice.sample(SIZES, 2):
+        inputs, shared = arguments(program, rows, columns, seed, special=choice.random() < 0.25)
+        for (leaf, _), value in zip(program.shared, shared, strict=True):
+            leaf.set_value(value)
+        check_passes(found, inputs)
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_rewriting_passes_over_random_programs(seed: int) -> None:
+    """The graph before a pass and after it, interpreted: they differ by roundings at most."""
+    rng = np.random.default_rng(seed)
+    program = random_program(seed)
+    narrow = has_float32(program)
+    steps: list[Step] = []
+    with on_pass(steps.append):
+        rewrite(Graph(tuple(leaf for leaf, _ in program.inputs), tuple(program.outputs)))
+    inputs, shared = arguments(program, 3, 4, seed, special=seed % 4 == 0)
+
+    def outcome(graph: Graph, near: bool) -> Any:
+        nodes = [node for node, _ in (*program.inputs, *program.shared)]
+        values = rounded([*inputs, *shared], narrow, rng) if near else [*inputs, *shared]
+        return interpreted(graph, dict(zip(nodes, values, strict=True))), []
+
+    for step in steps:
+        assert isinstance(step.before, Graph) and isinstance(step.after, Graph)
+        apart = [outcome(step.before, near=True) for _ in "ab"]
+        found, want = outcome(step.after, near=False), outcome(step.before, near=False)
+        assert not difference(found, want, apart, narrow), step.name
+
+
+STATIC: dict[str, Callable[[Node, int], Node]] = {
+    "softmax": lambda x, axis: T.softmax(x, axis=axis),
+    "log_softmax": lambda x, axis: T.log_softmax(x, axis=axis),
+    "its gradient": lambda x, axis: graphc.grad((T.softmax(x, axis=axis) * x).sum(), x),
+    "less the mean": lambda x, axis: x - x.mean(axis=axis, keepdims=True),
+    "over the largest": lambda x, axis: x / x.max(axis=axis, keepdims=True),
+    "running sum": lambda x, axis: T.cumsum(x, axis=axis) - x.sum(axis=axis, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("shape", [(None, 5, 1), (2, 5, 1), (None, 4, None), (1, None, 3), (3, 2), (None, 1), (5, 1)])
+@pytest.mark.parametrize("name", STATIC)
+def test_passes_over_known_sizes(name: str, shape: tuple[int | None, ...]) -> None:
+    """Loops of few turns that are known are written out, between others."""
+    x = T.tensor(random.Random(name).choice(["float32", "float64"]), shape=shape, name="x")
+    for axis in range(len(shape)):
+        found = watch(lambda axis=axis: graphc.function([x], STATIC[name](x, axis), "python"))  # type: ignore[misc]
+        values = np.random.default_rng(axis).normal(size=[size or 3 for size in shape]).astype(x.dtype)
+        check_passes(found, [values])
+
+
+@pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
+def test_passes_over_every_op(op: Op, sample: Sample) -> None:
+    rng = np.random.default_rng(9)
+    values = [draw(argument, rng) for argument in sample.args]
+    inputs = inputs_for(sample, values)
+    found = watch(lambda: graphc.function(inputs, sample.build(*inputs), "python", on_unused_input="ignore"))
+    check_text(found)
+    check_passes(found, values)
+
+
+# Random loops --------------------------------------------------------------------------------------------------------
+
+
+Functions = tuple[Function, ...]
+
+
+def taken(function: Function) -> set[str]:
+    own = {stmt.var.name for stmt in statements(function.body) if isinstance(stmt, Let | Set | Loop)}
+    return {*own, *(param.name for param in function.params), *FIXED_NAMES, *PRELUDE}
+
+
+def forwarded(function: Function) -> Function:
+    return replace(function, body=forward_stores(function.body, TEMPORARIES, Names(taken(function)).fresh))
+
+
+def outlined(function: Function, policy: str) -> tuple[Function, ...]:
+    """A kernel whose sums of rows are narrow, in functions; chunks of few rows have copies to add into."""
+    targets = {name: replace(row_sum(1, 1, integer(LENGTH)), pays=ONE) for name in WRITTEN}
+    names, dtypes = Names(taken(function)), dict(DTYPES)
+    narrowed = narrow_sums(function.body, targets, names.fresh)
+    dtypes |= dict.fromkeys(narrowed.narrow, "float32")
+    found = outline(narrowed.body, names, dtypes, policy, {}, narrowed.targets)
+    dtypes |= {name: dtype for name, (dtype, _) in (*found.scalars.items(), *found.copies.items())}
+    params = (*(Param(name, f"{dtype}*") for name, dtype in dtypes.items()), Param("n", "int64"), Param("m", "int64"))
+    return (*found.functions, replace(function, body=found.body, params=params))
+
+
+def compare(what: str, before: Functions, after: Functions, left: tuple[str, ...], exact: bool) -> None:
+    """That two forms of a kernel leave the same in these buffers."""
+    rng = np.random.default_rng(1)
+    given = {name: rng.normal(size=LENGTH).astype(dtype) for name, dtype in DTYPES.items()}
+    limits = dict.fromkeys(given, LENGTH)
+    verify_functions(after)
+    assert parse_functions(print_functions(after)) == after
+    outcomes = []
+    for functions in (before, after):
+        code, found = run(functions, "kernel", given, NUMBERS, limits, (), exact)
+        outcomes.append((code, {name: found[name] for name in left}))
+    problem = differs(outcomes[1], outcomes[0])
+    assert not problem, f"{what}: {problem}\n{print_functions(before)}\nbecomes\n{print_functions(after)}"
+
+
+@pytest.mark.parametrize("seeds", range(0, LOOPS, 10))
+def test_passes_over_random_loops(seeds: int) -> None:
+    for seed in range(seeds, seeds + 10):
+        first = random_loops(seed)
+        for name, step in STEPS:
+            compare(name, (first,), (replace(first, body=step(first.body)),), WRITTEN, False)
+        plain = replace(first, body=simplify(first.body))
+        merged = replace(plain, body=merge_rows(plain.body))
+        compare("merge_rows", (plain,), (merged,), WRITTEN, False)
+        for function in (plain, merged):
+            compare("forward_stores", (function,), (forwarded(function),), ("out",), False)
+        last = forwarded(merged)
+        for policy in ("auto", "always"):
+            compare(f"outline {policy}", (last,), outlined(last, policy), ("out",), True)

@@ -1,0 +1,142 @@
+"""Passes over loops, as text before and after, in `passes/`: one file for a pass.
+
+A case begins with `== what it shows`; then come functions before the pass, and after `--` the functions after it. Cases
+that a pass leaves as they are begin with `== kept:`. `GRAPHC_UPDATE=1 pytest tests/test_loop_passes.py` writes what
+comes after anew: read the difference before you commit it. Both forms are run, and leave the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from loop_machine import run
+from watched import differs
+
+from graphc.codegen.copies import row_sum
+from graphc.codegen.forward import forward_stores
+from graphc.codegen.loop_passes import Change
+from graphc.codegen.loops_text import parse_functions, print_functions
+from graphc.codegen.loops_verify import verify_functions
+from graphc.codegen.lower import Names
+from graphc.codegen.merge import merge_rows
+from graphc.codegen.narrow import narrow_sums
+from graphc.codegen.outline import outline
+from graphc.codegen.outline_find import FIXED_NAMES
+from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.simplify import STEPS, statements
+from graphc.ir.loops import INDEX, ONE, Function, Let, Loop, Param, Set, Stmt, Var
+from graphc.record import replace
+
+FOLDER = Path(__file__).parent / "passes"
+Functions = tuple[Function, ...]
+Pass = Callable[[Function], Functions]
+LENGTH = 64
+NUMBERS = {"n": 3, "m": 4, "given": 2}
+"""What cases may have for parameters that are no buffers."""
+
+
+def fresh_names(function: Function) -> Names:
+    own = {stmt.var.name for stmt in statements(function.body) if isinstance(stmt, Let | Set | Loop)}
+    return Names({*own, *(param.name for param in function.params), *FIXED_NAMES, *PRELUDE})
+
+
+def changed(change: Change, function: Function) -> Functions:
+    return (replace(function, body=change(function.body)),)
+
+
+def forwarded(function: Function) -> Functions:
+    """Temporaries are the buffers that begin with a t."""
+    temporaries = [name for name in buffers(function) if name[0] == "t"]
+    return (replace(function, body=forward_stores(function.body, temporaries, fresh_names(function).fresh)),)
+
+
+def narrowed(function: Function) -> Functions:
+    """Loops over n rows add m elements into `sums`."""
+    targets = {name: row_sum(1, 1, Var("m", INDEX)) for name in buffers(function) if name == "sums"}
+    found = narrow_sums(function.body, targets, fresh_names(function).fresh)
+    return (with_buffers(function, dict.fromkeys(found.narrow, "float32"), found.body),)
+
+
+def outlined(function: Function) -> Functions:
+    """All that may be a function becomes one; chunks of a few rows have copies of `sums`, of m elements."""
+    targets = {name: replace(row_sum(1, 1, Var("m", INDEX)), pays=ONE) for name in buffers(function) if name == "sums"}
+    found = outline(function.body, fresh_names(function), buffers(function), "always", targets=targets)
+    more = {name: dtype for name, (dtype, _) in (*found.scalars.items(), *found.copies.items())}
+    return (*found.functions, with_buffers(function, more, found.body))
+
+
+def buffers(function: Function) -> dict[str, str]:
+    return {param.name: param.kind[:-1] for param in function.params if param.kind.endswith("*")}
+
+
+def with_buffers(function: Function, more: dict[str, str], body: tuple[Stmt, ...]) -> Function:
+    params = (*function.params, *(Param(name, f"{dtype}*") for name, dtype in more.items()))
+    return replace(function, params=params, body=body)
+
+
+PASSES: dict[str, Pass] = {
+    **{name: partial(changed, step) for name, step in STEPS},
+    "merge_rows": partial(changed, merge_rows),
+    "forward_stores": forwarded,
+    "narrow_sums": narrowed,
+    "outline": outlined,
+}
+REORDERING = ("narrow_sums", "outline")
+RESULTS = ("out", "sums", "a", "b", "c")
+"""Buffers that cases may leave something in, beside temporaries."""
+
+
+def read_cases(name: str) -> dict[str, tuple[str, str]]:
+    """The cases of a pass: what stands before and after it."""
+    parts = re.split("^== ", (FOLDER / f"{name}.txt").read_text("utf-8"), flags=re.MULTILINE)[1:]
+    cases = {}
+    for part in parts:
+        title, _, rest = part.partition("\n")
+        before, _, after = rest.partition("\n--\n")
+        cases[title] = before.strip("\n"), after.strip("\n")
+    return cases
+
+
+CASES = [(name, title) for name in PASSES for title in read_cases(name)]
+
+
+@pytest.mark.parametrize(("name", "title"), CASES, ids=[f"{name}: {title}" for name, title in CASES])
+def test_a_pass(name: str, title: str) -> None:
+    text, wanted = read_cases(name)[title]
+    before = parse_functions(text)
+    verify_functions(before)
+    after = PASSES[name](before[-1])
+    verify_functions(after)
+    assert (after == before) == title.startswith("kept: ")
+    if not os.environ.get("GRAPHC_UPDATE"):
+        assert print_functions(after).strip("\n") == (wanted or text)
+        assert parse_functions(wanted or text) == after
+    assert not differs(left_by(after, name), left_by(before, name))
+
+
+def left_by(functions: Functions, name: str) -> tuple[int, dict[str, dict[int, object]]]:
+    """What a kernel leaves in its buffers, but for temporaries."""
+    given = {}
+    for buffer, dtype in buffers(functions[-1]).items():
+        rng = np.random.default_rng(len(buffer))
+        given[buffer] = (rng.integers(0, 4, LENGTH) if dtype == INDEX else rng.normal(size=LENGTH)).astype(dtype)
+    limits = dict.fromkeys(given, LENGTH)
+    code, left = run(functions, functions[-1].name, given, NUMBERS, limits, (), name in REORDERING)
+    return code, {buffer: left[buffer] for buffer in RESULTS if buffer in left}
+
+
+@pytest.mark.skipif(not os.environ.get("GRAPHC_UPDATE"), reason="writes the files")
+def test_update() -> None:
+    for name, change in PASSES.items():
+        lines = []
+        for title, (before, _) in read_cases(name).items():
+            (function,) = parse_functions(before)
+            after = print_functions(change(function)).strip("\n")
+            lines += [f"== {title}", before, *(["--", after] if after != before else []), ""]
+        (FOLDER / f"{name}.txt").write_text("\n".join(lines), "utf-8")

@@ -1,0 +1,176 @@
+"""The printed form of loops, and what the verifiers refuse between passes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen import program
+from graphc.codegen.loops_text import parse_function, parse_functions, print_function
+from graphc.codegen.loops_verify import verify_functions
+from graphc.errors import GraphTypeError, ParseError, VerifyError
+from graphc.ir.loops import Apply, Const, Function, Let, Load, Loop, Note, Param, Set, Stmt, Store, Var, integer
+from graphc.ir.node import Node
+from graphc.ir.passes import Step, on_pass
+from graphc.options import options
+from graphc.record import replace
+from graphc.rewrite.engine import Transformation, apply_rules
+
+X, N = Var("x", "float32"), Var("n", "int64")
+ODD = (
+    Let(X, Const("-1e-05", "float32")),
+    Let(Var("y", "int8"), X),
+    Set(Var("let", "float64"), Const("-inf", "float64")),
+    Set(Var("let", "float64"), Const("1.50", "float64")),
+    Let(Var("z", "float64"), Apply("-_0", (Const("2.0", "float64"),), "float64")),
+    Let(Var("w", "float64"), Apply("-_0", (Var("z", "float64"),), "float64")),
+    Set(N, Apply("_1 - _0", (integer(-3), Apply("_0 - _1", (N, Apply("_0 - _1", (N, N), "int64")), "int64")), "int64")),
+    Let(Var("v", "bool"), Apply("(_0 < _1)  |  (_0 != _0)", (X, X), "bool")),
+    Store("unknown", Const("7", "uint8"), Load("unknown", Var("i", "float64"), "bool")),
+    Loop(Var("i", "float32"), N, (Note("it's\na \"remark\"", "of 'subjects'"),), begin=Const("0", "int8")),
+    Let(Var("t", "bool"), Const("True", "bool")),
+    Let(Var("u", "float64"), Const("True", "float64")),
+)
+"""What no pass would write, and reads back nevertheless."""
+
+
+@pytest.mark.parametrize("stmt", ODD, ids=range(len(ODD)))
+def test_whatever_is_printed_reads_back(stmt: Stmt) -> None:
+    function = Function("f", (Param("n", "int64"), Param("b", "float32*")), (stmt,), "it's \"what\"\nit does")
+    text = print_function(function)
+    assert parse_function(text) == function
+    assert print_function(parse_function(text)) == text
+
+
+@pytest.mark.parametrize(
+    "line", ["out[0] = ", "for i in n:", "x + 1", "check one: n < 2", "call f", "let a = b c"]
+)
+def test_a_line_that_cannot_be_read_is_named(line: str) -> None:
+    with pytest.raises(ParseError, match="line 3"):
+        parse_functions(f"def f(n: int64, out: float64*):\n    n = 1\n    {line}")
+
+
+GOOD = """
+def f(x: float64*, i: int32*, out: float64*, n: int64, begin: int64):
+    let a = x[0]
+    s = 0.0
+    for j in range(begin, n):
+        s = accumulate(s, x[j])
+    for j in range(n):
+        let b = a + s
+        check 2: b < 1.0
+        out[j] = b
+    out[n] = float64(i[0])
+"""
+BAD = {
+    "out[0] = b": "b is read where it has no value",
+    "out[0] = a @ float32": "float32 where float64 belongs",
+    "out[0] = n": "int64 where float64 belongs",
+    "let a = x[1]": "a is a name already",
+    "let n = 3": "n is a parameter already",
+    "a = x[1]": "a is a name already",
+    "for n in range(3):": "n is a parameter already",
+    "let x = 3": "x is",
+    "let j = 1.0": "j is int64 elsewhere, float64 here",
+    "s = n": "int64 where float64 belongs",
+    "out[0] = y[0]": "there is no buffer y",
+    "y[0] = a": "there is no buffer y",
+    "out[0] = x[a]": "float64 where int64 belongs",
+    "out[0] = x[j]": "j is read where it has no value",
+    "for k in range(a):": "float64 where int64 belongs",
+    "for k in range(k, n):": "k is read where it has no value",
+    "for k in range(i[0], n):": "int32 where int64 belongs",
+    "out[0] = a * n": "'_0 [*] _1' of float64 and int64",
+    "out[0] = 'pow(_0, _2)'(a, a)": "has not the holes of 2 operands",
+    "out[0] = select(a, a, a)": "truth of float64",
+    "let c: float32 = a": "float64 where float32 belongs",
+    "out[0] = (a < a) @ float64": "is bool, not float64",
+    "check 0: a < 1.0": "would say that all is well",
+    "check 1: a": "float64 where bool belongs",
+    "call g(n)": "there is no function g",
+    "call h(out[0:], a)": "h takes float64[*], int64, and is given float64[*], float64",
+    "launch h(n, 4, out[0:])": "h takes float64[*], int64, and is given int64, int64, float64[*]",
+    "call h(out, n)": "out is read where it has no value",
+    "let c = out[n:]": "the address of out is no value",
+}
+
+
+def test_a_good_function_is_accepted() -> None:
+    verify_functions(parse_functions(GOOD))
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_a_bad_statement_is_named(line: str) -> None:
+    inner = "\n        let unused = n" if line.endswith(":") else ""
+    functions = parse_functions(f"{GOOD}    {line}{inner}")
+    with pytest.raises(VerifyError, match=BAD[line]) as caught:
+        verify_functions(functions, {"h": ("float64*", "int64")})
+    assert str(caught.value).startswith("f, ")
+
+
+def test_names_that_are_none() -> None:
+    for name in ("place of both", "lambda"):
+        body = (Let(Var(name, "int64"), integer(1)),)
+        with pytest.raises(VerifyError, match="is no name"):
+            verify_functions([Function("f", (), body, "")])
+    twice = parse_function(GOOD)
+    with pytest.raises(VerifyError, match="two functions f"):
+        verify_functions([twice, twice])
+    with pytest.raises(VerifyError, match="two parameters n"):
+        verify_functions([replace(twice, params=(*twice.params, Param("n", "int64")))])
+
+
+def test_a_pass_that_breaks_the_loops_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose_names(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(replace(s, body=tuple(x for x in s.body if not isinstance(x, Let))) if isinstance(s, Loop) else s
+                     for s in body)  # fmt: skip
+
+    monkeypatch.setattr(program, "merge_rows", lose_names)
+    x = T.dmatrix("x")
+    with pytest.raises(VerifyError, match="after the pass merge_rows: kernel, .* is read where it has no value"):
+        graphc.function([x], T.softmax(x), "python")
+    with options.change(verify=False):
+        graphc.function([x], T.softmax(x), "python")
+
+
+def test_a_rule_that_breaks_the_graph_is_named() -> None:
+    x, y = T.dvector("x"), T.dvector("y")
+    broken = Transformation("broken", ("exp",), lambda node, uses: y, "exact")
+    with pytest.raises(VerifyError, match="after the pass rules: the graph needs y"):
+        apply_rules(graphc.ir.walk.Graph((x,), (T.exp(x),)), [broken])
+
+
+def test_a_graph_is_verified_before_it_is_compiled() -> None:
+    x = T.dvector("x")
+    wrong = Node(T.exp(x).op, (x,), {}, T.fvector("z").type)
+    with pytest.raises(GraphTypeError, match="its op infers"):
+        graphc.function([x], wrong, "python")
+
+
+def test_watchers_see_each_pass_that_changes_something() -> None:
+    x = T.dmatrix("x")
+    steps: list[Step] = []
+    with on_pass(steps.append):
+        graphc.function([x], T.softmax(x) * 1.0, "python")
+    names = [step.name for step in steps]
+    assert {"prune", "lower", "inline_once", "merge_rows", "assemble"} <= set(names)
+    assert all(step.before != step.after for step in steps)
+    forms = [step for step in steps if isinstance(step.after, tuple) and step.after[-1].name == "kernel"]
+    assert all(one.after == other.before for one, other in pairwise(forms))
+
+
+def test_no_verifier_is_imported_unless_it_is_asked_for() -> None:
+    script = (
+        "import sys, graphc, graphc.tensor as T; x = T.dvector('x'); graphc.function([x], x + 1, 'python');"
+        "print('graphc.codegen.loops_verify' in sys.modules)"
+    )
+    for wanted in ("1", ""):
+        environment = {"GRAPHC_VERIFY": wanted, "PATH": ""}
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == str(bool(wanted))
