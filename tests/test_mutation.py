@@ -1,0 +1,24 @@
+"""The list of breakages fits the sources: each is of a text that stands there once, and is Python."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from mutation.mutants import AREAS, SIEVE
+
+ROOT = Path(__file__).resolve().parent.parent
+MUTANTS = [mutant for area in AREAS for mutant in area.mutants]
+
+
+def test_each_breaks_one_place() -> None:
+    for mutant in MUTANTS:
+        text = (ROOT / "graphc" / mutant.file).read_text("utf-8")
+        broken = mutant.broken(text)
+        assert broken != text and ast.parse(broken), mutant.what
+
+
+def test_there_are_many_and_each_says_something_else() -> None:
+    assert len({mutant.what for mutant in MUTANTS}) == len(MUTANTS) >= 200
+    for name in (*SIEVE, *(name for area in AREAS for name in area.tests)):
+        assert (ROOT / "tests" / name).exists(), name
