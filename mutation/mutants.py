@@ -9,12 +9,12 @@ from __future__ import annotations
 from mutation.mutant import Area
 from mutation.mutant import Mutant as M
 
-SIEVE = ("test_wide_programs.py", "test_random_programs.py", "test_modes.py")
+SIEVE = ("test_executed_passes.py", "test_wide_programs.py", "test_modes.py", "test_corners.py", "test_random_programs.py")
 """What is run where the tests nearest to a breakage do not notice it."""
 
 LOOPS = Area(
     "passes over loops",
-    ("test_merge.py", "test_forward.py", "test_sums.py", "test_snapshots.py"),
+    ("test_loop_passes.py", "test_merge.py", "test_forward.py", "test_executed_passes.py", "test_sums.py"),
     (
         M("a statement moves above the stores that it reads", "codegen/merge.py",
           "independent([stmt], [head, *stay])", "independent([stmt], [head])"),
@@ -90,7 +90,7 @@ LOOPS = Area(
 
 PLAN = Area(
     "the plan",
-    ("test_nests.py", "test_sharing.py", "test_function.py", "test_errors.py"),
+    ("test_nests.py", "test_sharing.py", "test_errors.py", "test_function.py"),
     (
         M("nests share a loop though one reads another turn's element", "codegen/sharing.py",
           "if node in first.roots and (index[:depth] != turn or depth > complete_within(first, node)):",
