@@ -42,7 +42,8 @@ codegen.parallel codegen.stream_ir codegen.streams codegen.merge codegen.forward
 codegen.outline_compare codegen.outline
 codegen.coefficients codegen.real codegen.pairs codegen.vector_variants codegen.huge codegen.negative
 codegen.exponential codegen.circular codegen.gamma codegen.log_gamma codegen.vecmath
-codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.link
+codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.relocations
+codegen.link
 codegen.casts codegen.integers codegen.intrinsics codegen.math_calls codegen.loop_forms codegen.turns
 codegen.vector_loop codegen.vectorize
 codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.counted

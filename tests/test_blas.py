@@ -117,7 +117,7 @@ def linked(table: int, narrow: bool = False) -> tuple[Any, Any, dict[str, Callab
     llvm.initialize_native_target()
     words = np.zeros(PRODUCT_WORDS, np.int64)
     words[: len(SHARED)] = SHARED
-    jit = llvm.create_lljit_compiler()
+    jit = llvm.create_lljit_compiler(use_jit_link=True)
     builder = llvm.JITLibraryBuilder().add_object_img(narrow_code() if narrow else code()).add_current_process()
     builder.import_symbol("gc_blas", table).import_symbol(SETTINGS, words.ctypes.data)
     for name in PROTOTYPES:

@@ -53,7 +53,7 @@ def _jit() -> llvm.LLJIT:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="default")
-    return llvm.create_lljit_compiler(machine)
+    return llvm.create_lljit_compiler(machine, use_jit_link=True)
 
 
 _loaded = itertools.count()
@@ -569,7 +569,7 @@ def test_object_loads_in_a_process_without_numba(tmp_path: Path, compiled_cases:
         builder = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
         for name in {names!r}:
             builder.export_symbol(name)
-        jit = llvm.create_lljit_compiler(machine)
+        jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
         library = builder.link(jit, "cases")
         assert all(library[name] for name in {names!r})
         assert "numba" not in sys.modules and "scipy" not in sys.modules
@@ -597,7 +597,7 @@ def test_lowest_divided_by_minus_one_does_not_trap() -> None:
         for prototype in prototypes:
             builder.export_symbol(prototype.name)
         machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="default")
-        jit = llvm.create_lljit_compiler(machine)
+        jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
         library = builder.link(jit, "traps")
         call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
         for prototype in prototypes:

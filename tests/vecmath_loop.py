@@ -19,6 +19,8 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from graphc.codegen import vecmath
+from graphc.codegen.image import Loaded, load
+from graphc.codegen.link import link
 from graphc.codegen.target import vector_widths
 
 TYPES = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
@@ -30,9 +32,9 @@ PLAIN_WIDTHS = (128,)
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`out[i] = f(*(x[i] for x in inputs))`; the engine owns the machine code."""
+    """`out[i] = f(*(x[i] for x in inputs))`."""
 
-    engine: Any
+    code: Loaded
     dtype: str
     arity: int
     optimized: str
@@ -47,8 +49,7 @@ class Loop:
 
     def bind(self, *arrays: NDArray[Any]) -> Callable[[], object]:
         """A call of the loop on these contiguous arrays of its dtype, the last of which it writes."""
-        address = self.engine.get_function_address("loop")
-        run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (self.arity + 1), ctypes.c_int64)(address)
+        run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (self.arity + 1), ctypes.c_int64)(self.code.addresses["loop"])
         return partial(run, *(x.ctypes.data for x in arrays), arrays[-1].size)
 
 
@@ -67,9 +68,8 @@ def compile_loop(name: str, dtype: str, has_fma: bool = True, relaxed: bool = Fa
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     optimized, assembly = str(module), machine.emit_assembly(module)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return Loop(engine, dtype, arity, optimized, assembly)
+    code = load(link([machine.emit_object(module)], ["loop"]), {}, ["loop"])
+    return Loop(code, dtype, arity, optimized, assembly)
 
 
 def _machine(has_fma: bool) -> Any:
@@ -77,7 +77,7 @@ def _machine(has_fma: bool) -> Any:
     plain = not has_fma and platform.machine().lower() in ("x86_64", "amd64")
     cpu = "x86-64" if plain else llvm.get_host_cpu_name()
     features = "" if plain else llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic", codemodel="jitdefault")
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default")
 
 
 def _loop_text(name: str, type: ir.Type, has_fma: bool, relaxed: bool) -> tuple[str, int]:

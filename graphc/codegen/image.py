@@ -12,18 +12,22 @@ owner whose end unmaps the code. The file of an image holds, all numbers little-
     the code, the constants, the data
 
 In memory the three segments begin on pages of their own: code may be run, constants read, data written. All is
-written before it is protected, so that nothing can ever be both written and run.
+written before it is protected, so that nothing can ever be both written and run. Where instructions are cached apart,
+as on Arm, the cache is told in between, by a barrier behind all that was written: a thread that sees the address of
+such code, by whatever word, sees the code and its data too.
 
-What is no image holds relocatable objects, which LLVM loads (`jit.py`): those for another kind of machine, or with
-relocations that `link.py` does not know.
+What is no image holds relocatable objects, which LLVM loads (`jit.py`): those in another format, or with relocations
+that `link.py` does not know.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import platform
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -39,8 +43,10 @@ PATCH = struct.Struct("<Iiq")
 EXPORT = struct.Struct("<I")
 WORD = struct.Struct("<Q")
 BASE = -1
-PAGE = 4096
-"""What segments are aligned to, since offsets between them are fixed when they are linked: a page of x86-64."""
+X86 = ("x86_64", "AMD64")
+PAGE = 2**12 if platform.machine() in X86 else 2**16
+"""What segments are aligned to, since offsets between them are fixed when they are linked: the largest page that the
+processor's systems have, since an entry of the cache may come from another one."""
 MOST_BYTES = 2**30
 """Of an image in memory: distances fit the 32 bits that an instruction has."""
 
@@ -161,6 +167,8 @@ def map_image(image: Image, symbols: Mapping[str, int]) -> Loaded:
         memory[begin : begin + len(segment)] = segment
     for offset, target, addend in image.patches:
         WORD.pack_into(memory, offset, (addend + (base if target == BASE else addresses[target])) % 2**64)
+    if (flush := _flush()) is not None:
+        flush(base, base + len(image.code))
     _protect(base, image.constants_at, mmap.PROT_READ | mmap.PROT_EXEC)
     _protect(base + image.constants_at, image.data_at - image.constants_at, mmap.PROT_READ)
     owner = np.empty(1, object)
@@ -178,6 +186,22 @@ def _mprotect() -> Any:
     function = ctypes.pythonapi["mprotect"]
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return function
+
+
+@cache
+def _flush() -> Any:
+    """What makes a processor fetch instructions that were written as data, from an address to another; None for x86-64,
+    which needs nothing. Where the compiler's library is not found it is left to Linux, which does it for fresh pages
+    that may be run for the first time, as these are."""
+    if platform.machine() in X86:
+        return None
+    for library in (None, "libgcc_s.so.1"):
+        with suppress(OSError, AttributeError):
+            function = ctypes.CDLL(library)["__clear_cache"]
+            function.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+            function.restype = None
+            return function
+    return None
 
 
 @cache

@@ -1,5 +1,8 @@
 """Loading relocatable objects by LLVM's linker, where they could not be made an image.
 
+LLVM has two. RuntimeDyld, which llvmlite takes by default, ends the process where one section of an object lies too far
+from another, as those for 64-bit Arm do; JITLink says what is wrong.
+
 In: objects, the addresses of what they need. Out: what `image.py` gives for an image. llvmlite is imported here, so
 this module is imported only where it is needed.
 """
@@ -26,7 +29,7 @@ _library_numbers = count()
 def linker(generation: int) -> llvm.LLJIT:
     """What links objects into this process. The libraries of one that is replaced stay."""
     llvm.initialize_native_target()
-    return llvm.create_lljit_compiler()
+    return llvm.create_lljit_compiler(use_jit_link=True)
 
 
 def load(objects: Sequence[bytes], symbols: Mapping[str, int], exports: Sequence[str]) -> Loaded:

@@ -1,8 +1,8 @@
 """Relocatable objects to an image that a later process maps without a linker.
 
-In: the ELF objects for x86-64 that LLVM emits, the names to export. Out: the bytes of an image (`image.py`), or the
-objects joined where they hold what is not known here, which LLVM then loads: another format or processor, storage of
-threads, constructors, a relocation beyond the list below.
+In: the ELF objects that LLVM emits, the names to export. Out: the bytes of an image (`image.py`), or the objects
+joined where they hold what is not known here, which LLVM then loads: another format or processor, storage of threads,
+constructors, a relocation beyond those of `relocations.py`.
 
 Sections keep their order within three segments: code, constants, data; a fourth is nothing but zeros. What is relative
 to the place of an instruction is settled here, calls and references between the objects too. A reference to a name
@@ -10,17 +10,17 @@ that no object defines goes by a slot among the constants, which is patched when
 a stub behind the code that jumps where its slot says, because a library may be further away than an instruction
 reaches. Tables for unwinding are left out: no exception crosses compiled code.
 
-The format: "System V Application Binary Interface", chapters 4 and 5, and its "AMD64 Architecture Processor
-Supplement", 4.4 (relocation).
+The format: "System V Application Binary Interface", chapters 4 and 5.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from graphc.codegen.image import BASE, MOST_BYTES, WORD, Image, encode, in_pages, join
+from graphc.codegen.relocations import ADDRESS, ARCHITECTURES, CALL, PLACE, SLOT, Architecture, Form
 from graphc.record import record
 
 FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -29,7 +29,7 @@ SYMBOL = struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
 
 ELF64_LITTLE = b"\x7fELF\x02\x01\x01"
-RELOCATABLE, X86_64 = 1, 62
+RELOCATABLE = 1
 PROGRAM, SYMBOL_TABLE, RELOCATIONS, NO_BITS, UNWIND = 1, 2, 4, 8, 0x70000001  # types of sections
 WRITABLE, ALLOCATED, EXECUTABLE, OF_THREADS, COMPRESSED = 0x1, 0x2, 0x4, 0x400, 0x800  # their flags
 UNDEFINED, SPECIAL, COMMON = 0, 0xFF00, 0xFFF2  # numbers of sections in symbols
@@ -37,14 +37,6 @@ LOCAL, GLOBAL, WEAK = 0, 1, 2
 PLAIN_SYMBOLS = frozenset({0, 1, 2, 3, 4})
 """Kinds of symbols: none, data, function, section, file. Others belong to threads, or are found by running code."""
 
-WORD_64, RELATIVE_32, CALL_32, RELATIVE_64 = 1, 2, 4, 24
-SLOT_32 = frozenset({9, 41, 42})
-"""Relocations that read an address from a slot; the last two may be relaxed, and are not."""
-DISTANCES = {RELATIVE_64: "<q", **dict.fromkeys((RELATIVE_32, CALL_32, *SLOT_32), "<i")}
-
-JUMP = b"\xff\x25"
-"""jmp through the word at a distance of 32 bits, which follows."""
-STUB_BYTES = 8
 LARGEST_ALIGNMENT = 64
 CODE, CONSTANTS, DATA, ZEROS = range(4)
 
@@ -76,6 +68,9 @@ class Place(NamedTuple):
         """The offset in an image whose segments begin there."""
         return begins[self.segment] + self.offset
 
+    def plus(self, offset: int) -> Place:
+        return Place(self.segment, self.offset + offset)
+
 
 Target: TypeAlias = Place | str
 """What code refers to: a place, or a global name, which stays one where no object defines it."""
@@ -85,7 +80,7 @@ class Relocation(NamedTuple):
     """What is to be written at a place."""
 
     at: Place
-    kind: int
+    form: Form
     target: Target
     addend: int
 
@@ -116,8 +111,9 @@ def link(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
 def link_image(objects: Sequence[bytes], exports: Sequence[str]) -> Image:
     """The image of a program; UnknownObject where it cannot be one."""
     program = Program((bytearray(), bytearray(), bytearray(), bytearray()), {}, [])
+    processor = architecture_of(objects)
     for item in objects:
-        add_object(program, item)
+        add_object(program, processor, item)
     if not program.defined.keys() >= set(exports):
         raise UnknownObject(f"no object defines all of {', '.join(exports)}")
     relocations = [
@@ -125,18 +121,17 @@ def link_image(objects: Sequence[bytes], exports: Sequence[str]) -> Image:
         for r in program.relocations
     ]
     slots = add_slots(program, (r.target for r in relocations if needs_slot(r)))
-    stubs = add_stubs(program, slots, (r.target for r in relocations if r.kind == CALL_32))
+    stubs = add_stubs(program, processor, (r.target for r in relocations if r.form.through == CALL))
     pad(program.segments[DATA], LARGEST_ALIGNMENT if program.segments[ZEROS] else 1)
     begins = program.begins()
-    for stub, slot in stubs.values():
-        end = stub.offset + len(JUMP) + 4
-        distance = slot.offset_from(begins) - end
-        program.segments[CODE][stub.offset : end] = JUMP + struct.pack("<i", distance)
+    for target, stub in stubs.items():
+        for offset, form, addend in processor.stub_references:
+            write_reference(program, begins, Relocation(stub.plus(offset), form, slots[target], addend), slots[target])
     for relocation in relocations:
-        if relocation.kind != WORD_64:
-            write_distance(program, begins, relocation, near(relocation, slots, stubs))
+        if relocation.form.through != ADDRESS:
+            write_reference(program, begins, relocation, near(processor, relocation, slots, stubs))
     words = [(slot, target, 0) for target, slot in slots.items()]
-    words += [(r.at, r.target, r.addend) for r in relocations if r.kind == WORD_64]
+    words += [(r.at, r.target, r.addend) for r in relocations if r.form.through == ADDRESS]
     imports = tuple(dict.fromkeys(target for _, target, _ in words if isinstance(target, str)))
     patches = tuple((at.offset_from(begins), *address(target, addend, begins, imports)) for at, target, addend in words)
     exported = {name: program.defined[name].offset_from(begins) for name in exports}
@@ -147,22 +142,24 @@ def link_image(objects: Sequence[bytes], exports: Sequence[str]) -> Image:
     return Image(code, constants, data, zeros, imports, patches, exported)
 
 
-def near(relocation: Relocation, slots: Mapping[Target, Place], stubs: Mapping[Target, tuple[Place, Place]]) -> Place:
+def near(
+    processor: Architecture, relocation: Relocation, slots: Mapping[Target, Place], stubs: Mapping[Target, Place]
+) -> Place:
     """The place within the image that an instruction refers to."""
-    target = relocation.target
-    if relocation.kind in SLOT_32:
-        return slots[target]
-    if not isinstance(target, str):
+    target, through = relocation.target, relocation.form.through
+    if through != SLOT and not isinstance(target, str):
         return target
-    if relocation.kind == CALL_32:
-        return stubs[target][0]
-    raise UnknownObject(f"{target} may be further away than an instruction reaches")
+    if through == PLACE:
+        raise UnknownObject(f"{target} may be further away than an instruction reaches")
+    if relocation.addend and not processor.counts_on:
+        raise UnknownObject("what lies behind a target is reached by its slot")
+    return slots[target] if through == SLOT else stubs[target]
 
 
-def write_distance(program: Program, begins: Sequence[int], relocation: Relocation, there: Place) -> None:
+def write_reference(program: Program, begins: Sequence[int], relocation: Relocation, there: Place) -> None:
     at = relocation.at
-    distance = there.offset_from(begins) + relocation.addend - at.offset_from(begins)
-    struct.pack_into(DISTANCES[relocation.kind], program.segments[at.segment], at.offset, distance)
+    target = there.offset_from(begins) + relocation.addend
+    relocation.form.write(program.segments[at.segment], at.offset, at.offset_from(begins), target)
 
 
 def address(target: Target, addend: int, begins: Sequence[int], imports: Sequence[str]) -> tuple[int, int]:
@@ -173,7 +170,8 @@ def address(target: Target, addend: int, begins: Sequence[int], imports: Sequenc
 
 
 def needs_slot(relocation: Relocation) -> bool:
-    return relocation.kind in SLOT_32 or (relocation.kind == CALL_32 and isinstance(relocation.target, str))
+    through = relocation.form.through
+    return through == SLOT or (through == CALL and isinstance(relocation.target, str))
 
 
 def add_slots(program: Program, targets: Iterable[Target]) -> dict[Target, Place]:
@@ -187,16 +185,14 @@ def add_slots(program: Program, targets: Iterable[Target]) -> dict[Target, Place
     return slots
 
 
-def add_stubs(
-    program: Program, slots: dict[Target, Place], targets: Iterable[Target]
-) -> dict[Target, tuple[Place, Place]]:
-    """Room behind the code for a stub of each name, with the slot that it jumps by."""
+def add_stubs(program: Program, processor: Architecture, targets: Iterable[Target]) -> dict[Target, Place]:
+    """A stub behind the code for each name."""
     code = program.segments[CODE]
-    stubs: dict[Target, tuple[Place, Place]] = {}
+    stubs: dict[Target, Place] = {}
     for target in targets:
         if isinstance(target, str) and target not in stubs:
-            stubs[target] = Place(CODE, pad(code, STUB_BYTES)), slots[target]
-            code.extend(bytes(STUB_BYTES))
+            stubs[target] = Place(CODE, pad(code, len(processor.stub)))
+            code.extend(processor.stub)
     return stubs
 
 
@@ -209,7 +205,23 @@ def pad(segment: bytearray, alignment: int) -> int:
 # Reading an object -----------------------------------------------------------------------------------------------
 
 
-def add_object(program: Program, code: bytes) -> None:
+def architecture_of(objects: Sequence[bytes]) -> Architecture:
+    """The processor of all objects; UnknownObject where they are of several, or it is not known here."""
+    machines = {read_header(item)[2] for item in objects}
+    if len(machines) != 1 or not machines <= ARCHITECTURES.keys():
+        raise UnknownObject("the processor is not known")
+    return ARCHITECTURES[machines.pop()]
+
+
+def read_header(code: bytes) -> tuple[Any, ...]:
+    """The header of a relocatable object."""
+    head = FILE_HEADER.unpack_from(code)
+    if not head[0].startswith(ELF64_LITTLE) or head[1] != RELOCATABLE or head[11] != SECTION.size:
+        raise UnknownObject("it is no ELF object of a 64-bit processor")
+    return head
+
+
+def add_object(program: Program, processor: Architecture, code: bytes) -> None:
     """Lay out the sections of an object behind those before it, and note its names and relocations."""
     sections = read_sections(code)
     places = [place_section(program, section, code) for section in sections]
@@ -220,15 +232,14 @@ def add_object(program: Program, code: bytes) -> None:
     for section in sections:
         place = places[section.info] if section.kind == RELOCATIONS else None
         if place is not None:
-            program.relocations += read_relocations(code, section, place, sections[section.info].size, symbols)
+            room = sections[section.info].size
+            program.relocations += read_relocations(processor, code, section, place, room, symbols)
 
 
 def read_sections(code: bytes) -> list[Section]:
     """The headers of all sections of an object."""
-    head = FILE_HEADER.unpack_from(code)
-    (identity, kind, machine), first, (size, count, names) = head[:3], head[6], head[11:14]
-    if not identity.startswith(ELF64_LITTLE) or (kind, machine, size) != (RELOCATABLE, X86_64, SECTION.size):
-        raise UnknownObject("it is no ELF object for x86-64")
+    head = read_header(code)
+    first, (size, count, names) = head[6], head[11:14]
     rows = list(SECTION.iter_unpack(part(code, first, size * count)))
     texts = part(code, rows[names][4], rows[names][5])
     return [
@@ -304,13 +315,18 @@ def place_symbol(program: Program, places: Sequence[Place | None], index: int, v
 
 
 def read_relocations(
-    code: bytes, section: Section, place: Place, size: int, symbols: Sequence[Target | None]
+    processor: Architecture,
+    code: bytes,
+    section: Section,
+    place: Place,
+    size: int,
+    symbols: Sequence[Target | None],
 ) -> Iterator[Relocation]:
     """The relocations of the section that lies at `place` and is `size` bytes long."""
     for offset, info, addend in RELOCATION.iter_unpack(part(code, section.offset, section.size)):
-        kind, target = info & 0xFFFFFFFF, symbols[info >> 32]
-        if kind != WORD_64 and kind not in DISTANCES:
-            raise UnknownObject(f"relocation {kind} is not known")
-        if target is None or offset + (4 if DISTANCES.get(kind) == "<i" else 8) > size:
+        form, target = processor.forms.get(info & 0xFFFFFFFF), symbols[info >> 32]
+        if form is None:
+            raise UnknownObject(f"relocation {info & 0xFFFFFFFF} is not known")
+        if target is None or offset + form.size > size:
             raise UnknownObject("a relocation points nowhere")
-        yield Relocation(Place(place.segment, place.offset + offset), kind, target, addend)
+        yield Relocation(place.plus(offset), form, target, addend)

@@ -49,8 +49,13 @@ def _has(feature: str) -> bool:
 
 
 def has_fma() -> bool:
-    """Whether the target multiplies and adds with one rounding."""
-    return _has("fma")
+    return is_arm() or _has("fma")
+
+
+def is_arm() -> bool:
+    """Whether this machine is a 64-bit Arm, all of which multiply and add with one rounding, and have 32 registers of
+    16 bytes."""
+    return str(llvm.get_process_triple()).startswith(("aarch64", "arm64"))
 
 
 def has_avx512() -> bool:
