@@ -43,6 +43,23 @@ tenth of a millisecond after a launch that they had a seat in, then sleep in a f
     lost        nanoseconds that launches have lost since there were none, less what others gained; never negative
     sample      what some chunk has taken, in nanoseconds, for launches of which the caller runs none
     body, context, count, size, crew    the launch. Read before a claim; a claim that succeeds proves them to be its own
+
+The order of these words is that of C11's memory model, whatever the processor keeps by itself: x86-64 nearly all, Arm
+nothing that is not asked for. What each order is for:
+
+    a launch    is written before the shares, which are released, and acquired by whoever looks for chunks. Claims only
+                exchange shares, so they continue what was released: who finds the number of a launch sees that launch,
+                and all that the caller wrote before it. A claim acquires and releases: what was read of the launch was
+                read before. The caller changes it when `pending` is 0, so after every claim; hence none of it is of a
+                later launch, and loads and stores of it need no order of their own.
+    results     are written before `pending` is counted down, which releases them, each countdown continuing those
+                before; the caller acquires it at 0. Later launches give them on to other workers.
+    sleep       is between two words, of which each side writes one, then reads the other: `pending` and `joining`,
+                `launches` and `sleepers`. All of that is seq_cst, so that one side sees what the other wrote; what a
+                worker sleeps on is read by the system, behind a barrier of its own.
+    owner       is taken with acq_rel and given back with release: `started` and `lost` are its holder's, plain words.
+                `process` hands a pool that was made anew to others in the same way.
+    resume, sample      are times. Nothing follows from them but who runs a chunk.
 """
 
 from __future__ import annotations
