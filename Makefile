@@ -11,7 +11,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test test-poison test-targets test-pythons fuzz mutation lint bench bench-env lines help clean
+.PHONY: run test test-poison test-targets test-pythons test-aarch64 fuzz mutation lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -34,6 +34,13 @@ fuzz: $(VENV)/test.stamp ## run random programs against NumPy; ARGS="--programs 
 mutation: $(VENV)/test.stamp ## break the compiler in 240 places, report what the tests overlook; hours; ARGS="plan" chooses
 	$(BIN)/python -m mutation --jobs $(JOBS) $(ARGS)
 
+# The tests of what depends on the processor.
+ON_AARCH64 := $(patsubst %,tests/test_%.py,relocations image launch calls function seeds vecmath vectors products threads \
+	streams pool recycling other_processors)
+
+test-aarch64: ## run the tests that depend on the processor on an emulated 64-bit Arm; ARGS="tests/test_calls.py" chooses
+	.ci/aarch64 -m pytest -n $(JOBS) $(or $(ARGS),$(ON_AARCH64))
+
 lint: $(VENV)/lint.stamp ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -49,10 +56,10 @@ lines: ## count the lines of every module, longest first
 	@find graphc -name '*.py' | xargs wc -l | sort -rn
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 21
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 21
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .venv-3.* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* .aarch64 build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

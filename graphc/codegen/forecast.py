@@ -17,6 +17,8 @@ from graphc.options import options
 
 USAGE = "usage"
 """The file in the cache's folder that changes with each stored entry (cache.py)."""
+PROCESSORS = ("x86_64", "aarch64")
+"""What Linux calls those for which programs are linked (relocations.py), and on which it was tried."""
 
 
 class Forecast:
@@ -27,7 +29,10 @@ class Forecast:
 
 def why_not_compiled() -> str:
     """Why nothing is compiled on this system; "" where it is."""
-    return "" if sys.platform == "linux" else f"functions are compiled on Linux only, and this is {sys.platform}"
+    if sys.platform != "linux":
+        return f"functions are compiled on Linux only, and this is {sys.platform}"
+    machine = os.uname().machine
+    return "" if machine in PROCESSORS else f"functions are compiled for {' and '.join(PROCESSORS)} only, not {machine}"
 
 
 def start_if_expected() -> None:

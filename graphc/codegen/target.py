@@ -49,6 +49,7 @@ def _has(feature: str) -> bool:
 
 
 def has_fma() -> bool:
+    """Whether the target multiplies and adds with one rounding."""
     return is_arm() or _has("fma")
 
 
