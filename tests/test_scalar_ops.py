@@ -111,7 +111,9 @@ def test_value_and_dtype_are_numpys(name: str) -> None:
         tolerance = 2e-3 if half else 1e-5 if node.dtype == "float32" else 1e-12
         # NumPy's reciprocal of the integer 0 is undefined; graphc's is 0
         keep = arrays[0] != 0 if name == "reciprocal" and dtype not in FLOATS else slice(None)
-        np.testing.assert_allclose(result[keep], expected[keep].astype(node.dtype), rtol=tolerance, atol=1e-30)
+        # beside its zeros log_gamma is a difference of numbers of about 1, each with a rounding
+        least = 8 * np.finfo(np.float64).eps if name == "gammaln" else 1e-30
+        np.testing.assert_allclose(result[keep], expected[keep].astype(node.dtype), rtol=tolerance, atol=least)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "where" and "float64" in ROWS[n].rule.accepts])
