@@ -125,6 +125,25 @@ def digamma(x: Array) -> Array:
     return result.astype(np.asarray(x).dtype)
 
 
+def convert(x: Array, dtype: str) -> Array:
+    """x as NumPy's astype gives it, and floats that fit no integer of the dtype, which that leaves to the processor, as
+    compiled code on all of them: through int32 or int64, whose lowest number stands for what they do not hold."""
+    kind = np.dtype(dtype)
+    if x.dtype.kind != "f" or kind.kind not in "iu":
+        return x.astype(kind)
+    if kind == np.uint64:
+        middle = x.dtype.type(2.0**63)
+        high = _truncate(x - middle, np.int64) ^ np.int64(-(2**63))
+        return np.asarray(np.where(x >= middle, high, _truncate(x, np.int64))).astype(kind)
+    return _truncate(x, np.int64 if kind in (np.int64, np.uint32) else np.int32).astype(kind)
+
+
+def _truncate(x: Array, carrier: type[np.signedinteger[Any]]) -> Array:
+    lowest, whole = np.iinfo(carrier).min, np.trunc(x)
+    fits = (whole >= lowest) & (whole < -lowest)
+    return np.asarray(np.where(fits, np.where(fits, whole, 0).astype(carrier), carrier(lowest)))
+
+
 def trigamma(x: Array) -> Array:
     """The derivative of digamma: recurrence 6.4.6, series 6.4.12 and reflection 6.4.7 of Abramowitz & Stegun."""
     value = np.asarray(x, "float64")

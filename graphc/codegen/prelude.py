@@ -50,7 +50,7 @@ def _ufunc(function: np.ufunc) -> Function:
 
 def _cast(dtype: str) -> Function:
     def cast(value: Scalar) -> Scalar:
-        return np.asarray(value).astype(dtype)[()]
+        return numerics.convert(np.asarray(value), dtype)[()]
 
     cast.__name__ = dtype
     return _quiet(cast)

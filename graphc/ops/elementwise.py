@@ -54,6 +54,7 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ir.walk import as_size_node
+from graphc.numerics import convert
 from graphc.options import options
 from graphc.record import record
 from graphc.values import refuse_masked
@@ -472,7 +473,7 @@ def cast(node: Node, dtype: str) -> Node:
     value = constant_value(node)
     if value is not None:
         with np.errstate(all="ignore"):
-            return literal(value.astype(dtype))
+            return literal(convert(value, dtype))
     return make(OPS["cast"], (node,), {"dtype": check_dtype(dtype)})
 
 

@@ -391,7 +391,7 @@ def _infer_cast(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _eval_cast(node: Node, value: Array) -> Array:
     with np.errstate(all="ignore"):
-        return np.asarray(value).astype(node.dtype)
+        return numerics.convert(np.asarray(value), node.dtype)
 
 
 def _lower_cast(node: Node) -> Scalar:
@@ -424,7 +424,7 @@ register(
                 for dtype in ("bool", "int8", "uint64", "float64")
             ),
         )),
-        doc="x converted to a dtype as NumPy's astype does.",
+        doc="x converted to a dtype as NumPy's astype does; floats beyond an integer's range are the same everywhere.",
     )
 )
 
