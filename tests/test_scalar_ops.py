@@ -117,6 +117,10 @@ def test_value_and_dtype_are_numpys(name: str) -> None:
         np.testing.assert_allclose(result[keep], expected[keep].astype(node.dtype), rtol=tolerance, atol=least)
 
 
+ORDERED = ("maximum", "minimum", "fmax", "fmin", "clip")
+"""To these 0.0 is above -0.0; which of them NumPy's give depends on the order of the operands, and on the processor."""
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "where" and "float64" in ROWS[n].rule.accepts])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nan_infinity_and_signed_zero(name: str, dtype: str) -> None:
@@ -134,7 +138,9 @@ def test_nan_infinity_and_signed_zero(name: str, dtype: str) -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-323)
     if result.dtype != bool and name not in ("xlogy", "xlog1py"):
         zeros = result == 0
-        np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(expected[zeros]))
+        with np.errstate(all="ignore"):
+            signed = row.function(*pairs) if name in ORDERED else expected
+        np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(signed[zeros]))
 
 
 @pytest.mark.parametrize("name", ["digamma", "trigamma", "gammaln", "erf", "erfc"])
