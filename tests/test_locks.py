@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -216,6 +217,15 @@ def test_a_failure_that_another_thread_has_mended_is_none() -> None:
     at_once(repeated(300, swing), *[repeated(100, look)] * 3)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell's background job inherits that interrupts are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_leaves_nothing_locked() -> None:
     w, step = counter(LARGE)
     stop = threading.Event()
