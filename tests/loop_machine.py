@@ -159,8 +159,8 @@ def mixed(name: str, *values: Any) -> Exact:
 # The words of the source ----------------------------------------------------------------------------------------------
 
 SUMS = ("accumulate", "accumulate_in_order")
-LEAST = ("minimum", "fmin", "accumulate_minimum")
-MOST = ("maximum", "fmax", "accumulate_maximum")
+LEAST = ("minimum", "fmin", "accumulate_minimum", "accumulate_lowest")
+MOST = ("maximum", "fmax", "accumulate_maximum", "accumulate_highest")
 
 
 def exact_word(name: str) -> Callable[..., Any]:

@@ -227,7 +227,7 @@ NUMPY_NAMES = {
     "shift_right": "right_shift", "pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
     "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
     "accumulate": "add", "accumulate_product": "multiply", "accumulate_minimum": "minimum",
-    "accumulate_maximum": "maximum",
+    "accumulate_maximum": "maximum", "accumulate_lowest": "minimum", "accumulate_highest": "maximum",
 }  # fmt: skip
 
 

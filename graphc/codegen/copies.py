@@ -41,7 +41,9 @@ from graphc.ir.node import Node, Size, Writes
 from graphc.ops.reduce import highest, lowest
 from graphc.record import record, replace
 
-STEPS = re.compile(r"(accumulate(_product|_minimum|_maximum)?\(_0, _1\)|logical_(or|and)\(_0, _1\)|_0 [+|&] _1)$")
+STEPS = re.compile(
+    r"(accumulate(_(product|minimum|maximum|lowest|highest))?\(_0, _1\)|logical_(or|and)\(_0, _1\)|_0 [+|&] _1)$"
+)
 """Steps whose results for parts of a loop combine as its elements do, in whatever order."""
 MOST_COPIES = 32
 """Chunks of a loop that adds into copies at most: so many threads may share it."""
@@ -99,9 +101,9 @@ def neutral(step: str, dtype: str) -> Const:
     match step:
         case "accumulate_product(_0, _1)":
             text = "1"
-        case "accumulate_minimum(_0, _1)":
+        case "accumulate_minimum(_0, _1)" | "accumulate_lowest(_0, _1)":
             text = highest(dtype)
-        case "accumulate_maximum(_0, _1)":
+        case "accumulate_maximum(_0, _1)" | "accumulate_highest(_0, _1)":
             text = lowest(dtype)
         case _:
             text = "-0.0" if is_float(dtype) else "0"

@@ -186,6 +186,8 @@ def _build_prelude() -> dict[str, Function]:
         "accumulate": np.add,
         "accumulate_in_order": np.add,
         "accumulate_product": np.multiply,
+        "accumulate_lowest": np.minimum,
+        "accumulate_highest": np.maximum,
     }
     table: dict[str, Function] = {"bool_" if dtype == "bool" else dtype: _cast(dtype) for dtype in dtypes}
     table |= {name: _ufunc(getattr(np, name)) for name in same}

@@ -286,10 +286,10 @@ register(
         "supremum",
         _supremum_infer,
         lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
-        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
+        lambda node: _fold(node, lowest(node.dtype), "accumulate_highest(_0, _1)", node.dtype),
         _extreme_vjp,
         samples=Samples(lambda: _samples("supremum")),
-        doc="The maximum of floats over axes; -inf where they are empty.",
+        doc="The maximum of floats over axes, either zero of zeros; -inf where they are empty.",
     )
 )
 
@@ -360,7 +360,7 @@ def _position_lower(node: Node, start: str, better: str) -> Lowering:
     dtype = node.args[0].dtype
     beats = f"(_2 {better} _1) | ((_2 != _2) & (_1 == _1))" if dtype in FLOATS else f"_2 {better} _1"
     steps = (f"select({beats}, _3, _0)", f"select({beats}, _2, _1)")
-    search = f"accumulate_{'maximum' if better == '>' else 'minimum'}(_0, _1)"
+    search = f"accumulate_{'highest' if better == '>' else 'lowest'}(_0, _1)"
     starts, dtypes = ("0", start), ("int64", dtype)
     return Fold(reduced_sizes, _operands, "_0", starts, steps, dtypes, axes=reduced_axes(node), search=search)
 
