@@ -59,13 +59,14 @@ SUFFIX = {"float64": "f64", "float32": "f32"}
 def code() -> bytes:
     """The products, sent to BLAS, or packed, from a size on that tests can afford."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "small_gemm", lambda: 12**3)
+        patch.setattr(products, "SMALL_GEMM", 12**3)
         patch.setattr(products, "SMALL_GEMV", 100)
         patch.setattr(products, "has_threads", lambda: False)
         for name, number in SHORT_PIECES.items():
             patch.setattr(product_vectors, name, number)
         patch.setattr(products, "SMALL_ANY", 10**3)
         patch.setattr(products, "BLOCKED", 10**3)
+        patch.setattr(products, "BLOCKED_THIN", 10**3)
         patch.setattr(products, "BLOCKED_SIDE", 3)
         return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
 

@@ -40,8 +40,6 @@ DEFERRED = ("blocks f32", "blocks f64", "parallel")
 FINDERS = tuple(f"find {name}" for name in DEFERRED)
 """What is to be called where one of DEFERRED is 0 and needed; 0 where that has been done."""
 ENTRIES = (*ROUTINES, *DEFERRED, *FINDERS)
-OUTDATED = ("Haswell", "Zen")
-"""Cores whose kernels have registers of 32 bytes: OpenBLAS takes a CPU for one of them that it does not know."""
 
 Flat = np.ndarray[Any, np.dtype[Any]]
 
@@ -126,18 +124,6 @@ def _numpy_routines() -> list[int]:
         if all(hasattr(library, name) for name in names):
             return [ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names]
     return []
-
-
-@cache
-def openblas_kernels() -> tuple[str, int]:
-    """The core that NumPy's OpenBLAS takes this CPU for, and its threads; ("", 1) where NumPy has another BLAS."""
-    library = ctypes.CDLL(_multiarray_umath.__file__)
-    for spelling in ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}"):
-        name, threads = (spelling.format(question) for question in ("get_corename", "get_num_threads"))
-        if hasattr(library, name) and hasattr(library, threads):
-            ask = ctypes.CFUNCTYPE(ctypes.c_char_p)(ctypes.cast(library[name], ctypes.c_void_p).value or 0)
-            return (ask() or b"").decode(), int(library[threads]())
-    return "", 1
 
 
 def _scipy_routines() -> list[int]:

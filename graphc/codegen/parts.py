@@ -14,7 +14,6 @@ from functools import lru_cache
 from importlib import import_module
 
 from graphc.codegen import cache
-from graphc.codegen.blas import PROTOTYPES, openblas_kernels
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.host import target_fingerprint
 from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
@@ -32,12 +31,10 @@ _kept: dict[str, bytes] = {}
 
 
 def part_key(name: str) -> cache.Key:
-    """All that decides the code of a part. That of a product depends on the BLAS with which its loops compete."""
+    """All that decides the code of a part."""
     settings: Mapping[str, str] = {}
     if name == PARALLEL:
         settings = _processors()
-    elif name in PROTOTYPES:
-        settings = {"blas": "{} with {} threads".format(*openblas_kernels())}
     if options.poison != "off":
         settings = {**settings, "poison": "on"}
     return cache.Key(name, settings, f"{target_fingerprint()}; {cache.package_fingerprint()}")

@@ -12,12 +12,10 @@ from string import Template
 
 from graphc.codegen.blas import (
     ENTRIES,
-    OUTDATED,
     PRODUCT_WORDS,
     PROTOTYPES,
     VECTOR_FINDERS,
     VECTORS,
-    openblas_kernels,
 )
 from graphc.codegen.chunks import SETTINGS
 from graphc.codegen.counted import expand_loops
@@ -37,9 +35,11 @@ BLOCKED = 2**20
 """Multiplications from which large products (product_blocks.py) are as fast on one thread as loops."""
 BLOCKED_SIDE = 16
 """Rows and columns of the result from which they are: whole panels."""
-SMALL_OUTDATED = {True: 2**25, False: 2**20}
-"""SMALL_GEMM where the CPU has registers of 64 bytes and OpenBLAS does not use them: loops are twice as fast as one of
-its threads. By whether it has no more than two. It counts for results with fewer rows or columns than BLOCKED_SIDE."""
+BLOCKED_THIN = 2**23
+"""The same where only its rows or only its columns are so many: of the panels of the other operand lanes are left over.
+Where neither are, loops win at every size."""
+ENDLESS = 2**62
+"""More multiplications than any product has."""
 SMALL_ANY = 2**15
 """The same where neither the rows nor the columns of the result are contiguous, which no BLAS takes."""
 SMALL_GEMV = 400_000
@@ -56,12 +56,6 @@ MIRRORED = 32
 """Side of the blocks that are mirrored at a time, so that what is read down columns stays in cache."""
 
 
-def small_gemm() -> int:
-    """SMALL_GEMM for this machine and the BLAS that is loaded."""
-    core, threads = openblas_kernels()
-    return SMALL_OUTDATED[threads <= 2] if has_avx512() and core in OUTDATED else SMALL_GEMM
-
-
 def products_ir(wanted: Mapping[str, Set[str]]) -> str:
     """The functions of each suffix. Those that they call are declared where they are not wanted: `blas.with_callees`
     names the objects that go together."""
@@ -75,8 +69,10 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     words: dict[str, object] = {
         "t": element,
         "s": suffix,
-        "small_gemm": float(small_gemm()),
+        "small_gemm": float(SMALL_GEMM),
         "blocked": float(BLOCKED),
+        "blocked_thin": float(BLOCKED_THIN),
+        "endless": float(ENDLESS),
         "blocked_side": BLOCKED_SIDE,
         "settings": SETTINGS,
         "small_any": float(SMALL_ANY),
@@ -105,7 +101,7 @@ def _functions_ir(suffix: str, wanted: Set[str]) -> str:
     elif "batched_gemm" in wanted:
         texts.append(_declaration("gemm", suffix, element))
     if "batched_gemm" in wanted:
-        texts.append(batches_ir(suffix, element, min(BLOCKED, small_gemm())))
+        texts.append(batches_ir(suffix, element, BLOCKED if has_avx512() else SMALL_GEMM))
     return Template("".join(texts)).substitute(words, prologue=Template(PROLOGUE).substitute(words))
 
 
@@ -316,9 +312,12 @@ ${prologue}weigh:
   %m.side = icmp sge i64 %m, $blocked_side
   %n.side = icmp sge i64 %n, $blocked_side
   %sides = and i1 %m.side, %n.side
-  %blocked = and i1 %sides, %blocks.some
-  %limit.blocked = select i1 %blocked, double $blocked, double $small_gemm
-  %limit = select i1 %direct, double %limit.blocked, double $small_any
+  %side = or i1 %m.side, %n.side
+  %blocked = and i1 %side, %blocks.some
+  %limit.sides = select i1 %sides, double $blocked, double $blocked_thin
+  %limit.blocks = select i1 %side, double %limit.sides, double $endless
+  %limit.direct = select i1 %blocks.some, double %limit.blocks, double $small_gemm
+  %limit = select i1 %direct, double %limit.direct, double $small_any
   %light = fcmp ole double %work, %limit
   %short = icmp sle i64 %k, $thin
   %thin = and i1 %short, %direct
