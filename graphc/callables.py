@@ -18,7 +18,7 @@ import numpy as np
 
 from graphc.codegen import recycling
 from graphc.codegen.build import build_native, build_python, cold
-from graphc.codegen.callback import CALLBACK, address, native_callback
+from graphc.codegen.callback import CALLBACK, Failures, address, native_callback
 from graphc.codegen.chunks import PAST_CACHES
 from graphc.codegen.deferred import free_panels
 from graphc.codegen.kernel import Built, Kernel
@@ -283,12 +283,12 @@ class Lowered(Function):
 
     built: Built
     cells: list[list[Any]]
-    failures: list[BaseException]
+    failures: Failures
 
     def take(self, built: Built) -> None:
         """Keep what was built, and the arrays it runs on beside its arguments."""
         own = [node.cell for node in self.kernel.shared if isinstance(node, SharedVariable)]
-        self.built, self.failures, self.foreign = built, [], bool(built.calls)
+        self.built, self.failures, self.foreign = built, Failures(), bool(built.calls)
         self.cells = [*own, *([constant] for constant in built.constants)]
 
     @property
@@ -352,9 +352,10 @@ class Lowered(Function):
 
     def explain_failure(self, arrays: Sequence[Array]) -> Any:
         """A check failed in generated code: raise what a user's op raised, or what the interpreter says of the call."""
-        if self.failures:
-            error = self.failures[0]
-            self.failures.clear()
+        raised = self.failures.raised
+        if raised:
+            error = raised[0]
+            raised.clear()
             raise error
         values = self.values(arrays)
         check_guards(self.graph, values)
@@ -531,7 +532,7 @@ class Compiled(Lowered, Direct):
         """Check number `code` failed, or a size is absurd (-1): raise what explains it."""
         _converted.functions.discard(self)
         arrays = self.bind_arguments(args, {})
-        if code < 0 and not self.failures:
+        if code < 0 and not self.failures.raised:
             check_guards(self.graph, self.values(arrays))
             raise MemoryError(f"{self.label}: a result would need more memory than there can be")
         return self.explain_failure(arrays)

@@ -24,6 +24,8 @@ class _Required:
 
 REQUIRED = _Required()
 """The default of an input that every call must give."""
+SEARCH = 10_000
+"""Steps in which NumPy may look for an element that two arrays have in common."""
 
 
 @record(eq=False)
@@ -138,7 +140,18 @@ def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None,
             raise ArgumentError(f"{what} must have dtype {node.dtype}; got {array.dtype}")
         if not array.flags.writeable:
             raise ArgumentError(f"{what} is read-only")
+        for other, before in enumerate(given[:number]):
+            if before is not None and (before is array or _share_memory(before, array)):
+                raise ArgumentError(f"{what} shares memory with out[{other}]; each result needs an array of its own")
     return given
+
+
+def _share_memory(left: Array, right: Array) -> bool:
+    """Whether an element is in both arrays; where that takes long to find out, yes."""
+    try:
+        return np.shares_memory(left, right, max_work=SEARCH)  # type: ignore[arg-type]  # the stubs know 0 and -1
+    except np.exceptions.TooHardError:
+        return True
 
 
 def check_shapes(given: Sequence[Array | None], shapes: Sequence[tuple[int, ...]], outputs: Sequence[Node]) -> None:

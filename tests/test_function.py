@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.callables import MODES, Function
+from graphc.callables import MODES, Function, Lowered
 from graphc.codegen.build import Counter
 from graphc.dtypes import DTYPES
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError
@@ -863,6 +863,32 @@ def test_threads_fail_apart(function: Make) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(120)))
+
+
+def test_threads_whose_ops_raise_get_their_own_exceptions(function: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = T.dvector("x")
+    both_raised, explain = threading.Barrier(2), Lowered.explain_failure
+
+    def explain_later(self: Lowered, arrays: Any) -> Any:
+        both_raised.wait(60)
+        return explain(self, arrays)
+
+    monkeypatch.setattr(Lowered, "explain_failure", explain_later)
+
+    @graphc.op(infer=lambda kind: kind)
+    def refuse(values: Any) -> Any:
+        raise LookupError(values[0])
+
+    call = function([x], refuse(x) + 1)
+
+    def work(number: float) -> None:
+        for _ in range(20):
+            with pytest.raises(LookupError) as caught:
+                call(np.full(2, number))
+            assert caught.value.args == (number,)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, (1.0, 2.0)))
 
 
 def test_threads_update_without_a_crash(function: Make) -> None:

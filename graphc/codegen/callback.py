@@ -1,12 +1,13 @@
 """Native code calling back into Python, for ops whose value a user's Python function computes.
 
 In: a node. Out: a C function of pointers and sizes, and its equal over flat arrays for the generated source under
-CPython. An exception cannot cross native code: it is kept in a list, the function returns 1, and the kernel stops.
+CPython. An exception cannot cross native code: it is kept for its thread, the function returns 1, and the kernel stops.
 """
 
 from __future__ import annotations
 
 import ctypes
+from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -21,13 +22,20 @@ CALLBACK = "callback"
 """What functions that call back into Python are named in generated source, with a number behind."""
 
 
+class Failures(local):
+    """What the user's functions raised, in each thread for itself: calls in others may fail at the same time."""
+
+    def __init__(self) -> None:
+        self.raised: list[BaseException] = []
+
+
 def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[int, ...]]:
     """The shape of each operand, from all their sizes in one sequence."""
     left = list(sizes)
     return [tuple(left.pop(0) for _ in range(operand.ndim)) for operand in operands]
 
 
-def run(node: Node, arrays: Sequence[Array], failures: list[BaseException]) -> int:
+def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
     """Compute `node` from the first arrays into the last; 1 where the user's function raised."""
     try:
         value = node.op.eval(node, *arrays[:-1])
@@ -37,12 +45,12 @@ def run(node: Node, arrays: Sequence[Array], failures: list[BaseException]) -> i
         arrays[-1][...] = value
     except BaseException as error:  # whatever it is, it is raised again where the call began
         error.add_note(f"while computing {describe(node)}")
-        failures.append(error)
+        failures.raised.append(error)
         return 1
     return 0
 
 
-def native_callback(node: Node, failures: list[BaseException]) -> Any:
+def native_callback(node: Node, failures: Failures) -> Any:
     """A ctypes function; its address stays valid as long as it lives."""
     operands = (*node.args, node)
     count = sum(operand.ndim for operand in operands)
@@ -68,7 +76,7 @@ def view(address: int | None, dtype: str, shape: tuple[int, ...]) -> Array:
     return np.ndarray(shape, np.dtype(dtype), memoryview(memory))
 
 
-def python_callback(node: Node, failures: list[BaseException]) -> Callable[..., int]:
+def python_callback(node: Node, failures: Failures) -> Callable[..., int]:
     """The same over flat arrays, which may be longer: a temporary holds values of several sizes."""
     operands = (*node.args, node)
 

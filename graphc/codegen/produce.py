@@ -13,7 +13,7 @@ from platform import machine
 from typing import Any, TypeAlias
 
 from graphc.codegen.blas import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
-from graphc.codegen.callback import CALLBACK, python_callback
+from graphc.codegen.callback import CALLBACK, Failures, python_callback
 from graphc.codegen.callees import apart_ir
 from graphc.codegen.chunks import PARALLEL
 from graphc.codegen.compile import compile_assembly, compile_source, lower_source
@@ -80,7 +80,7 @@ def build_python(kernel: Kernel) -> Built:
     return Built(program.signature, program.source, program.constants, program.calls, report)
 
 
-def bind_python(built: Built, failures: list[BaseException]) -> dict[str, Callable[..., Any]]:
+def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any]]:
     """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
     own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
     name = f"<generated source of {built.signature.name}>"
