@@ -40,7 +40,9 @@ Words = np.ndarray[Any, np.dtype[np.int64]]
 T = TypeVar("T")
 
 activity: Words = np.zeros(4, np.int64)
-_activity = memoryview(activity)  # type: ignore[arg-type]
+ACTIVITY = memoryview(activity)  # type: ignore[arg-type]
+"""The same for Python. Where words 0 and 1 are 0, no call has marks, and one operation of C that keeps the GIL may
+follow at once, without `run`: CPython gives the GIL away when a call has ended or a loop turns, not in between."""
 
 CLOSED: Words = np.array([0, 1, 0, 0], np.int64)
 """In place of a lock's words, or of `activity`: native calls always come here."""
@@ -99,21 +101,6 @@ def run(wanted: Wanted, foreign: bool, call: Callable[..., T], *args: Any, **kwa
         wake()
 
 
-def run_at_once(lock: Lock, call: Callable[[], T]) -> T:
-    """call(), which only reads, and keeps the GIL from beginning to end: `run` where it can do harm, and less work."""
-    began = _activity[2], _activity[3]
-    if not _activity[0] and not _activity[1]:
-        result = call()
-        if began == (_activity[2], _activity[3]):
-            return result
-    return run_reading(lock, call)
-
-
-def run_reading(lock: Lock, call: Callable[[], T]) -> T:
-    """call(), while nobody updates the variable of a lock."""
-    return run({lock: False}, False, call)
-
-
 def wake() -> None:
     """Give the locks of calls that have ended to those that wait for them."""
     with _mutex:
@@ -128,7 +115,7 @@ def _begin(use: _Use) -> None:
         _uses.append(use)
         for lock in use.wanted or ():
             lock.view[1] = 1
-        _activity[3] += 1
+        ACTIVITY[3] += 1
         _count()
         use.granted = _may_run(use)
         if use.granted:
@@ -153,7 +140,7 @@ def _forget(ended: list[_Use]) -> None:
 
 
 def _count() -> None:
-    _activity[1] = len(_uses) + (FORKING if _forks else 0)
+    ACTIVITY[1] = len(_uses) + (FORKING if _forks else 0)
 
 
 def _grant() -> None:
@@ -165,9 +152,9 @@ def _grant() -> None:
 
 def _may_run(use: _Use) -> bool:
     if use.wanted is None:
-        if _activity[0]:
+        if ACTIVITY[0]:
             return False
-    elif _activity[0]:
+    elif ACTIVITY[0]:
         for lock, alone in use.wanted.items():
             if lock.view[0] != 0 if alone else lock.view[0] < 0:
                 return False
