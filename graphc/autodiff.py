@@ -16,9 +16,10 @@ from typing import Any, Literal, TypeAlias
 
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
-from graphc.ir.node import OPS, Node, describe, literal, make, variable
+from graphc.ir import sizes
+from graphc.ir.node import OPS, Guard, Node, describe, literal, make, variable
 from graphc.ir.walk import mention, nodes_of, substitute
-from graphc.ops.shape import concatenate, expand, filled, iota, zeros
+from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
@@ -260,6 +261,7 @@ def _pull_back(node: Node, cotangent: Node, connected: set[Node]) -> list[tuple[
     """The cotangents that a node passes on to those of its arguments that are differentiated."""
     if node.op.vjp is None:
         raise GradientError(f"op {node.op.name} has no derivative: {describe(node)}")
+    cotangent, others = _held(cotangent, [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")])
     parts = node.op.vjp(node, cotangent)
     if len(parts) != len(node.args):
         raise GradientError(
@@ -269,8 +271,26 @@ def _pull_back(node: Node, cotangent: Node, connected: set[Node]) -> list[tuple[
     for arg, part in zip(node.args, parts, strict=True):
         if part is not None and arg in connected and is_float(arg.dtype):
             _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")
-            passed.append((arg, part))
+            passed.append((arg, _held(part, others)[0]))
     return passed
+
+
+def _held(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:
+    """A cotangent that no call has unless sizes are equal as these guards of the node it belongs to say, and the guards
+    that are about none of its axes: what a function refuses its derivative refuses too, which may not need the values
+    that are guarded."""
+    others: list[Guard] = []
+    for guard in guards:
+        shape = cotangent.type.shape
+        for before, after in ((guard.left, guard.right), (guard.right, guard.left)):
+            axes = [axis for axis, size in enumerate(shape) if sizes.equal(size, before)]
+            if axes and not sizes.equal(before, 1):
+                axis = axes[0]
+                cotangent = held_to(cotangent, (*shape[:axis], after, *shape[axis + 1 :]), guard)
+                break
+        else:
+            others.append(guard)
+    return cotangent, others
 
 
 def _result(target: Node, cotangents: Mapping[Node, Node], reached: set[Node], disconnected: Disconnected) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import pytest
 import graphc
 import graphc.ops.index
 import graphc.ops.linalg
+import graphc.tensor as T
 from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
 from graphc.dtypes import is_float
-from graphc.errors import DisconnectedInputError, GradientError
+from graphc.errors import DisconnectedInputError, GradientError, IndexOutOfBounds, ShapeError
 from graphc.interpret import interpret
 from graphc.ir.node import OPS, Node, Sample, variable
 from graphc.ir.walk import Graph, nodes_of
@@ -297,3 +299,42 @@ def test_order_of_use_does_not_matter() -> None:
 
 def test_leaf_like_keeps_ones() -> None:
     assert leaf_like(np.ones((1, 3)), "x").broadcastable == (True, False)
+
+
+DISAGREEING: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a sum": (lambda x, y, a: x + y, (np.ones(3), np.ones(4), np.ones((2, 3)))),
+    "a product": (lambda x, y, a: y * x, (np.ones(3), np.ones(4), np.ones((2, 3)))),
+    "a slice that is too short": (lambda x, y, a: x[:3] * np.ones(3), (np.ones(2), np.ones(2), np.ones((2, 2)))),
+    "a slice that is too long": (lambda x, y, a: y * x[:3], (np.ones(5), np.ones(2), np.ones((2, 2)))),
+    "where": (lambda x, y, a: T.where(y > 0, x, 0.0), (np.ones(3), np.ones(4), np.ones((2, 2)))),
+    "a matrix times a vector": (lambda x, y, a: T.dot(a, x), (np.ones(4), np.ones(2), np.ones((2, 3)))),
+    "an inner product": (lambda x, y, a: T.dot(y, x), (np.ones(4), np.ones(2), np.ones((2, 3)))),
+    "rows": (lambda x, y, a: T.exp(a) + x, (np.ones(4), np.ones(2), np.ones((2, 3)))),
+    "columns": (lambda x, y, a: a * x[:, None] - y, (np.ones(4), np.ones(3), np.ones((2, 3)))),
+    "parts": (lambda x, y, a: T.concatenate([a, x[None]], 0), (np.ones(4), np.ones(2), np.ones((2, 3)))),
+}
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+@pytest.mark.parametrize("name", DISAGREEING)
+def test_a_derivative_is_refused_for_the_reason_of_its_function(name: str, mode: str) -> None:
+    make, values = DISAGREEING[name]
+    inputs = T.dvector("x"), T.dvector("y"), T.dmatrix("a")
+    cost = make(*inputs).sum()
+    messages = []
+    for output in (cost, grad(cost, inputs[0])):
+        with pytest.raises(ShapeError) as caught:
+            graphc.function(inputs, output, mode, on_unused_input="ignore")(*values)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    with pytest.raises((ShapeError, IndexOutOfBounds)):  # of the same sizes, but its last ops have guards of their own
+        graphc.function(inputs, jvp(cost, inputs[0], inputs[0]), mode, on_unused_input="ignore")(*values)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+def test_what_a_graph_shows_to_be_empty_passes_nothing_on(mode: str) -> None:
+    x, a, b = T.dvector("x"), T.lscalar("a"), T.lscalar("b")
+    shown = graphc.function([x], grad(T.set_subtensor(x[5:3], T.std(x)).sum(), x), mode)
+    np.testing.assert_array_equal(shown(np.ones(1)), [1.0])
+    found = graphc.function([x, a, b], grad(T.set_subtensor(x[a:b], T.std(x)).sum(), x), mode)
+    np.testing.assert_array_equal(found(np.arange(3.0), 3, 2), np.ones(3))

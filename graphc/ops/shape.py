@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -230,8 +231,14 @@ def _broadcast_to_index(node: Node, index: Index, element: Element) -> tuple[int
     return 0, tuple(loops.ZERO if sizes.equal(size, 1) else i for size, i in zip(shape, index, strict=True))
 
 
+_held: WeakKeyDictionary[Node, Guard] = WeakKeyDictionary()
+"""What is checked of nodes that `held_to` made."""
+
+
 def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     x, *rest = node.args
+    if node in _held:
+        return [_held[node]]
     what = label_op(node)
     guards: list[Guard] = []
     for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
@@ -248,6 +255,13 @@ def broadcast_to(x: Node, shape: Sequence[Size]) -> Node:
     if len(shape) == x.ndim and all(map(sizes.equal, x.type.shape, shape)):
         return x
     return make(OPS["broadcast_to"], (x, *map(as_size_node, shape)))
+
+
+def held_to(x: Node, shape: Sequence[Size], guard: Guard) -> Node:
+    """`x`, whose sizes are those of `shape` if `guard` holds; it is checked at each call, in the words of `guard`."""
+    held = broadcast_to(x, shape)
+    _held.setdefault(held, guard)
+    return held
 
 
 register(
