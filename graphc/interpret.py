@@ -229,6 +229,9 @@ def _explain_index(node: Node, args: Sequence[Array]) -> str | None:
     for axis, position in enumerate(range(first, len(args)), start=node.attrs["axis"]):
         size, indices = args[0].shape[axis], args[position]
         outside = indices[(indices < -size) | (indices >= size)]
+        if outside.size and not size:
+            whole = _origin(node.args[0])
+            return f"elements are taken along axis {axis} of {whole}, whose size is 0: {describe(node)}"
         if outside.size:
             return (
                 f"index {outside.flat[0]} of {_origin(node.args[position])} is out of bounds for axis {axis} of "

@@ -18,6 +18,7 @@ import scipy.special
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.function import function
 from graphc.interpret import interpret
 from graphc.ir.node import Array, Node, constant_value, variable
 from graphc.ir.walk import Graph
@@ -1015,3 +1016,24 @@ def test_what_is_known_only_at_the_call_is_checked_there(
     with pytest.raises(error) as caught:
         evaluate(build(*nodes), dict(zip(nodes, arrays, strict=True)))
     assert re.search(message, str(caught.value)), str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+@pytest.mark.parametrize("outside", ["raise", "clip", "wrap"])
+@pytest.mark.parametrize("static", [True, False])
+def test_take_along_an_empty_axis(static: bool, outside: str, mode: str) -> None:
+    index = T.lvector("i")
+    for shape, axis in (((0,), 0), ((2, 0), 1), ((3, 0, 2), 1), ((0, 0), 1)):
+        x = T.tensor("float64", shape if static else (None,) * len(shape), name="x")
+        f = function([x, index], T.take(x, index, axis, outside), mode)
+        assert f(np.ones(shape), np.zeros(0, "int64")).shape == shape
+        with pytest.raises(IndexOutOfBounds, match=f"along axis {axis} of x .*size is 0"):
+            f(np.ones(shape), np.array([1, 2]))
+    x = T.tensor("float64", (2, 0) if static else (None, None), name="x")
+    f = function([x, index], T.take(x, index, 0, outside), mode)
+    assert f(np.ones((2, 0)), np.array([1, 0])).shape == (2, 0)
+    if outside == "raise":
+        with pytest.raises(IndexOutOfBounds, match="index 2 of i .*size is 2"):
+            f(np.ones((2, 0)), np.array([1, 2]))
+    else:
+        assert f(np.ones((2, 0)), np.array([1, 2])).shape == (2, 0)

@@ -540,7 +540,9 @@ def _keeps_kind(y: Any, dtype: str) -> bool:
 def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Node:
     """The elements of `x` at integer `indices` along `axis`, or of all its elements where that is None.
 
-    mode: "raise" (negative ones count from the end), "wrap" or "clip" to the axis.
+    mode: "raise" (negative ones count from the end), "wrap" or "clip" to the axis. From an axis of size 0 nothing can
+    be taken in any mode, and each index is checked, as in x[:, i], even where the result has no elements (`np.take`
+    looks at none of them where an axis before is empty).
     """
     node = as_node(x) if axis is not None else flatten(x)
     what = f"take of {describe(node)} of type {node.type}"
