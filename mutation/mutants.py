@@ -588,9 +588,9 @@ GRAPHS = Area(
         M("numbers that do not fit are cast", "values.py",
           "return bool(np.array_equal(array.astype(dtype), array, equal_nan=array.dtype.kind == \"f\"))", "return True"),
         M("a variable that is set keeps the caller's array", "shared.py",
-          "new = [array if borrow else array.copy()]", "new = [array]"),
+          "cell, new = self.cell, [array if borrow else array.copy()]", "cell, new = self.cell, [array]"),
         M("a value is given away, not copied", "shared.py",
-          "return self.cell[0] if borrow else self.container.value", "return self.cell[0]"),
+          "return self.cell[0] if borrow else _copied(self.cell, self.lock)", "return self.cell[0]"),
     ),
 )  # fmt: skip
 
