@@ -264,7 +264,10 @@ def test_it_can_be_looked_into(mode: str) -> None:
 
 def test_it_is_cached_like_others() -> None:
     x, i = T.dvector("x"), T.lvector("i")
-    build = lambda: graphc.function([x, i], x[: last(i[: last(i)])] * 3.25, name="cached")  # noqa: E731
+
+    def build() -> graphc.Function:
+        return graphc.function([x, i], x[: last(i[: last(i)])] * 3.25, name="cached")
+
     before = Counter.compilations
     build()
     assert Counter.compilations == before + 3
