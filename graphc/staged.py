@@ -18,6 +18,7 @@ from graphc.convention import Convention, In
 from graphc.errors import IndexOutOfBounds, ShapeError
 from graphc.interpret import check_guards, interpret
 from graphc.ir.node import Array
+from graphc.ops.elementwise import describe_origin
 
 
 class Staged(Function):
@@ -91,7 +92,7 @@ class Staged(Function):
 
     def explain(self) -> str:
         *before, _ = self.stages
-        values = ", ".join(node.name or node.op.name for stage in before for node in stage.kernel.outputs)
+        values = ", ".join(describe_origin(node) for stage in before for node in stage.kernel.outputs)
         lines = [repr(self), f"{len(self.stages)} stages: sizes or positions follow from the values of {values}"]
         return "\n".join((*lines, *(stage.explain() for stage in self.stages)))
 
