@@ -291,26 +291,32 @@ def test_a_copy_has_its_own_variables(mode: str) -> None:
     assert len(twin()) == 3
 
 
-def test_stages_of_one_call_see_one_state() -> None:
-    """Sizes are taken from one state of a variable and elements from the same."""
-    counts = graphc.shared(np.array([40_000, 0]), "counts")
-    read = graphc.function([], [T.ones(last(counts)), counts.sum()])
-    change = graphc.function([], updates=[(counts, (counts + 10_000) % 90_000)])
-    problems: list[Any] = []
+@pytest.mark.parametrize("mode", MODES)
+def test_stages_of_one_call_see_one_state(mode: str) -> None:
+    """A thread that would change a variable between two stages has to wait."""
+    counts = graphc.shared(np.array([3, 0]), "counts")
+    change = graphc.function([], updates=[(counts, counts + 1)])
+    entered, changed = threading.Event(), threading.Event()
 
-    def reading() -> None:
-        for _ in range(50):
-            ones, total = read()
-            if len(ones) != total:
-                problems.append((len(ones), total))
+    @graphc.op(infer=lambda kind: kind)
+    def dawdle(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        copied = values.copy()
+        entered.set()
+        changed.wait(0.1)
+        return copied
 
-    threads = [threading.Thread(target=reading) for _ in range(2)]
-    threads += [threading.Thread(target=lambda: [change() for _ in range(50)])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
+    def changing() -> None:
+        entered.wait()
+        change()
+        changed.set()
+
+    thread = threading.Thread(target=changing)
+    read = graphc.function([], [T.ones(last(dawdle(counts))), counts.sum()], mode)
+    thread.start()
+    ones, total = read()
+    thread.join()
+    assert len(ones) == total == 3
+    np.testing.assert_array_equal(counts.get_value(), [4, 1])
 
 
 def test_under_guard() -> None:
