@@ -328,6 +328,8 @@ def test_under_guard() -> None:
             args = (np.arange(9.0), np.array([2, 1]), np.array([1, 1]))
             wanted = graphc.function([x, i, j], graph, "interpreted", on_unused_input="ignore")(*args)
             np.testing.assert_array_equal(f(*args), wanted)
+        plain = graphc.function([x], x * 2)
+        np.testing.assert_array_equal(copy.deepcopy(plain)(np.ones(2)), [2.0, 2.0])
 
 
 def test_what_no_stage_computes_is_an_error_with_advice() -> None:
