@@ -7,7 +7,7 @@ arrays of the declared types, and through Python, which converts or explains, wh
 from __future__ import annotations
 
 from _thread import _local as local  # what threading calls so, without the rest of it
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from math import prod
@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from graphc.codegen import recycling
-from graphc.codegen.build import build_native, build_python, cold
+from graphc.codegen.build import build_native, build_python, cold, stages_of
 from graphc.codegen.callback import CALLBACK, Failures, address, native_callback
 from graphc.codegen.chunks import PAST_CACHES
 from graphc.codegen.deferred import free_panels
@@ -97,6 +97,11 @@ class Function:
         return run(wanted, self.foreign, call, *args, **kwargs)
 
     @property
+    def kind(self) -> type[Function]:
+        """What `make_function` makes a function like this of."""
+        return next(kind for kind in (Guarded, Compiled, Generated, Interpreted) if isinstance(self, kind))
+
+    @property
     def graph(self) -> Graph:
         """The graph as it was written: inputs, then outputs and the new values of the updated variables."""
         return Graph(self.kernel.inputs, self.kernel.results)
@@ -141,8 +146,7 @@ class Function:
         outputs = tuple(results[: len(kernel.outputs)])
         shared = tuple(twins[leaf] for leaf in kernel.shared)
         copied = replace(kernel, outputs=outputs, shared=shared, updates=tuple(updates))
-        (kind,) = (kind for kind in (Compiled, Guarded, Generated, Interpreted) if isinstance(self, kind))
-        twin: Function = kind(copied, self.call, self.profile is not None)
+        twin = make_function(self.kind, copied, self.call, self.profile is not None)
         twin.name = self.name
         return twin
 
@@ -194,7 +198,11 @@ class Function:
 
     def run_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], given: list[Array | None]) -> list[Array]:
         """The outputs for the arguments of a call, in the arrays given for them; the updates are made."""
-        return self.run_converted(self.bind_arguments(args, kwargs), given)
+        return self.run_values(self.in_order(args, kwargs), given)
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        """The outputs for a value for each input, in the arrays given for them; the updates are made."""
+        return self.run_converted(self.convert_all(values), given)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         """The outputs for arrays of the inputs' types, in the arrays given for them; the updates are made."""
@@ -217,8 +225,9 @@ class Function:
 
     @property
     def source(self) -> str:
-        """The generated Python source; the interpreted mode has none but gives the one it would have."""
-        return build_python(self.kernel).source
+        """The generated Python source, that of all stages; the interpreted mode has none but gives the one it would
+        have."""
+        return "\n\n".join(build_python(stage).source for stage in stages_of(self.kernel))
 
     def memory(self, *sizes: Any) -> Memory:
         """The bytes that a call would allocate for inputs of these sizes, found out without one.
@@ -230,6 +239,21 @@ class Function:
         """
         raise GraphcError(f"{self.label}: the memory of a function in {self.mode} mode is not planned")
 
+    def sized_arguments(self, sizes: Sequence[Any], read: Collection[int]) -> list[Array]:
+        """What `memory` is given as arrays: shapes become arrays that take no memory, but for the inputs `read`, by
+        number, whose values are needed."""
+        if len(sizes) == 1 and isinstance(sizes[0], Mapping):
+            given = self.in_order((), sizes[0])
+        else:
+            given = self.in_order(sizes, {})
+        arrays = []
+        for number, (value, item) in enumerate(zip(given, self.call.inputs, strict=True)):
+            if number in read and isinstance(value, tuple):
+                what = f"sizes follow from the value of {label(item)}"
+                raise ArgumentError(f"{self.label}: {what}; give it in place of its shape")
+            arrays.append(convert(value, item) if number in read else stand_in(value, item))
+        return arrays
+
     def free(self) -> None:
         """Give back the memory that is kept between calls: for this function's temporaries, and for large results and
         large matrix products of all functions. The next call allocates it anew."""
@@ -237,6 +261,15 @@ class Function:
     def explain(self) -> str:
         """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
         return f"{self!r}\ninterpreted: one NumPy call for each of {len(nodes_of(self.kernel.results))} nodes"
+
+
+def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
+    """A function of this kind; of several stages where sizes follow from values that have to be computed."""
+    stages = stages_of(kernel) if issubclass(kind, Lowered) else (kernel,)
+    if len(stages) == 1:
+        return kind(kernel, call, profile)
+    made: Function = import_module("graphc.staged").Staged(kernel, call, profile, stages, kind)
+    return made
 
 
 class Interpreted(Function):
@@ -311,18 +344,11 @@ class Lowered(Function):
         return "\n".join(lines)
 
     def memory(self, *sizes: Any) -> Memory:
-        if len(sizes) == 1 and isinstance(sizes[0], Mapping):
-            given = self.in_order((), sizes[0])
-        else:
-            given = self.in_order(sizes, {})
-        arrays = []
-        for number, (value, item) in enumerate(zip(given, self.call.inputs, strict=True)):
-            is_read = number in self.built.signature.reads
-            if is_read and isinstance(value, tuple):
-                what = f"sizes follow from the value of {label(item)}"
-                raise ArgumentError(f"{self.label}: {what}; give it in place of its shape")
-            arrays.append(convert(value, item) if is_read else stand_in(value, item))
-        need = self.locked(self.measure, arrays)
+        return self.locked(self.memory_for, self.sized_arguments(sizes, self.built.signature.reads))
+
+    def memory_for(self, arrays: Sequence[Array]) -> Memory:
+        """The memory of a call with arrays of these sizes."""
+        need = self.measure(arrays)
         if need is None:
             check_guards(self.graph, self.values(arrays))
             raise MemoryError(f"{self.label}: a result would need more memory than there can be")
@@ -459,6 +485,12 @@ class Compiled(Lowered, Direct):
             self.profile.add(perf_counter() - start)
         return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
 
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        """For a stage, which returns a list and is called with the locks of the whole function."""
+        named = {} if all(array is None for array in given) else {OUT: tuple(given)}
+        results: list[Array] = self.held_entry(*values, **named)
+        return results
+
     def refuse(self, /, *args: Any, **kwargs: Any) -> Any:
         """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
         return self.locked(self.convert_and_run, args, kwargs)
@@ -562,6 +594,9 @@ class Guarded(Compiled):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return Function.__call__(self, *args, **kwargs)
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        return Function.run_values(self, values, given)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         guard = import_module("graphc.codegen.guard")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from graphc.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode
+from graphc.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode, make_function
 from graphc.codegen.build import shared_of
 from graphc.codegen.forecast import why_not_compiled
 from graphc.codegen.kernel import Kernel
@@ -105,7 +105,7 @@ def function(
     call = Convention(tuple(records), name_positions(records), keys)
     native = Guarded if options.poison == "guard" else Compiled
     kind: type[Function] = {"compiled": native, "interpreted": Interpreted, "python": Generated}[chosen]
-    made = kind(kernel, call, bool(profile))
+    made = make_function(kind, kernel, call, bool(profile))
     made.name = name or "function"
     return made
 

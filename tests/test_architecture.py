@@ -53,9 +53,9 @@ codegen.split
 codegen.recycling codegen.locks codegen.launch codegen.guard codegen.poison codegen.vectorcall
 codegen.objects codegen.arguments codegen.callees codegen.scalars codegen.pool codegen.deferred codegen.entry
 codegen.kernel codegen.program
-codegen.files codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build
+codegen.files codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build codegen.stages
 
-shared convention layouts variants callables function
+shared convention layouts variants callables staged function
 
 optim session
 
@@ -79,11 +79,13 @@ LATE = {
     ("codegen.lean_numba", "graphc.codegen.llvm_binding"),
     ("codegen.build", "graphc.codegen.compile"),
     ("codegen.build", "graphc.codegen.produce"),
+    ("codegen.build", "graphc.codegen.stages"),
     ("codegen.build", "graphc.codegen.target"),
     ("codegen.produce", "graphc.codegen.math_calls"),
     ("codegen.parts", "graphc.codegen.produce"),
     ("codegen.compile", "graphc.codegen.worker"),
     ("callables", "graphc.codegen.guard"),
+    ("callables", "graphc.staged"),
     ("codegen.process", "tempfile"),
     ("codegen.lean_numba", "graphc.codegen.worker"),
     ("codegen.cache", "graphc.codegen.bundle"),

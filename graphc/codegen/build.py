@@ -42,9 +42,10 @@ from graphc.codegen.parts import (
     ready_pool,
 )
 from graphc.codegen.pool import DEFAULT_CROSSOVER, Pool, Words, settings_of
+from graphc.dtypes import is_float
 from graphc.errors import GraphcError
 from graphc.garbage import uncollected
-from graphc.ir.node import SHARED, SIZE, Node, size_owner
+from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
 from graphc.options import NATIVE, options
@@ -100,6 +101,38 @@ def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> 
     roots = (*outputs, *(leaf for leaf, _ in updates), *(new for _, new in updates))
     leaves = (size_owner(node) if node.op is SIZE else node for node in nodes_of(roots))
     return tuple(dict.fromkeys(leaf for leaf in leaves if leaf is not None and leaf.op is SHARED))
+
+
+def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
+    """The kernels that a function runs one after the other: one, but where sizes follow from values that have to be
+    computed (stages.py)."""
+    if all(node.op in LEAVES or is_counted(node) for node in nodes_of(computed_sizes(kernel.results))):
+        return (kernel,)
+    stages: tuple[Kernel, ...] = import_module("graphc.codegen.stages").split_stages(kernel)
+    return stages
+
+
+def computed_sizes(roots: Sequence[Node]) -> list[Node]:
+    """What sizes and positions are computed by, and maybe other integers. Every new function comes here, hence no order
+    and no table."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    pending = list(roots)
+    while pending:
+        node = pending.pop()
+        if node in seen or not node.args:
+            continue
+        seen.add(node)
+        pending += node.args
+        if node.type.shape:
+            found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
+            found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.dtype == "int64"]
+    return found
+
+
+def is_counted(node: Node) -> bool:
+    """Whether a scalar is computed from others in integers."""
+    return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)
 
 
 def build_python(kernel: Kernel) -> Built:
