@@ -475,7 +475,8 @@ def sqrt(x: Bounded) -> Bounded:
 def root(x: Bounded) -> Bounded:
     """The square root of what is a sum of squares in every evaluation; for slopes, unknown near 0."""
     if not _now[-1].rounds:
-        return sqrt(x)
+        found = sqrt(x)
+        return Bounded(found.num, found.ref, np.where(x.ref <= x.err, LONG(np.inf), found.err), found.exact)
     return monotone(x, np.sqrt, lambda v: np.sqrt(np.maximum(v, 0)), ulps=BASIC)
 
 
