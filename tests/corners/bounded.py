@@ -540,19 +540,21 @@ def contraction(spec: str, *args: Bounded) -> Bounded:
     ref = np.einsum(spec, *(x.ref for x in args))
     plain = np.einsum(spec, *(_finite(x.ref) for x in args))
     magnitude = np.einsum(spec, *(_finite(x.ref) + np.where(_known(x), x.err, 0) for x in args))
+    alone = [_alone(operands.split(","), result, k) for k in range(len(args))]
+    # infinities times a sum of numbers are not the sum of infinities of two signs
+    odd = np.inf if any(alone) else 0.0
     err = np.where(
-        unknown, np.inf, np.where(np.isfinite(ref), magnitude - plain + LONG(1e-17) * _error_scale(args, plain), 0)
+        unknown, np.inf, np.where(np.isfinite(ref), magnitude - plain + LONG(1e-17) * _error_scale(args, plain), odd)
     )
     made = settled(dtype, num, ref, err, magnitude, count + len(args))
-    alone = [_summed_alone(operands.split(","), result, k, x) for k, x in enumerate(args)]
-    return _where_it_may_overflow(made, np.maximum(magnitude, max(alone)))
+    sums = [np.max(np.sum(_finite(x.ref), axis=axes), initial=0) for x, axes in zip(args, alone, strict=True) if axes]
+    return _where_it_may_overflow(made, np.maximum(magnitude, max(sums, default=LONG(0))))
 
 
-def _summed_alone(words: Sequence[str], result: str, number: int, x: Bounded) -> Any:
-    """The largest sum over what no other operand and no result has: it may be taken first."""
+def _alone(words: Sequence[str], result: str, number: int) -> tuple[int, ...]:
+    """The axes of an operand that no other one and no result has: they may be summed over first."""
     others = "".join(word for k, word in enumerate(words) if k != number) + result
-    axes = tuple(axis for axis, letter in enumerate(words[number]) if letter not in others)
-    return np.max(np.sum(_finite(x.ref), axis=axes), initial=0) if axes else LONG(0)
+    return tuple(axis for axis, letter in enumerate(words[number]) if letter not in others)
 
 
 def _error_scale(args: Sequence[Bounded], magnitude: Array) -> Array:
