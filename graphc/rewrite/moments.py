@@ -11,9 +11,11 @@ rows, from the middle. By the inequality of Cauchy and Schwarz k (m - c)^2 is at
 digits are lost, and where the middle is like the rest, none. The sums over x, x - c and its square go over the same
 elements, and share their loops.
 
-Sums that are 17 times as large may overflow where the result does not: so deviations are divided by 8 first, unless the
-pivot is so small that they might vanish. (There, with S within a factor of 17 of the largest number, and the pivot less
-than 1e-130 of its root, the sum overflows.) Where a sum of finite deviations overflows, at magnitudes of 1e308, the
+Sums that are 17 times as large may overflow where the result does not: so deviations are divided by 8 first, unless all
+pivots are so small that they might vanish. (There, with S within a factor of 17 of the largest number, and the pivots
+less than 1e-130 of its root, the sum overflows.) One number for all columns stays in a register, where one for each
+would be read for every element; a column of numbers near the root of the smallest one, beside others that are not, has
+an S within 64 units of the smallest number. Where a sum of finite deviations overflows, at magnitudes of 1e308, the
 result is NaN instead of infinity.
 The second pass stays where it costs little: where the last axis is reduced and others are not, a row is still in cache.
 
@@ -36,7 +38,7 @@ from graphc.ir.node import Argument, Node, Sample, Scalar, Size, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast
 from graphc.ops.index import subtensor
-from graphc.ops.reduce import reduce_sum, reduced_sizes, restore
+from graphc.ops.reduce import reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, drop, filled
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses, scaled
@@ -61,17 +63,20 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     if (x.ndim - 1 in axes and len(axes) < x.ndim) or (isinstance(rows, int) and rows <= FEW_ROWS):
         return None
     pivot = _pivot(x, axes)
-    is_small = elementwise("less", elementwise("abs", pivot), _constant(_small(node.dtype), node))
-    scale = elementwise("where", is_small, _constant(1, node), _constant(1 / 8, node))
-    apart = elementwise("mul", elementwise("sub", x, restore(node, pivot)), restore(node, scale))
+    size = elementwise("abs", pivot)
+    largest = reduction("supremum", size, range(node.ndim)) if node.ndim else size
+    is_small = elementwise("less", largest, literal(_small(node.dtype), node.dtype))
+    scale = elementwise("where", is_small, literal(1, node.dtype), literal(1 / 8, node.dtype))
+    apart = elementwise("mul", elementwise("sub", x, restore(node, pivot)), filled(scale, x.type.shape))
     total, squares = reduce_sum(apart, axes), reduce_sum(elementwise("sqr", apart), axes)
     shift = elementwise("sub", broadcast_to(drop(mean, axes), node.type.shape), pivot)
-    shift = elementwise("mul", shift, scale)
+    shift = elementwise("mul", shift, filled(scale, node.type.shape))
     count = _as_number(sizes.product(reduced_sizes(node)), node)
     twice = elementwise("add", total, total)
     excess = elementwise("mul", shift, elementwise("sub", twice, elementwise("mul", count, shift)))
     spread = elementwise("maximum", elementwise("sub", squares, excess), _constant(0, node))
-    spread = elementwise("mul", spread, elementwise("where", is_small, _constant(1, node), _constant(64, node)))
+    undo = elementwise("where", is_small, literal(1, node.dtype), literal(64, node.dtype))
+    spread = elementwise("mul", spread, filled(undo, node.type.shape))
     # Where squares overflow, the sum is infinite; it is NaN where an element was.
     overflows = elementwise("logical_and", elementwise("isinf", squares), elementwise("isfinite", total))
     exact = elementwise("logical_or", overflows, elementwise("logical_not", elementwise("isfinite", pivot)))
