@@ -49,7 +49,7 @@ FEW_ROWS = 64
 """So many rows, where their number is known, are in cache when they are read again."""
 MEAN_OPS = ("true_div", "mul", "dimshuffle", "broadcast_to")
 """What makes a mean of a sum, and gives it its axes back."""
-MOST_FACTORS, MOST_NODES = 3, 32
+MOST_FACTORS, MOST_NODES = 3, 64
 """So many factors of a product, and nodes that they come from, are looked at."""
 
 
