@@ -99,9 +99,7 @@ def targets(results: Results) -> list[Target]:
     return [target for part in parts for target in part(results)]
 
 
-def named(
-    results: Results, peer: str, name: str, rounds: str, workloads: Sequence[str]
-) -> Iterator[tuple[float, str]]:
+def named(results: Results, peer: str, name: str, rounds: str, workloads: Sequence[str]) -> Iterator[tuple[float, str]]:
     """The ratios of a peer to graphc, with the names of the workloads."""
     for workload in workloads:
         value = ratio(results, workload, peer, name, rounds)

@@ -1,4 +1,4 @@
-"""Fit the polynomials of the vector math and write graphc/codegen/coefficients.py.
+"""Fit the polynomials of the vector math and write graphc/codegen/vecmath/coefficients.py.
 
     python benchmarks/fit_vecmath.py
 
@@ -23,7 +23,7 @@ import numpy as np
 Number = Any
 Function = Callable[[Number], Number]
 
-TARGET = Path(__file__).parent.parent / "graphc" / "codegen" / "coefficients.py"
+TARGET = Path(__file__).parent.parent / "graphc" / "codegen" / "vecmath" / "coefficients.py"
 POINT = 1200
 # The last integer n with a zero of log|gamma| in the table: further on the reflection formula is exact enough.
 GAMMALN_POLES = 22

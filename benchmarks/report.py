@@ -168,9 +168,7 @@ def steady_table(results: Results) -> str:
 
 def process_tables(results: Results) -> str:
     """Starts, of whole processes and without the import."""
-    imports = [
-        (peer, duration(median_over(results, peer, "import"))) for peer in ["graphc", *taking_part(results)]
-    ]
+    imports = [(peer, duration(median_over(results, peer, "import"))) for peer in ["graphc", *taking_part(results)]]
     parts = [
         "## From the start of a process to the first result\n",
         ratio_table(results, "### Empty cache", "process", "cold"),

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from vecmath_loop import Loop, compile_loop
 
-from graphc.codegen.vecmath import VECTOR_MATH
+from graphc.codegen.vecmath.table import VECTOR_MATH
 
 Array = NDArray[Any]
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from graphc.codegen.forecast import start_if_expected
-from graphc.garbage import uncollected
-from graphc.idle_blas import import_numpy
+from graphc.codegen.server.prestart import start_if_expected
+from graphc.startup.garbage import uncollected
+from graphc.startup.idle_blas import import_numpy
 
 with uncollected():
     start_if_expected()
@@ -29,12 +29,12 @@ with uncollected():
     import graphc.ops  # noqa: F401 - fills the table of ops
     from graphc import tensor
     from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
-    from graphc.callables import Function
-    from graphc.codegen import cache
-    from graphc.codegen.kernel import on_phase
-    from graphc.convention import In, Out
+    from graphc.codegen.cache import store as cache
+    from graphc.codegen.pipeline.kernel import on_phase
     from graphc.errors import GraphcError
     from graphc.function import function
+    from graphc.functions.callables import Function
+    from graphc.functions.convention import In, Out
     from graphc.ir.node import Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph

@@ -26,14 +26,14 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc.autodiff import grad
-from graphc.callables import Function
 from graphc.errors import ArgumentError, GraphcError
 from graphc.function import function
+from graphc.functions.callables import Function
 from graphc.ir.node import Array, Node
 from graphc.optim import Updates, momentum, sgd
 from graphc.options import options
-from graphc.record import record
 from graphc.shared import SharedVariable, shared
+from graphc.startup.record import record
 from graphc.tensor import nnet
 
 # --- workloads --------------------------------------------------------------------------------------------------------

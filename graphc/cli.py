@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from graphc import bench
-from graphc.codegen import cache
+from graphc.codegen.cache import store
 from graphc.errors import GraphcError
 from graphc.options import options
 
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
     showing = commands.add_parser("show", help="print what the cache holds of a compiled graph")
     showing.add_argument("key", help="first digits of a key, as `graphc cache list` prints them")
-    showing.add_argument("text", nargs="?", choices=list(cache.TEXTS), default="source")
+    showing.add_argument("text", nargs="?", choices=list(store.TEXTS), default="source")
     showing.set_defaults(command=run_show)
 
     settings = commands.add_parser(
@@ -75,22 +75,22 @@ def run_bench(parsed: argparse.Namespace) -> int:
 def run_cache(parsed: argparse.Namespace) -> int:
     """List, measure or empty the user's cache folder."""
     if parsed.action == "list":
-        for entry in cache.list_entries():
+        for entry in store.list_entries():
             used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
             print(f"{entry.key[:12]}  {used}  {entry.size:>8} bytes  {entry.metadata.get('name', '')}")
     elif parsed.action == "size":
-        print(f"{cache.size()} bytes in {options.cache_dir}")
+        print(f"{store.size()} bytes in {options.cache_dir}")
     else:
-        print(f"{cache.clear()} entries removed from {options.cache_dir}")
+        print(f"{store.clear()} entries removed from {options.cache_dir}")
     return 0
 
 
 def run_show(parsed: argparse.Namespace) -> int:
     """Print the graph, plan or source of one entry."""
-    found = [entry for entry in cache.list_entries() if entry.key.startswith(parsed.key)]
+    found = [entry for entry in store.list_entries() if entry.key.startswith(parsed.key)]
     if len(found) != 1:
         raise GraphcError(f"{len(found) or 'no'} entries have a key that begins with {parsed.key!r}")
-    with open(os.path.join(found[0].folder, cache.TEXTS[parsed.text]), encoding="utf-8") as file:
+    with open(os.path.join(found[0].folder, store.TEXTS[parsed.text]), encoding="utf-8") as file:
         print(file.read(), end="")
     return 0
 

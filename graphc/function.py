@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from graphc.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode, make_function
-from graphc.codegen.build import shared_of
-from graphc.codegen.forecast import why_not_compiled
-from graphc.codegen.kernel import Kernel
-from graphc.convention import Convention, In, Out, name_positions
+from graphc.codegen.pipeline.build import shared_of
+from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.server.prestart import why_not_compiled
 from graphc.dtypes import can_cast_safely, fits, is_float
 from graphc.errors import (
     ArgumentError,
@@ -24,6 +22,8 @@ from graphc.errors import (
     UnusedInputError,
     UpdateError,
 )
+from graphc.functions.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode, make_function
+from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.ir.node import (
     FUNCTIONS,
     INPUT,
@@ -40,8 +40,8 @@ from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
 from graphc.options import check_threads, options
-from graphc.record import replace
 from graphc.shared import SharedVariable
+from graphc.startup.record import replace
 
 
 def function(

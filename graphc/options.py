@@ -14,7 +14,7 @@ from importlib import import_module
 from graphc.errors import GraphcError
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/forecast.py)
+if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/server/prestart.py)
     from typing import Any
 
 PREFIX = "GRAPHC_"
@@ -24,7 +24,7 @@ ELSEWHERE = ("GRAPHC_PROGRAMS", "GRAPHC_UPDATE")
 MOST_THREADS = 1024
 NATIVE = "native"
 TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512")
-"""Processors that code can be made for: this machine's, and older ones by LLVM's names (codegen/target.py)."""
+"""Processors that code can be made for: this machine's, and older ones by LLVM's names (codegen/llvm/target.py)."""
 
 
 def _choice(*allowed: str) -> Callable[[str, Any], str]:

@@ -21,18 +21,18 @@ import numpy as np
 import graphc.tensor as T
 from graphc import optim
 from graphc.autodiff import vjp
-from graphc.callables import Function
 from graphc.dtypes import check_dtype, floating, is_float, promote
 from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError
 from graphc.function import function
-from graphc.interpret import interpret
+from graphc.functions.callables import Function
+from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, Size, Type, literal, user_line, variable
 from graphc.ir.walk import Graph as NodeGraph
 from graphc.ir.walk import reachable, substitute, toposort
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast
-from graphc.record import record
 from graphc.shared import SharedVariable, shared
+from graphc.startup.record import record
 from graphc.values import as_array, natural_dtype
 
 Sizes: TypeAlias = tuple[int | None, ...]

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.build import shared_of
-from graphc.codegen.locks import ACTIVITY, Lock, run
+from graphc.codegen.call.locks import ACTIVITY, Lock, run
+from graphc.codegen.pipeline.build import shared_of
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import FUNCTIONS, SHARED, Node, describe, leaf_type
 from graphc.ir.walk import substitute
-from graphc.record import record
+from graphc.startup.record import record
 from graphc.values import Array, as_array, natural_dtype
 
 Sizes = tuple[int | None, ...]

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphc.autodiff import vjp
 from graphc.dtypes import is_float
-from graphc.interpret import interpret
+from graphc.ir.interpret import interpret
 from graphc.ir.node import Argument, Array, Node, literal, variable
 from graphc.ir.walk import Graph
 from graphc.ops.elementwise import elementwise

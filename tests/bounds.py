@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphc.callables import Function
-from graphc.interpret import interpret
+from graphc.functions.callables import Function
+from graphc.ir.interpret import interpret
 from graphc.ir.node import LEAVES, Array, Node, Scalar
 from graphc.ir.walk import Graph, toposort
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import produce
-from graphc.codegen.kernel import Kernel, Report
-from graphc.codegen.program import Program
+from graphc.codegen.pipeline import cold
+from graphc.codegen.pipeline.kernel import Kernel, Report
+from graphc.codegen.pipeline.program import Program
 from graphc.ir.node import Node
-from graphc.record import replace
+from graphc.startup.record import replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ def compile_broken(name: str) -> graphc.Function:
         assert program.source.count(broken.right) == 1, program.source
         return replace(program, source=program.source.replace(broken.right, broken.wrong))
 
-    with patch.object(produce, "generate_program", generate):
+    with patch.object(cold, "generate_program", generate):
         return graphc.function([x], broken.graph(x), "compiled", name=f"broken: {name}")
 
 
-GENERATE = produce.generate_program
+GENERATE = cold.generate_program
 
 
 def argument(name: str) -> NDArray[Any]:

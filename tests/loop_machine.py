@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.blas import PYTHON_SHIMS
-from graphc.codegen.callback import CALLBACK, split_sizes
-from graphc.codegen.emit import const_text
-from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.call.callback import CALLBACK, split_sizes
+from graphc.codegen.frontend.language import PRELUDE
+from graphc.codegen.gemm.api import PYTHON_SHIMS
 from graphc.dtypes import DTYPES, is_float
-from graphc.ir.loops import (
+from graphc.ir.node import Node
+from graphc.loops.ir import (
     CONSTANTS,
     Apply,
     Check,
@@ -48,7 +48,7 @@ from graphc.ir.loops import (
     Store,
     Var,
 )
-from graphc.ir.node import Node
+from graphc.loops.printer import const_text
 
 PRIME = 2**61 - 1
 CHUNK = 2

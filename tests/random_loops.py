@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from graphc.ir.loops import (
+from graphc.loops.ir import (
     BLOCK,
     INDEX,
     ONE,

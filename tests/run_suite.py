@@ -46,7 +46,7 @@ def pytest(python: str, arguments: Sequence[str]) -> list[str]:
 
 def runs_target(name: str) -> str:
     """Why this machine does not run a target; "" where it does."""
-    code = f"from graphc.codegen.target import processor\nprocessor({name!r})"
+    code = f"from graphc.codegen.llvm.target import processor\nprocessor({name!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return done.stderr.strip().rpartition("\n")[2]
 

@@ -18,80 +18,75 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-garbage idle_blas errors record digest dtypes options values numerics
-
-ir.loops ir.node ir.walk ir.sizes ir.text ir.parse ir.verify ir.passes ir
-
-ops.elementwise ops.shape ops.scalar ops.recur ops.reduce ops.index ops.linalg ops.custom ops
-
-autodiff interpret testing
-tensor.variables tensor.elementary tensor.shaping tensor.creation tensor.indexing tensor.joining tensor.reductions
-tensor.products tensor.nnet tensor
-rewrite.engine rewrite.algebra rewrite.views rewrite.stable rewrite.linear rewrite.moments rewrite.pairs rewrite.scatter
-rewrite.pipeline rewrite
-
-codegen codegen.process codegen.forecast
-codegen.templates codegen.loops_text codegen.loops_verify codegen.loop_passes
-codegen.prototype codegen.chunks codegen.prelude codegen.simplify codegen.emit codegen.sizing
-codegen.arena codegen.plan codegen.copies codegen.tiles codegen.cost codegen.operand codegen.sharing codegen.nests
-codegen.schedule
-codegen.callback
-codegen.blas codegen.terms codegen.lower
-codegen.lower_call codegen.lower_fold codegen.lower_recur codegen.lower_rows
-codegen.parallel codegen.stream_ir codegen.streams codegen.merge codegen.forward codegen.narrow codegen.outline_find
-codegen.outline_compare codegen.outline
-codegen.coefficients codegen.real codegen.pairs codegen.vector_variants codegen.huge codegen.negative
-codegen.exponential codegen.circular codegen.gamma codegen.log_gamma codegen.vecmath
-codegen.llvm_binding codegen.target codegen.host codegen.image codegen.jit codegen.relocations
-codegen.link
-codegen.casts codegen.integers codegen.intrinsics codegen.math_calls codegen.loop_forms codegen.turns
-codegen.vector_loop codegen.vectorize
-codegen.primitives codegen.numba_lowering codegen.worker codegen.lean_numba codegen.compile codegen.counted
-codegen.product_tiles codegen.product_packing codegen.product_threads codegen.product_streams codegen.pool_ir
-codegen.product_vectors codegen.product_loops codegen.product_blocks codegen.product_batches codegen.products
-codegen.split
-codegen.recycling codegen.locks codegen.launch codegen.guard codegen.poison codegen.vectorcall
-codegen.objects codegen.arguments codegen.callees codegen.scalars codegen.pool codegen.deferred codegen.entry
-codegen.kernel codegen.program
-codegen.files codegen.sources codegen.cache codegen.bundle codegen.parts codegen.produce codegen.build codegen.stages
-
-shared convention layouts variants callables staged function
-
-optim session
-
-bench cli
+startup             digest garbage idle_blas record __init__
+.                   errors dtypes numerics options values
+loops               ir build names operators printer text verify visit __init__
+ir                  node walk interpret passes sizes text parse verify __init__
+ops                 elementwise custom scalar shape index recur reduce linalg __init__
+.                   autodiff testing
+tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
+rewrite             engine algebra views stable linear moments pairs scatter pipeline __init__
+codegen             __init__
+codegen.llvm        module cpu binding target split values integers builder __init__
+codegen.link        image lljit relocations elf __init__
+codegen.threads     chunking nontemporal pool settings __init__
+codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric gamma log_gamma
+                    table outofline __init__
+codegen.vectorize   loopinfo legality widen vectorizer __init__
+codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
+codegen.call        callback locks result_memory bind objects arguments helpers scalars guard_pages poison vectorcall
+                    entry __init__
+codegen.schedule    memory sizes plan accumulators cost strided fusion nests scheduler __init__
+codegen.lower       tiling lowerer calls reductions recurrences fused __init__
+codegen.transform   passes simplify privatize parallelize fuse forwarding partial_sums nontemporal outline_regions
+                    outline_merge outline __init__
+codegen.frontend    language intrinsics primitives lowering __init__
+codegen.server      process prestart protocol worker numba_subset client __init__
+codegen.cache       files sources store bundle __init__
+codegen.pipeline    kernel program runtime cold build stages __init__
+.                   shared
+functions           convention layouts variants callables staged __init__
+.                   function
+.                   optim session
+.                   bench cli
 """
-"""Every module, a paragraph a floor, each after all that it imports; a package's name stands for its `__init__`."""
+"""The rooms from the lowest to the highest, each with its modules: a module stands above all that it imports. `.` is
+graphc itself, which has modules on several floors. So no two rooms can be tied both ways."""
 
-COMPILER = {"codegen.intrinsics", "codegen.primitives", "codegen.numba_lowering", "codegen.worker"}
-"""The only modules that may import numba; they are imported by each other, and late by `codegen.compile`."""
+COMPILER = {
+    "codegen.frontend.intrinsics",
+    "codegen.frontend.primitives",
+    "codegen.frontend.lowering",
+    "codegen.server.worker",
+}
+"""The only modules that may import numba; they are imported by each other, and late by `codegen.server.client`."""
 
 LATE = {
     ("", "graphc.ir.parse"),
-    ("codegen.loop_passes", "graphc.codegen.loops_verify"),
-    ("idle_blas", "numpy"),
+    ("codegen.transform.passes", "graphc.loops.verify"),
+    ("startup.idle_blas", "numpy"),
     ("options", "difflib"),
     ("shared", "copy"),
     ("options", "warnings"),
-    ("codegen.forecast", "graphc.codegen.process"),
-    ("codegen.parts", "graphc.codegen.callees"),
-    ("codegen.parts", "graphc.codegen.compile"),
-    ("codegen.lean_numba", "graphc.codegen.llvm_binding"),
-    ("codegen.build", "graphc.codegen.compile"),
-    ("codegen.build", "graphc.codegen.produce"),
-    ("codegen.build", "graphc.codegen.stages"),
-    ("codegen.build", "graphc.codegen.target"),
-    ("codegen.produce", "graphc.codegen.math_calls"),
-    ("codegen.parts", "graphc.codegen.produce"),
-    ("codegen.compile", "graphc.codegen.worker"),
-    ("callables", "graphc.codegen.guard"),
-    ("callables", "graphc.staged"),
-    ("codegen.process", "tempfile"),
-    ("codegen.lean_numba", "graphc.codegen.worker"),
-    ("codegen.cache", "graphc.codegen.bundle"),
-    ("codegen.image", "graphc.codegen.jit"),
-    ("codegen.host", "graphc.codegen.target"),
-    ("codegen.blas", "scipy.linalg.cython_blas"),
+    ("codegen.server.prestart", "graphc.codegen.server.process"),
+    ("codegen.pipeline.runtime", "graphc.codegen.call.helpers"),
+    ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
+    ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
+    ("codegen.pipeline.build", "graphc.codegen.server.client"),
+    ("codegen.pipeline.build", "graphc.codegen.pipeline.cold"),
+    ("codegen.pipeline.build", "graphc.codegen.pipeline.stages"),
+    ("codegen.pipeline.build", "graphc.codegen.llvm.target"),
+    ("codegen.pipeline.cold", "graphc.codegen.vecmath.outofline"),
+    ("codegen.pipeline.runtime", "graphc.codegen.pipeline.cold"),
+    ("codegen.server.client", "graphc.codegen.server.worker"),
+    ("functions.callables", "graphc.codegen.call.guard_pages"),
+    ("functions.callables", "graphc.functions.staged"),
+    ("codegen.server.process", "tempfile"),
+    ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
+    ("codegen.cache.store", "graphc.codegen.cache.bundle"),
+    ("codegen.link.image", "graphc.codegen.link.lljit"),
+    ("codegen.llvm.cpu", "graphc.codegen.llvm.target"),
+    ("codegen.gemm.api", "scipy.linalg.cython_blas"),
 }
 """What is imported only when it is needed, by `import_module`: (module, what it imports)."""
 
@@ -105,8 +100,19 @@ def module_name(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
+def in_order(floors: str) -> Iterator[str]:
+    """The names of all modules below graphc, from the lowest to the highest."""
+    room = ""
+    for line in floors.strip().splitlines():
+        words = line.split()
+        if not line.startswith(" "):
+            room = words.pop(0).removeprefix(".")
+        for word in words:
+            yield room if word == "__init__" else f"{room}.{word}".removeprefix(".")
+
+
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-ORDER = FLOORS.split()
+ORDER = list(in_order(FLOORS))
 ROOTS = {"", "__main__"}
 """The package itself and its command: above all floors."""
 
@@ -217,8 +223,9 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import beside itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
-codegen.bundle codegen.compile codegen.emit codegen.jit codegen.link codegen.lower codegen.plan codegen.produce
-codegen.program codegen.schedule codegen.simplify codegen.target codegen.worker ir.parse optim rewrite session testing
+codegen.cache.bundle codegen.server.client loops.printer codegen.link.lljit codegen.link.elf codegen.lower.lowerer
+codegen.schedule.plan codegen.pipeline.cold codegen.pipeline.program codegen.schedule.scheduler
+codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse optim rewrite session testing
 """
 
 

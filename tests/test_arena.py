@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.arena import Kept, lay_out, nominal_bytes
-from graphc.codegen.launch import ALIGNMENT, MOST, Array, Signature, Temp, need_of
+from graphc.codegen.call.bind import ALIGNMENT, MOST, Array, Signature, Temp, need_of
+from graphc.codegen.schedule.memory import Kept, lay_out, nominal_bytes
 from graphc.dtypes import DTYPES, itemsize
 from graphc.ir.node import variable
 
@@ -43,7 +43,7 @@ def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
 
 
 def plainly(kept: list[Kept]) -> list[int]:
-    """The slots by the rule of arena.py, every one of them looked at for every value."""
+    """The slots by the rule of schedule/memory.py, every one of them looked at for every value."""
     order = sorted(range(len(kept)), key=lambda n: (-nominal_bytes(kept[n]), kept[n].first))
     slots: list[list[Kept]] = []
     homes: dict[int, int] = {}

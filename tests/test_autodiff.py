@@ -16,7 +16,7 @@ import graphc.tensor as T
 from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, IndexOutOfBounds, ShapeError
-from graphc.interpret import interpret
+from graphc.ir.interpret import interpret
 from graphc.ir.node import OPS, Node, Sample, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.custom import custom_op

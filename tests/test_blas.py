@@ -18,16 +18,8 @@ from bounds import assert_product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphc.codegen import (
-    blas,
-    product_blocks,
-    product_loops,
-    product_streams,
-    product_tiles,
-    product_vectors,
-    products,
-)
-from graphc.codegen.blas import (
+from graphc.codegen.gemm import api, blocked, dispatch, gemv, gemv_kernels, microkernel, small
+from graphc.codegen.gemm.api import (
     ENTRIES,
     PRODUCT_WORDS,
     PROTOTYPES,
@@ -37,14 +29,14 @@ from graphc.codegen.blas import (
     blas_symbols,
     vector_name,
 )
-from graphc.codegen.chunks import SETTINGS
-from graphc.codegen.deferred import load_blocks
-from graphc.codegen.link import link
-from graphc.codegen.pool import POOL_EXPORTS, load_pool
-from graphc.codegen.pool_ir import pool_ir
-from graphc.codegen.product_blocks import blocks_ir
-from graphc.codegen.products import blas_ir
-from graphc.codegen.target import emit_object
+from graphc.codegen.gemm.blocked import blocks_ir
+from graphc.codegen.gemm.dispatch import blas_ir
+from graphc.codegen.gemm.lazy import load_blocks
+from graphc.codegen.link.elf import link
+from graphc.codegen.llvm.target import emit_object
+from graphc.codegen.threads.chunking import SETTINGS
+from graphc.codegen.threads.pool import pool_ir
+from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
 
 CTYPES: dict[str, Any] = {
     "int64": ctypes.c_int64,
@@ -57,17 +49,17 @@ SUFFIX = {"float64": "f64", "float32": "f32"}
 
 @cache
 def code() -> bytes:
-    """The products, sent to BLAS, or packed, from a size on that tests can afford."""
+    """The dispatch, sent to BLAS, or packed, from a size on that tests can afford."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "SMALL_GEMM", 12**3)
-        patch.setattr(products, "SMALL_GEMV", 100)
-        patch.setattr(products, "has_threads", lambda: False)
+        patch.setattr(dispatch, "SMALL_GEMM", 12**3)
+        patch.setattr(dispatch, "SMALL_GEMV", 100)
+        patch.setattr(dispatch, "has_threads", lambda: False)
         for name, number in SHORT_PIECES.items():
-            patch.setattr(product_vectors, name, number)
-        patch.setattr(products, "SMALL_ANY", 10**3)
-        patch.setattr(products, "BLOCKED", 10**3)
-        patch.setattr(products, "BLOCKED_THIN", 10**3)
-        patch.setattr(products, "BLOCKED_SIDE", 3)
+            patch.setattr(gemv, name, number)
+        patch.setattr(dispatch, "SMALL_ANY", 10**3)
+        patch.setattr(dispatch, "BLOCKED", 10**3)
+        patch.setattr(dispatch, "BLOCKED_THIN", 10**3)
+        patch.setattr(dispatch, "BLOCKED_SIDE", 3)
         return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
 
 
@@ -89,14 +81,14 @@ SHARED = np.array([3, 2, 1, 0, 0], np.int64)
 
 @cache
 def blocks_table() -> Any:
-    """A table without BLAS, but with packed products, whose depths, blocks and slabs are so short that all edges are
+    """A table without BLAS, but with packed dispatch, whose depths, blocks and slabs are so short that all edges are
     met by matrices that tests can afford."""
     pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     table = (ctypes.c_void_p * len(ENTRIES))()
     table[ENTRIES.index("parallel")] = pool.parallel
     with pytest.MonkeyPatch.context() as patch:
         for name, number in SHORT.items():
-            patch.setattr(product_blocks, name, number)
+            patch.setattr(blocked, name, number)
         for suffix in SUFFIX.values():
             table[ENTRIES.index(f"blocks {suffix}")] = load_blocks(suffix, emit_object([blocks_ir(suffix)], 1), pool)
     return table
@@ -106,7 +98,7 @@ def blocks_table() -> Any:
 def narrow_code() -> bytes:
     """The products as they are where registers have 32 bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (product_tiles, product_loops, product_streams):
+        for module in (microkernel, small, gemv_kernels):
             patch.setattr(module, "has_avx512", lambda: False)
         return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
 
@@ -395,7 +387,7 @@ def test_numpy_has_the_blas() -> None:
     """NumPy's wheels bring OpenBLAS: it is found without SciPy and without threadpoolctl."""
     program = f"""if True:
     import ctypes, sys
-    from graphc.codegen.blas import blas_symbols
+    from graphc.codegen.gemm.api import blas_symbols
     table = (ctypes.c_void_p * {len(ROUTINES)}).from_address(blas_symbols()["gc_blas"])
     print(all(table), "scipy" in sys.modules, "numba" in sys.modules)
     """
@@ -405,7 +397,7 @@ def test_numpy_has_the_blas() -> None:
 
 def test_scipy_as_fallback() -> None:
     pytest.importorskip("scipy.linalg.cython_blas")
-    routines = blas._scipy_routines()
+    routines = api._scipy_routines()
     assert len(routines) == len(ROUTINES) and all(routines)
     table = (ctypes.c_void_p * len(ENTRIES))(*routines)
     functions = linked(ctypes.addressof(table))[2]

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from graphc.codegen import cache, files, sources
-from graphc.codegen.cache import Entry, Key
-from graphc.codegen.forecast import USAGE
-from graphc.digest import DIGITS
+from graphc.codegen.cache import files, sources, store
+from graphc.codegen.cache.store import Entry, Key
+from graphc.codegen.server.prestart import USAGE
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
 from graphc.options import options
-from graphc.record import replace
+from graphc.startup.digest import DIGITS
+from graphc.startup.record import replace
 
 SETTINGS = {"fast_math": "False", "excluding": ""}
 KEY = Key("a = input float64[n]\nb = exp a\nreturn b\n", SETTINGS, "graphc 1; numpy 2.4; +avx,+fma")
@@ -34,7 +34,7 @@ ENTRY = Entry(KEY, "one loop\n", "def kernel():\n    pass\n", {"name": "f", "siz
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path) -> Iterator[Path]:
     with options.change(cache=True, cache_dir=tmp_path / "cache", cache_shared=(), cache_require=False):
-        cache._warned.clear()
+        store._warned.clear()
         yield tmp_path / "cache"
 
 
@@ -48,32 +48,32 @@ def place(entry: Entry) -> Path:
 
 
 def test_what_is_stored_is_loaded() -> None:
-    assert cache.load(KEY) is None
-    assert cache.store(ENTRY)
-    loaded = cache.load(KEY)
+    assert store.load(KEY) is None
+    assert store.store(ENTRY)
+    loaded = store.load(KEY)
     assert loaded is not None
     assert (loaded.metadata, loaded.object) == (ENTRY.metadata, ENTRY.object)
     assert [loaded.text(kind) for kind in ("graph", "plan", "source")] == [KEY.graph, ENTRY.plan, ENTRY.source]
 
 
 def test_nobody_else_may_look(folder: Path) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     assert [path.stat().st_mode & 0o777 for path in (folder, place(ENTRY).parent, place(ENTRY))] == [0o700] * 3
 
 
 def test_nothing_is_left_beside_an_entry() -> None:
-    cache.store(ENTRY)
-    cache.store(ENTRY)
+    store.store(ENTRY)
+    store.store(ENTRY)
     assert os.listdir(place(ENTRY).parent) == [KEY.digest]
 
 
 def test_the_cache_can_be_switched_off(folder: Path) -> None:
     with options.change(cache=False):
-        assert not cache.store(ENTRY)
+        assert not store.store(ENTRY)
     assert not folder.exists()
-    cache.store(ENTRY)
+    store.store(ENTRY)
     with options.change(cache=False):
-        assert cache.load(KEY) is None
+        assert store.load(KEY) is None
 
 
 # Keys
@@ -95,14 +95,14 @@ def test_every_part_of_a_key_matters(other: Key) -> None:
 
 def test_a_key_does_not_depend_on_the_order_of_the_settings() -> None:
     settings = {name: KEY.settings[name] for name in sorted(KEY.settings)[::-1]}
-    assert cache.cache_key(KEY.graph, settings, KEY.fingerprint) == KEY.digest
+    assert store.cache_key(KEY.graph, settings, KEY.fingerprint) == KEY.digest
     assert len(KEY.digest) == DIGITS
 
 
 def fingerprint_of(package: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """What the fingerprint would be if graphc's sources were in `package`."""
-    monkeypatch.setattr(cache, "PACKAGE", f"{package}{os.sep}")
-    return cache.package_fingerprint.__wrapped__()
+    monkeypatch.setattr(store, "PACKAGE", f"{package}{os.sep}")
+    return store.package_fingerprint.__wrapped__()
 
 
 def test_the_package_fingerprint_follows_the_content_of_the_sources(
@@ -153,10 +153,10 @@ def test_what_the_system_says_of_the_sources_stands_for_their_content(
 # Damage
 
 
-@pytest.mark.parametrize("name", [cache.METADATA, cache.OBJECT])
+@pytest.mark.parametrize("name", [store.METADATA, store.OBJECT])
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "missing"])
 def test_a_damaged_entry_is_removed_and_replaced(name: str, damage: str) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     path = place(ENTRY) / name
     content = path.read_bytes()
     middle = len(content) // 2
@@ -170,27 +170,27 @@ def test_a_damaged_entry_is_removed_and_replaced(name: str, damage: str) -> None
         case "missing":
             path.unlink()
     with pytest.warns(CacheWarning, match="damaged"):
-        assert cache.load(KEY) is None
+        assert store.load(KEY) is None
     assert not place(ENTRY).exists()
-    assert cache.store(ENTRY)
-    assert cache.load(KEY) is not None
+    assert store.store(ENTRY)
+    assert store.load(KEY) is not None
 
 
 def test_an_entry_under_another_name_is_refused() -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     other = keyed("another graph")
     place(other).parent.mkdir(exist_ok=True)
     place(ENTRY).rename(place(other))
     with pytest.warns(CacheWarning, match="another key"):
-        assert cache.load(other.key) is None
+        assert store.load(other.key) is None
 
 
 def test_a_damaged_text_is_not_shown() -> None:
-    cache.store(ENTRY)
-    loaded = cache.load(KEY)
+    store.store(ENTRY)
+    loaded = store.load(KEY)
     (place(ENTRY) / "source.py").write_text("import os\n")
     assert loaded is not None and loaded.text("source") is None
-    cache.clear()
+    store.clear()
     assert loaded.text("plan") is None
 
 
@@ -201,17 +201,17 @@ def assert_useless(problem: str) -> None:
     """Loading finds nothing, storing fails, and there is one warning for all attempts."""
     with pytest.warns(CacheWarning, match=problem) as warned:
         for _ in range(3):
-            assert cache.load(KEY) is None
-            assert not cache.store(ENTRY)
+            assert store.load(KEY) is None
+            assert not store.store(ENTRY)
     assert len(warned) == 1
 
 
 def test_a_folder_that_cannot_be_made(folder: Path) -> None:
     folder.write_text("a file is in the way")
     with options.change(cache_dir=folder / "cache"), pytest.warns(CacheWarning) as warned:
-        assert cache.load(KEY) is None
-        assert not cache.store(ENTRY)
-        assert not cache.store(ENTRY)
+        assert store.load(KEY) is None
+        assert not store.store(ENTRY)
+        assert not store.store(ENTRY)
     assert {str(warning.message).partition(" (")[2] for warning in warned} == {"Not a directory)"}
     assert folder.read_text() == "a file is in the way"
 
@@ -230,14 +230,14 @@ LIMITED = """
     import resource, signal, sys, warnings
     from pathlib import Path
     sys.path.insert(0, sys.argv[2])
-    from test_cache import ENTRY, KEY, cache, options
+    from test_cache import ENTRY, KEY, store, options
 
     options.cache_dir = Path(sys.argv[1])
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        assert not cache.store(ENTRY) and cache.load(KEY) is None
+        assert not store.store(ENTRY) and store.load(KEY) is None
     print([str(w.message) for w in warned])
 """
 
@@ -247,13 +247,13 @@ def test_a_write_that_stops_half_way(folder: Path) -> None:
     program = [sys.executable, "-c", textwrap.dedent(LIMITED), str(folder), os.path.dirname(__file__)]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     assert "File too large" in done.stdout
-    assert cache.list_entries() == [] and os.listdir(place(ENTRY).parent) == []
+    assert store.list_entries() == [] and os.listdir(place(ENTRY).parent) == []
 
 
 @pytest.fixture
 def read_only(folder: Path) -> Iterator[None]:
     """The cache folder, with ENTRY in it, for a user who may only read it."""
-    cache.store(ENTRY)
+    store.store(ENTRY)
     paths = [folder, *folder.rglob("*")]
     for path in paths:
         path.chmod(0o500 if path.is_dir() else 0o400)
@@ -276,42 +276,42 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("read_only")
 def test_a_read_only_folder_is_read() -> None:
-    assert cache.load(KEY) is not None
+    assert store.load(KEY) is not None
     other = keyed("another graph")
     with pytest.warns(CacheWarning, match="cannot be written") as warned:
-        assert not cache.store(other)
-        assert not cache.store(other)
+        assert not store.store(other)
+        assert not store.store(other)
     assert len(warned) == 1
-    assert cache.load(other.key) is None
+    assert store.load(other.key) is None
 
 
 def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert_useless("belongs to another user")
 
 
 def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     folder.chmod(0o770)
     assert_useless("can be written by other users")
     folder.chmod(0o755)
-    assert cache.load(KEY) is not None
+    assert store.load(KEY) is not None
 
 
 # Sharing
 
 
 def test_a_shared_folder_is_read_and_never_written(folder: Path, tmp_path: Path) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     other = keyed("another graph")
     with options.change(cache_dir=tmp_path / "mine", cache_shared=[folder]):
-        assert cache.load(KEY) is not None
-        assert cache.store(other)
-        assert cache.clear() == 1
-        assert [summary.folder for summary in cache.list_entries()] == [str(place_in(folder))]
-    assert cache.load(KEY) is not None
-    assert cache.load(other.key) is None
+        assert store.load(KEY) is not None
+        assert store.store(other)
+        assert store.clear() == 1
+        assert [summary.folder for summary in store.list_entries()] == [str(place_in(folder))]
+    assert store.load(KEY) is not None
+    assert store.load(other.key) is None
 
 
 def place_in(folder: Path) -> Path:
@@ -319,31 +319,31 @@ def place_in(folder: Path) -> Path:
 
 
 def test_a_shared_folder_that_anyone_can_write_is_refused(folder: Path, tmp_path: Path) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     folder.chmod(0o777)
     path = f"{tmp_path / 'none'}{os.pathsep}{folder}"
     with (
         options.change(cache_dir=tmp_path / "mine", cache_shared=path),
         pytest.warns(CacheWarning, match="can be written by other users"),
     ):
-        assert cache.load(KEY) is None
+        assert store.load(KEY) is None
 
 
 CONTENDER = """
     import sys
     from pathlib import Path
     sys.path.insert(0, sys.argv[2])
-    from test_cache import cache, keyed, options
+    from test_cache import store, keyed, options
 
     options.cache_dir, options.cache_megabytes = Path(sys.argv[1]), 1
     for turn in range(60):
         entry = keyed(f"graph {turn % 7}", 300_000)
-        loaded = cache.load(entry.key)
+        loaded = store.load(entry.key)
         assert loaded is None or len(loaded.object) == 300_000
         assert loaded is None or loaded.text("graph") in (None, entry.key.graph)
-        cache.store(entry)
+        store.store(entry)
         if turn % 20 == 19:
-            cache.clear()
+            store.clear()
 """
 
 
@@ -351,12 +351,12 @@ def test_processes_that_write_load_evict_and_clear_at_once(folder: Path) -> None
     program = [sys.executable, "-W", "error", "-c", textwrap.dedent(CONTENDER), str(folder), os.path.dirname(__file__)]
     contenders = [subprocess.Popen(program, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     assert [contender.communicate()[1] for contender in contenders] == [""] * 3
-    assert {path.name for path in cache._folders(str(folder))} == {summary.key for summary in cache.list_entries()}
+    assert {path.name for path in store._folders(str(folder))} == {summary.key for summary in store.list_entries()}
 
 
 def test_threads_that_store_the_same_entry() -> None:
     results: list[bool] = []
-    threads = [threading.Thread(target=lambda: results.append(cache.store(ENTRY))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: results.append(store.store(ENTRY))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -372,31 +372,31 @@ def test_the_least_recently_used_entries_go_first() -> None:
     entries = [keyed(f"graph {number}", 300_000) for number in range(4)]
     with options.change(cache_megabytes=1):
         for age, entry in zip((40, 30, 20), entries, strict=False):
-            cache.store(entry)
+            store.store(entry)
             os.utime(place(entry), (time.time() - age,) * 2)
-        assert cache.load(entries[0].key) is not None
-        cache.store(entries[3])
-        assert [cache.load(entry.key) is not None for entry in entries] == [True, False, True, True]
-        assert cache.size() <= 2**20
+        assert store.load(entries[0].key) is not None
+        store.store(entries[3])
+        assert [store.load(entry.key) is not None for entry in entries] == [True, False, True, True]
+        assert store.size() <= 2**20
 
 
 def test_an_entry_above_the_limit_is_kept_alone() -> None:
     small, large = keyed("small"), keyed("large", 2**20)
     with options.change(cache_megabytes=1):
-        cache.store(small)
-        cache.store(large)
-    assert [summary.key for summary in cache.list_entries()] == [large.key.digest]
+        store.store(small)
+        store.store(large)
+    assert [summary.key for summary in store.list_entries()] == [large.key.digest]
 
 
 def test_what_a_dead_process_left_is_removed() -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     abandoned, recent = (Path(files.aside(str(place(ENTRY)))) for _ in range(2))
     for path in (abandoned, recent):
         path.mkdir()
-        (path / cache.OBJECT).write_bytes(b"half")
-    os.utime(abandoned, (time.time() - 2 * cache.STALE_SECONDS,) * 2)
+        (path / store.OBJECT).write_bytes(b"half")
+    os.utime(abandoned, (time.time() - 2 * store.STALE_SECONDS,) * 2)
     usage().unlink()  # as if the folder had not been looked through for long
-    cache.store(keyed("another graph"))
+    store.store(keyed("another graph"))
     assert not abandoned.exists()
     assert recent.exists()
 
@@ -407,71 +407,71 @@ def usage() -> Path:
 
 def test_the_folder_is_looked_through_only_where_it_may_be_full(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
-    scan = cache._folders
+    scan = store._folders
 
     def look(root: str) -> Iterator[os.DirEntry[str]]:
         looks.append(root)
         return scan(root)
 
-    monkeypatch.setattr(cache, "_folders", look)
+    monkeypatch.setattr(store, "_folders", look)
     for number in range(5):
-        cache.store(keyed(f"graph {number}", 300_000))
+        store.store(keyed(f"graph {number}", 300_000))
     assert len(looks) == 1, "the size was unknown at first"
-    assert sum(map(int, usage().read_bytes().split()[1:])) == cache.size()
+    assert sum(map(int, usage().read_bytes().split()[1:])) == store.size()
     looks.clear()
     with options.change(cache_megabytes=1):
-        cache.store(keyed("one too many", 300_000))
+        store.store(keyed("one too many", 300_000))
     assert len(looks) == 1
-    assert cache.size() <= 2**20 - 2**16, "with room for more, so that the next one does not look again"
-    assert usage().read_bytes().split()[1:] == [b"%d" % cache.size()]
+    assert store.size() <= 2**20 - 2**16, "with room for more, so that the next one does not look again"
+    assert usage().read_bytes().split()[1:] == [b"%d" % store.size()]
 
 
 @pytest.mark.parametrize("content", [b"", b"bytes\nx\n", b"\xff", b"5\n5\n", b"bytes\n" + 300 * b"1\n"])
 def test_a_size_that_is_not_believed_is_counted_again(content: bytes) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     usage().write_bytes(content)
-    cache.store(keyed("another graph"))
-    assert usage().read_bytes().split()[1:] == [b"%d" % cache.size()]
+    store.store(keyed("another graph"))
+    assert usage().read_bytes().split()[1:] == [b"%d" % store.size()]
 
 
 def test_entries_are_listed_by_use() -> None:
     first, second = keyed("first"), keyed("second")
     for entry in (first, second):
-        cache.store(entry)
+        store.store(entry)
         os.utime(place(entry), (1e9, 1e9))
-    cache.load(first.key)
-    listed = cache.list_entries()
+    store.load(first.key)
+    listed = store.list_entries()
     assert [summary.key for summary in listed] == [first.key.digest, second.key.digest]
     assert listed[0].metadata == ENTRY.metadata
-    assert sum(summary.size for summary in listed) == cache.size()
-    assert cache.clear() == 2
-    assert (cache.size(), cache.list_entries(), cache.load(first.key)) == (0, [], None)
+    assert sum(summary.size for summary in listed) == store.size()
+    assert store.clear() == 2
+    assert (store.size(), store.list_entries(), store.load(first.key)) == (0, [], None)
 
 
 # Explaining
 
 
 def test_a_miss_is_explained_by_the_nearest_entry() -> None:
-    assert "empty" in cache.explain_miss(KEY)
-    cache.store(ENTRY)
-    cache.store(keyed("something\nwholly\nelse"))
-    assert cache.explain_miss(KEY) == "the graph is in the cache"
-    graph = cache.explain_miss(replace(KEY, graph=KEY.graph.replace("exp", "log")))
+    assert "empty" in store.explain_miss(KEY)
+    store.store(ENTRY)
+    store.store(keyed("something\nwholly\nelse"))
+    assert store.explain_miss(KEY) == "the graph is in the cache"
+    graph = store.explain_miss(replace(KEY, graph=KEY.graph.replace("exp", "log")))
     assert "line 2" in graph and "here    b = log a" in graph and "stored  b = exp a" in graph
-    setting = cache.explain_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+    setting = store.explain_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
     assert setting.splitlines()[1:] == ["  option fast_math: here True, stored False"]
-    version = cache.explain_miss(replace(KEY, fingerprint=KEY.fingerprint.replace("2.4", "2.5")))
+    version = store.explain_miss(replace(KEY, fingerprint=KEY.fingerprint.replace("2.4", "2.5")))
     assert version.splitlines()[1:] == ["  versions and CPU: here numpy 2.5; stored numpy 2.4"]
-    feature = cache.explain_miss(replace(KEY, fingerprint=KEY.fingerprint + ",+bmi"))
+    feature = store.explain_miss(replace(KEY, fingerprint=KEY.fingerprint + ",+bmi"))
     assert feature.splitlines()[1:] == ["  versions and CPU: here +bmi; stored (none)"]
 
 
 def test_a_miss_can_be_an_error() -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     with options.change(cache_require=True):
-        assert cache.load(KEY) is not None
+        assert store.load(KEY) is not None
         with pytest.raises(CacheMissError, match="option fast_math: here True, stored False"):
-            cache.load(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+            store.load(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
 
 
 # Bundles
@@ -479,14 +479,14 @@ def test_a_miss_can_be_an_error() -> None:
 
 def test_a_bundle_carries_the_entries(tmp_path: Path) -> None:
     other = keyed("another graph")
-    cache.store(ENTRY)
-    cache.store(other)
+    store.store(ENTRY)
+    store.store(other)
     bundle = tmp_path / "bundle.zip"
-    assert cache.export(bundle) == 2
+    assert store.export(bundle) == 2
     with options.change(cache_dir=tmp_path / "elsewhere"):
-        cache.store(other)
-        assert cache.import_(bundle) == 1
-        loaded = cache.load(KEY)
+        store.store(other)
+        assert store.import_(bundle) == 1
+        loaded = store.load(KEY)
         assert loaded is not None and loaded.object == ENTRY.object and loaded.text("source") == ENTRY.source
         assert place(ENTRY).stat().st_mode & 0o777 == 0o700
 
@@ -500,15 +500,15 @@ def tampered(bundle: Path, name: str, content: bytes) -> Path:
     return result
 
 
-@pytest.mark.parametrize("name", cache.FILES)
+@pytest.mark.parametrize("name", store.FILES)
 def test_a_tampered_bundle_is_refused(name: str, tmp_path: Path) -> None:
-    cache.store(ENTRY)
-    cache.export(tmp_path / "bundle.zip")
+    store.store(ENTRY)
+    store.export(tmp_path / "bundle.zip")
     bundle = tampered(tmp_path / "bundle.zip", name, b"tampered")
-    cache.clear()
+    store.clear()
     with pytest.raises(GraphcError, match="not a bundle"):
-        cache.import_(bundle)
-    assert cache.list_entries() == []
+        store.import_(bundle)
+    assert store.list_entries() == []
 
 
 @pytest.mark.parametrize("member", ["../../evil.py", "/etc/evil", "notes.txt"])
@@ -516,14 +516,14 @@ def test_a_foreign_zip_file_is_refused(member: str, tmp_path: Path, folder: Path
     with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as foreign:
         foreign.writestr(member, "text")
     with pytest.raises(GraphcError, match="not a bundle"):
-        cache.import_(tmp_path / "foreign.zip")
+        store.import_(tmp_path / "foreign.zip")
     assert list(folder.rglob("*")) == []
 
 
 def test_a_file_that_is_no_zip_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     with pytest.raises(GraphcError, match="not a bundle"):
-        cache.import_(tmp_path / "text")
+        store.import_(tmp_path / "text")
 
 
 # What other users could have written
@@ -549,8 +549,8 @@ def planted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 PARTS: dict[str, Callable[[Path], Path]] = {
     "bucket": lambda entry: entry.parent,
     "entry": lambda entry: entry,
-    "metadata": lambda entry: entry / cache.METADATA,
-    "object": lambda entry: entry / cache.OBJECT,
+    "metadata": lambda entry: entry / store.METADATA,
+    "object": lambda entry: entry / store.OBJECT,
 }
 
 
@@ -561,7 +561,7 @@ PARTS: dict[str, Callable[[Path], Path]] = {
 def test_entries_that_others_could_write_are_refused_though_the_folder_is_mended(
     part: str, how: str, shared: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     path = PARTS[part](place(ENTRY))
     if how == "owner":
         planted(path, monkeypatch)
@@ -569,38 +569,38 @@ def test_entries_that_others_could_write_are_refused_though_the_folder_is_mended
         path.chmod(path.stat().st_mode | (0o020 if how == "group" else 0o002))
     folders = {"cache_dir": tmp_path / "mine", "cache_shared": [folder]} if shared else {}
     with options.change(**folders), pytest.warns(CacheWarning, match="not used.*delete it") as warned:
-        assert cache.load(KEY) is None
-        assert cache.load(KEY) is None
-        assert cache.list_entries() == [] or part == "object"  # which a list does not read
+        assert store.load(KEY) is None
+        assert store.load(KEY) is None
+        assert store.list_entries() == [] or part == "object"  # which a list does not read
     assert len(warned) == 1 and str(path) in str(warned[0].message)
 
 
 def test_an_entry_behind_a_link_is_refused(tmp_path: Path) -> None:
-    cache.store(ENTRY)
+    store.store(ENTRY)
     place(ENTRY).rename(tmp_path / "elsewhere")
     place(ENTRY).symlink_to(tmp_path / "elsewhere")
     with pytest.warns(CacheWarning):
-        assert cache.load(KEY) is None
+        assert store.load(KEY) is None
 
 
 def test_files_are_written_for_the_user_alone() -> None:
     before = os.umask(0o002)
     try:
-        cache.store(ENTRY)
+        store.store(ENTRY)
     finally:
         os.umask(before)
     assert {path.stat().st_mode & 0o077 for path in place(ENTRY).iterdir()} == {0}
-    assert cache.load(KEY) is not None
+    assert store.load(KEY) is not None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs users")
 def test_nothing_is_imported_into_a_folder_that_others_can_write(tmp_path: Path, folder: Path) -> None:
-    cache.store(ENTRY)
-    cache.export(tmp_path / "bundle.zip")
-    cache.clear()
+    store.store(ENTRY)
+    store.export(tmp_path / "bundle.zip")
+    store.clear()
     folder.chmod(0o777)
     with pytest.raises(GraphcError, match="can be written by other users"):
-        cache.import_(tmp_path / "bundle.zip")
+        store.import_(tmp_path / "bundle.zip")
     assert not place(ENTRY).exists()
 
 
@@ -609,28 +609,28 @@ def test_nothing_is_imported_into_a_folder_that_others_can_write(tmp_path: Path,
 
 def test_writes_that_fail_leave_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
-    cache.store(ENTRY)
+    store.store(ENTRY)
     usage().unlink()
 
     def fail(*args: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "replace", fail)
-    cache.store(keyed("another graph"))
+    store.store(keyed("another graph"))
     package = tmp_path / "package"
     package.mkdir()
-    sources.sources_digest(str(package), str(folder / cache.SOURCES))
+    sources.sources_digest(str(package), str(folder / store.SOURCES))
     assert [path.name for path in folder.iterdir() if len(path.name) > 2] == [USAGE]
 
 
 def test_what_a_dead_process_left_beside_the_entries_is_removed(folder: Path) -> None:
-    cache.store(ENTRY)
-    left = [folder / f"{name}.0123" for name in (USAGE, cache.SOURCES)]
+    store.store(ENTRY)
+    left = [folder / f"{name}.0123" for name in (USAGE, store.SOURCES)]
     for path in left:
         path.write_text("half")
-        os.utime(path, (time.time() - 2 * cache.STALE_SECONDS,) * 2)
+        os.utime(path, (time.time() - 2 * store.STALE_SECONDS,) * 2)
     usage().unlink()
-    cache.store(keyed("another graph"))
+    store.store(keyed("another graph"))
     assert not any(path.exists() for path in left)
 
 

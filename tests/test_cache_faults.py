@@ -24,10 +24,10 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.callables import Function
-from graphc.codegen import cache, files
-from graphc.codegen.build import Counter
+from graphc.codegen.cache import files, store
+from graphc.codegen.pipeline.build import Counter
 from graphc.errors import CacheWarning
+from graphc.functions.callables import Function
 from graphc.options import options
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -36,7 +36,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path) -> Iterator[Path]:
     with options.change(cache=True, cache_dir=tmp_path / "cache", cache_shared=(), cache_require=False):
-        cache._warned.clear()
+        store._warned.clear()
         yield tmp_path / "cache"
 
 
@@ -107,7 +107,7 @@ def reseal(path: Path, change: Callable[[dict[str, object]], object]) -> None:
     header = marshal.loads(path.read_bytes().partition(b"\n")[2])
     change(header["metadata"])
     rest = marshal.dumps(header)
-    path.write_bytes(cache._seal(rest) + b"\n" + rest)
+    path.write_bytes(store._seal(rest) + b"\n" + rest)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_folder_removed_while_in_use(folder: Path) -> None:
 def test_a_loaded_function_outlives_its_entry(folder: Path) -> None:
     source = make().source
     call = make()  # from the cache
-    cache.clear()
+    store.clear()
     shutil.rmtree(folder)
     assert call.source == source
     assert "sum" in call.explain()

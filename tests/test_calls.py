@@ -18,8 +18,8 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc import variants
 from graphc.errors import ArgumentError, GraphcError, ShapeError
+from graphc.functions import variants
 
 MODES = ("compiled", "interpreted", "python")
 

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.build import Counter
-from graphc.codegen.lower import Lowerer, Mark, Names
-from graphc.codegen.plan import loop_vars
-from graphc.codegen.sizing import Sizing
+from graphc.codegen.lower.lowerer import Lowerer, Mark
+from graphc.codegen.pipeline.build import Counter
+from graphc.codegen.schedule.plan import loop_vars
+from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import DTYPES
-from graphc.ir.loops import Apply, Var, integer
 from graphc.ir.node import Node, Type, variable
+from graphc.loops.ir import Apply, Var, integer
+from graphc.loops.names import Names
 from graphc.ops.custom import custom_op
 from graphc.options import options
 from graphc.rewrite.pipeline import PIPELINE

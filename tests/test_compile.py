@@ -25,22 +25,23 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from graphc.codegen import compile as compiler
-from graphc.codegen import host
-from graphc.codegen import process as child
-from graphc.codegen.casts import DTYPES, FLOATS, INTEGERS, SIGNED
-from graphc.codegen.chunks import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
-from graphc.codegen.compile import CompileServer, Prototype, Request, compile_source
-from graphc.codegen.host import target_fingerprint
-from graphc.codegen.intrinsics import INTRINSICS, OPERATORS, InferenceError
-from graphc.codegen.prelude import PRELUDE, bind_source
-from graphc.codegen.target import has_fma
+from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError
+from graphc.codegen.frontend.language import PRELUDE, bind_source
+from graphc.codegen.llvm import cpu
+from graphc.codegen.llvm.cpu import target_fingerprint
+from graphc.codegen.llvm.target import has_fma
+from graphc.codegen.llvm.values import DTYPES, FLOATS, INTEGERS, SIGNED
+from graphc.codegen.server import client as compiler
+from graphc.codegen.server import process as child
+from graphc.codegen.server.client import CompileServer, Prototype, Request, compile_source
+from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
 from graphc.errors import CompileError
 from graphc.options import options
+from graphc.startup.record import replace
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-REPOSITORY = Path(compiler.__file__).parents[2]
+REPOSITORY = Path(compiler.__file__).parents[3]
 
 TOLERANCE = {"float32": 6e-7, "float64": 2e-15}
 
@@ -389,7 +390,7 @@ declare i64 @kernel(ptr, ptr, i64)
         "fdim": Prototype("fdim", ("float64",) * 2, "float64"),
     }
     binary = compile_source(
-        source, [Prototype("row", args), Prototype("kernel", args)], extra_ir=extra_ir, externals=externals
+        source, [Prototype("row", args), Prototype("kernel", args)], modules=[extra_ir], externals=externals
     )
     x = np.linspace(-2, 2, 7)
     out = np.zeros(7)
@@ -519,7 +520,7 @@ def test_same_text_same_object() -> None:
         assert compile_source(source, prototypes) == first
     other = CompileServer()
     try:
-        request = Request(source, tuple(prototypes), (), (), 3, False)
+        request = Request(source, tuple(prototypes))
         assert other.compile(request) == first
     finally:
         other.close()
@@ -582,7 +583,7 @@ def test_lowest_divided_by_minus_one_does_not_trap() -> None:
         import ctypes, sys
         import numpy as np
         import llvmlite.binding as llvm
-        from graphc.codegen.compile import Prototype, compile_source
+        from graphc.codegen.server.client import Prototype, compile_source
         lines, prototypes = [], []
         for bits in (8, 16, 32, 64):
             for name in ("floordiv", "mod", "fmod"):
@@ -645,17 +646,17 @@ def test_bad_source_is_a_compile_error(name: str, way: str) -> None:
 @pytest.mark.parametrize(("args", "extra_ir"), [(("float65*",), ""), (("float64*",), "define nonsense")])
 def test_bad_prototypes_and_ir_are_compile_errors(args: tuple[str, ...], extra_ir: str) -> None:
     with pytest.raises(CompileError):
-        compile_source("def kernel(x):\n    return 0\n", [Prototype("kernel", args)], extra_ir=extra_ir)
+        compile_source("def kernel(x):\n    return 0\n", [Prototype("kernel", args)], modules=[extra_ir])
 
 
 # --- the compile process --------------------------------------------------------------------------------------------
 
-RETURN_SEVEN = ("def kernel(x):\n    return 7\n", (Prototype("kernel", ("float64*",)),), (), (), 3, False)
+RETURN_SEVEN = Request("def kernel(x):\n    return 7\n", (Prototype("kernel", ("float64*",)),))
 
 
 def test_server_is_reused_restarts_and_leaves_no_zombie() -> None:
     server = CompileServer()
-    request = Request(*RETURN_SEVEN)
+    request = RETURN_SEVEN
     try:
         assert server.start()
         first = server._process
@@ -677,7 +678,7 @@ def test_server_is_reused_restarts_and_leaves_no_zombie() -> None:
 def test_compiling_often_does_not_fill_the_memory() -> None:
     done = run_python("""
         from pathlib import Path
-        from graphc.codegen.target import emit_object
+        from graphc.codegen.llvm.target import emit_object
         text = "define i64 @seven() {\\n  ret i64 7\\n}"
 
         def resident() -> int:
@@ -698,15 +699,13 @@ def test_an_interrupted_request_does_not_answer_the_next_one(monkeypatch: pytest
         raise KeyboardInterrupt
 
     server = CompileServer()
-    request = Request(*RETURN_SEVEN)
+    request = RETURN_SEVEN
     try:
         binary = server.compile(request)
         with monkeypatch.context() as patch:
             patch.setattr(compiler, "read_message", interrupt)
             with pytest.raises(KeyboardInterrupt):
-                server.compile(
-                    Request("def other(x):\n    return 1\n", (Prototype("other", ("int8*",)),), (), (), 3, False)
-                )
+                server.compile(Request("def other(x):\n    return 1\n", (Prototype("other", ("int8*",)),)))
         assert server.compile(request) == binary
     finally:
         server.close()
@@ -715,7 +714,7 @@ def test_an_interrupted_request_does_not_answer_the_next_one(monkeypatch: pytest
 def test_server_answers_threads() -> None:
     wanted = compile_source("def kernel(x):\n    return 7\n", [Prototype("kernel", ("float64*",))])
     answers: list[bytes] = []
-    request = Request(*RETURN_SEVEN)
+    request = RETURN_SEVEN
     threads = [threading.Thread(target=lambda: answers.append(compiler.SERVER.compile(request))) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -727,7 +726,7 @@ def test_server_answers_threads() -> None:
 def test_a_fork_starts_its_own_server_and_the_process_ends_with_its_parent() -> None:
     done = run_python("""
         import os, sys, time
-        from graphc.codegen.compile import SERVER, Prototype, compile_source
+        from graphc.codegen.server.client import SERVER, Prototype, compile_source
         source, prototypes = "def kernel(x):\\n    return 7\\n", [Prototype("kernel", ("float64*",))]
         binary = compile_source(source, prototypes)
         parent = SERVER._process.pid
@@ -763,7 +762,7 @@ def test_idle_process_leaves_and_the_next_request_starts_another(monkeypatch: py
         child.BOOT.replace("import_worker(lean={lean})", "w = import_worker(); w.IDLE_SECONDS = 0.05; w"),
     )
     server = CompileServer()
-    request = Request(*RETURN_SEVEN)
+    request = RETURN_SEVEN
     try:
         binary = server.compile(request)
         process = server._process
@@ -790,11 +789,11 @@ def test_what_the_lean_numba_fails_at_the_whole_compiles(monkeypatch: pytest.Mon
     try:
         assert server.start()
         first = server._process
-        assert server.compile(Request(*RETURN_SEVEN)) == wanted
+        assert server.compile(RETURN_SEVEN) == wanted
         second = server._process
         assert second is not None and second is not first
         with pytest.raises(CompileError, match="no function"):
-            server.compile(Request("", *RETURN_SEVEN[1:]))
+            server.compile(replace(RETURN_SEVEN, source=""))
         assert server._process is second  # it has the whole already
     finally:
         server.close()
@@ -822,7 +821,7 @@ INTERNALS = {
 }
 
 
-@pytest.mark.parametrize("user", ["numba_lowering", "primitives"])
+@pytest.mark.parametrize("user", ["frontend/lowering", "frontend/primitives"])
 def test_numba_internals_in_use_are_these(user: str) -> None:
     tree = ast.parse((REPOSITORY / f"graphc/codegen/{user}.py").read_text())
     modules = {}
@@ -852,9 +851,9 @@ LEAN = """
     sys.modules["scipy"] = None
     package = sys.modules["graphc"] = ModuleType("graphc")
     package.__path__ = [sys.argv[1]]
-    from graphc.codegen import lean_numba
-    lean_numba.UNUSED += tuple(sys.argv[2:])
-    worker = lean_numba.import_worker()
+    from graphc.codegen.server import numba_subset
+    numba_subset.UNUSED += tuple(sys.argv[2:])
+    worker = numba_subset.import_worker()
     assert ("numpy.linalg" in sys.modules) == ("numba.core.compiler" in sys.modules)
     print("numba.core.compiler" in sys.modules, worker.compile_request(worker.WARM_UP).hex())
 """
@@ -866,7 +865,7 @@ def test_the_compile_process_takes_what_it_needs_of_numba(missed: tuple[str, ...
     program = [sys.executable, "-c", textwrap.dedent(LEAN), str(REPOSITORY / "graphc"), *missed]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
     whole, code = done.stdout.split()
-    worker = importlib.import_module("graphc.codegen.worker")
+    worker = importlib.import_module("graphc.codegen.server.worker")
     assert (whole == "True") == bool(missed) and bytes.fromhex(code) == worker.compile_request(worker.WARM_UP)
 
 
@@ -906,11 +905,11 @@ def test_installed_version_is_in_the_declared_range(package: str) -> None:
 
 def test_fingerprint_names_versions_and_cpu_without_the_compiler() -> None:
     text = target_fingerprint()
-    name, features = host.processor()
+    name, features = cpu.processor()
     for part in (f"llvmlite {version('llvmlite')}", f"numba {version('numba')}", name, features):
         assert part in text
     done = run_python(
-        "import sys; from graphc.codegen.host import target_fingerprint\n"
+        "import sys; from graphc.codegen.llvm.cpu import target_fingerprint\n"
         "print(target_fingerprint()); assert not {'numba', 'llvmlite'} & set(sys.modules)"
     )
     assert done.stdout.strip() == text, done.stderr
@@ -923,16 +922,16 @@ def test_a_system_that_does_not_tell_its_processor_asks_the_compiler(
         place = tmp_path / "cpuinfo"
         if said is not None:
             place.write_bytes(said)
-        monkeypatch.setattr(host, "PROCESSOR", str(place))
-        assert host.processor() == (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+        monkeypatch.setattr(cpu, "PROCESSOR", str(place))
+        assert cpu.processor() == (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 def test_a_processor_is_known_by_its_kind_and_not_by_its_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     arm = "processor\t: 0\nBogoMIPS\t: {}\nFeatures\t: fp asimd sve\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n\n"
     place = tmp_path / "cpuinfo"
-    monkeypatch.setattr(host, "PROCESSOR", str(place))
+    monkeypatch.setattr(cpu, "PROCESSOR", str(place))
     found = []
     for clock in (100, 200):
         place.write_text(arm.format(clock) * 300)
-        found.append(host.processor())
+        found.append(cpu.processor())
     assert found == [("0x41 0xd40", "fp,asimd,sve")] * 2

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.copies import MOST_COPIES, added_into, neutral, row_sum, table_of_sums, target_of_both
-from graphc.codegen.outline_find import FIXED_NAMES
-from graphc.codegen.pool_ir import has_threads
-from graphc.ir.loops import INDEX, Apply, Expr, Load, Loop, Store, Var, integer
+from graphc.codegen.schedule.accumulators import MOST_COPIES, row_sum, table_of_sums, target_of_both
+from graphc.codegen.threads.pool import has_threads
+from graphc.codegen.transform.outline_regions import FIXED_NAMES
+from graphc.codegen.transform.privatize import added_into, neutral
 from graphc.ir.node import Node, variable
+from graphc.loops.ir import INDEX, Apply, Expr, Load, Loop, Store, Var, integer
 
 Array = NDArray[Any]
 TURN, J, N, M = (Var(name, INDEX) for name in "ijnm")

@@ -23,7 +23,6 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.callables import MODES, Function
 from graphc.errors import (
     ArgumentError,
     CycleError,
@@ -37,6 +36,7 @@ from graphc.errors import (
     UnusedInputError,
     UpdateError,
 )
+from graphc.functions.callables import MODES, Function
 from graphc.ir.node import Node
 from graphc.ir.walk import toposort
 from graphc.options import options

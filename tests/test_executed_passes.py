@@ -16,24 +16,25 @@ from wide_programs import arguments, difference, has_float32, random_program, ro
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.copies import row_sum
-from graphc.codegen.forward import forward_stores
-from graphc.codegen.loops_text import parse_functions, print_functions
-from graphc.codegen.loops_verify import verify_functions
-from graphc.codegen.lower import Names
-from graphc.codegen.merge import merge_rows
-from graphc.codegen.narrow import narrow_sums
-from graphc.codegen.outline import outline
-from graphc.codegen.outline_find import FIXED_NAMES
-from graphc.codegen.prelude import PRELUDE
-from graphc.codegen.simplify import STEPS, simplify, statements
-from graphc.ir.loops import ONE, Function, Let, Loop, Param, Set, integer
+from graphc.codegen.frontend.language import PRELUDE
+from graphc.codegen.schedule.accumulators import row_sum
+from graphc.codegen.transform.forwarding import forward_stores
+from graphc.codegen.transform.fuse import merge_rows
+from graphc.codegen.transform.outline import outline
+from graphc.codegen.transform.outline_regions import FIXED_NAMES
+from graphc.codegen.transform.partial_sums import narrow_sums
+from graphc.codegen.transform.simplify import STEPS, simplify
 from graphc.ir.node import Node, Op, Sample
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
+from graphc.loops.ir import ONE, Function, Let, Loop, Param, Set, integer
+from graphc.loops.names import Names
+from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.verify import verify_functions
+from graphc.loops.visit import statements
 from graphc.options import options
-from graphc.record import replace
 from graphc.rewrite.pipeline import rewrite
+from graphc.startup.record import replace
 
 PROGRAMS = 30
 LOOPS = 150

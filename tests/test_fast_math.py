@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.build import Counter
-from graphc.codegen.numba_lowering import lower_source
-from graphc.codegen.prototype import Prototype
-from graphc.codegen.target import optimize
+from graphc.codegen.frontend.lowering import lower_source
+from graphc.codegen.llvm.module import Prototype
+from graphc.codegen.llvm.target import optimize
+from graphc.codegen.pipeline.build import Counter
 
 Array = NDArray[Any]
 
@@ -43,7 +43,7 @@ def _functions(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("fast_math", [False, True])
 def test_no_flag_reaches_the_elementary_functions(fast_math: bool) -> None:
-    bodies = _functions(lower_source(SOFTMAX_ROW, [PROTOTYPE], {}, fast_math))
+    bodies = _functions(lower_source(SOFTMAX_ROW, [PROTOTYPE], {}, fast_math).ir)
     elementary = {name: body for name, body in bodies.items() if name.startswith("gc_")}
     assert {name.split("_")[1] for name in elementary} == {"exp", "log"}
     for body in elementary.values():
@@ -52,7 +52,7 @@ def test_no_flag_reaches_the_elementary_functions(fast_math: bool) -> None:
 
 
 def test_only_the_accumulating_add_is_reassociated() -> None:
-    optimized = str(optimize([lower_source(SOFTMAX_ROW, [PROTOTYPE], {}, False)]))
+    optimized = str(optimize([lower_source(SOFTMAX_ROW, [PROTOTYPE], {}, False).ir]))
     flagged = [line for line in optimized.splitlines() if re.search(r"\b(reassoc|fast|contract)\b", line)]
     assert flagged
     # The add itself, once for each vector accumulator and the rest, whose last vector is masked, the sum of the

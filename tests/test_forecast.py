@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from graphc.codegen import forecast, process
-from graphc.codegen.compile import CompileServer, compile_source
-from graphc.codegen.prototype import Prototype
+from graphc.codegen.llvm.module import Prototype
+from graphc.codegen.server import prestart, process
+from graphc.codegen.server.client import CompileServer, compile_source
 from graphc.options import options
 
 PROGRAM = """
@@ -74,13 +74,13 @@ def test_one_is_started_where_nothing_is_kept(program: Path) -> None:
 
 def test_who_types_is_going_to_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Path(options.cache_dir).mkdir(parents=True, exist_ok=True)
-    Path(options.cache_dir, forecast.USAGE).touch()
+    Path(options.cache_dir, prestart.USAGE).touch()
     monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "gone.py"), raising=False)
-    assert not forecast.is_expected()
+    assert not prestart.is_expected()
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
-    assert forecast.is_expected()
+    assert prestart.is_expected()
     monkeypatch.setattr(sys, "argv", ["-m"])  # graphc's own command is imported
-    assert not forecast.is_expected()
+    assert not prestart.is_expected()
 
 
 def test_what_was_started_ahead_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_fork_leaves_the_process_to_its_parent(program: Path) -> None:
         import os
         import graphc
         import graphc.tensor as T
-        from graphc.codegen import process
+        from graphc.codegen.server import process
         print(len(process._ahead))
         if os.fork() == 0:
             assert not process._ahead
@@ -153,7 +153,7 @@ import sys, threading
 wait = threading.Event()
 if {another}:
     threading.Thread(target=wait.wait).start()
-from graphc.codegen.llvm_binding import llvm
+from graphc.codegen.llvm.binding import llvm
 wait.set()
 print("importlib.resources" in sys.modules, llvm.llvm_version_info[0] > 0)
 import importlib.resources

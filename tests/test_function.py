@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.callables import MODES, Function, Lowered
-from graphc.codegen.build import Counter
+from graphc.codegen.pipeline.build import Counter
 from graphc.dtypes import DTYPES
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError
+from graphc.functions.callables import MODES, Function, Lowered
 from graphc.options import options
 
 Array = NDArray[Any]
@@ -188,6 +188,7 @@ def test_unused_inputs(function: Make) -> None:
 
 
 # What arguments become ----------------------------------------------------------------------------------------------
+
 
 def frozen(a: Array) -> Array:
     copied = a.copy()

@@ -14,11 +14,11 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import session
-from graphc.codegen.callees import APART, apart_ir
-from graphc.codegen.entry import entry_ir
-from graphc.codegen.launch import Array, Signature
-from graphc.codegen.lower import Names
-from graphc.codegen.target import emit_object
+from graphc.codegen.call.bind import Array, Signature
+from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.call.helpers import APART, apart_ir
+from graphc.codegen.llvm.target import emit_object
+from graphc.loops.names import Names
 
 
 def chain(length: int) -> graphc.Function:

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphc.codegen.image import MAGIC, PAGE, Image, Loaded, decode, encode, join, load, map_image, split
-from graphc.codegen.link import UnknownObject, link, link_image
-from graphc.codegen.target import emit_object
+from graphc.codegen.link.elf import UnknownObject, link, link_image
+from graphc.codegen.link.image import MAGIC, PAGE, Image, Loaded, decode, encode, join, load, map_image, split
+from graphc.codegen.llvm.target import emit_object
 from graphc.errors import GraphcError
 
 # What an object may hold: constants of every alignment, a table of addresses, data, zeros, a common block, calls within
@@ -318,9 +318,9 @@ def test_a_thread_may_end_within_code_that_cannot_be_unwound() -> None:
     """What pthread_exit does when the interpreter ends under a thread that waits for the GIL: glibc unwinds."""
     run("""
         import ctypes, threading
-        from graphc.codegen.image import load
-        from graphc.codegen.link import link
-        from graphc.codegen.target import emit_object
+        from graphc.codegen.link.image import load
+        from graphc.codegen.link.elf import link
+        from graphc.codegen.llvm.target import emit_object
         text = '''
         declare void @pthread_exit(ptr)
         define void @f() {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from graphc.errors import GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
-from graphc.interpret import check_guards, evaluate_sizes, interpret, plan_steps, run_steps
 from graphc.ir import sizes
+from graphc.ir.interpret import check_guards, evaluate_sizes, interpret, plan_steps, run_steps
 from graphc.ir.node import SHARED, Node, Op, Type, leaf_type, literal, make, variable
 from graphc.ir.walk import Graph
 from graphc.ops.custom import custom_op

@@ -21,14 +21,15 @@ from test_blas import SHORT
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build, deferred, product_blocks
-from graphc.codegen.deferred import blocks_type, load_blocks
-from graphc.codegen.link import link
-from graphc.codegen.pool import POOL_EXPORTS, load_pool
-from graphc.codegen.pool_ir import pool_ir
-from graphc.codegen.product_blocks import blocks_ir
-from graphc.codegen.products import BLOCKED
-from graphc.codegen.target import emit_object, has_avx512
+from graphc.codegen.gemm import blocked, lazy
+from graphc.codegen.gemm.blocked import blocks_ir
+from graphc.codegen.gemm.dispatch import BLOCKED
+from graphc.codegen.gemm.lazy import blocks_type, load_blocks
+from graphc.codegen.link.elf import link
+from graphc.codegen.llvm.target import emit_object, has_avx512
+from graphc.codegen.pipeline import build
+from graphc.codegen.threads.pool import pool_ir
+from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
 from graphc.ir.node import variable
 
 Array = NDArray[Any]
@@ -41,7 +42,7 @@ def blocks(suffix: str, short: bool) -> Any:
     """The function of large products, its limits those of SHORT or its own."""
     with pytest.MonkeyPatch.context() as patch:
         for name, number in SHORT.items() if short else ():
-            patch.setattr(product_blocks, name, number)
+            patch.setattr(blocked, name, number)
         code = emit_object([blocks_ir(suffix)], 1)
     pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     return blocks_type(suffix)(load_blocks(suffix, code, pool))
@@ -179,7 +180,7 @@ def test_memory_is_given_back_while_others_multiply() -> None:
     for done in left:
         threading.Thread(target=work, args=(done,)).start()
     while not all(done.is_set() for done in left):
-        deferred.free_panels()
+        lazy.free_panels()
     assert not wrong
 
 
@@ -231,8 +232,9 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     program = f"""
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen import build, deferred
-    from graphc.codegen.blas import ENTRIES, blas_table
+    from graphc.codegen.pipeline import build
+    from graphc.codegen.gemm import lazy
+    from graphc.codegen.gemm.api import ENTRIES, blas_table
     x, y = T.matrix("x"), T.matrix("y")
     f = graphc.function([x, y], x @ y)
     place, finder = ENTRIES.index("blocks f64"), ENTRIES.index("find blocks f64")
@@ -273,8 +275,8 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
     import warnings
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen import build
-    from graphc.codegen.blas import ENTRIES, blas_table
+    from graphc.codegen.pipeline import build
+    from graphc.codegen.gemm.api import ENTRIES, blas_table
     def refuse(*_):
         raise MemoryError("none left")
     build.ready_pool = refuse
@@ -299,7 +301,7 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     program = """
     import signal, time, numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen import build
+    from graphc.codegen.pipeline import build
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -323,21 +325,23 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
 
 COLD = """
 import numpy as np, graphc, graphc.tensor as T
-from graphc.codegen import blas, produce, target
+from graphc.codegen.gemm import api
+from graphc.codegen.pipeline import cold
+from graphc.codegen.llvm import target
 x, y = T.matrix("x"), T.matrix("y")
 f = graphc.function([x, y], x @ y)
 def refuse(*args, **kwargs):
     raise AssertionError("compiled at a call")
-for module in (target, produce):
+for module in (target, cold):
     module.emit_object = refuse
-produce.compile_source = produce.compile_part = refuse
+cold.compile_source = cold.compile_part = refuse
 rng = np.random.default_rng(0)
 for m, n, k in ((300, 280, 260), (300, 1, 260), (1, 300, 260), (1200, 1, 1200), (20, 20, 20)):
     a, b = rng.normal(size=(m, k)), rng.normal(size=(k, n))
     np.testing.assert_allclose(f(a, b), a @ b, rtol=0, atol=1e-11)
-words = blas.blas_table()
+words = api.blas_table()
 for entry in ("blocks f64", "find blocks f64"):
-    print(bool(words[blas.ENTRIES.index(entry)]), end=" ")
+    print(bool(words[api.ENTRIES.index(entry)]), end=" ")
 """
 
 
@@ -412,8 +416,8 @@ def test_nothing_beside_the_operands_is_touched() -> None:
 THIN = """
 import hashlib
 import numpy as np, graphc, graphc.tensor as T
-from graphc.codegen.products import BLOCKED_THIN, SMALL_GEMM
-from graphc.codegen.target import has_avx512
+from graphc.codegen.gemm.dispatch import BLOCKED_THIN, SMALL_GEMM
+from graphc.codegen.llvm.target import has_avx512
 SIZES = [
     (1, 300, 500), (500, 700, 1), (1500, 900, 1), (5, 64, 850), (8, 300, 300), (11, 300, 400), (9, 1500, 1200),
     (1500, 900, 7), (15, 900, 700), (12, 90_000, 12), (4, 3000, 1500), (16, 500, 500), (17, 600, 600), (64, 64, 64),

@@ -25,9 +25,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphc.codegen.entry import entry_ir
-from graphc.codegen.image import join
-from graphc.codegen.launch import (
+from graphc.codegen.call.bind import (
     ABSENT,
     EXPORTS,
     POSITIONAL,
@@ -43,11 +41,13 @@ from graphc.codegen.launch import (
     overlapping,
     verify_layout,
 )
-from graphc.codegen.link import link
-from graphc.codegen.target import emit_object
+from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.link.elf import link
+from graphc.codegen.link.image import join
+from graphc.codegen.llvm.target import emit_object
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.errors import GraphcError, GraphTypeError
-from graphc.record import replace
+from graphc.startup.record import replace
 from graphc.values import as_array
 
 EXPORTED = frozenset(EXPORTS)
@@ -982,7 +982,7 @@ def python(program: str, object_path: Path) -> subprocess.CompletedProcess[str]:
     prologue = """
     import gc, marshal, os, sys, threading
     import numpy as np
-    from graphc.codegen.launch import Signature, bind, load
+    from graphc.codegen.call.bind import Signature, bind, load
     signature = Signature.from_fields(marshal.load(open(sys.argv[1] + ".fields", "rb")))
     code = open(sys.argv[1], "rb").read()
     def make(n):
@@ -1063,8 +1063,8 @@ def test_processes(program: str, stored: Path) -> None:
 def test_ir_is_the_same_in_every_process() -> None:
     program = """if True:
     import marshal, sys
-    from graphc.codegen.entry import entry_ir
-    from graphc.codegen.launch import Signature
+    from graphc.codegen.call.entry import entry_ir
+    from graphc.codegen.call.bind import Signature
     print(entry_ir(Signature.from_fields(marshal.loads(bytes.fromhex(sys.argv[1])))), end="")
     """
     command = [sys.executable, "-c", program, marshal.dumps(PROBE.to_fields()).hex()]

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc import variants
-from graphc.codegen.build import Counter
-from graphc.codegen.launch import MOST_COPIED
+from graphc.codegen.call.bind import MOST_COPIED
+from graphc.codegen.pipeline.build import Counter
 from graphc.errors import IndexOutOfBounds, ShapeError
+from graphc.functions import variants
+from graphc.functions.layouts import find_base
 from graphc.ir.node import Node
-from graphc.layouts import find_base
 
 Array = NDArray[Any]
 

@@ -18,7 +18,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import locks
+from graphc.codegen.call import locks
 from graphc.errors import GraphcError
 
 LARGE = 60_000

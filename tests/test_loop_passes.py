@@ -18,20 +18,21 @@ import pytest
 from loop_machine import run
 from watched import differs
 
-from graphc.codegen.copies import row_sum
-from graphc.codegen.forward import forward_stores
-from graphc.codegen.loop_passes import Change
-from graphc.codegen.loops_text import parse_functions, print_functions
-from graphc.codegen.loops_verify import verify_functions
-from graphc.codegen.lower import Names
-from graphc.codegen.merge import merge_rows
-from graphc.codegen.narrow import narrow_sums
-from graphc.codegen.outline import outline
-from graphc.codegen.outline_find import FIXED_NAMES
-from graphc.codegen.prelude import PRELUDE
-from graphc.codegen.simplify import STEPS, statements
-from graphc.ir.loops import INDEX, ONE, Function, Let, Loop, Param, Set, Stmt, Var
-from graphc.record import replace
+from graphc.codegen.frontend.language import PRELUDE
+from graphc.codegen.schedule.accumulators import row_sum
+from graphc.codegen.transform.forwarding import forward_stores
+from graphc.codegen.transform.fuse import merge_rows
+from graphc.codegen.transform.outline import outline
+from graphc.codegen.transform.outline_regions import FIXED_NAMES
+from graphc.codegen.transform.partial_sums import narrow_sums
+from graphc.codegen.transform.passes import Change
+from graphc.codegen.transform.simplify import STEPS
+from graphc.loops.ir import INDEX, ONE, Function, Let, Loop, Param, Set, Stmt, Var
+from graphc.loops.names import Names
+from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.verify import verify_functions
+from graphc.loops.visit import statements
+from graphc.startup.record import replace
 
 FOLDER = Path(__file__).parent / "passes"
 Functions = tuple[Function, ...]

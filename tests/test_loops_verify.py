@@ -10,16 +10,16 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import program
-from graphc.codegen.loops_text import parse_function, parse_functions, print_function
-from graphc.codegen.loops_verify import verify_functions
+from graphc.codegen.pipeline import program
 from graphc.errors import GraphTypeError, ParseError, VerifyError
-from graphc.ir.loops import Apply, Const, Function, Let, Load, Loop, Note, Param, Set, Stmt, Store, Var, integer
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
+from graphc.loops.ir import Apply, Const, Function, Let, Load, Loop, Note, Param, Set, Stmt, Store, Var, integer
+from graphc.loops.text import parse_function, parse_functions, print_function
+from graphc.loops.verify import verify_functions
 from graphc.options import options
-from graphc.record import replace
 from graphc.rewrite.engine import Transformation, apply_rules
+from graphc.startup.record import replace
 
 X, N = Var("x", "float32"), Var("n", "int64")
 ODD = (
@@ -32,7 +32,7 @@ ODD = (
     Set(N, Apply("_1 - _0", (integer(-3), Apply("_0 - _1", (N, Apply("_0 - _1", (N, N), "int64")), "int64")), "int64")),
     Let(Var("v", "bool"), Apply("(_0 < _1)  |  (_0 != _0)", (X, X), "bool")),
     Store("unknown", Const("7", "uint8"), Load("unknown", Var("i", "float64"), "bool")),
-    Loop(Var("i", "float32"), N, (Note("it's\na \"remark\"", "of 'subjects'"),), begin=Const("0", "int8")),
+    Loop(Var("i", "float32"), N, (Note('it\'s\na "remark"', "of 'subjects'"),), begin=Const("0", "int8")),
     Let(Var("t", "bool"), Const("True", "bool")),
     Let(Var("u", "float64"), Const("True", "float64")),
 )
@@ -41,15 +41,13 @@ ODD = (
 
 @pytest.mark.parametrize("stmt", ODD, ids=range(len(ODD)))
 def test_whatever_is_printed_reads_back(stmt: Stmt) -> None:
-    function = Function("f", (Param("n", "int64"), Param("b", "float32*")), (stmt,), "it's \"what\"\nit does")
+    function = Function("f", (Param("n", "int64"), Param("b", "float32*")), (stmt,), 'it\'s "what"\nit does')
     text = print_function(function)
     assert parse_function(text) == function
     assert print_function(parse_function(text)) == text
 
 
-@pytest.mark.parametrize(
-    "line", ["out[0] = ", "for i in n:", "x + 1", "check one: n < 2", "call f", "let a = b c"]
-)
+@pytest.mark.parametrize("line", ["out[0] = ", "for i in n:", "x + 1", "check one: n < 2", "call f", "let a = b c"])
 def test_a_line_that_cannot_be_read_is_named(line: str) -> None:
     with pytest.raises(ParseError, match="line 3"):
         parse_functions(f"def f(n: int64, out: float64*):\n    n = 1\n    {line}")
@@ -167,7 +165,7 @@ def test_watchers_see_each_pass_that_changes_something() -> None:
 def test_no_verifier_is_imported_unless_it_is_asked_for() -> None:
     script = (
         "import sys, graphc, graphc.tensor as T; x = T.dvector('x'); graphc.function([x], x + 1, 'python');"
-        "print('graphc.codegen.loops_verify' in sys.modules)"
+        "print('graphc.loops.verify' in sys.modules)"
     )
     for wanted in ("1", ""):
         environment = {"GRAPHC_VERIFY": wanted, "PATH": ""}

@@ -16,14 +16,16 @@ from test_vecmath import SPECIALS
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import cache, math_calls, parts, produce
-from graphc.codegen.chunks import PARALLEL
-from graphc.codegen.math_calls import VECTORS, WEIGHT, one_vector
-from graphc.codegen.numba_lowering import lower_source
-from graphc.codegen.parts import ENTRY_POINTS
-from graphc.codegen.prototype import Prototype
-from graphc.codegen.real import F32, F64
-from graphc.codegen.vecmath import VECTOR_MATH, arity_of
+from graphc.codegen.cache import store
+from graphc.codegen.frontend.lowering import lower_source
+from graphc.codegen.llvm.module import Prototype
+from graphc.codegen.pipeline import cold, runtime
+from graphc.codegen.pipeline.runtime import ENTRY_POINTS
+from graphc.codegen.threads.chunking import PARALLEL
+from graphc.codegen.vecmath import outofline
+from graphc.codegen.vecmath.floats import F32, F64
+from graphc.codegen.vecmath.outofline import VECTORS, WEIGHT, one_vector
+from graphc.codegen.vecmath.table import VECTOR_MATH, arity_of
 from graphc.errors import CacheWarning
 from graphc.options import options
 
@@ -34,8 +36,8 @@ THREE = "exp(x[i]) * log(x[i]) + tanh(x[i])"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache, and a process that has found nothing in it."""
-    monkeypatch.setattr(parts, "_kept", {})
+    """An empty store, and a process that has found nothing in it."""
+    monkeypatch.setattr(runtime, "_kept", {})
     with options.change(cache=True, cache_dir=tmp_path, cache_shared=(), cache_require=False):
         yield tmp_path
 
@@ -66,8 +68,8 @@ def test_called_or_held_each_bit_is_the_same(
     prototype = Prototype("f", (*[f"{dtype}*"] * (arity + 1), "int64"))
     results = []
     for most in (-1, 100):
-        monkeypatch.setattr(math_calls, "MOST_HELD", most)
-        text = lower_source(source, [prototype], {}, fast_math)
+        monkeypatch.setattr(outofline, "MOST_HELD", most)
+        text = lower_source(source, [prototype], {}, fast_math).ir
         assert bool(re.search(rf"call .*@\"gc_{name}_f\d+(_relaxed)?_x", text)) == (most < 0)
         with options.change(compile="inline"):
             loaded = load(source, prototype, fast_math=fast_math)
@@ -87,7 +89,7 @@ def test_called_or_held_each_bit_is_the_same(
 def calls(body: str, dtype: str = "float64", other: str = "float64") -> set[str]:
     """The functions apart that a loop calls."""
     source = f"def f(x, y, n):\n    for i in range(n):\n        x[i] = {body}\n    return 0\n"
-    text = lower_source(source, [Prototype("f", (f"{dtype}*", f"{other}*", "int64"))], {}, False)
+    text = lower_source(source, [Prototype("f", (f"{dtype}*", f"{other}*", "int64"))], {}, False).ir
     return set(re.findall(r"call .*@\"?gc_([a-z0-9]+)_f\d+_x\d+\b", text))
 
 
@@ -124,7 +126,7 @@ def test_machine_code_calls_functions_of_vectors(dtype: str) -> None:
 
 
 def stored() -> set[str]:
-    return {entry.metadata["name"] for entry in cache.list_entries()}
+    return {entry.metadata["name"] for entry in store.list_entries()}
 
 
 @pytest.mark.parametrize("how", ["process", "inline"])
@@ -136,13 +138,13 @@ def test_functions_are_compiled_once_for_a_machine(folder: Path, how: str, monke
         np.testing.assert_allclose(f(a[0]), np.exp(a[0]) * np.log(a[0]) + np.tanh(a[0]), rtol=1e-12)
         functions = {"gc_exp_f64", "gc_log_f64", "gc_tanh_f64"}
         assert stored() == functions | {ENTRY_POINTS, PARALLEL, "first"}
-        monkeypatch.setattr(parts, "_kept", {})  # as another process finds it
+        monkeypatch.setattr(runtime, "_kept", {})  # as another process finds it
 
         def refuse(name: str) -> str:
             raise AssertionError(f"{name} is there already")
 
-        monkeypatch.setattr(math_calls, "math_ir", refuse)
-        monkeypatch.setattr(produce, "stand_for", refuse)  # in the compile process too
+        monkeypatch.setattr(outofline, "math_ir", refuse)
+        monkeypatch.setattr(cold, "Elementary", refuse)  # in the compile process too
         g = graphc.function([x, y], T.exp(x) * T.log(y) + T.tanh(x) * T.exp(y), name="second")
         np.testing.assert_allclose(g(*a), np.exp(a[0]) * np.log(a[1]) + np.tanh(a[0]) * np.exp(a[1]), rtol=1e-12)
         assert stored() == functions | {ENTRY_POINTS, PARALLEL, "first", "second"}
@@ -159,7 +161,7 @@ def test_a_damaged_function_is_compiled_again(folder: Path, monkeypatch: pytest.
     for path in folder.rglob("kernel.o"):
         content = path.read_bytes()
         path.write_bytes(content[:100] + bytes(50) + content[150:])
-    monkeypatch.setattr(parts, "_kept", {})
+    monkeypatch.setattr(runtime, "_kept", {})
     with pytest.warns(CacheWarning, match="damaged"):
         f = build(2.0)
     np.testing.assert_allclose(f(a), np.exp(a) * np.log(a) + np.tanh(a) + 2.0, rtol=1e-12)
@@ -178,11 +180,11 @@ def test_a_stored_kernel_needs_no_function_beside(folder: Path, monkeypatch: pyt
         return graphc.function([x], T.exp(x) * T.log(x) + T.tanh(x))
 
     expected = build()(a)
-    removed = [entry for entry in cache.entries(str(folder)) if re.search(rb"gc_[a-z]+_f64", metadata_of(entry))]
+    removed = [entry for entry in store.entries(str(folder)) if re.search(rb"gc_[a-z]+_f64", metadata_of(entry))]
     assert len(removed) == 3
     for entry in removed:
-        cache.discard(entry)
-    monkeypatch.setattr(parts, "_kept", {})
+        store.discard(entry)
+    monkeypatch.setattr(runtime, "_kept", {})
     with options.change(cache_require=True):
         np.testing.assert_array_equal(build()(a), expected)
 

@@ -11,7 +11,7 @@ from bounds import assert_within
 from numpy.typing import NDArray
 
 import graphc
-from graphc.codegen.build import Counter
+from graphc.codegen.pipeline.build import Counter
 from graphc.ir.node import OPS, Argument, Node, Op, Sample, variable
 
 Array = NDArray[Any]
@@ -127,8 +127,6 @@ def is_of_one_vector(op: Op) -> bool:
         return False
     (argument,) = op.samples[0].args
     return argument.kind == "float" and len(argument.shape) == 1
-
-
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -11,7 +11,7 @@ from bounds import assert_within
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import nests
+from graphc.codegen.schedule import nests
 from graphc.ir.node import Node
 from graphc.options import options
 

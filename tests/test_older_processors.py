@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import graphc
-from graphc.codegen import build, target
-from graphc.codegen.llvm_binding import llvm
+from graphc.codegen.llvm import target
+from graphc.codegen.llvm.binding import llvm
+from graphc.codegen.pipeline import build
 from graphc.options import options
 
 VARIANTS = {"skylake-avx512": [4, 8], "haswell": [4, 8], "x86-64": [2, 4]}
@@ -41,7 +42,7 @@ def run_python(code: str, tmp_path: Path, **environment: str) -> subprocess.Comp
 def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
     require(name)
     code = f"""
-        from graphc.codegen.target import has_avx512, has_fma
+        from graphc.codegen.llvm.target import has_avx512, has_fma
         assert has_avx512() == {name == "skylake-avx512"} and has_fma() == {name in {"haswell", "skylake-avx512"}}
         import re
         import numpy as np
@@ -81,13 +82,13 @@ def test_the_compile_process_and_this_one_make_code_for_the_same(tmp_path: Path)
         import re
         import numpy as np, graphc
         import graphc.tensor as T
-        from graphc.codegen.worker import WARM_UP
+        from graphc.codegen.server.worker import WARM_UP
         graphc.options.target = "x86-64"
         x = T.dmatrix("x")
         f = graphc.function([x], [T.exp(x).sum(), T.dot(x, x), T.log(x) * T.tanh(x) + T.exp(x)])
         f(np.ones((70, 70)))
         assert not re.search("[yz]mm", f.assembly)
-        from graphc.codegen.compile import SERVER, compile_assembly
+        from graphc.codegen.server.client import SERVER, compile_assembly
         assert SERVER._process is not None
         assert not re.search("[yz]mm", compile_assembly(WARM_UP.source, WARM_UP.functions))
     """
@@ -100,7 +101,7 @@ def test_a_target_is_chosen_once(tmp_path: Path) -> None:
         import numpy as np, graphc
         x = graphc.tensor.dvector("x")
         f = graphc.function([x], x + 1)
-        assert "; target native; " in graphc.codegen.host.target_fingerprint()
+        assert "; target native; " in graphc.codegen.llvm.cpu.target_fingerprint()
         with graphc.options.change(target="x86-64"):
             graphc.function([x], x + 2, mode="python"), graphc.function([x], x + 2, mode="interpreted")
             graphc.function([x], x + 2)

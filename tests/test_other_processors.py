@@ -14,7 +14,8 @@ import warnings
 import numpy as np
 import graphc
 import graphc.tensor as T
-from graphc.codegen import image, link
+from graphc.codegen.link import image
+from graphc.codegen.link import elf
 
 {change}
 x, w = T.dmatrix("x"), graphc.shared(np.ones(3), name="w")
@@ -41,11 +42,11 @@ assert [str(warning.message) for warning in said] == [
 ], said
 assert said[0].filename == __file__ and said[0].category is RuntimeWarning
 assert first.mode == second.mode == "interpreted"
-assert "graphc.codegen.process" not in sys.modules
+assert "graphc.codegen.server.process" not in sys.modules
 assert graphc.function([x], x + 1, mode="python")(np.ones((1, 1))) == 2
 """
 FORGOTTEN = """
-link.ARCHITECTURES = {}
+elf.ARCHITECTURES = {}
 contents, split = [], image.split
 image.split = lambda content: contents.append(content) or split(content)
 """

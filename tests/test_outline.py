@@ -11,10 +11,10 @@ from bounds import assert_within
 import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
-from graphc.codegen.chunks import MOST_CHUNKS
-from graphc.codegen.lower import Names
-from graphc.codegen.outline import LAUNCHES_IN_KERNEL, outline
-from graphc.ir.loops import (
+from graphc.codegen.threads.chunking import MOST_CHUNKS
+from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL, outline
+from graphc.ir.node import Node
+from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
@@ -31,7 +31,7 @@ from graphc.ir.loops import (
     Store,
     Var,
 )
-from graphc.ir.node import Node
+from graphc.loops.names import Names
 from graphc.options import options
 
 Program = tuple[list[Node], list[Node]]

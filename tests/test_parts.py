@@ -15,17 +15,21 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build, cache, parts, process, produce, products
-from graphc.codegen import compile as compiler
-from graphc.codegen.chunks import PARALLEL
-from graphc.codegen.compile import CompileServer
-from graphc.codegen.image import MAGIC
-from graphc.codegen.kernel import Report
-from graphc.codegen.link import link
-from graphc.codegen.parts import ENTRY_POINTS
-from graphc.codegen.prototype import Request
-from graphc.codegen.split import split
-from graphc.codegen.target import emit_object
+from graphc.codegen.cache import store
+from graphc.codegen.gemm import dispatch
+from graphc.codegen.link.elf import link
+from graphc.codegen.link.image import MAGIC
+from graphc.codegen.llvm.module import Module
+from graphc.codegen.llvm.split import split
+from graphc.codegen.llvm.target import emit_object
+from graphc.codegen.pipeline import build, cold, runtime
+from graphc.codegen.pipeline.kernel import Report
+from graphc.codegen.pipeline.runtime import ENTRY_POINTS
+from graphc.codegen.server import client as compiler
+from graphc.codegen.server import process
+from graphc.codegen.server.client import CompileServer
+from graphc.codegen.server.protocol import Request
+from graphc.codegen.threads.chunking import PARALLEL
 from graphc.options import options
 
 NAMES = (ENTRY_POINTS, PARALLEL, "gc_gemv_f64")
@@ -33,23 +37,23 @@ NAMES = (ENTRY_POINTS, PARALLEL, "gc_gemv_f64")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(parts, "_kept", {})
+    monkeypatch.setattr(runtime, "_kept", {})
     with options.change(cache=True, cache_dir=tmp_path, cache_shared=(), cache_require=False):
         yield tmp_path
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_processes_compile_the_same(name: str) -> None:
-    texts, effort = produce.part_ir(name)
+    texts, effort = cold.part_ir(name)
     for ir in texts:
-        assert produce.emit_here(ir, effort) == produce.emit_beside(ir, effort)
+        assert cold.emit_here(ir, effort) == cold.emit_beside(ir, effort)
 
 
 @pytest.mark.parametrize("name", ["gc_gemm_f64", "gc_gemv_f32", "gc_batched_gemm_i64"])
 @pytest.mark.parametrize("count", [1, 2, 3, 100])
 def test_modules_of_a_part_are_the_whole(name: str, count: int) -> None:
     """Each function is defined in one of them, or in all where it is always inlined, and declared in the others."""
-    whole = products.blas_ir([name])
+    whole = dispatch.blas_ir([name])
     texts = split(whole, count)
     functions = [line for line in whole.split("\n") if line.startswith("define")]
     assert 1 <= len(texts) <= min(count, len(functions)) and split(whole, count) == texts
@@ -62,17 +66,17 @@ def test_modules_of_a_part_are_the_whole(name: str, count: int) -> None:
 
 
 def test_a_part_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert parts.missing_parts(NAMES) == list(NAMES)
-    code = parts.part_code(PARALLEL)
-    assert code.startswith(MAGIC) and parts.missing_parts(NAMES) == [ENTRY_POINTS, "gc_gemv_f64"]
-    monkeypatch.setattr(parts, "_kept", {})  # as another process finds it
-    monkeypatch.setattr(produce, "compile_part", None)
+    assert runtime.missing_parts(NAMES) == list(NAMES)
+    code = runtime.part_code(PARALLEL)
+    assert code.startswith(MAGIC) and runtime.missing_parts(NAMES) == [ENTRY_POINTS, "gc_gemv_f64"]
+    monkeypatch.setattr(runtime, "_kept", {})  # as another process finds it
+    monkeypatch.setattr(cold, "compile_part", None)
     with options.change(cache_require=True):
-        assert parts.part_code(PARALLEL) == code
+        assert runtime.part_code(PARALLEL) == code
 
 
 def stored() -> list[str]:
-    return sorted(entry.metadata["name"] for entry in cache.list_entries())
+    return sorted(entry.metadata["name"] for entry in store.list_entries())
 
 
 @pytest.mark.parametrize("how", ["process", "inline"])
@@ -99,8 +103,8 @@ def test_products_with_a_vector_are_loaded_when_a_matrix_is_one(dtype: str) -> N
             m, k, n = shape
             a, b = rng.integers(0, 9, (m, k)).astype(dtype), rng.integers(0, 9, (k, n)).astype(dtype)
             np.testing.assert_array_equal(call(a, b), a @ b)
-            ((_, products),) = build._products.items()
-            assert sorted(products.loaded) == sorted(f"gc_{name}_{suffix}" for name in ["gemm", *names])
+            ((_, dispatch),) = build._products.items()
+            assert sorted(dispatch.loaded) == sorted(f"gc_{name}_{suffix}" for name in ["gemm", *names])
 
 
 def test_matrices_go_on_where_there_are_no_products_with_a_vector(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +127,7 @@ def test_a_kernel_that_cannot_be_compiled_is_an_error_whatever_parts_are_left(mo
     def refuse(*_: object, **__: object) -> None:
         raise graphc.GraphcError("not today")
 
-    monkeypatch.setattr(produce, "lower_source", refuse)
+    monkeypatch.setattr(cold, "lower_source", refuse)
     x = T.dvector("x")
     with pytest.raises(graphc.GraphcError, match="not today"):
         graphc.function([x], x - 1.0)
@@ -147,18 +151,18 @@ def many_nests() -> graphc.Function:
 
 
 def code_of(function: graphc.Function) -> bytes:
-    (entry,) = (entry for entry in cache.list_entries() if entry.metadata["name"] == function.name)
-    return Path(entry.folder, cache.OBJECT).read_bytes()
+    (entry,) = (entry for entry in store.list_entries() if entry.metadata["name"] == function.name)
+    return Path(entry.folder, store.OBJECT).read_bytes()
 
 
 @pytest.mark.parametrize("who", ["here", "beside", "whoever is free"])
 def test_code_does_not_depend_on_who_compiles_a_module(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
-    here, beside = produce.emit_here, produce.emit_beside
+    here, beside = cold.emit_here, cold.emit_beside
     is_kernel = threading.Event()
 
     def emit_here(ir: str, effort: int) -> bytes:
-        if effort == produce.KERNEL_EFFORT:
+        if effort == cold.KERNEL_EFFORT:
             compiled.append("here")
             if who == "beside":
                 is_kernel.wait(20)  # the other takes all that are left
@@ -170,15 +174,15 @@ def test_code_does_not_depend_on_who_compiles_a_module(who: str, monkeypatch: py
             is_kernel.wait(20)
         return beside(ir, effort)
 
-    def take(work: produce.Work, last: bool, take: Any = produce.Work.take) -> produce.Job | None:
-        job: produce.Job | None = take(work, last)
+    def take(work: cold.Work, last: bool, take: Any = cold.Work.take) -> cold.Job | None:
+        job: cold.Job | None = take(work, last)
         if job is None:
             is_kernel.set()
         return job
 
-    monkeypatch.setattr(produce, "emit_here", emit_here)
-    monkeypatch.setattr(produce, "emit_beside", emit_beside)
-    monkeypatch.setattr(produce.Work, "take", take)
+    monkeypatch.setattr(cold, "emit_here", emit_here)
+    monkeypatch.setattr(cold, "emit_beside", emit_beside)
+    monkeypatch.setattr(cold.Work, "take", take)
     function = many_nests()
     arrays = np.random.default_rng(0).normal(size=(len(FUNCTIONS), 5, 7))
     *results, product = function(*arrays)
@@ -195,10 +199,10 @@ CODES: dict[str, bytes] = {}
 """What the first of the tests above got: the same for all."""
 
 
-def lowered(server: CompileServer, request: Request) -> list[str]:
-    modules: list[str] = []
+def lowered(server: CompileServer, request: Request) -> list[Module]:
+    modules: list[Module] = []
 
-    def take(number: int, module: str) -> None:
+    def take(number: int, module: Module) -> None:
         modules[number:] = [module]
 
     server.lower(request, take)
@@ -206,15 +210,15 @@ def lowered(server: CompileServer, request: Request) -> list[str]:
 
 
 def request_of(function: graphc.Function) -> Request:
-    program = produce.generate_program(function.kernel, Report("f"))
-    return Request(program.source, program.prototypes, (), tuple(program.externals.items()), 3, False, "modules")
+    program = cold.generate_program(function.kernel, Report("f"))
+    return Request(program.source, program.prototypes, tuple(program.externals.items()), wanted="modules")
 
 
 def test_an_interrupted_lowering_does_not_answer_the_next() -> None:
     request = request_of(many_nests())
     server = CompileServer()
 
-    def interrupt(number: int, module: str) -> None:
+    def interrupt(number: int, module: Module) -> None:
         if number == 1:
             raise KeyboardInterrupt
 
@@ -254,9 +258,9 @@ w"""
 ELSEWHERE = """
 import numpy as np
 import graphc, graphc.tensor as T
-from graphc.codegen import produce
-from graphc.codegen.image import join
-produce.link = lambda objects, exports: join(objects)
+from graphc.codegen.pipeline import cold
+from graphc.codegen.link.image import join
+cold.link = lambda objects, exports: join(objects)
 x, w = T.dmatrix("x"), graphc.shared(np.full((3, 2), 0.5), name="w")
 f = graphc.function([x], T.exp(T.dot(x, w)).sum(axis=1), updates=[(w, w * 2.0)], threads=2)
 a = np.random.default_rng(0).normal(size=(400, 3))
@@ -269,7 +273,7 @@ np.testing.assert_allclose(again(a), np.exp(a @ np.full((3, 2), 2.0)).sum(axis=1
 
 
 def test_where_nothing_can_be_linked_all_is_loaded_by_llvm(folder: Path) -> None:
-    """As on another processor: the kernel, products, the pool."""
+    """As on another processor: the kernel, dispatch, the pool."""
     environment = {**os.environ, "GRAPHC_CACHE_DIR": str(folder)}
     program = [sys.executable, "-c", ELSEWHERE]
     done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)

@@ -16,14 +16,14 @@ from broken_kernels import KERNELS, argument, compile_broken, right_result
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build, parts, produce
-from graphc.codegen.entry import entry_ir
-from graphc.codegen.launch import POISON
-from graphc.codegen.poison import POISON_IR, poisoned
-from graphc.codegen.pool_ir import pool_ir
-from graphc.codegen.product_blocks import blocks_ir
-from graphc.codegen.products import blas_ir
-from graphc.codegen.target import emit_object
+from graphc.codegen.call.bind import POISON
+from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.call.poison import POISON_IR, poisoned
+from graphc.codegen.gemm.blocked import blocks_ir
+from graphc.codegen.gemm.dispatch import blas_ir
+from graphc.codegen.llvm.target import emit_object
+from graphc.codegen.pipeline import build, cold, runtime
+from graphc.codegen.threads.pool import pool_ir
 from graphc.errors import GraphcError, ShapeError
 from graphc.options import options
 
@@ -129,8 +129,8 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
     x, y = T.dmatrix("x"), T.dmatrix("y")
     for make in (blas_ir, broken):
         monkeypatch.setattr(build, "_products", {})
-        monkeypatch.setattr(parts, "_kept", {})
-        monkeypatch.setattr(produce, "blas_ir", make)
+        monkeypatch.setattr(runtime, "_kept", {})
+        monkeypatch.setattr(cold, "blas_ir", make)
         with options.change(poison="on", cache=False):
             found = graphc.function([x, y], T.dot(x, y.T))(a, b)
         if make is blas_ir:

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphc import GraphcError
-from graphc.codegen import pool
-from graphc.codegen.chunks import LEAST_COLUMNS, MOST_CHUNKS, MOST_COLUMNS, chunk_size, columns_size
-from graphc.codegen.pool_ir import has_threads
+from graphc.codegen.threads import settings as pool_settings
+from graphc.codegen.threads.chunking import LEAST_COLUMNS, MOST_CHUNKS, MOST_COLUMNS, chunk_size, columns_size
+from graphc.codegen.threads.pool import has_threads
 from graphc.options import MOST_THREADS, options
 
 pytestmark = pytest.mark.skipif(not has_threads(), reason="every launch is serial on this system")
@@ -245,13 +245,13 @@ def test_columns_are_shared_evenly_in_long_parts(parts: int) -> None:
 
 def test_threads_default_to_the_processors_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    pool.available_processors.cache_clear()
-    assert 1 <= pool.available_processors() <= len(os.sched_getaffinity(0))
-    assert pool.thread_count() == pool.available_processors() and pool.thread_count(7) == 7
+    pool_settings.available_processors.cache_clear()
+    assert 1 <= pool_settings.available_processors() <= len(os.sched_getaffinity(0))
+    assert pool_settings.thread_count() == pool_settings.available_processors() and pool_settings.thread_count(7) == 7
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    pool.available_processors.cache_clear()
-    assert pool.available_processors() == 3
-    pool.available_processors.cache_clear()
+    pool_settings.available_processors.cache_clear()
+    assert pool_settings.available_processors() == 3
+    pool_settings.available_processors.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_control_groups_limit_the_processors(tmp_path: Path, files: dict[str, st
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert list(pool.quotas(str(tmp_path / "groups"), str(tmp_path / "mount"))) == expected
+    assert list(pool_settings.quotas(str(tmp_path / "groups"), str(tmp_path / "mount"))) == expected
 
 
 @pytest.mark.parametrize("threads", ["0", "-1", "two", "1.5", "²", str(MOST_THREADS + 1), True, None])
@@ -295,10 +295,10 @@ def test_the_number_of_threads_is_an_environment_variable() -> None:
 
 def test_the_pool_is_compiled_and_measured_once(tmp_path: Path) -> None:
     code = """
-        from graphc.codegen.parts import ready_pool
+        from graphc.codegen.pipeline.runtime import ready_pool
         pool, crossover = ready_pool()
         assert 2 <= crossover <= 256
-        print(crossover, "graphc.codegen.pool_ir" in sys.modules)
+        print(crossover, "graphc.codegen.threads.pool" in sys.modules)
     """
     first, second, third = (
         subprocess.run(
@@ -310,5 +310,5 @@ def test_the_pool_is_compiled_and_measured_once(tmp_path: Path) -> None:
         ).stdout.split()
         for _ in range(3)
     )
-    assert first == [str(pool.DEFAULT_CROSSOVER), "True"], "measured when that process ended"
+    assert first == [str(pool_settings.DEFAULT_CROSSOVER), "True"], "measured when that process ended"
     assert second == third and second[1] == "False"

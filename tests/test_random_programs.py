@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.build import Counter
+from graphc.codegen.pipeline.build import Counter
 from graphc.ir.node import Node
 from graphc.options import options
 
@@ -151,9 +151,7 @@ def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: in
 
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=10), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
-def test_random_programs_that_may_write_their_inputs(
-    instructions: list[tuple[int, int, int, int]], seed: int
-) -> None:
+def test_random_programs_that_may_write_their_inputs(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
     """The results are those of a function that writes none, wherever they are made; the call of arrays that overlap
     too."""
     rng = np.random.default_rng(seed)
@@ -164,9 +162,7 @@ def test_random_programs_that_may_write_their_inputs(
     leaves = [x, z, y, s]
     given = [graphc.In(leaf, mutable=leaf is not y) for leaf in leaves]
     want = graphc.function(leaves, outputs, "interpreted", on_unused_input="ignore")
-    calls = {
-        mode: graphc.function(given, outputs, mode, on_unused_input="ignore") for mode in ("python", "compiled")
-    }
+    calls = {mode: graphc.function(given, outputs, mode, on_unused_input="ignore") for mode in ("python", "compiled")}
     for rows, columns in SHAPES:
         matrix, vector, scalar = arrays(rows, columns, rng)
         expected = outcome(want, [matrix, matrix, vector, scalar])

@@ -14,7 +14,7 @@ from test_rewrite import PAIRS, TRANSFORMATIONS, exact_value, instances, names, 
 
 import graphc
 from graphc.dtypes import FLOATS, is_float
-from graphc.interpret import interpret
+from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, Sample, literal, make, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.elementwise import elementwise

@@ -13,8 +13,8 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import options
-from graphc.codegen import recycling
-from graphc.codegen.recycling import LARGE, block
+from graphc.codegen.call import result_memory
+from graphc.codegen.call.result_memory import LARGE, block
 
 COUNT = LARGE // 8 + 1000
 """Elements of float64 that make a large result."""
@@ -22,9 +22,9 @@ COUNT = LARGE // 8 + 1000
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    recycling.free()
+    result_memory.free()
     yield
-    recycling.free()
+    result_memory.free()
 
 
 @pytest.fixture(scope="module")
@@ -111,22 +111,22 @@ def test_no_more_than_the_option_allows_is_kept() -> None:
         sizes = (1_000_000, 1_500_000, 2_500_000)
         for size in sizes:
             block(size)
-            kept = [each.nbytes for each in recycling._kept]
+            kept = [each.nbytes for each in result_memory._kept]
             assert sum(kept) <= 3_000_000 and size in kept
         block(3_000_001)
-        assert not recycling._kept
+        assert not result_memory._kept
     with options.change(results_megabytes=0):
         block(10)
-        assert not recycling._kept
+        assert not result_memory._kept
     with pytest.raises(graphc.GraphcError, match="results_megabytes=-1: must be a whole number, 0 or more"):
         options.results_megabytes = -1
 
 
 def test_free_gives_idle_memory_back(doubled: graphc.Function) -> None:
     doubled(np.ones(COUNT))
-    assert recycling._kept
+    assert result_memory._kept
     doubled.free()
-    assert not recycling._kept
+    assert not result_memory._kept
 
 
 def test_threads_never_share_a_block(doubled: graphc.Function) -> None:

@@ -14,7 +14,7 @@ from graphc.autodiff import grad
 from graphc.dtypes import is_float
 from graphc.errors import GraphcError, ShapeError
 from graphc.function import function as compiled
-from graphc.interpret import interpret
+from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Array, Node, Sample, Scalar, constant_value, literal, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.linalg import matmul

@@ -15,10 +15,10 @@ import graphc
 import graphc.ops
 import graphc.tensor as T
 from graphc.autodiff import grad
-from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.frontend.language import PRELUDE
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.errors import GraphcError, GraphTypeError, ShapeError
-from graphc.interpret import interpret
+from graphc.ir.interpret import interpret
 from graphc.ir.node import FUNCTIONS, OPS, Node, Sample, Scalar, make, variable
 from graphc.ir.walk import Graph
 from graphc.ops.elementwise import ROWS, as_node, cast, elementwise

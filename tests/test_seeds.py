@@ -23,15 +23,16 @@ import graphc
 import graphc as theano
 import graphc.tensor as T
 from graphc import optim
-from graphc.callables import MODES
-from graphc.codegen.vectorcall import HAVE_VECTORCALL
+from graphc.codegen.call.vectorcall import HAVE_VECTORCALL
 from graphc.errors import ArgumentError, CycleError, GraphTypeError
+from graphc.functions.callables import MODES
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph, consumers, nodes_of, toposort
 from graphc.testing import check_gradient
 
 Array = NDArray[Any]
 ALL_MODES = sorted(set(MODES.values()))
+
 
 @pytest.fixture(params=ALL_MODES)
 def mode(request: pytest.FixtureRequest) -> str:
@@ -172,11 +173,14 @@ def test_k1_to_k8_as_printed() -> None:
     """
     done = run_program(program)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.replace("\n", " ").split() == (
-        "[[0.73105858 0.11920292]] [0.7425526] [0.18333462 0.7425526 0.7425526 0.33430961] "
-        "[array([0.18333462, 0.7425526 , 0.7425526 , 0.33430961]), array(0.06948321)] "
-        "[array([0.18353091, 0.74260499, 0.74321824, 0.33324929]), array(0.06923194)]"
-    ).split()
+    assert (
+        done.stdout.replace("\n", " ").split()
+        == (
+            "[[0.73105858 0.11920292]] [0.7425526] [0.18333462 0.7425526 0.7425526 0.33430961] "
+            "[array([0.18333462, 0.7425526 , 0.7425526 , 0.33430961]), array(0.06948321)] "
+            "[array([0.18353091, 0.74260499, 0.74321824, 0.33324929]), array(0.06923194)]"
+        ).split()
+    )
 
 
 def test_k10_the_figure_with_the_sign_of_the_true_derivative(mode: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graphc.session as ts
-from graphc.codegen.build import Counter
+from graphc.codegen.pipeline.build import Counter
 from graphc.errors import (
     ArgumentError,
     CycleError,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc import nnet
-from graphc.codegen import build
+from graphc.codegen.pipeline import build
 from graphc.ir.node import Node
 from graphc.tensor import tensor
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import stages
-from graphc.codegen.build import Counter, stages_of
+from graphc.codegen.pipeline import stages
+from graphc.codegen.pipeline.build import Counter, stages_of
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.functions.staged import Staged
 from graphc.ir.node import Node
 from graphc.options import options
-from graphc.staged import Staged
 
 MODES = ("compiled", "python", "interpreted")
 

@@ -17,17 +17,18 @@ from pool_bodies import pool as pool_of_tests
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build, pool
-from graphc.codegen.compile import compile_source
-from graphc.codegen.outline import LAUNCHES_IN_KERNEL
-from graphc.codegen.pool_ir import pool_ir
-from graphc.codegen.produce import POOL_EFFORT
-from graphc.codegen.prototype import Prototype
-from graphc.codegen.stream_ir import BLOCK, LINE_BYTES, MOST_WORDS
-from graphc.codegen.streams import MOST_WORK, Stream, stream_of
-from graphc.codegen.target import emit_assembly
+from graphc.codegen.llvm.module import Prototype
+from graphc.codegen.llvm.target import emit_assembly
+from graphc.codegen.pipeline import build
+from graphc.codegen.pipeline.cold import POOL_EFFORT
+from graphc.codegen.server.client import compile_source
+from graphc.codegen.threads import settings
+from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES, MOST_WORDS
+from graphc.codegen.threads.pool import pool_ir
+from graphc.codegen.transform.nontemporal import MOST_WORK, Stream, stream_of
+from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
 from graphc.errors import CompileError
-from graphc.ir.loops import INDEX, Apply, Expr, Load, Loop, Stmt, Store, Var, integer
+from graphc.loops.ir import INDEX, Apply, Expr, Load, Loop, Stmt, Store, Var, integer
 from graphc.options import options
 
 Array = NDArray[Any]
@@ -294,7 +295,7 @@ def test_parts_of_a_result_and_equal_functions() -> None:
 
 def test_large_arrays_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the settings of this machine, and more elements than fill the cache, for one thread and several."""
-    monkeypatch.setattr(pool, "least_streamed_bytes", lambda: 2**22)
+    monkeypatch.setattr(settings, "least_streamed_bytes", lambda: 2**22)
     x, y = T.dvector("x"), T.dvector("y")
     size = 2**22 // 8 + BLOCK + 5
     first, second = np.random.default_rng(2).normal(size=(2, size))
@@ -307,16 +308,16 @@ def test_large_arrays_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_cache_of_this_machine() -> None:
     """Of a size that there can be, whether the system tells or not."""
-    assert 2**20 <= pool.least_streamed_bytes() <= 2**34
+    assert 2**20 <= settings.least_streamed_bytes() <= 2**34
 
 
 @pytest.mark.parametrize(
     ("told", "expected"), [("32768K", 3 * 2**23), ("96M", 72 * 2**20), ("", 3 * 2**23), ("K", 3 * 2**23)]
 )
 def test_what_the_system_tells_of_it(told: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_read", lambda path: f"{told}\n")
-    pool.least_streamed_bytes.cache_clear()
+    monkeypatch.setattr(settings, "_read", lambda path: f"{told}\n")
+    settings.least_streamed_bytes.cache_clear()
     try:
-        assert pool.least_streamed_bytes() == expected
+        assert settings.least_streamed_bytes() == expected
     finally:
-        pool.least_streamed_bytes.cache_clear()
+        settings.least_streamed_bytes.cache_clear()

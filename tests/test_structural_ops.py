@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 from graphc.autodiff import grad
-from graphc.codegen.prelude import PRELUDE
+from graphc.codegen.frontend.language import PRELUDE
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
-from graphc.interpret import interpret
-from graphc.ir import loops
+from graphc.ir.interpret import interpret
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -36,6 +35,7 @@ from graphc.ir.node import (
     variable,
 )
 from graphc.ir.walk import Graph, as_size_node
+from graphc.loops import ir as loops
 from graphc.ops import index, linalg, reduce, shape
 from graphc.ops.elementwise import elementwise
 

@@ -19,7 +19,7 @@ import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.function import function
-from graphc.interpret import interpret
+from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, constant_value, variable
 from graphc.ir.walk import Graph
 from graphc.options import options

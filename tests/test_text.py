@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import graphc.ops  # noqa: F401 - fills the table
 from graphc.dtypes import DTYPES
 from graphc.errors import GraphTypeError, MissingInputError, ParseError
-from graphc.interpret import interpret
+from graphc.ir.interpret import interpret
 from graphc.ir.node import OPS, SHARED, Node, Op, Scalar, Type, literal, make, size_leaf, variable
 from graphc.ir.parse import parse_graph
 from graphc.ir.text import graph_key_text, print_graph

@@ -22,12 +22,12 @@ from test_random_programs import build as build_program
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build
-from graphc.codegen.emit import text_of
-from graphc.codegen.parallel import columns_of, shares_of
-from graphc.codegen.pool_ir import has_threads
-from graphc.ir.loops import INDEX, Apply, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, integer
+from graphc.codegen.pipeline import build
+from graphc.codegen.threads.pool import has_threads
+from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
+from graphc.loops.ir import INDEX, Apply, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, integer
+from graphc.loops.printer import text_of
 from graphc.options import options
 
 Array = NDArray[Any]
@@ -361,7 +361,7 @@ def test_calls_from_eight_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 PROGRAM = """
 import gc, multiprocessing, os, signal, sys, threading, time
 import numpy as np, graphc, graphc.tensor as T
-from graphc.codegen import build
+from graphc.codegen.pipeline import build
 build.settings_of = lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64)
 x = T.dmatrix("x")
 f = graphc.function([x], [T.tanh(x) * 2, T.exp(x).sum(), T.nnet.softmax(x)])

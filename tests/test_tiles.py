@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build
-from graphc.codegen.parallel import shares_of
-from graphc.codegen.tiles import loop_across, stride
-from graphc.ir.loops import INDEX, TILE, Apply, Expr, Let, Load, Loop, Set, Stmt, Store, Var, add, integer, multiply
+from graphc.codegen.lower.tiling import loop_across, stride
+from graphc.codegen.pipeline import build
+from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
+from graphc.loops.ir import INDEX, TILE, Apply, Expr, Let, Load, Loop, Set, Stmt, Store, Var, add, integer, multiply
 
 Array = NDArray[Any]
 TURN, J, K, N, M = (Var(name, INDEX) for name in "ijknm")

@@ -17,9 +17,9 @@ from llvmlite import ir
 from numpy.typing import NDArray
 from vecmath_loop import TYPES, Loop, compile_loop
 
-from graphc.codegen.huge import argument_bound
-from graphc.codegen.real import F32, F64, find_format
-from graphc.codegen.vecmath import VECTOR_MATH, Symbol, define_called, read_symbol, refer
+from graphc.codegen.vecmath.floats import F32, F64, find_format
+from graphc.codegen.vecmath.payne_hanek import argument_bound
+from graphc.codegen.vecmath.table import VECTOR_MATH, Symbol, define_called, read_symbol, refer
 
 INF, NAN = math.inf, math.nan
 DTYPES = ("float32", "float64")

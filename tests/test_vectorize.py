@@ -19,11 +19,12 @@ from test_compile import Loaded, load
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import numba_lowering, vectorize
-from graphc.codegen.numba_lowering import lower_source
-from graphc.codegen.prelude import bind_source
-from graphc.codegen.prototype import Prototype
-from graphc.codegen.target import LOOPS_DONE, optimize
+from graphc.codegen.frontend import lowering
+from graphc.codegen.frontend.language import bind_source
+from graphc.codegen.frontend.lowering import lower_source
+from graphc.codegen.llvm.module import Module, Prototype
+from graphc.codegen.llvm.target import optimize
+from graphc.codegen.vectorize import vectorizer
 from graphc.options import options
 
 Array = NDArray[Any]
@@ -166,9 +167,13 @@ CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] =
 is left to LLVM."""
 
 
-def lowered(body: str, fast_math: bool = False, dtype: str = "float64") -> str:
+def lower(body: str, fast_math: bool = False, dtype: str = "float64") -> Module:
     source = f"def f({', '.join(OPERANDS)}, n):\n{body}\n    return 0\n"
     return lower_source(source, [Prototype("f", (*[f"{dtype}*"] * len(OPERANDS), "int64"))], {}, fast_math)
+
+
+def lowered(body: str, dtype: str = "float64") -> str:
+    return lower(body, dtype=dtype).ir
 
 
 def loops(text: str) -> list[dict[str, int]]:
@@ -187,8 +192,8 @@ def loops(text: str) -> list[dict[str, int]]:
 def masks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """A CPU with vectors of 64 bytes, which can mask them or cannot."""
     for name, answer in (("has_avx512", bool(request.param)), ("has_fma", True), ("usual_width", 512)):
-        monkeypatch.setattr(vectorize, name, lambda answer=answer: answer)
-    monkeypatch.setattr(vectorize, "one_vector", lambda format: 512 // format.width)
+        monkeypatch.setattr(vectorizer, name, lambda answer=answer: answer)
+    monkeypatch.setattr(vectorizer, "one_vector", lambda format: 512 // format.width)
     return bool(request.param)
 
 
@@ -196,15 +201,15 @@ def masks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
 @pytest.mark.parametrize("fast_math", [False, True])
 def test_written_loops(name: str, fast_math: bool, masks: bool) -> None:
     body, without, with_masks, done = CASES[name]
-    text = lowered(body, fast_math)
-    assert loops(text + "}") == (with_masks if masks else without)
-    assert text.endswith(LOOPS_DONE) == done
-    numbers = re.findall(r"^  br .*, !llvm\.loop !(\d+)$", text, re.MULTILINE)
+    module = lower(body, fast_math)
+    assert loops(module.ir + "}") == (with_masks if masks else without)
+    assert module.is_vectorized == done
+    numbers = re.findall(r"^  br .*, !llvm\.loop !(\d+)$", module.ir, re.MULTILINE)
     assert len(set(numbers)) == len(numbers)
 
 
 def test_without_fused_arithmetic_one_chain_takes_one_vector(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorize, "has_fma", lambda: False)
+    monkeypatch.setattr(vectorizer, "has_fma", lambda: False)
     for body, several in ((FLAT, False), (PAIR, True), (SUM, True), (PLAIN, True)):
         (loop,) = loops(lowered(body) + "}")
         assert ("several" in loop) == several
@@ -221,7 +226,7 @@ def test_loops_that_wait_for_themselves_are_not_unrolled() -> None:
     """Where they stand in a function does not matter."""
     loop = "    last = 0.0\n    for i in range(n):\n        last = last * 0.5 + x[i]\n        x[i] = last\n"
     for body in (loop, "    if n > 3:\n        x[0] = 1.0\n" + loop):
-        text = lowered(body).removesuffix(LOOPS_DONE)
+        text = lowered(body)
         assert len(re.findall(r"^  br .*, !llvm\.loop", text, re.MULTILINE)) == 1
         assert str(optimize([text])).count(" = fadd ") == 1
         assert str(optimize([text.replace("unroll.disable", "unknown")])).count(" = fadd ") > 1
@@ -252,7 +257,7 @@ def kernel(body: str, dtypes: dict[str, str]) -> tuple[str, Prototype]:
 def as_it_stands(source: str, prototype: Prototype, monkeypatch: pytest.MonkeyPatch) -> Loaded:
     """Compiled element by element."""
     with monkeypatch.context() as patch:
-        patch.setattr(numba_lowering, "vectorize", lambda module: True)
+        patch.setattr(lowering, "vectorize", lambda module: True)
         return load(source, prototype)
 
 
@@ -409,7 +414,7 @@ def test_what_has_no_order(step: str, dtype: str, monkeypatch: pytest.MonkeyPatc
     source, prototype = kernel(
         f"    s = x[0]\n    for i in range(1, n):\n        s = {step}\n    y[0] = s\n", {"x": dtype, "y": dtype}
     )
-    assert "several" in str(loops(lower_source(source, [prototype], {}, False) + "}")) or dtype == "bool"
+    assert "several" in str(loops(lower_source(source, [prototype], {}, False).ir + "}")) or dtype == "bool"
     written, plain = load(source, prototype), as_it_stands(source, prototype, monkeypatch)
     rng = np.random.default_rng(0)
     for n in (*range(1, 80), 127, 128, 129, 300, 1000):

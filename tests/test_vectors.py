@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen import build
-from graphc.codegen.counted import expand_loops
+from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.pipeline import build
 from graphc.ir.node import Node
 
 Array = NDArray[Any]

@@ -18,10 +18,10 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
-from graphc.codegen import vecmath
-from graphc.codegen.image import Loaded, load
-from graphc.codegen.link import link
-from graphc.codegen.target import vector_widths
+from graphc.codegen.link.elf import link
+from graphc.codegen.link.image import Loaded, load
+from graphc.codegen.llvm.target import vector_widths
+from graphc.codegen.vecmath import table
 
 TYPES = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
 
@@ -83,7 +83,7 @@ def _machine(has_fma: bool) -> Any:
 def _loop_text(name: str, type: ir.Type, has_fma: bool, relaxed: bool) -> tuple[str, int]:
     module = ir.Module()
     module.triple = llvm.get_process_triple()
-    function = vecmath.refer(module, name, type, relaxed)
+    function = table.refer(module, name, type, relaxed)
     arity, index = len(function.args), ir.IntType(64)
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * (arity + 1) + [index]), "loop")
     *pointers, count = loop.args
@@ -103,5 +103,5 @@ def _loop_text(name: str, type: ir.Type, has_fma: bool, relaxed: bool) -> tuple[
     builder.cbranch(builder.icmp_signed("<", following, count), body, done)
     builder.position_at_end(done)
     builder.ret_void()
-    vecmath.define_called(module, has_fma, vector_widths() if has_fma else PLAIN_WIDTHS)
+    table.define_called(module, has_fma, vector_widths() if has_fma else PLAIN_WIDTHS)
     return str(module), arity

@@ -17,17 +17,17 @@ from loop_machine import Exact, run
 from numpy.typing import NDArray
 
 import graphc
-from graphc.callables import Generated
-from graphc.codegen.launch import Array as Operand
-from graphc.codegen.launch import Signature
-from graphc.codegen.loops_text import parse_functions, print_functions
+from graphc.codegen.call.bind import Array as Operand
+from graphc.codegen.call.bind import Signature
 from graphc.dtypes import itemsize
 from graphc.errors import GraphcError
-from graphc.interpret import interpret
-from graphc.ir.loops import Function
+from graphc.functions.callables import Generated
+from graphc.ir.interpret import interpret
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
+from graphc.loops.ir import Function
+from graphc.loops.text import parse_functions, print_functions
 
 Array = NDArray[Any]
 Functions = tuple[Function, ...]

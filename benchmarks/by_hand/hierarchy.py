@@ -12,9 +12,7 @@ from benchmarks.workload import Program
 
 
 @serial
-def log_density(
-    mu: Any, log_tau: Any, raw: Any, slope: Any, log_sigma: Any, county: Any, floor: Any, y: Any
-) -> Any:
+def log_density(mu: Any, log_tau: Any, raw: Any, slope: Any, log_sigma: Any, county: Any, floor: Any, y: Any) -> Any:
     tau, sigma = exp(log_tau[()]), exp(log_sigma[()])
     inverse = 1.0 / sigma
     n = y.size

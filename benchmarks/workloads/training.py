@@ -100,9 +100,7 @@ def xor_loss(sigmoid: Any, dot: Any) -> Callable[..., tuple[Any, ...]]:
 
 def xor_symbolic(library: Any, data: Data) -> Program:
     T = library.tensor  # noqa: N806 - as users write it
-    return step_symbolic(
-        library, [T.dmatrix("x"), T.dvector("y")], xor_loss(T.sigmoid, T.dot), data.state, "float64"
-    )
+    return step_symbolic(library, [T.dmatrix("x"), T.dvector("y")], xor_loss(T.sigmoid, T.dot), data.state, "float64")
 
 
 def xor_jax(library: Any, data: Data) -> Program:

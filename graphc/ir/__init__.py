@@ -1,1 +1,6 @@
-"""The intermediate representations: the graph of tensors and the program of loops, both plain data."""
+"""The graph IR: interned nodes, their types and sizes, and what walks, prints, reads and verifies them.
+
+In: ops, declared in graphc/ops. Out: nodes (node.py), the order of a graph (walk.py), sizes (sizes.py), the printed
+form (text.py, parse.py), its values node by node (interpret.py: the specification), checks (verify.py), and what stands
+between two passes of the compiler (passes.py). Read node.py first.
+"""

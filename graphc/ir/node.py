@@ -24,8 +24,8 @@ import numpy as np
 
 from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
-from graphc.ir.loops import Expr
-from graphc.record import record
+from graphc.loops.ir import Expr
+from graphc.startup.record import record
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 

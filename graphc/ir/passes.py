@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from graphc.errors import GraphcError, VerifyError
-from graphc.ir.loops import Function
 from graphc.ir.walk import Graph
+from graphc.loops.ir import Function
 from graphc.options import options
-from graphc.record import record
+from graphc.startup.record import record
 
 Form: TypeAlias = Graph | tuple[Function, ...]
 """What passes are given: a graph, or the functions of loops that stand in one source."""

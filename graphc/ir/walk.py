@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from graphc.errors import CycleError
 from graphc.ir.node import SIZE, Node, Size, literal, make
-from graphc.record import record
+from graphc.startup.record import record
 
 T = TypeVar("T", bound=Hashable)
 

@@ -12,11 +12,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from graphc.digest import Digest
 from graphc.dtypes import floating, promote
 from graphc.errors import GraphTypeError
 from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Type, Vjp, describe, make
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
+from graphc.startup.digest import Digest
 
 PYTHON = Call("python")
 """The lowering of every op of the user: a call of its Python function."""

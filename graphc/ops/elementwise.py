@@ -56,7 +56,7 @@ from graphc.ir.node import (
 from graphc.ir.walk import as_size_node
 from graphc.numerics import convert
 from graphc.options import options
-from graphc.record import record
+from graphc.startup.record import record
 from graphc.values import refuse_masked
 
 Operand = str | Number

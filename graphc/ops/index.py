@@ -14,8 +14,7 @@ import numpy as np
 
 from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, IndexOutOfBounds
-from graphc.ir import loops, sizes
-from graphc.ir.loops import Apply, Expr
+from graphc.ir import sizes
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -41,6 +40,8 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ir.walk import as_size_node
+from graphc.loops import ir as loops
+from graphc.loops.ir import Apply, Expr
 from graphc.ops.elementwise import elementwise
 from graphc.ops.shape import (
     as_sizes,
@@ -199,14 +200,16 @@ register(
         _subtensor_vjp,
         _subtensor_guards,
         cost=0.0,
-        samples=Samples(lambda: (
-            Sample("front", lambda x: subtensor(x, (0,), (3,), (1,)), (Argument((5,)),)),
-            Sample("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (Argument((4, 3)),)),
-            Sample("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (Argument((5,)),)),
-            Sample("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (Argument((4, 3)),)),
-            Sample("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (Argument((4, 3)),)),
-            Sample("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (Argument((5,)),)),
-        )),
+        samples=Samples(
+            lambda: (
+                Sample("front", lambda x: subtensor(x, (0,), (3,), (1,)), (Argument((5,)),)),
+                Sample("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (Argument((4, 3)),)),
+                Sample("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (Argument((5,)),)),
+                Sample("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (Argument((4, 3)),)),
+                Sample("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (Argument((4, 3)),)),
+                Sample("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (Argument((5,)),)),
+            )
+        ),
         doc="A region with constant steps: element start + step*i of each axis.",
     )
 )
@@ -405,15 +408,17 @@ register(
         lambda node: View(_gather_index),
         _gather_vjp,
         lambda node: _index_guards(node, node.args[1:]),
-        samples=Samples(lambda: (
-            Sample("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (Argument((3, 4)),)),
-            Sample("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (Argument((3, 4)),)),
-            Sample("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (Argument((3, 4)),)),
-            Sample("inner axes", lambda x: gather(x, _fixed([1, 0], [0, 0]), 1), (Argument((2, 3, 4)),)),
-            Sample("one", lambda x: gather(x, _fixed(1), 0), (Argument((3, 4)),)),
-            Sample("given", lambda x, i: gather(x, (i,), 0), (Argument((3, 4)), Argument((5,), "index", 0, 2))),
-            Sample("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (Argument((3, 4)),)),
-        )),
+        samples=Samples(
+            lambda: (
+                Sample("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (Argument((3, 4)),)),
+                Sample("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (Argument((3, 4)),)),
+                Sample("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (Argument((3, 4)),)),
+                Sample("inner axes", lambda x: gather(x, _fixed([1, 0], [0, 0]), 1), (Argument((2, 3, 4)),)),
+                Sample("one", lambda x: gather(x, _fixed(1), 0), (Argument((3, 4)),)),
+                Sample("given", lambda x, i: gather(x, (i,), 0), (Argument((3, 4)), Argument((5,), "index", 0, 2))),
+                Sample("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (Argument((3, 4)),)),
+            )
+        ),
         doc="Elements at integer arrays; negative indices count from the end; bounds are checked.",
     )
 )

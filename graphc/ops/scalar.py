@@ -414,16 +414,18 @@ register(
         eval=_eval_cast,
         lower=_lower_cast,
         vjp=_vjp_cast,
-        samples=Samples(lambda: (
-            *(
-                _cast_sample(dtype, Argument((2, 3), "float", 0.0, 100.0))
-                for dtype in ("bool", "uint8", "int64", "float32")
-            ),
-            *(
-                _cast_sample(dtype, Argument((2, 3), "int", -100, 100))
-                for dtype in ("bool", "int8", "uint64", "float64")
-            ),
-        )),
+        samples=Samples(
+            lambda: (
+                *(
+                    _cast_sample(dtype, Argument((2, 3), "float", 0.0, 100.0))
+                    for dtype in ("bool", "uint8", "int64", "float32")
+                ),
+                *(
+                    _cast_sample(dtype, Argument((2, 3), "int", -100, 100))
+                    for dtype in ("bool", "int8", "uint64", "float64")
+                ),
+            )
+        ),
         doc="x converted to a dtype as NumPy's astype does; floats beyond an integer's range are the same everywhere.",
     )
 )

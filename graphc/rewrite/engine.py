@@ -58,7 +58,7 @@ from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, renamed
 from graphc.ops.shape import broadcast_to, expand, filled
-from graphc.record import record
+from graphc.startup.record import record
 
 Truth: TypeAlias = Literal["exact", "close", "better", "real"]
 EXACT: Truth = "exact"

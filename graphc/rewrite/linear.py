@@ -17,7 +17,6 @@ from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, sca
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
-from graphc.record import record
 from graphc.rewrite.engine import (
     CLOSE,
     NUMBERS,
@@ -30,6 +29,7 @@ from graphc.rewrite.engine import (
     scalar_constant,
     scaled,
 )
+from graphc.startup.record import record
 
 
 def _positive(*shape: int) -> Argument:

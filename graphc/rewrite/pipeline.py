@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from graphc.errors import GraphcError
 from graphc.ir.walk import Graph
-from graphc.record import record
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
@@ -18,6 +17,7 @@ from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
 from graphc.rewrite.stable import STABLE
 from graphc.rewrite.views import REDUCTIONS, TRANSPOSES, VIEWS
+from graphc.startup.record import record
 
 
 @record()

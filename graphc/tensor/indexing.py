@@ -26,7 +26,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
-from graphc.record import record
+from graphc.startup.record import record
 from graphc.tensor.shaping import (
     as_size,
     flatten,

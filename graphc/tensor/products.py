@@ -158,9 +158,7 @@ def _contract(
     a = _with_sizes(a, dict(zip((*batch_a, *summed_a), (*batch, *summed), strict=True)))
     b = _with_sizes(b, dict(zip((*batch_b, *summed_b), (*batch, *summed), strict=True)))
     depth = sizes.product(summed)
-    left = ops.reshape(
-        ops.dimshuffle(a, (*batch_a, *rows, *summed_a)), (*batch, *_joined(sizes_of(a, rows)), depth)
-    )
+    left = ops.reshape(ops.dimshuffle(a, (*batch_a, *rows, *summed_a)), (*batch, *_joined(sizes_of(a, rows)), depth))
     right = ops.reshape(
         ops.dimshuffle(b, (*batch_b, *summed_b, *columns)), (*batch, depth, *_joined(sizes_of(b, columns)))
     )

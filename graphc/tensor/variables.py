@@ -18,7 +18,7 @@ from graphc.ir.node import Node, describe, variable
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import expand
 from graphc.options import options
-from graphc.record import record
+from graphc.startup.record import record
 
 __all__ = [
     "TensorType", "as_tensor", "constant", "tensor",

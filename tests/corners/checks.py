@@ -19,8 +19,8 @@ import graphc.tensor as T
 from corners.bounded import LONG, Array, Bounded
 from corners.programs import Program
 from corners.slopes import Case, Slopes
-from graphc.callables import Compiled
 from graphc.errors import GraphcError
+from graphc.functions.callables import Compiled
 from graphc.ir.node import Node
 from graphc.options import options
 

@@ -1,0 +1,590 @@
+"""Compiled graphs kept on disk: a later process loads what an earlier one compiled.
+
+In: the parts of a key (printed graph, settings, versions), and what was compiled for them. Out: the same, checksums
+verified, or nothing; where a folder cannot be used, a CacheWarning and nothing. One folder an entry, named by its key:
+
+    <folder>/<first two digits of the key>/<key>/
+        metadata                           line 1: the digest of what follows; then, by Python's marshal, the parts of
+                                           the key, the digests of the other files, and the caller's metadata
+        kernel.o                           the machine code
+        graph.txt  plan.txt  source.py     for people
+
+`usage`, beside these folders, holds the bytes of all entries when they were last counted, and a line for each stored
+since: only where their sum is above the limit is the folder looked through. `sources` holds digests (sources.py).
+
+An entry is written beside its place and renamed into it, so that it is whole or absent whatever else reads, writes or
+removes it. The modification time of its folder is the time of its last use. Entries hold machine code: what another
+user could have written is refused, be it the folder, an entry or a file of one (files.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import marshal
+import os
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+
+from graphc.codegen.cache import files
+from graphc.codegen.cache.files import Damaged, Owners, Untrusted, aside
+from graphc.codegen.cache.sources import sources_digest
+from graphc.codegen.server.prestart import USAGE
+from graphc.errors import CacheMissError, CacheWarning
+from graphc.ir.node import PACKAGE
+from graphc.options import options
+from graphc.startup.digest import DIGITS, Digest, digest_of
+from graphc.startup.record import record
+
+__all__ = [
+    "Entry", "Key", "Loaded", "Summary", "cache_key", "clear", "explain_miss", "export", "find", "import_",
+    "list_entries", "load", "package_fingerprint", "size", "store",
+]  # fmt: skip
+
+Metadata = dict[str, Any]
+Text = Literal["graph", "plan", "source"]
+
+FORMAT = "graphc cache 3"
+METADATA, OBJECT = "metadata", "kernel.o"
+TEXTS: dict[Text, str] = {"graph": "graph.txt", "plan": "plan.txt", "source": "source.py"}
+FILES = (METADATA, OBJECT, *TEXTS.values())
+MARSHAL_VERSION = 2
+"""Every Python reads it, and the same metadata give the same bytes: later versions depend on reference counts. json
+would cost a warm start a millisecond."""
+SOURCES = "sources"
+COUNTED = b"bytes"
+SPARE = 0.1
+"""The part of a full folder that is cleared at a time, so that not every store has to look through it."""
+TRIM_AFTER = 256
+"""Stores after which the folder is looked through again, though it seems to have room."""
+READS = 3
+"""A file that is missing in an entry is looked for so many times."""
+STALE_SECONDS = 3600.0
+"""A folder that is still unfinished after this time was left by a process that died."""
+
+
+@record()
+class Key:
+    """All that decides the machine code of a graph.
+
+    graph: the printed graph before any rewrite. settings: the options that matter, as text. fingerprint: versions and
+    CPU, as parts "name value" joined by "; ".
+    """
+
+    graph: str
+    settings: Mapping[str, str]
+    fingerprint: str
+
+    @property
+    def digest(self) -> str:
+        return cache_key(self.graph, self.settings, self.fingerprint)
+
+
+@record()
+class Entry:
+    """What is stored for a graph: its three texts, the object code, and plain data that the caller needs to bind it."""
+
+    key: Key
+    plan: str
+    source: str
+    metadata: Metadata
+    object: bytes
+
+
+@record()
+class Loaded:
+    """An entry as loaded: what a call needs is here and verified; the texts stay on disk until `text` reads one."""
+
+    folder: str
+    metadata: Metadata
+    object: bytes
+    checksums: Mapping[str, str]
+    owners: Owners
+
+    def text(self, kind: Text) -> str | None:
+        """The text that was stored; None where the entry has been removed or damaged since it was loaded."""
+        try:
+            content = files.read(f"{self.folder}{os.sep}{TEXTS[kind]}", self.owners)
+        except (OSError, Damaged):
+            return None
+        return content.decode() if digest_of(content) == self.checksums[TEXTS[kind]] else None
+
+
+@record()
+class Summary:
+    """A line of `list_entries`: size in bytes, time of the last use in seconds since the epoch."""
+
+    key: str
+    size: int
+    used: float
+    folder: str
+    metadata: Metadata
+
+
+def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
+    """64 hexadecimal digits that differ where any of the arguments does."""
+    digest = Digest()
+    for part in (FORMAT, graph_text, fingerprint, *(f"{name}={settings[name]}" for name in sorted(settings))):
+        content = part.encode()
+        digest.add(b"%d:" % len(content))
+        digest.add(content)
+    return digest.digits()
+
+
+@cache
+def package_fingerprint() -> str:
+    """Versions of what runs in this process whatever the target: graphc's sources, NumPy, and Python's binary
+    interface."""
+    interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
+    return f"graphc {_sources_digest()}; numpy {np.__version__}; interface {interface}"
+
+
+def _sources_digest() -> str:
+    root = options.cache_dir
+    if not options.cache or not _is_trusted(root):
+        return sources_digest(PACKAGE, None)
+    with suppress(OSError):
+        make_folder(root)
+    return sources_digest(PACKAGE, f"{root}{os.sep}{SOURCES}")
+
+
+# Loading and storing
+
+
+def load(key: Key) -> Loaded | None:
+    """The entry for `key`, as `find` gives it. Raises CacheMissError, which says what differs from the stored entries,
+    where there is none and `options.cache_require` is on.
+    """
+    found = find(key)
+    if found is None and options.cache_require:
+        raise CacheMissError(
+            f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}"
+        )
+    return found
+
+
+def find(key: Key) -> Loaded | None:
+    """The entry for `key` in the user's folder, else in the shared ones; None where there is none or `options.cache` is
+    off. A damaged entry is removed with a CacheWarning.
+    """
+    digest = key.digest
+    for root in _roots():
+        if not _is_trusted(root):
+            continue
+        entry = place_of(root, digest)
+        try:
+            found = _read(entry, digest, _owners(root))
+        except FileNotFoundError:
+            continue
+        except Untrusted as problem:
+            _warn_once(root, str(problem), "an entry of the compile cache is not used")
+            continue
+        except OSError as error:
+            _warn_once(root, f"{root} cannot be read ({error.strerror})")
+            continue
+        except Damaged as damage:
+            discard(entry)
+            _warn_once(f"damaged in {root}", f"cache entry {entry} is damaged ({damage})", "compiling again")
+            continue
+        _mark_used(entry)
+        return found
+    return None
+
+
+def holds(key: Key) -> bool:
+    """Whether there is an entry for `key`, damaged or not."""
+    return any(os.path.isdir(place_of(root, key.digest)) for root in _roots())
+
+
+def store(entry: Entry) -> bool:
+    """Keep `entry` in the user's folder, then remove the least recently used ones above `options.cache_megabytes`.
+
+    Whether it is kept now. False, with one CacheWarning a process, where the folder cannot be written or is refused.
+    """
+    root = options.cache_dir
+    if not options.cache:
+        return False
+    try:
+        make_folder(root)
+        if not _is_trusted(root):
+            return False
+        contents = _files(entry)
+        write(root, entry.key.digest, contents)
+        limit = options.cache_megabytes * 2**20
+        if not _has_room(root, sum(map(len, contents.values())), limit):
+            _trim(root, limit, keep=entry.key.digest)
+    except OSError as error:
+        _warn_once(root, f"{root} cannot be written ({error.strerror or error})")
+        return False
+    return True
+
+
+def _roots() -> tuple[str, ...]:
+    return (options.cache_dir, *options.cache_shared) if options.cache else ()
+
+
+def place_of(root: str, digest: str) -> str:
+    """The folder of an entry."""
+    return f"{root}{os.sep}{digest[:2]}{os.sep}{digest}"
+
+
+def make_folder(root: str) -> None:
+    """Make the user's folder, for nobody else to look into."""
+    os.makedirs(os.path.dirname(root) or os.curdir, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(root, 0o700)
+
+
+def _owners(root: str) -> Owners:
+    """Who may own what is in a folder: the user; in a shared one the system's, or who owns it, whom the user named."""
+    own = files.own()
+    return own if own is None or root == options.cache_dir else own | {0, os.stat(root).st_uid}
+
+
+def _is_trusted(root: str) -> bool:
+    """Whether nobody else can have put entries here; else there is a warning."""
+    problem = objection(root)
+    if problem:
+        _warn_once(root, f"{root} {problem}")
+    return not problem
+
+
+def objection(root: str) -> str:
+    """Why a folder cannot be trusted, "" where it can."""
+    try:
+        return files.objection(os.stat(root), _owners(root))
+    except OSError:
+        return ""  # nothing can be loaded from it; storing will say why
+
+
+_warned: set[str] = set()
+"""What this process has been told of."""
+
+
+def _warn_once(about: str, problem: str, what: str = "the compile cache is not used") -> None:
+    if about not in _warned:
+        _warned.add(about)
+        warnings.warn(f"{what}: {problem}", CacheWarning, stacklevel=3)
+
+
+def _mark_used(entry: str) -> None:
+    try:
+        os.utime(entry)
+    except OSError:
+        return  # a read-only folder keeps no order of use
+
+
+def _read(entry: str, digest: str, owners: Owners) -> Loaded:
+    """The entry in a folder. Raises FileNotFoundError where there is none, Damaged for one that cannot be right."""
+    header = _read_metadata(entry, digest, owners)
+    content = _read_file(entry, OBJECT, owners)
+    checksums = header["files"]
+    if digest_of(content) != checksums[OBJECT]:
+        raise Damaged(f"the checksum of {OBJECT} is wrong")
+    return Loaded(entry, header["metadata"], content, checksums, owners)
+
+
+def _read_metadata(entry: str, digest: str, owners: Owners) -> Metadata:
+    files.check_folder(os.path.dirname(entry), owners)
+    files.check_folder(entry, owners)
+    content = _read_file(entry, METADATA, owners)
+    first, _, rest = content.partition(b"\n")
+    if first != _seal(rest):
+        raise Damaged(f"the checksum of {METADATA} is wrong")
+    header: Metadata = marshal.loads(rest)
+    if header["key"] != digest:
+        raise Damaged("it is the entry of another key")
+    return header
+
+
+def _read_file(entry: str, name: str, owners: Owners) -> bytes:
+    """A file of an entry, which another process may remove, and a third may put in its place again."""
+    for _ in range(READS):
+        try:
+            return files.read(f"{entry}{os.sep}{name}", owners)
+        except FileNotFoundError:
+            if not os.path.exists(entry):
+                raise
+    raise Damaged(f"{name} is missing")
+
+
+def _seal(rest: bytes) -> bytes:
+    """The first line of the metadata, which so vouch for themselves."""
+    return digest_of(rest).encode()
+
+
+def _files(entry: Entry) -> dict[str, bytes]:
+    """The content of every file of an entry."""
+    contents = {
+        OBJECT: entry.object,
+        TEXTS["graph"]: entry.key.graph.encode(),
+        TEXTS["plan"]: entry.plan.encode(),
+        TEXTS["source"]: entry.source.encode(),
+    }
+    header = {
+        "key": entry.key.digest,
+        "settings": dict(entry.key.settings),
+        "fingerprint": entry.key.fingerprint,
+        "files": {name: digest_of(content) for name, content in contents.items()},
+        "metadata": entry.metadata,
+    }
+    rest = marshal.dumps(header, MARSHAL_VERSION)
+    return {METADATA: _seal(rest) + b"\n" + rest, **contents}
+
+
+def write(root: str, digest: str, contents: Mapping[str, bytes]) -> None:
+    """Put an entry in its place at once; where another process was first, its entry stays."""
+    place = place_of(root, digest)
+    with suppress(FileExistsError):
+        os.mkdir(os.path.dirname(place), 0o700)
+    unfinished = aside(place)
+    os.mkdir(unfinished, 0o700)
+    try:
+        for name, content in contents.items():
+            files.write(f"{unfinished}{os.sep}{name}", content)
+        os.rename(unfinished, place)
+    except OSError as error:
+        _remove(unfinished)
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+
+
+def discard(entry: str) -> None:
+    """Remove an entry, whole: it is renamed first, so that nobody reads half of it. What cannot be removed stays."""
+    gone = aside(entry)
+    try:
+        os.rename(entry, gone)
+    except OSError:
+        return
+    _remove(gone)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder and what is in it, as far as that can be done."""
+    for item in _scan(folder):
+        if item.is_dir(follow_symlinks=False):
+            _remove(item.path)
+        else:
+            with suppress(OSError):
+                os.unlink(item.path)
+    with suppress(OSError):
+        os.rmdir(folder)
+
+
+# Looking after the folder
+
+
+def list_entries() -> list[Summary]:
+    """All entries that can be loaded, of the user's and the shared folders, the most recently used first."""
+    summaries = []
+    for root in _roots():
+        if not _is_trusted(root):
+            continue
+        for entry in entries(root):
+            try:
+                digest = os.path.basename(entry)
+                metadata = _read_metadata(entry, digest, _owners(root))["metadata"]
+                summaries.append(Summary(digest, _size_of(entry), os.stat(entry).st_mtime, entry, metadata))
+            except (OSError, Damaged):
+                continue
+    return sorted(summaries, key=lambda summary: -summary.used)
+
+
+def size() -> int:
+    """Bytes of all entries in the user's folder."""
+    return sum(map(_size_of, entries(options.cache_dir)))
+
+
+def clear() -> int:
+    """Remove all entries from the user's folder; how many there were. Shared folders are never changed."""
+    found = list(entries(options.cache_dir))
+    for entry in found:
+        discard(entry)
+    return len(found)
+
+
+def is_key(name: str) -> bool:
+    return len(name) == DIGITS and set(name) <= set("0123456789abcdef")
+
+
+def _folders(root: str) -> Iterator[os.DirEntry[str]]:
+    """Every folder where an entry is, was, or is being written."""
+    for bucket in _scan(root):
+        if len(bucket.name) == 2 and bucket.is_dir():
+            yield from (item for item in _scan(bucket.path) if item.name.startswith(bucket.name))
+
+
+def entries(root: str) -> Iterator[str]:
+    """The folders of all entries."""
+    return (folder.path for folder in _folders(root) if is_key(folder.name))
+
+
+def _scan(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
+
+
+def _size_of(entry: str) -> int:
+    try:
+        return sum(item.stat().st_size for item in _scan(entry))
+    except OSError:
+        return 0  # it is being removed
+
+
+def _has_room(root: str, added: int, limit: int) -> bool:
+    """Note that `added` bytes were stored; whether that certainly left the folder within `limit` bytes. False where its
+    size is not known, or was counted long ago: what other processes stored meanwhile may have gone uncounted."""
+    try:
+        with open(f"{root}{os.sep}{USAGE}", "a+b", buffering=0) as file:
+            file.write(b"%d\n" % added)
+            file.seek(0)
+            first, *more = file.read().split()
+        return first == COUNTED and len(more) <= TRIM_AFTER and sum(map(int, more)) <= limit
+    except (OSError, ValueError):
+        return False
+
+
+def _trim(root: str, limit: int, keep: str) -> None:
+    """Where there are more than `limit` bytes, remove what was used least recently until there is room to spare (entry
+    `keep` stays); remove what was never finished; note how many bytes are left.
+    """
+    ages: list[tuple[float, int, str, str]] = []
+    for folder in _folders(root):
+        try:
+            used = folder.stat().st_mtime
+        except OSError:
+            continue
+        if is_key(folder.name):
+            ages.append((used, _size_of(folder.path), folder.name, folder.path))
+        elif used < time.time() - STALE_SECONDS:
+            _remove(folder.path)
+    total = sum(size for _, size, _, _ in ages)
+    enough = limit if total <= limit else limit * (1 - SPARE)
+    for _, size, digest, path in sorted(ages):
+        if total <= enough:
+            break
+        if digest != keep:
+            discard(path)
+            total -= size
+    for item in _scan(root):
+        name, dot, _ = item.name.partition(".")
+        with suppress(OSError):
+            if dot and name in (USAGE, SOURCES) and item.stat().st_mtime < time.time() - STALE_SECONDS:
+                os.unlink(item.path)
+    with suppress(OSError):  # then it is looked through again
+        files.replace(f"{root}{os.sep}{USAGE}", b"%s\n%d\n" % (COUNTED, total))
+
+
+# Bundles
+
+
+def export(path: str | os.PathLike[str]) -> int:
+    """Write all entries of the user's folder to a zip file, for `import_` on a machine alike; how many they are."""
+    count: int = import_module("graphc.codegen.cache.bundle").write_bundle(path)
+    return count
+
+
+def import_(path: str | os.PathLike[str]) -> int:
+    """Add the entries of a bundle to the user's folder; how many were not there already.
+
+    A bundle holds machine code that will be run: take it from people you trust. Raises GraphcError for a file that is
+    no bundle.
+    """
+    count: int = import_module("graphc.codegen.cache.bundle").read_bundle(path)
+    return count
+
+
+def read_files(entry: str) -> dict[str, bytes]:
+    """The content of every file of an entry; FileNotFoundError where it is gone."""
+    return {name: files.read(f"{entry}{os.sep}{name}", files.own()) for name in FILES}
+
+
+def verify(entry: str, digest: str) -> None:
+    """Check every file of an entry, which is removed where one is wrong; raises Damaged."""
+    try:
+        loaded = _read(entry, digest, files.own())
+        for kind, name in TEXTS.items():
+            if loaded.text(kind) is None:
+                raise Damaged(f"the checksum of {name} is wrong")
+    except Damaged:
+        discard(entry)
+        raise
+
+
+# Why a lookup missed
+
+
+def explain_miss(key: Key) -> str:
+    """Which part of `key` differs from the most similar stored entry: the graph, an option, a version."""
+    candidates = [found for root in _roots() for entry in entries(root) if (found := _stored_key(root, entry))]
+    if not candidates:
+        return f"the cache is empty: {', '.join(_roots()) or 'it is switched off'}"
+    nearest = min(candidates, key=lambda found: _distance(key, found))
+    differences = [
+        *_graph_difference(key, nearest),
+        *_setting_differences(key, nearest),
+        *_version_differences(key, nearest),
+    ]
+    if not differences:
+        return "the graph is in the cache"
+    return f"differences from the most similar of {len(candidates)} stored graphs:\n" + "\n".join(differences)
+
+
+def _stored_key(root: str, entry: str) -> Key | None:
+    try:
+        owners = _owners(root)
+        header = _read_metadata(entry, os.path.basename(entry), owners)
+        graph = files.read(f"{entry}{os.sep}{TEXTS['graph']}", owners).decode()
+        return Key(graph, header["settings"], header["fingerprint"])
+    except (OSError, ValueError, Damaged):
+        return None
+
+
+def _distance(key: Key, other: Key) -> tuple[int, int]:
+    """How far apart two keys are: lines of the graph that only one has, then settings and versions."""
+    lines, others = Counter(key.graph.splitlines()), Counter(other.graph.splitlines())
+    apart = (lines - others).total() + (others - lines).total()
+    return apart, len(_setting_differences(key, other)) + len(_version_differences(key, other))
+
+
+def _graph_difference(key: Key, other: Key) -> list[str]:
+    """The first line in which two graphs differ."""
+    lines, others = key.graph.splitlines(), other.graph.splitlines()
+    for number in range(max(len(lines), len(others))):
+        here, there = (text[number].strip() if number < len(text) else "(end)" for text in (lines, others))
+        if here != there:
+            return [f"  the graph, from line {number + 1}:", f"    here    {here}", f"    stored  {there}"]
+    return []
+
+
+def _setting_differences(key: Key, other: Key) -> list[str]:
+    names = sorted({*key.settings, *other.settings})
+    pairs = ((name, key.settings.get(name, "(none)"), other.settings.get(name, "(none)")) for name in names)
+    return [f"  option {name}: here {here}, stored {there}" for name, here, there in pairs if here != there]
+
+
+def _version_differences(key: Key, other: Key) -> list[str]:
+    """Parts of the fingerprint that differ; of a long list such as the CPU's features, the items that do."""
+    here, there = key.fingerprint.split("; "), other.fingerprint.split("; ")
+    only_here, only_there = _without(here, there), _without(there, here)
+    if len(only_here) == len(only_there) == 1:
+        items, others = only_here[0].split(","), only_there[0].split(",")
+        only_here, only_there = [",".join(_without(items, others))], [",".join(_without(others, items))]
+    if not only_here and not only_there:
+        return []
+    return [f"  versions and CPU: here {', '.join(only_here) or '(none)'}; stored {', '.join(only_there) or '(none)'}"]
+
+
+def _without(parts: Sequence[str], others: Sequence[str]) -> list[str]:
+    return [part for part in parts if part not in others]

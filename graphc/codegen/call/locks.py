@@ -1,0 +1,224 @@
+"""Locks of shared variables: a call has those that it reads with other readers, and those that it updates alone.
+
+In: the locks that a call needs. Out: the call's result, computed while no other call of any thread changes what it
+reads, or reads what it changes. It gets all its locks at once, in the order of arrival.
+
+A call of native code that keeps the GIL is alone by itself, and looks only whether a variable is in use. One that gives
+the GIL up marks its variables before, and takes the marks back when it has the GIL again. Both are done by the entry
+point (codegen/call/objects.py) in words, which the GIL protects:
+
+    Lock.words    0: the sum of marks of native calls, READER or WRITER each; only native code changes it
+                  1: not 0 while a call from Python has the lock or waits for it: native calls then come here too
+    activity      0: how many native calls have marks; 1: how many calls from Python there are, and FORKING
+                  2, 3: how many of both have begun so far
+
+Everything that runs Python in between (other modes, users' ops, values set and copied) goes through `run`. A thread
+that has a lock has it also for calls within: of an op's function, of a signal handler. Such calls do not queue, and
+where threads would wait for each other for good, it is an error.
+
+What is written down here follows from `_uses` and which of them run, so that an exception at any point (Ctrl-C) leaves
+nothing locked. A wake-up that it loses is made up for by waiters, who look again every POLL seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock, allocate_lock, get_ident
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import numpy as np
+
+from graphc.errors import GraphcError
+
+READER, WRITER = 1, -(2**40)
+FORKING = 2**40
+POLL = 0.05
+
+Words = np.ndarray[Any, np.dtype[np.int64]]
+T = TypeVar("T")
+
+activity: Words = np.zeros(4, np.int64)
+ACTIVITY = memoryview(activity)  # type: ignore[arg-type]
+"""The same for Python. Where words 0 and 1 are 0, no call has marks, and one operation of C that keeps the GIL may
+follow at once, without `run`: CPython gives the GIL away when a call has ended or a loop turns, not in between."""
+
+CLOSED: Words = np.array([0, 1, 0, 0], np.int64)
+"""In place of a lock's words, or of `activity`: native calls always come here."""
+
+OPEN: Words = np.zeros(2, np.int64)
+"""The words of what nobody updates."""
+
+
+class Lock:
+    """The lock of one variable. view: of `words`, for Python."""
+
+    __slots__ = ("view", "words")
+
+    def __init__(self) -> None:
+        self.words: Words = np.zeros(2, np.int64)
+        self.view = memoryview(self.words)  # type: ignore[arg-type]
+
+
+Wanted = Mapping[Lock, bool]
+"""The locks that a call needs, each with whether it needs it alone."""
+
+
+class _Use:
+    """A call that has its locks (`granted`) or waits for them. wanted: None for all locks there are. foreign: it runs
+    functions of the user, so that nobody knows what it waits for."""
+
+    __slots__ = ("foreign", "granted", "running", "thread", "turn", "wanted")
+
+    def __init__(self, wanted: Wanted | None, foreign: bool) -> None:
+        self.wanted = wanted
+        self.foreign = foreign
+        self.thread = get_ident()
+        self.granted = False
+        self.running = allocate_lock()
+        self.turn = allocate_lock()
+
+
+_uses: list[_Use] = []
+"""All calls from Python that have locks or wait for them, in the order of arrival."""
+
+_forks: list[_Use] = []
+"""Those of threads that are about to fork, which want all locks."""
+
+_mutex = RLock()
+"""For changes of `_uses`. Re-entrant: a signal handler may call in the midst of them."""
+
+
+def run(wanted: Wanted, foreign: bool, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """call(*args, **kwargs) with these locks. Raises GraphcError where a thread that has locks would wait for ever."""
+    use = _Use(wanted, foreign)
+    try:
+        with use.running:  # of C: no exception comes between entering and leaving it
+            _begin(use)
+            return call(*args, **kwargs)
+    finally:
+        wake()
+
+
+def wake() -> None:
+    """Give the locks of calls that have ended to those that wait for them."""
+    with _mutex:
+        ended = [use for use in _uses if not use.running.locked()]
+        _forget(ended)
+        if _uses:
+            _grant()
+
+
+def _begin(use: _Use) -> None:
+    with _mutex:
+        _uses.append(use)
+        for lock in use.wanted or ():
+            lock.view[1] = 1
+        ACTIVITY[3] += 1
+        _count()
+        use.granted = _may_run(use)
+        if use.granted:
+            return
+        use.turn.acquire()
+        if _is_stuck(use):
+            raise GraphcError(
+                "calls within calls wait for each other: the functions of two ops, in two threads, call functions "
+                "that use the shared variables of each other's callers"
+            )
+    while not use.granted and not use.turn.acquire(timeout=POLL):
+        wake()
+
+
+def _forget(ended: list[_Use]) -> None:
+    if not ended:
+        return
+    _uses[:] = [use for use in _uses if use not in ended]
+    for lock in [lock for use in ended for lock in use.wanted or ()]:
+        lock.view[1] = any(lock in (use.wanted or ()) for use in _uses)
+    _count()
+
+
+def _count() -> None:
+    ACTIVITY[1] = len(_uses) + (FORKING if _forks else 0)
+
+
+def _grant() -> None:
+    for use in (*_uses,):  # a signal handler may change them
+        if not use.granted and _may_run(use):
+            use.granted = True
+            use.turn.release()
+
+
+def _may_run(use: _Use) -> bool:
+    if use.wanted is None:
+        if ACTIVITY[0]:
+            return False
+    elif ACTIVITY[0]:
+        for lock, alone in use.wanted.items():
+            if lock.view[0] != 0 if alone else lock.view[0] < 0:
+                return False
+    if len(_uses) == 1:
+        return True
+    within = any(other.granted and other.thread == use.thread for other in _uses)
+    ahead = True
+    for other in _uses:
+        ahead = ahead and other is not use
+        if (other.granted or (ahead and not within)) and _is_hindered(use, other):
+            return False
+    return True
+
+
+def _is_hindered(use: _Use, other: _Use) -> bool:
+    """Whether two calls cannot run at once. A fork does not wait for functions of the user: they may wait for it."""
+    if use.thread == other.thread:
+        return False
+    if use.wanted is None or other.wanted is None:
+        return not (use.foreign or other.foreign)
+    theirs = other.wanted
+    return any(lock in theirs and (alone or theirs[lock]) for lock, alone in use.wanted.items())
+
+
+def _is_stuck(use: _Use) -> bool:
+    """Whether what a call waits for waits, in the end, for its own thread."""
+    found, seen = [use], {id(use)}
+    for waiting in found:
+        holders = {other.thread for other in _uses if other.granted and _is_hindered(waiting, other)}
+        if use.thread in holders:
+            return True
+        behind = [other for other in _uses if not other.granted and other.thread in holders and id(other) not in seen]
+        seen.update(map(id, behind))
+        found += behind
+    return False
+
+
+# Processes that fork: the child has the variables, but not the threads that change them. -----------------------------
+
+
+def _before_fork() -> None:
+    """Wait until no other thread's call is under way."""
+    use = _Use(None, foreign=False)
+    use.running.acquire()
+    _forks.append(use)
+    try:
+        with suppress(GraphcError):  # what would have to end first waits for this thread
+            _begin(use)
+    finally:
+        _mutex.acquire()
+
+
+def _after_fork() -> None:
+    if _forks:
+        _forks.pop().running.release()
+    _mutex.release()
+    wake()
+
+
+def _after_fork_in_child() -> None:
+    me = get_ident()
+    _forget([use for use in _uses if use.thread != me])
+    _after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

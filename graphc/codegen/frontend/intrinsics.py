@@ -1,0 +1,481 @@
+"""What each scalar name of the generated source means in LLVM IR.
+
+In: operand dtypes and llvmlite values. Out: `INTRINSICS`, one `Intrinsic` per name of `prelude.PRELUDE` that takes
+and gives scalars, and `OPERATORS`, the same for Python's operators. `llvm/values.py` says
+what a dtype is.
+
+No operation has undefined behaviour: integers wrap, dividing an integer by zero gives 0, a shift by the width or more
+gives 0 (-1 for a negative value shifted right), a float that does not fit an integer converts as x86's `cvttsd2si`
+does.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from graphc.codegen.llvm.integers import (
+    float_floordiv,
+    float_mod,
+    gcd,
+    integer_power,
+    lcm,
+    shift_left,
+    shift_right,
+    signed_absolute,
+    signed_floordiv,
+    signed_fmod,
+    signed_mod,
+    unsigned_floordiv,
+    unsigned_mod,
+)
+from graphc.codegen.llvm.values import (
+    BITS,
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    SIGNED,
+    WEAK,
+    Builder,
+    Emit,
+    Value,
+    call_libm,
+    call_llvm,
+    constant,
+    emit_cast,
+    is_nonzero,
+    llvm_type,
+)
+from graphc.codegen.vecmath.table import VECTOR_MATH, refer
+from graphc.startup.record import record
+
+REASSOCIATE = ("reassoc",)
+FAST = ("reassoc", "nsz", "arcp", "contract", "afn")
+
+
+class InferenceError(TypeError):
+    """Operands of dtypes that a name of the generated source does not take."""
+
+
+@record()
+class Intrinsic:
+    """One scalar operation of the generated source.
+
+    `infer` maps the operand dtypes to the dtypes they are converted to and the result's dtype, or raises
+    InferenceError. `emit` builds the instructions from a builder, the dtype of the last operand and the converted
+    operands.
+    """
+
+    name: str
+    infer: Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]
+    emit: Emit
+
+
+class FastModule(ir.Module):  # type: ignore[misc]
+    """A module in which Python's operators on floats carry `FAST`. The elementary functions never do: they are relaxed
+    by formulas of their own.
+    """
+
+
+# --- inference ------------------------------------------------------------------------------------------------------
+
+
+def promote(dtypes: tuple[str, ...]) -> str:
+    """The one dtype of the operands: literals adapt, int64 (a size) and float64 give float64, nothing else mixes."""
+    strong = sorted({dtype for dtype in dtypes if dtype not in WEAK})
+    if not strong:
+        return "float64" if "float" in dtypes else "int64"
+    if strong == ["float64", "int64"]:
+        return "float64"
+    if len(strong) > 1:
+        raise InferenceError(f"operands of dtypes {', '.join(dtypes)}: cast them to one dtype")
+    dtype = strong[0]
+    if "float" in dtypes and dtype not in FLOATS:
+        if dtype == "int64":
+            return "float64"
+        raise InferenceError(f"a float literal meets {dtype}: cast one of them")
+    return dtype
+
+
+def _alike(dtypes: tuple[str, ...], count: int, kinds: tuple[str, ...]) -> str:
+    if len(dtypes) != count:
+        raise InferenceError(f"takes {count} operands, not {len(dtypes)}")
+    dtype = promote(dtypes)
+    if dtype not in kinds:
+        raise InferenceError(f"takes no {dtype}")
+    return dtype
+
+
+def _same(count: int, kinds: tuple[str, ...]) -> Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]:
+    def infer(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+        dtype = _alike(dtypes, count, kinds)
+        return (dtype,) * count, dtype
+
+    return infer
+
+
+def _test(count: int, kinds: tuple[str, ...]) -> Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]:
+    def infer(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+        return (_alike(dtypes, count, kinds),) * count, "bool"
+
+    return infer
+
+
+def _infer_select(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    if len(dtypes) != 3 or dtypes[0] != "bool":
+        raise InferenceError(f"takes a bool and two alike operands, not ({', '.join(dtypes)})")
+    dtype = promote(dtypes[1:])
+    return ("bool", dtype, dtype), dtype
+
+
+def _infer_divide(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    dtype = _alike(dtypes, 2, ("int32", "int64", "uint32", "uint64", *FLOATS))
+    result = dtype if dtype in FLOATS else "float64"
+    return (result, result), result
+
+
+def _infer_cast(target: str) -> Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]:
+    def infer(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+        if len(dtypes) != 1:
+            raise InferenceError(f"takes one operand, not {len(dtypes)}")
+        return dtypes, target
+
+    return infer
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+def _by_kind(on_float: Emit, on_signed: Emit, on_unsigned: Emit | None = None) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        if dtype in FLOATS:
+            return on_float(builder, dtype, args)
+        if dtype in SIGNED or on_unsigned is None:
+            return on_signed(builder, dtype, args)
+        return on_unsigned(builder, dtype, args)
+
+    return emit
+
+
+def _arithmetic(float_op: str, int_op: str, flags: tuple[str, ...] = ()) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        if dtype in FLOATS:
+            return getattr(builder, float_op)(*args, flags=flags or _float_flags(builder))
+        return getattr(builder, int_op)(*args)
+
+    return emit
+
+
+def _float_flags(builder: Builder) -> tuple[str, ...]:
+    return FAST if isinstance(builder.module, FastModule) else ()
+
+
+def _divide(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.fdiv(*args, flags=_float_flags(builder))
+
+
+def _negate(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.fneg(args[0]) if dtype in FLOATS else builder.neg(args[0])
+
+
+def _compare(symbol: str) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        if dtype in FLOATS:
+            compare = builder.fcmp_unordered if symbol == "!=" else builder.fcmp_ordered
+        else:
+            compare = builder.icmp_signed if dtype in SIGNED else builder.icmp_unsigned
+        return compare(symbol, *args)
+
+    return emit
+
+
+def _plain(method: str) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        return getattr(builder, method)(*args)
+
+    return emit
+
+
+def _identity(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return args[0]
+
+
+def _select(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.select(*args)
+
+
+def _fixed(answer: int) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        return constant("bool", answer)
+
+    return emit
+
+
+# --- order and sign -------------------------------------------------------------------------------------------------
+
+
+def _llvm_call(name: str, flags: tuple[str, ...] = ()) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        return call_llvm(builder, name, args, flags)
+
+    return emit
+
+
+def _integer_extreme(signed: str, unsigned: str) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        return call_llvm(builder, signed if dtype in SIGNED else unsigned, args)
+
+    return emit
+
+
+def _number_first(name: str) -> Emit:
+    """An extreme to which a NaN gives way: it is replaced by the other operand."""
+
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        x, y = args
+        chosen = [builder.select(_isnan(builder, dtype, [a]), b, a) for a, b in ((x, y), (y, x))]
+        return call_llvm(builder, name, chosen)
+
+    return emit
+
+
+# 0.0 is above -0.0, so that no order of operands decides a sign
+_MINIMUM = _by_kind(_llvm_call("minimum"), _integer_extreme("smin", "umin"))
+_MAXIMUM = _by_kind(_llvm_call("maximum"), _integer_extreme("smax", "umax"))
+# nsz: either zero may come out, which takes half the time where nobody looks at its sign
+_LOWEST = _by_kind(_llvm_call("minimum", ("nsz",)), _integer_extreme("smin", "umin"))
+_HIGHEST = _by_kind(_llvm_call("maximum", ("nsz",)), _integer_extreme("smax", "umax"))
+_FMIN = _by_kind(_number_first("minimum"), _integer_extreme("smin", "umin"))
+_FMAX = _by_kind(_number_first("maximum"), _integer_extreme("smax", "umax"))
+
+
+def _float_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    (x,), zero = args, constant(dtype, 0.0)
+    step = builder.select(builder.fcmp_ordered("==", x, zero), zero, x)
+    step = builder.select(builder.fcmp_ordered("<", x, zero), constant(dtype, -1.0), step)
+    return builder.select(builder.fcmp_ordered(">", x, zero), constant(dtype, 1.0), step)
+
+
+def _signed_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    (x,), zero = args, constant(dtype, 0)
+    below = builder.select(builder.icmp_signed("<", x, zero), constant(dtype, -1), zero)
+    return builder.select(builder.icmp_signed(">", x, zero), constant(dtype, 1), below)
+
+
+def _unsigned_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.zext(is_nonzero(builder, dtype, args[0]), llvm_type(dtype))
+
+
+def _isnan(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.fcmp_unordered("uno", args[0], args[0])
+
+
+def _isinf(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.fcmp_ordered("==", call_llvm(builder, "fabs", args), constant(dtype, math.inf))
+
+
+def _isfinite(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.fcmp_ordered("<", call_llvm(builder, "fabs", args), constant(dtype, math.inf))
+
+
+def _signbit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    kind = ir.IntType(32 if dtype == "float32" else 64)
+    return builder.icmp_signed("<", builder.bitcast(args[0], kind), ir.Constant(kind, 0))
+
+
+def _heaviside(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    x, at_zero = args
+    zero = constant(dtype, 0.0)
+    rest = builder.select(builder.fcmp_ordered("<", x, zero), zero, x)
+    rest = builder.select(builder.fcmp_ordered("==", x, zero), at_zero, rest)
+    return builder.select(builder.fcmp_ordered(">", x, zero), constant(dtype, 1.0), rest)
+
+
+def _rounding(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """What a + b rounds away: Knuth's two-sum (The Art of Computer Programming 2, 4.2.2, theorem B). Never
+    reassociated: as real numbers it is 0."""
+    a, b = args
+    total = builder.fadd(a, b)
+    of_b = builder.fsub(total, a)
+    of_a = builder.fsub(total, of_b)
+    return builder.fadd(builder.fsub(a, of_a), builder.fsub(b, of_b))
+
+
+# --- elementary functions -------------------------------------------------------------------------------------------
+
+# Names whose libm function is called otherwise.
+_LIBM = {"gammaln": "lgamma"}
+
+
+def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Value:
+    """The vector function where there is one; else the composition, else libm's scalar function."""
+    if name in VECTOR_MATH:
+        relaxed = isinstance(builder.module, FastModule)
+        return builder.call(refer(builder.module, name, llvm_type(dtype), relaxed), args)
+    if name in _COMPOSED:
+        return _COMPOSED[name](builder, dtype, args)
+    return call_libm(builder, _LIBM.get(name, name), dtype, args)
+
+
+def _math_call(name: str) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        return _math(builder, name, dtype, args)
+
+    return emit
+
+
+def _sigmoid(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """1 / (1 + exp(-|x|)), or exp(-|x|) times it for x < 0: exp cannot overflow."""
+    (x,), one = args, constant(dtype, 1.0)
+    decay = _math(builder, "exp", dtype, [builder.fneg(call_llvm(builder, "fabs", [x]))])
+    above = builder.fcmp_unordered(">=", x, constant(dtype, 0.0))
+    return builder.fdiv(builder.select(above, one, decay), builder.fadd(one, decay))
+
+
+def _softplus(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """max(x, 0) + log1p(exp(-|x|))."""
+    (x,) = args
+    decay = _math(builder, "exp", dtype, [builder.fneg(call_llvm(builder, "fabs", [x]))])
+    return builder.fadd(_MAXIMUM(builder, dtype, [x, constant(dtype, 0.0)]), _math(builder, "log1p", dtype, [decay]))
+
+
+def _log_add(exponential: str, scale: float) -> Emit:
+    """max(a, b) + log(1 + e**-|a - b|) in base e or 2; equal operands, infinite ones too, give a + log(2)."""
+
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        a, b = args
+        gap = builder.fneg(call_llvm(builder, "fabs", [builder.fsub(a, b)]))
+        decay = _math(builder, exponential, dtype, [gap])
+        tail = builder.fmul(_math(builder, "log1p", dtype, [decay]), constant(dtype, scale))
+        apart = builder.fadd(_MAXIMUM(builder, dtype, [a, b]), tail)
+        equal = builder.fadd(a, constant(dtype, math.log(2.0) * scale))
+        return builder.select(builder.fcmp_ordered("==", a, b), equal, apart)
+
+    return emit
+
+
+def _times(factor: float) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        return builder.fmul(args[0], constant(dtype, factor))
+
+    return emit
+
+
+_COMPOSED: dict[str, Emit] = {
+    "sigmoid": _sigmoid,
+    "softplus": _softplus,
+    "logaddexp": _log_add("exp", 1.0),
+    "logaddexp2": _log_add("exp2", 1.0 / math.log(2.0)),
+    "deg2rad": _times(math.pi / 180.0),
+    "rad2deg": _times(180.0 / math.pi),
+}
+
+
+# --- the tables -----------------------------------------------------------------------------------------------------
+
+_UNARY_MATH = (
+    "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sigmoid softplus erf erfc gammaln digamma trigamma deg2rad rad2deg"
+).split()
+_BINARY_MATH = "pow atan2 hypot logaddexp logaddexp2 nextafter".split()
+_ROUNDING = "floor ceil trunc rint sqrt".split()
+
+_FLOORDIV = _by_kind(float_floordiv, signed_floordiv, unsigned_floordiv)
+_MOD = _by_kind(float_mod, signed_mod, unsigned_mod)
+
+
+def _build_table() -> dict[str, Intrinsic]:
+    add, multiply = _arithmetic("fadd", "add", REASSOCIATE), _arithmetic("fmul", "mul", REASSOCIATE)
+    both = ("bool", *NUMBERS)
+    rows: list[tuple[str, Any, Emit]] = [
+        ("select", _infer_select, _select),
+        ("minimum", _same(2, both), _MINIMUM),
+        ("maximum", _same(2, both), _MAXIMUM),
+        ("fmin", _same(2, both), _FMIN),
+        ("fmax", _same(2, both), _FMAX),
+        ("abs_", _same(1, both), _by_kind(_llvm_call("fabs"), signed_absolute, _identity)),
+        ("fabs", _same(1, FLOATS), _llvm_call("fabs")),
+        ("sign", _same(1, NUMBERS), _by_kind(_float_sign, _signed_sign, _unsigned_sign)),
+        ("copysign", _same(2, FLOATS), _llvm_call("copysign")),
+        ("fmod", _same(2, NUMBERS), _by_kind(_math_call("fmod"), signed_fmod, unsigned_mod)),
+        ("floordiv", _same(2, NUMBERS), _FLOORDIV),
+        ("mod", _same(2, NUMBERS), _MOD),
+        ("shift_left", _same(2, INTEGERS), shift_left),
+        ("shift_right", _same(2, INTEGERS), shift_right),
+        ("logical_and", _same(2, ("bool",)), _plain("and_")),
+        ("logical_or", _same(2, ("bool",)), _plain("or_")),
+        ("logical_xor", _same(2, ("bool",)), _plain("xor")),
+        ("logical_not", _same(1, ("bool",)), _plain("not_")),
+        ("ipow", _same(2, INTEGERS), integer_power),
+        ("gcd", _same(2, INTEGERS), gcd),
+        ("lcm", _same(2, INTEGERS), lcm),
+        ("isnan", _test(1, both), _by_kind(_isnan, _fixed(0))),
+        ("isinf", _test(1, both), _by_kind(_isinf, _fixed(0))),
+        ("isfinite", _test(1, both), _by_kind(_isfinite, _fixed(1))),
+        ("signbit", _test(1, FLOATS), _signbit),
+        ("heaviside", _same(2, FLOATS), _heaviside),
+        ("accumulate", _same(2, NUMBERS), add),
+        ("accumulate_in_order", _same(2, FLOATS), lambda builder, dtype, args: builder.fadd(*args)),
+        ("rounding", _same(2, FLOATS), _rounding),
+        ("accumulate_product", _same(2, NUMBERS), multiply),
+        ("accumulate_minimum", _same(2, both), _MINIMUM),
+        ("accumulate_maximum", _same(2, both), _MAXIMUM),
+        ("accumulate_lowest", _same(2, both), _LOWEST),
+        ("accumulate_highest", _same(2, both), _HIGHEST),
+    ]
+    rows += [(name, _same(1, FLOATS), _llvm_call(name)) for name in _ROUNDING]
+    rows += [(name, _same(1, FLOATS), _math_call(name)) for name in _UNARY_MATH]
+    rows += [(name, _same(2, FLOATS), _math_call(name)) for name in _BINARY_MATH]
+    rows += [("bool_" if dtype == "bool" else dtype, _infer_cast(dtype), _cast_emit(dtype)) for dtype in DTYPES]
+    return {name: Intrinsic(name, infer, emit) for name, infer, emit in rows}
+
+
+def _cast_emit(target: str) -> Emit:
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        return emit_cast(builder, dtype, target, args[0])
+
+    return emit
+
+
+def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
+    compare = _test(2, DTYPES)
+    rows: list[tuple[str, Any, Emit]] = [
+        ("add", _same(2, NUMBERS), _arithmetic("fadd", "add")),
+        ("sub", _same(2, NUMBERS), _arithmetic("fsub", "sub")),
+        ("mul", _same(2, NUMBERS), _arithmetic("fmul", "mul")),
+        ("truediv", _infer_divide, _divide),
+        ("floordiv", _same(2, NUMBERS), _FLOORDIV),
+        ("mod", _same(2, NUMBERS), _MOD),
+        ("lshift", _same(2, INTEGERS), shift_left),
+        ("rshift", _same(2, INTEGERS), shift_right),
+        ("and_", _same(2, BITS), _plain("and_")),
+        ("or_", _same(2, BITS), _plain("or_")),
+        ("xor", _same(2, BITS), _plain("xor")),
+        ("invert", _same(1, BITS), _plain("not_")),
+        ("neg", _same(1, NUMBERS), _negate),
+        ("pos", _same(1, NUMBERS), _identity),
+        ("not_", _test(1, ("bool",)), _plain("not_")),
+        ("lt", compare, _compare("<")),
+        ("le", compare, _compare("<=")),
+        ("gt", compare, _compare(">")),
+        ("ge", compare, _compare(">=")),
+        ("eq", compare, _compare("==")),
+        ("ne", compare, _compare("!=")),
+    ]
+    table: dict[Callable[..., Any], Intrinsic] = {}
+    for name, infer, emit in rows:
+        intrinsic = Intrinsic(name, infer, emit)
+        table[getattr(operator, name)] = intrinsic
+        in_place = "i" + name.rstrip("_")
+        if hasattr(operator, in_place):
+            table[getattr(operator, in_place)] = intrinsic
+    return table
+
+
+INTRINSICS: dict[str, Intrinsic] = _build_table()
+OPERATORS: dict[Callable[..., Any], Intrinsic] = _build_operators()

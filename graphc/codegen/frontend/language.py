@@ -1,0 +1,242 @@
+"""The names that generated source may use, as CPython runs it.
+
+In: NumPy scalars, Python numbers, and flat arrays in place of pointers. Out: NumPy scalars. `PRELUDE` maps each name
+to its function; `bind_source` makes a source text runnable. Nothing here raises or warns on overflow, division by
+zero or a value outside a function's domain: integers wrap, floats go to infinity or NaN, an integer divided by zero
+is 0.
+
+`intrinsics.INTRINSICS` holds the compiled meaning of the same names. The generated language beside these names: `def`
+of functions whose parameters are pointers and int64, assignments, `for ... in range(...)`, `while`, `if`, `break`,
+`continue`, `return`, indexing a pointer by an int64, comparisons, and Python's operators on operands of one dtype,
+where the result has that dtype. Python numbers adapt to the other operand's dtype, as in NumPy 2.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from graphc import numerics
+from graphc.codegen.threads.chunking import chunk_size, columns_size
+from graphc.loops.ir import CONSTANTS
+from graphc.numerics import Array
+
+Scalar = Any
+Function = Callable[..., Any]
+
+
+def _quiet(function: Function) -> Function:
+    @wraps(function)
+    def silent(*args: Scalar) -> Scalar:
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+    return silent
+
+
+def _ufunc(function: np.ufunc) -> Function:
+    def call(*args: Scalar) -> Scalar:
+        return function(*args)
+
+    call.__name__ = function.__name__
+    return _quiet(call)
+
+
+def _cast(dtype: str) -> Function:
+    def cast(value: Scalar) -> Scalar:
+        return numerics.convert(np.asarray(value), dtype)[()]
+
+    cast.__name__ = dtype
+    return _quiet(cast)
+
+
+def _elementwise(function: Callable[[float], float]) -> Function:
+    """A function of Python's math module on a NumPy float, NaN outside its domain and infinite at a pole."""
+
+    def call(x: Scalar) -> Scalar:
+        kind = type(x) if isinstance(x, np.floating) else np.float64
+        try:
+            return kind(function(float(x)))
+        except ValueError:
+            return kind(math.inf if math.isfinite(x) else math.nan)
+        except OverflowError:
+            return kind(math.inf)
+
+    call.__name__ = function.__name__
+    return _quiet(call)
+
+
+def _special(function: Callable[[Array], Array]) -> Function:
+    """A function of arrays on a NumPy float."""
+
+    def call(x: Scalar) -> Scalar:
+        return function(np.asarray(x))[()]
+
+    call.__name__ = function.__name__
+    return _quiet(call)
+
+
+def _alike(x: Scalar, y: Scalar) -> type[np.generic]:
+    return np.result_type(x, y).type
+
+
+@_quiet
+def select(c: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """a where c, else b; both are computed."""
+    kind = _alike(a, b)
+    return kind(a) if c else kind(b)
+
+
+@_quiet
+def ipow(a: Scalar, b: Scalar) -> Scalar:
+    """a ** b of integers, wrapping; a negative exponent gives 1 for 1, +-1 for -1, 0 otherwise."""
+    kind = _alike(a, b)
+    if b < 0:
+        return kind(1 if a == 1 else (-1 if b % 2 else 1) if a == -1 else 0)
+    modulus = 1 << (8 * kind().itemsize)
+    return np.array(pow(int(a), int(b), modulus), dtype=np.uint64).astype(kind)[()]
+
+
+@_quiet
+def pow_(a: Scalar, b: Scalar) -> Scalar:
+    """a ** b of floats, as np.power gives it for arrays: its short cut for a scalar 0.5 is wrong at -inf."""
+    kind = _alike(a, b)
+    return np.power(np.array([a, a], kind), np.array([b, b], kind))[0]
+
+
+@_quiet
+def sigmoid(x: Scalar) -> Scalar:
+    """1 / (1 + exp(-x)), with no overflow."""
+    decay = np.exp(-np.abs(x))
+    return (1 if x >= 0 else decay) / (1 + decay)
+
+
+@_quiet
+def softplus(x: Scalar) -> Scalar:
+    """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|))."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+@_quiet
+def rounding(a: Scalar, b: Scalar) -> Scalar:
+    """What a + b rounds away: Knuth's two-sum."""
+    total = np.add(a, b)
+    of_b = total - a
+    return (a - (total - of_b)) + (b - of_b)
+
+
+def advance(pointer: Array, count: int) -> Array:
+    """The pointer to element `count`."""
+    return pointer[count:]
+
+
+def chunk(count: int, work: int) -> int:
+    """How many of `count` turns, each of so much work, a thread takes at a time."""
+    return chunk_size(int(count), int(work))
+
+
+def columns(count: int, work: int) -> int:
+    """How many of `count` columns, each of so much work, a thread takes at a time; here there is one thread."""
+    return columns_size(int(count), int(work), 1)
+
+
+def parallel(function: Function, count: int, size: int, *args: Any) -> None:
+    """function(begin, end, *args) for every chunk of `size` turns, in order."""
+    for begin in range(0, count, size):
+        function(begin, min(begin + size, count), *args)
+
+
+def fills(pointer: Array) -> Array:
+    """The pointer, of which turn i of the loop that is launched fills element i, and reads none: it may go past the
+    caches."""
+    return pointer
+
+
+def reads(pointer: Array) -> Array:
+    """The pointer, of which turn i reads element i, and writes none."""
+    return pointer
+
+
+def _build_prelude() -> dict[str, Function]:
+    dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
+    same = (
+        "fabs sign copysign fmod floor ceil trunc rint sqrt isnan isinf isfinite signbit "
+        "heaviside logical_and logical_or logical_xor logical_not exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan "
+        "gcd lcm sinh cosh tanh hypot logaddexp logaddexp2 nextafter deg2rad rad2deg"
+    ).split()
+    renamed = {
+        "abs_": np.absolute,
+        "floordiv": np.floor_divide,
+        "mod": np.remainder,
+        "shift_left": np.left_shift,
+        "shift_right": np.right_shift,
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "atan": np.arctan,
+        "atan2": np.arctan2,
+        "asinh": np.arcsinh,
+        "acosh": np.arccosh,
+        "atanh": np.arctanh,
+        "accumulate": np.add,
+        "accumulate_in_order": np.add,
+        "accumulate_product": np.multiply,
+        "accumulate_lowest": np.minimum,
+        "accumulate_highest": np.maximum,
+    }
+    table: dict[str, Function] = {"bool_" if dtype == "bool" else dtype: _cast(dtype) for dtype in dtypes}
+    table |= {name: _ufunc(getattr(np, name)) for name in same}
+    table |= {name: _ufunc(function) for name, function in renamed.items()}
+    for name in ("minimum", "maximum", "fmin", "fmax"):
+        table[name] = _quiet(getattr(numerics, name))
+    table |= {f"accumulate_{name}": table[name] for name in ("minimum", "maximum")}
+    table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
+    table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
+    table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
+    table |= {"chunk": chunk, "columns": columns, "parallel": parallel, "rounding": rounding}
+    table |= {"fills": fills, "reads": reads}
+    return table
+
+
+PRELUDE: dict[str, Function] = _build_prelude()
+
+_DIVIDE = "divide two numbers"  # no identifier: it cannot be a name of the source
+
+
+def _divide(a: Scalar, b: Scalar) -> Scalar:
+    """a / b as NumPy has it: Python's own floats, which literals are, would raise where b is 0."""
+    return a / b if b else np.divide(a, b)
+
+
+class _Division(ast.NodeTransformer):
+    """Makes every `a / b` of a source a call of `_divide`, at the same place in the text."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        function = ast.Name(_DIVIDE, ast.Load())
+        return ast.copy_location(ast.Call(function, [node.left, node.right], []), node)
+
+
+def bind_source(
+    source: str, name: str = "<generated source>", externals: Mapping[str, Function] = {}
+) -> dict[str, Function]:
+    """The functions that a generated source defines, run by CPython: pointers are flat arrays, sizes are ints.
+
+    `externals` are the functions it calls beside the prelude's.
+
+    Tracebacks and `pdb` show the source's lines under the file name `name`.
+    """
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    scope: dict[str, Any] = PRELUDE | CONSTANTS | dict(externals) | {_DIVIDE: _divide}
+    known = {*scope, "__builtins__"}
+    tree = ast.fix_missing_locations(_Division().visit(ast.parse(source, name)))
+    exec(compile(tree, name, "exec"), scope)
+    defined = scope.keys() - known
+    return {key: _quiet(scope[key]) for key in sorted(defined)}

@@ -1,0 +1,411 @@
+"""numba's front end, type inference and lowering, cut down to kernels over raw pointers.
+
+In: the functions of one generated source text and their prototypes. Out: one module of LLVM IR in which each function
+is a plain C symbol. numba parses the bytecode, infers the types and lowers the statements; its registries, its
+calling convention with a status code, its runtime and its code generator are replaced by the few records below, so
+that a compilation starts at once and leaves no trace of the process in the object.
+"""
+
+# mypy: allow-untyped-calls, allow-subclassing-any, no-warn-return-any
+# numba has hardly any annotations.
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import llvmlite.ir as llvm
+import numba.core.types  # noqa: F401 - before what it imports in a circle
+from numba.core import bytecode, cgutils, errors, interpreter, ir, lowering, typeinfer, types
+from numba.core.base import BaseContext as TargetContext
+from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.targetconfig import ConfigStack, Option, TargetConfig
+from numba.core.typing.context import BaseContext as TypingContext
+from numba.core.typing.templates import Signature
+
+from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
+from graphc.codegen.frontend.primitives import (
+    LITERAL_FLOAT,
+    NAMES,
+    PRIMITIVES,
+    SCALARS,
+    NativeCall,
+    Primitive,
+    dtype_of,
+    numba_type,
+)
+from graphc.codegen.llvm.module import Module, Prototype
+from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
+from graphc.codegen.llvm.values import Builder, Value, emit_cast
+from graphc.codegen.vecmath.abi import limit_vectors
+from graphc.codegen.vecmath.outofline import parts_called
+from graphc.codegen.vecmath.table import define_called
+from graphc.codegen.vectorize.vectorizer import vectorize
+from graphc.errors import CompileError
+from graphc.loops.ir import CONSTANTS
+
+SOURCE_NAME = "<graphc kernel>"
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+
+# --- contexts -------------------------------------------------------------------------------------------------------
+
+
+class KernelTyping(TypingContext):
+    """Types the values and calls that a kernel may hold, with no registry to load."""
+
+    def refresh(self) -> None:
+        pass
+
+    def resolve_value_type(self, val: Any) -> types.Type:
+        match val:
+            case bool():
+                return types.boolean
+            case int():
+                return types.int64
+            case float():
+                return LITERAL_FLOAT
+            case Primitive():
+                return val
+        primitive = PRIMITIVES.get(val) if callable(val) else None
+        if primitive is None:
+            raise ValueError(f"a kernel cannot hold {val!r}")
+        return primitive
+
+    def resolve_function_type(self, func: Any, args: Sequence[types.Type], kws: Any) -> Signature | None:
+        primitive = func if isinstance(func, Primitive) else PRIMITIVES.get(func)
+        if primitive is None:
+            return None
+        if kws:
+            raise errors.TypingError(f"{primitive.name} takes no keywords")
+        return primitive.get_call_type(self, args, kws)
+
+    def unify_pairs(self, first: types.Type, second: types.Type) -> types.Type | None:
+        """The type of a variable assigned both: equal types, or a literal that adapts."""
+        if first == second:
+            return first
+        try:
+            dtypes = dtype_of(first), dtype_of(second)
+        except InferenceError:
+            return None
+        strong = {dtype for dtype in dtypes if dtype not in ("int", "float")}
+        if not strong:
+            return types.int64 if dtypes == ("int", "int") else LITERAL_FLOAT
+        if len(strong) > 1 or ("float" in dtypes and not strong & {"float32", "float64"}):
+            return None
+        return SCALARS[strong.pop()]
+
+    def can_convert(self, fromty: types.Type, toty: types.Type) -> int | None:
+        return None if self.unify_pairs(fromty, toty) is None else 0
+
+
+class NativeConvention:
+    """C's calling convention: arguments and the result by value, no status code."""
+
+    def __init__(self, context: KernelTarget) -> None:
+        self.context = context
+
+    def get_function_type(self, restype: types.Type, argtypes: Sequence[types.Type]) -> llvm.FunctionType:
+        returns = llvm.VoidType() if restype == types.void else self.context.get_return_type(restype)
+        return llvm.FunctionType(returns, [self.context.get_argument_type(arg) for arg in argtypes])
+
+    def decorate_function(
+        self, function: llvm.Function, args: Sequence[str], argtypes: Sequence[types.Type], noalias: bool = False
+    ) -> None:
+        for arg, name, kind in zip(function.args, args, argtypes, strict=True):
+            arg.name = name
+            if noalias and isinstance(kind, types.CPointer):
+                arg.add_attribute("noalias")
+                # LLVM would look for a proof at every call that passes it on.
+                arg.add_attribute("nonnull")
+        function.attributes.add("nounwind")
+        # Inlined into the one that calls it, its loops would be optimised twice.
+        function.attributes.add("noinline")
+
+    def decode_arguments(
+        self, builder: Builder, argtypes: Sequence[types.Type], function: llvm.Function
+    ) -> list[Value]:
+        return [
+            self.context.get_argument_value(builder, kind, arg)
+            for kind, arg in zip(argtypes, function.args, strict=True)
+        ]
+
+    def init_call_helper(self, builder: Builder) -> None:
+        pass
+
+    def return_value(self, builder: Builder, value: Value) -> None:
+        builder.ret(value)
+
+    def return_user_exc(
+        self, builder: Builder, exc: Any, exc_args: Any = None, loc: Any = None, func_name: Any = None
+    ) -> None:
+        raise errors.UnsupportedError("a kernel cannot raise", loc=loc)
+
+
+class KernelTarget(TargetContext):
+    """Lowers what `KernelTyping` types, with no registry to load and no runtime to link."""
+
+    def refresh(self) -> None:
+        pass
+
+    def codegen(self) -> None:
+        return None
+
+    @property
+    def call_conv(self) -> NativeConvention:
+        return NativeConvention(self)
+
+    def get_function(self, fn: Any, sig: Signature, _firstcall: bool = True) -> Callable[..., Value]:
+        primitive = fn if isinstance(fn, Primitive) else PRIMITIVES.get(fn)
+        if primitive is None or any(isinstance(arg, types.Omitted) for arg in sig.args):
+            raise NotImplementedError(f"no lowering for {fn}{sig}")
+        return partial(_emit_call, primitive, sig)
+
+    def get_constant_generic(self, builder: Builder, ty: types.Type, val: Any) -> Value:
+        if isinstance(ty, Primitive):
+            return self.get_dummy_value()
+        if isinstance(ty, types.IntegerLiteral):
+            return llvm.Constant(llvm.IntType(64), int(val))
+        return llvm.Constant(self.get_value_type(ty), val)
+
+    def cast(self, builder: Builder, val: Value, fromty: types.Type, toty: types.Type) -> Value:
+        if fromty == toty:
+            return val
+        if isinstance(fromty, (types.CPointer, Primitive)):
+            raise errors.NumbaTypeError(f"cannot cast {fromty} to {toty}")
+        source, target = dtype_of(fromty), dtype_of(toty)
+        if target in ("int", "float") and target == source:
+            return val
+        return emit_cast(builder, source, "float64" if target == "float" else target, val)
+
+    def pair_first(self, builder: Builder, val: Value, ty: types.Type) -> Value:
+        return builder.extract_value(val, 0)
+
+    def pair_second(self, builder: Builder, val: Value, ty: types.Type) -> Value:
+        return builder.extract_value(val, 1)
+
+
+def _emit_call(primitive: Primitive, sig: Signature, builder: Builder, args: Sequence[Value], loc: Any = None) -> Value:
+    return primitive.emit(builder, sig, args)
+
+
+class _Module:
+    """The code library that numba's lowering expects: it hands out the one module."""
+
+    def __init__(self, module: llvm.Module) -> None:
+        self.module = module
+
+    def create_ir_module(self, name: str) -> llvm.Module:
+        return self.module
+
+
+class KernelInterpreter(interpreter.Interpreter):
+    """Bytecode to numba's IR; rewritten only where a call has so many arguments that CPython packs them in a tuple."""
+
+    def post_process(self, peepholes: Any, func_ir: Any) -> Any:
+        packed = any(instruction.opname == "CALL_FUNCTION_EX" for instruction in self.bytecode)
+        if not packed:
+            return func_ir
+        func_ir = super().post_process(peepholes, func_ir)
+        for block in func_ir.blocks.values():
+            block.body = _unpack_calls(block.body)
+        return func_ir
+
+
+def _unpack_calls(body: Sequence[Any]) -> list[Any]:
+    """The statements with `call(*(a, b))` as `call(a, b)`, and without the tuples."""
+    tuples: dict[str, list[Any]] = {}
+    kept = []
+    for statement in body:
+        value: Any = getattr(statement, "value", None)
+        operation = value.op if isinstance(value, ir.Expr) else ""
+        if operation == "build_tuple":
+            tuples[statement.target.name] = value.items
+            continue
+        if operation == "call" and value.vararg is not None and value.vararg.name in tuples:
+            value.args, value.vararg = tuples[value.vararg.name], None
+        kept.append(statement)
+    return kept
+
+
+class LoweringFlags(TargetConfig):
+    """What numba's lowering asks of the flags of a compilation, all off: its own have dozens."""
+
+    __slots__ = ()
+    debuginfo = Option(type=bool, default=False, doc="Emit debug information.")
+    dbg_directives_only = Option(type=bool, default=False, doc="Emit lines only.")
+    dbg_optnone = Option(type=bool, default=False, doc="Switch optimisation off for a debugger.")
+
+
+class KernelLowering(lowering.Lower):
+    """numba's lowering of statements without its environment, debug information and generators."""
+
+    def lower(self) -> None:
+        self.lower_normal_function(self.fndesc)
+
+    def alloca_lltype(self, name: str, lltype: llvm.Type, datamodel: Any = None) -> Value:
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+    def storevar(self, value: Value, name: str, argidx: int | None = None) -> None:
+        if name in self._singly_assigned_vars:
+            self._blk_local_varmap[name] = value
+        else:
+            self.builder.store(value, self.getvar(name))
+
+
+# --- the stages -----------------------------------------------------------------------------------------------------
+
+
+MODULE_BYTES = 500
+"""Bytecode of a module's functions, beside the last of them: some 15 ms of LLVM's time, against 1 for a module."""
+WORTH_A_MODULE = 250
+"""Bytecode of nests that are compiled beside what calls them, not with it."""
+
+
+def lower_source(
+    source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype], fast_math: bool
+) -> Module:
+    """The LLVM IR of `functions`, which `source` defines; they may call each other and `externals`.
+
+    Raises CompileError for a source that does not parse, a name it lacks, and a statement that cannot be typed.
+    """
+    defined = _define(source, functions, externals)
+    return _lower_functions(functions, defined, fast_math)
+
+
+def lower_modules(
+    source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype], fast_math: bool
+) -> Iterator[Module]:
+    """The same in modules of a few functions, one after the other, for two processes to compile. What is in which
+    depends on the source alone. The last two functions are those of a program that check sizes and call the nests."""
+    defined = _define(source, functions, externals)
+    group: list[Prototype] = []
+    size = 0
+    for number, prototype in enumerate(functions):
+        if number == len(functions) - 2 and size > WORTH_A_MODULE:
+            yield _lower_functions(group, defined, fast_math)
+            group, size = [], 0
+        group.append(prototype)
+        size += len(defined[prototype.name].__code__.co_code)
+        if size > MODULE_BYTES:
+            yield _lower_functions(group, defined, fast_math)
+            group, size = [], 0
+    if group or not functions:
+        yield _lower_functions(group, defined, fast_math)
+
+
+def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, FunctionType]:
+    """The functions as CPython compiles them, by name."""
+    native = dict(externals) | {prototype.name: prototype for prototype in functions}
+    scope: dict[str, Any] = NAMES | CONSTANTS | {name: NativeCall(prototype) for name, prototype in native.items()}
+    # Error messages of numba quote the line.
+    linecache.cache[SOURCE_NAME] = (len(source), None, source.splitlines(keepends=True), SOURCE_NAME)
+    defined: dict[str, Any] = {}
+    try:
+        exec(compile(source, SOURCE_NAME, "exec"), scope, defined)
+    except SyntaxError as error:
+        raise CompileError(f"{error.msg}, line {error.lineno}: {error.text}") from error
+    for prototype in functions:
+        if not isinstance(defined.get(prototype.name), FunctionType):
+            raise CompileError(f"the source defines no function {prototype.name!r}")
+    return defined
+
+
+def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool) -> Module:
+    """One module of these functions."""
+    module = (FastModule if fast_math else llvm.Module)("graphc", llvm.Context())  # its types are its own
+    typing_context = KernelTyping()
+    target_context = KernelTarget(typing_context, "cpu")
+    for prototype in functions:
+        try:
+            _lower_function(module, typing_context, target_context, defined[prototype.name], prototype)
+        except errors.NumbaError as error:
+            raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
+    is_vectorized = vectorize(module)
+    define_called(module, has_fma(), vector_widths())
+    limit_vectors(module, usual_width())
+    return Module(str(module), tuple(parts_called(module)), is_vectorized)
+
+
+def _lower_function(
+    module: llvm.Module,
+    typing_context: KernelTyping,
+    target_context: KernelTarget,
+    function: FunctionType,
+    prototype: Prototype,
+) -> None:
+    identity = bytecode.FunctionIdentity.from_function(function)
+    kernel_ir = KernelInterpreter(identity).interpret(bytecode.ByteCode(func_id=identity))
+    if kernel_ir.arg_count != len(prototype.args):
+        raise CompileError(
+            f"{prototype.name} takes {kernel_ir.arg_count} arguments; its prototype has {len(prototype.args)}"
+        )
+    _check_statements(kernel_ir)
+    arguments = tuple(map(numba_type, prototype.args))
+    returns = numba_type(prototype.returns)
+    typemap, calltypes = _infer_types(typing_context, target_context, kernel_ir, arguments, returns)
+    description = PythonFunctionDescriptor.from_specialized_function(
+        kernel_ir,
+        typemap,
+        returns,
+        calltypes,
+        mangler=partial(_plain_name, prototype.name),
+        inline=False,
+        noalias=True,
+        abi_tags=(),
+    )
+    with ConfigStack().enter(LoweringFlags()):
+        KernelLowering(target_context, _Module(module), description, kernel_ir).lower()
+
+
+# What numba's front end may make of a kernel's statements and expressions.
+_STATEMENTS = (ir.Assign, ir.SetItem, ir.StaticSetItem, ir.Jump, ir.Branch, ir.Return, ir.Del, ir.PopBlock)
+_EXPRESSIONS = frozenset(
+    "binop inplace_binop unary call getitem static_getitem cast undef getiter iternext pair_first pair_second".split()
+)
+
+
+def _check_statements(kernel_ir: Any) -> None:
+    """Refuse what is no part of the language before type inference or lowering meets it."""
+    for block in kernel_ir.blocks.values():
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            fits = isinstance(statement, _STATEMENTS)
+            if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
+                fits = value.op in _EXPRESSIONS
+            if not fits:
+                raise errors.UnsupportedError(f"not a kernel's statement: {statement}", loc=statement.loc)
+
+
+def _plain_name(name: str, mangled: str, argtypes: Any, *, abi_tags: Any = (), uid: Any = None) -> str:
+    return f".env.{name}" if mangled.startswith(".NumbaEnv") else name
+
+
+def _infer_types(
+    typing_context: KernelTyping,
+    target_context: KernelTarget,
+    kernel_ir: Any,
+    arguments: tuple[types.Type, ...],
+    returns: types.Type,
+) -> tuple[Any, Any]:
+    inference = typeinfer.TypeInferer(typing_context, kernel_ir, _NoWarnings())
+    with typing_context.callstack.register(target_context.target, inference, kernel_ir.func_id, arguments):
+        for position, (name, kind) in enumerate(zip(kernel_ir.arg_names, arguments, strict=True)):
+            inference.seed_argument(name, position, kind)
+        inference.seed_return(returns)
+        inference.build_constraint()
+        inference.propagate()
+        typemap, _, calltypes = inference.unify()
+    return typemap, calltypes
+
+
+class _NoWarnings:
+    """Stands in for numba's collector of warnings: a kernel gives none worth showing."""
+
+    def catch_warnings(self, filename: str | None = None, lineno: int | None = None) -> Any:
+        return nullcontext()

@@ -1,0 +1,575 @@
+"""What a kernel may call: how numba types it, and the LLVM IR it becomes.
+
+In: numba's types of the operands, then their values in LLVM. Out: a signature, then a value. `PRIMITIVES` are the
+operators and functions of Python by themselves, `NAMES` the names of the generated language (language.py).
+
+Types beside numba's own: `LiteralFloat`, a Python float that adapts to float32 or float64 as NumPy's weak scalars do;
+`Primitive`, a callable of the generated source; `Counter`, a running `range`; `Streamed`, a pointer
+of which turn i of a loop fills or reads element i.
+"""
+
+# mypy: allow-untyped-calls, allow-subclassing-any, no-warn-return-any
+# numba has hardly any annotations.
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import llvmlite.ir as llvm
+from numba.core import cgutils, errors, types
+from numba.core.datamodel.models import PrimitiveModel
+from numba.core.datamodel.registry import register_default
+from numba.core.typing.templates import Signature, signature
+
+from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
+from graphc.codegen.llvm.module import Prototype
+from graphc.codegen.llvm.values import DTYPES, Builder, Value, llvm_type
+from graphc.codegen.threads.chunking import (
+    CHUNK,
+    LEAST_CHUNKS,
+    LEAST_COLUMNS,
+    LEAST_WORK,
+    MOST_COLUMNS,
+    PARALLEL,
+    SETTINGS,
+    STREAM,
+)
+from graphc.codegen.threads.nontemporal import MOST_WORDS
+from graphc.errors import CompileError
+
+
+class LiteralFloat(types.Number):
+    """A Python float whose width the other operand decides."""
+
+    def __init__(self) -> None:
+        super().__init__("literal_float")
+
+
+class Counter(types.Type):
+    """A range, and its iterator, with a step whose sign is known: -1, 1, or 0 where it is not."""
+
+    def __init__(self, direction: int, running: bool) -> None:
+        self.direction = direction
+        self.running = running
+        super().__init__(f"counter({direction}, {running})")
+
+
+class Streamed(types.Type):
+    """A pointer of which turn i of a loop fills element i, or else reads it."""
+
+    def __init__(self, pointer: types.Type, fills: bool) -> None:
+        self.pointer = pointer
+        self.fills = fills
+        super().__init__(f"streamed({pointer}, {fills})")
+
+
+class Primitive(types.Callable):
+    """A callable of the generated source: how it is typed and how it is emitted."""
+
+    def __init__(self, name: str) -> None:
+        self.signatures: dict[tuple[types.Type, ...], Signature] = {}
+        super().__init__(name)
+
+    @abstractmethod
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        """The signature for operands of these types; raises InferenceError."""
+
+    @abstractmethod
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        """The value of a call whose operands already have the types of `sig`."""
+
+    def get_call_type(self, context: Any, args: Sequence[types.Type], kws: Any) -> Signature:
+        key = tuple(args)
+        found = self.signatures.get(key)
+        if found is None:
+            try:
+                found = self.signatures[key] = self.infer(key)
+            except InferenceError as error:
+                raise errors.TypingError(f"{self.name}: {error}") from error
+        return found
+
+    def get_call_signatures(self) -> tuple[tuple[Signature, ...], bool]:
+        return tuple(self.signatures.values()), True
+
+    def get_impl_key(self, sig: Signature) -> str:
+        return str(self.name)
+
+
+LITERAL_FLOAT = LiteralFloat()
+SCALARS: dict[str, types.Type] = {dtype: getattr(types, "boolean" if dtype == "bool" else dtype) for dtype in DTYPES}
+_DTYPES: dict[types.Type, str] = {scalar: dtype for dtype, scalar in SCALARS.items()} | {LITERAL_FLOAT: "float"}
+_RESULTS = SCALARS | {"int": types.int64, "float": LITERAL_FLOAT}
+
+
+def dtype_of(kind: types.Type) -> str:
+    """The dtype of a numba type, "int" or "float" for a literal; raises InferenceError for any other type."""
+    dtype = _DTYPES.get(kind)
+    if dtype is not None:
+        return dtype
+    if isinstance(kind, types.BooleanLiteral):
+        return "bool"
+    if isinstance(kind, types.IntegerLiteral):
+        return "uint64" if kind.literal_value > 2**63 - 1 else "int"
+    raise InferenceError(f"{kind} is not a scalar")
+
+
+def numba_type(token: str) -> types.Type:
+    """The numba type of a prototype's token, such as "float32", "int64*" or "void"."""
+    if token == "void":
+        return types.void
+    name = token.rstrip("*")
+    if name not in SCALARS or len(token) - len(name) > 1:
+        raise CompileError(f"unknown type in a prototype: {token!r}")
+    return types.CPointer(SCALARS[name]) if token.endswith("*") else SCALARS[name]
+
+
+class ScalarCall(Primitive):
+    """An intrinsic or an operator on scalars."""
+
+    def __init__(self, intrinsic: Intrinsic) -> None:
+        self.intrinsic = intrinsic
+        super().__init__(intrinsic.name)
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        operands, result = self.intrinsic.infer(tuple(map(dtype_of, args)))
+        # A literal operand of a cast keeps its own type: int64 for a Python int, the literal type for a float.
+        converted = tuple(
+            arg if dtype in ("int", "float") else SCALARS[dtype] for arg, dtype in zip(args, operands, strict=True)
+        )
+        return signature(_RESULTS[result], *converted)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return self.intrinsic.emit(builder, dtype_of(sig.args[-1]), args)
+
+
+class Load(Primitive):
+    """`pointer[index]`."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        pointer, index = args
+        return signature(_element(pointer, index), pointer, types.int64)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        value = builder.load(builder.gep(args[0], [args[1]], inbounds=True))
+        return builder.trunc(value, llvm.IntType(1)) if sig.return_type == types.boolean else value
+
+
+class Store(Primitive):
+    """`pointer[index] = value`; the value is cast as NumPy's assignment casts it."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        pointer, index, value = args
+        dtype_of(value)
+        return signature(types.none, pointer, types.int64, _element(pointer, index))
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        pointer, index, value = args
+        if sig.args[2] == types.boolean:
+            value = builder.zext(value, llvm.IntType(8))
+        builder.store(value, builder.gep(pointer, [index], inbounds=True))
+        return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+
+
+class Advance(Primitive):
+    """`advance(pointer, count)`: the pointer to element `count`."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 2:
+            raise InferenceError("takes a pointer and an index")
+        _element(*args)
+        return signature(args[0], args[0], types.int64)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return builder.gep(args[0], [args[1]], inbounds=True)
+
+
+def _element(pointer: types.Type, index: types.Type) -> types.Type:
+    """The type of `pointer[index]`; raises InferenceError."""
+    if not isinstance(pointer, types.CPointer):
+        raise InferenceError(f"{pointer} is not a pointer")
+    if dtype_of(index) not in ("int", "int64"):
+        raise InferenceError(f"an index is an int64, not {index}")
+    return pointer.dtype
+
+
+class Truth(Primitive):
+    """`bool(flag)`, which CPython's bytecode puts before each branch; only a bool has a truth value here."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 1 or dtype_of(args[0]) != "bool":
+            raise InferenceError(f"a condition must be a bool, not {', '.join(map(str, args))}")
+        return signature(types.boolean, types.boolean)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return args[0]
+
+
+class Range(Primitive):
+    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if not 1 <= len(args) <= 3 or any(dtype_of(arg) not in ("int", "int64") for arg in args):
+            raise InferenceError(f"takes one to three int64, not ({', '.join(map(str, args))})")
+        direction = 1
+        if len(args) == 3:
+            step = args[2]
+            direction = 0 if not isinstance(step, types.IntegerLiteral) else -1 if step.literal_value < 0 else 1
+            # A step of 0 would never end.
+            if isinstance(step, types.IntegerLiteral) and step.literal_value == 0:
+                raise InferenceError("the step is 0")
+        return signature(Counter(direction, False), *(types.int64,) * len(args))
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        int64 = llvm.IntType(64)
+        start, stop, step = llvm.Constant(int64, 0), args[0], llvm.Constant(int64, 1)
+        if len(args) > 1:
+            start, stop = args[:2]
+        if len(args) == 3:
+            step = args[2]
+        state = llvm.Constant(_COUNTER_STATE, llvm.Undefined)
+        for position, part in enumerate((start, stop, step)):
+            state = builder.insert_value(state, part, position)
+        return state
+
+
+class Start(Primitive):
+    """`iter(range)`: the state in a stack slot, which LLVM turns into registers."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        (counted,) = args
+        if not isinstance(counted, Counter):
+            raise InferenceError(f"only a range can be iterated, not {counted}")
+        return signature(Counter(counted.direction, True), counted)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        slot = cgutils.alloca_once(builder, _COUNTER_STATE)
+        builder.store(args[0], slot)
+        return slot
+
+
+class Advanced(Primitive):
+    """`next(range iterator)`: the pair of the value and whether there was one."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        return signature(types.Pair(types.int64, types.boolean), args[0])
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        zero = llvm.Constant(llvm.IntType(32), 0)
+        places = [
+            builder.gep(args[0], [zero, llvm.Constant(llvm.IntType(32), part)], inbounds=True) for part in range(3)
+        ]
+        value, stop, step = map(builder.load, places)
+        builder.store(builder.add(value, step), places[0])
+        direction = sig.args[0].direction
+        if direction:
+            valid = builder.icmp_signed("<" if direction > 0 else ">", value, stop)
+        else:
+            upward = builder.icmp_signed(">", step, llvm.Constant(step.type, 0))
+            below, above = (builder.icmp_signed(symbol, value, stop) for symbol in "<>")
+            valid = builder.select(upward, below, above)
+        pair = llvm.Constant(llvm.LiteralStructType([value.type, llvm.IntType(1)]), llvm.Undefined)
+        return builder.insert_value(builder.insert_value(pair, value, 0), valid, 1)
+
+
+_COUNTER_STATE = llvm.LiteralStructType([llvm.IntType(64)] * 3)
+
+
+class NativeCall(Primitive):
+    """A C function: of the same source, of the extra IR, or resolved when the object is loaded."""
+
+    def __init__(self, prototype: Prototype) -> None:
+        self.prototype = prototype
+        self.native = signature(numba_type(prototype.returns), *map(numba_type, prototype.args))
+        super().__init__(f"{prototype.name}{self.native}")
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != len(self.native.args):
+            raise InferenceError(f"takes {len(self.native.args)} arguments, not {len(args)}")
+        for given, expected in zip(args, self.native.args, strict=True):
+            if isinstance(given, types.CPointer) or isinstance(expected, types.CPointer):
+                fits = given == expected
+            else:
+                fits = dtype_of(given) in (dtype_of(expected), "int", "float")
+            if not fits:
+                raise InferenceError(f"expects {expected}, not {given}")
+        return self.native
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        function = declare(builder.module, self.prototype)
+        values = [builder.zext(arg, llvm.IntType(8)) if arg.type == llvm.IntType(1) else arg for arg in args]
+        result = builder.call(function, values)
+        if sig.return_type == types.void:
+            return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+        return builder.trunc(result, llvm.IntType(1)) if sig.return_type == types.boolean else result
+
+
+class Chunk(Primitive):
+    """`chunk(count, work)`: how many turns a thread takes at a time, all of them where there is not enough to do."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 2 or any(dtype_of(arg) not in ("int", "int64") for arg in args):
+            raise InferenceError("takes two int64")
+        return signature(types.int64, types.int64, types.int64)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        count, work = args
+        settings = declare_settings(builder.module)
+        least = builder.load(builder.gep(settings, [llvm.Constant(llvm.IntType(64), LEAST_WORK)]))
+        result = cgutils.alloca_once(builder, count.type)
+        builder.store(count, result)
+        enough = builder.icmp_unsigned(">=", builder.mul(count, work), builder.shl(least, llvm.Constant(least.type, 1)))
+        with builder.if_then(enough, likely=False):
+            function = declare(builder.module, Prototype(CHUNK, ("int64", "int64", "int8*")))
+            builder.store(builder.call(function, [count, work, pointer_to_bytes(builder, settings)]), result)
+        empty = builder.icmp_signed("<", count, llvm.Constant(count.type, 1))
+        return builder.select(empty, llvm.Constant(count.type, 1), builder.load(result))
+
+
+class Columns(Chunk):
+    """`columns(count, work)`: how many columns a thread takes at a time (threads/chunking.py)."""
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        chunk, count = super().emit(builder, sig, args), args[0]
+        settings = declare_settings(builder.module)
+        threads, chunks = (
+            builder.load(builder.gep(settings, [llvm.Constant(count.type, place)])) for place in (0, LEAST_CHUNKS)
+        )
+        parts = builder.select(builder.icmp_signed(">", threads, chunks), threads, chunks)
+        share = builder.sdiv(builder.add(count, builder.sub(parts, llvm.Constant(count.type, 1))), parts)
+        for bound, keep in ((MOST_COLUMNS, "<"), (LEAST_COLUMNS, ">")):
+            limit = llvm.Constant(count.type, bound)
+            share = builder.select(builder.icmp_signed(keep, share, limit), share, limit)
+        return builder.select(builder.icmp_signed(">", chunk, share), chunk, share)
+
+
+class Mark(Primitive):
+    """`fills(pointer)` and `reads(pointer)`, operands of `parallel`."""
+
+    def __init__(self, name: str, fills: bool) -> None:
+        self.fills = fills
+        super().__init__(name)
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) != 1 or not isinstance(args[0], types.CPointer):
+            raise InferenceError("takes a pointer")
+        return signature(Streamed(args[0], self.fills), args[0])
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        return args[0]
+
+
+class Stream(NamedTuple):
+    """The places of two operands of a nest's function: what turns fill element by element, and what they read so."""
+
+    fills: int
+    reads: int
+
+
+def stream_of(operands: Sequence[types.Type]) -> Stream | None:
+    """What is marked among the operands of a launch; raises InferenceError where that is not one of each."""
+    marks = [(place, kind.fills) for place, kind in enumerate(operands) if isinstance(kind, Streamed)]
+    if not marks:
+        return None
+    places = {fills: place for place, fills in marks}
+    if len(marks) != 2 or len(places) != 2:
+        raise InferenceError("takes both a pointer that turns fill and one that they read, or neither")
+    if len(operands) > MOST_WORDS:
+        raise InferenceError(f"takes no more than {MOST_WORDS} operands where turns fill one")
+    return Stream(places[True], places[False])
+
+
+class Parallel(Primitive):
+    """`parallel(function, count, size, *args)`: one call where there is one chunk, a launch of the pool where there are
+    several, nothing where there is no turn. An argument may be what `fills` gave, and then another what `reads` did."""
+
+    def infer(self, args: tuple[types.Type, ...]) -> Signature:
+        if len(args) < 3 or not isinstance(args[0], NativeCall):
+            raise InferenceError("takes a function of this source, a number of turns and the size of a chunk")
+        stream_of(args[3:])
+        plain = (arg.pointer if isinstance(arg, Streamed) else arg for arg in args[1:])
+        called = args[0].infer(tuple(plain))
+        given = (
+            arg if isinstance(arg, Streamed) else kind for arg, kind in zip(args[3:], called.args[2:], strict=True)
+        )
+        return signature(types.none, args[0], types.int64, types.int64, *given)
+
+    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
+        called, stream = sig.args[0], stream_of(sig.args[3:])
+        _, count, size, *operands = args
+        whole = builder.icmp_signed("<=", count, size)
+        with builder.if_else(whole, likely=True) as (one_chunk, several):
+            with one_chunk, builder.if_then(builder.icmp_signed(">", count, llvm.Constant(count.type, 0))):
+                called.emit(builder, called.native, [llvm.Constant(count.type, 0), count, *operands])
+            with several:
+                builder.call(define_launch(builder.module, called, stream), [count, size, *operands])
+        return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+
+
+def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None) -> llvm.Function:
+    """The function that runs `called` in chunks: it puts the operands where every thread finds them, and calls
+    gc_parallel, or gc_stream. Apart from the kernel, which would else hold this once for each call."""
+    marks = () if stream is None else ("fills", str(stream.fills), "reads", str(stream.reads))
+    name = ".".join((called.prototype.name, "launch", *marks))
+    if name in module.globals:
+        return module.globals[name]
+    int64 = llvm.IntType(64)
+    struct = operand_struct(module, called)
+    function = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [int64, int64, *struct.elements]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = llvm.IRBuilder(function.append_basic_block())
+    count, size, *operands = function.args
+    for operand in operands:
+        if isinstance(operand.type, llvm.PointerType):
+            operand.add_attribute("nonnull")
+    words = builder.alloca(struct)
+    for position, operand in enumerate(operands):
+        builder.store(operand, member(builder, words, position))
+    body, context, settings = (
+        pointer_to_bytes(builder, value) for value in (define_chunk(module, called), words, declare_settings(module))
+    )
+    pointer = "int8*"
+    kind = (pointer, pointer, "int64", "int64", pointer)
+    launched = [body, context, count, size, settings]
+    if stream is None:
+        builder.call(declare(module, Prototype(PARALLEL, kind, "void")), launched)
+    else:
+        described = describe_stream(builder, words, stream)
+        builder.call(declare(module, Prototype(STREAM, (*kind, pointer), "void")), [*launched, described])
+    builder.ret_void()
+    return function
+
+
+def describe_stream(builder: Builder, words: Value, stream: Stream) -> Value:
+    """What gc_stream is told beside a launch: the bytes of the operands; and of the two that it is about where they
+    stand among them, and the bytes of an element."""
+    int64, one = llvm.IntType(64), llvm.Constant(llvm.IntType(32), 1)
+
+    def bytes_between(first: Value, last: Value) -> Value:
+        return builder.sub(builder.ptrtoint(last, int64), builder.ptrtoint(first, int64))
+
+    told = [bytes_between(words, builder.gep(words, [one]))]
+    for position in stream:
+        place = member(builder, words, position)
+        pointer = builder.load(place)
+        told += [bytes_between(words, place), bytes_between(pointer, builder.gep(pointer, [one]))]
+    description = builder.alloca(int64, size=len(told))
+    for number, value in enumerate(told):
+        builder.store(value, builder.gep(description, [llvm.Constant(int64, number)]))
+    return pointer_to_bytes(builder, description)
+
+
+def operand_struct(module: llvm.Module, called: NativeCall) -> llvm.IdentifiedStructType:
+    """The LLVM types of what a nest's function is given after its range. They have a name: spelt out at each member,
+    the text of many would grow by the square of their number."""
+    struct = module.context.get_identified_type(f"{called.prototype.name}.operands")
+    if struct.is_opaque:
+        struct.set_body(
+            *(
+                llvm.IntType(1) if kind == types.boolean else native_type(token)
+                for kind, token in zip(called.native.args[2:], called.prototype.args[2:], strict=True)
+            )
+        )
+    return struct
+
+
+def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
+    """The function that a thread runs for a chunk: `called` with the operands that its context holds."""
+    name = f"{called.prototype.name}.chunk"
+    if name in module.globals:
+        return module.globals[name]
+    int64, pointer = llvm.IntType(64), llvm.IntType(8).as_pointer()
+    function = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [pointer, int64, int64]), name)
+    function.linkage = "internal"
+    builder = llvm.IRBuilder(function.append_basic_block())
+    context, begin, end = function.args
+    struct = operand_struct(module, called)
+    words = builder.bitcast(context, struct.as_pointer())
+    operands = [builder.load(member(builder, words, position)) for position in range(len(struct.elements))]
+    called.emit(builder, called.native, [begin, end, *operands])
+    builder.ret_void()
+    return function
+
+
+def declare_settings(module: llvm.Module) -> llvm.GlobalVariable:
+    """The settings of the function that this is the kernel of (threads/settings.py): int64 words."""
+    if SETTINGS not in module.globals:
+        llvm.GlobalVariable(module, llvm.IntType(64), SETTINGS)
+    return module.globals[SETTINGS]
+
+
+def member(builder: Builder, words: Value, position: int) -> Value:
+    """The address of a member of a struct."""
+    places = [llvm.Constant(llvm.IntType(32), place) for place in (0, position)]
+    return builder.gep(words, places, inbounds=True)
+
+
+def pointer_to_bytes(builder: Builder, pointer: Value) -> Value:
+    return builder.bitcast(pointer, llvm.IntType(8).as_pointer())
+
+
+def declare(module: llvm.Module, prototype: Prototype) -> llvm.Function:
+    """The C function of a prototype in `module`: pointers by value, a bool as one byte."""
+    if prototype.name in module.globals:
+        return module.globals[prototype.name]
+    returns = llvm.VoidType() if prototype.returns == "void" else native_type(prototype.returns)
+    return llvm.Function(
+        module, llvm.FunctionType(returns, [native_type(token) for token in prototype.args]), prototype.name
+    )
+
+
+def native_type(token: str) -> llvm.Type:
+    """The LLVM type of a prototype's token in memory and in a call."""
+    name = token.rstrip("*")
+    kind = llvm.IntType(8) if name == "bool" else llvm_type(name)
+    return kind.as_pointer() if token.endswith("*") else kind
+
+
+PRIMITIVES: dict[Any, Primitive] = {symbol: ScalarCall(row) for symbol, row in OPERATORS.items()} | {
+    operator.getitem: Load("load"),
+    operator.setitem: Store("store"),
+    "getiter": Start("iter"),
+    "iternext": Advanced("next"),
+    range: Range("range"),
+    bool: Truth("truth"),
+}
+NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic in INTRINSICS.items()} | {
+    "advance": Advance("advance"),
+    "chunk": Chunk("chunk"),
+    "columns": Columns("columns"),
+    "parallel": Parallel("parallel"),
+    "fills": Mark("fills", True),
+    "reads": Mark("reads", False),
+}
+
+
+class _OpaqueModel(PrimitiveModel):
+    """A value that exists only at compile time: a null pointer."""
+
+    def __init__(self, manager: Any, fe_type: types.Type) -> None:
+        super().__init__(manager, fe_type, llvm.IntType(8).as_pointer())
+
+
+class _CounterModel(PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Counter) -> None:
+        super().__init__(manager, fe_type, _COUNTER_STATE.as_pointer() if fe_type.running else _COUNTER_STATE)
+
+
+class _StreamedModel(PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Streamed) -> None:
+        super().__init__(manager, fe_type, manager.lookup(fe_type.pointer).get_value_type())
+
+
+class _LiteralFloatModel(PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: LiteralFloat) -> None:
+        super().__init__(manager, fe_type, llvm.DoubleType())
+
+
+register_default(LiteralFloat)(_LiteralFloatModel)
+register_default(Counter)(_CounterModel)
+register_default(Streamed)(_StreamedModel)
+for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Mark, Truth, Range, Start, Advanced, NativeCall):
+    register_default(_kind)(_OpaqueModel)

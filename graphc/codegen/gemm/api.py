@@ -1,0 +1,223 @@
+"""Matrix products for generated source, by pointer and element strides.
+
+In: names of PROTOTYPES that a source calls. Out: `blas_ir`, their definitions as LLVM IR to be linked into its object;
+`blas_symbols`, the addresses that the object needs when it is loaded; PYTHON_SHIMS, their meaning over flat arrays.
+
+    gc_gemm_<t>(m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col)
+        c[i, j] = alpha * sum_p a[i, p] * b[p, j] + beta * c[i, j]          i < m, j < n, p < k
+    gc_gemv_<t>(m, n, alpha, a, a_row, a_col, x, x_step, beta, y, y_step)
+        y[i] = alpha * sum_j a[i, j] * x[j] + beta * y[i]                   i < m, j < n
+    gc_batched_gemm_<t>(count, m, n, k, alpha, a, a_batch, a_row, a_col, b, b_batch, b_row, b_col,
+                        beta, c, c_batch, c_row, c_col)
+        a gc_gemm for each of count matrices that many elements apart; a batch stride 0 repeats one matrix
+
+t is f64, f32, i64 or i32. Element (i, j) of a stands at a[i * a_row + j * a_col]: a transposed or sliced operand needs
+no copy. c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else
+is IEEE arithmetic, or wraps. Each returns 0.
+
+Large products of matrices may go to the BLAS that NumPy itself has loaded, small ones, and layouts that no BLAS takes,
+to loops of their own; so do those with a vector (dispatch.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+from numpy.lib.stride_tricks import as_strided
+
+from graphc.codegen.threads.chunking import SETTINGS_WORDS
+
+ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
+"""The first entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
+DEFERRED = ("blocks f32", "blocks f64", "parallel")
+"""Functions of our own that are loaded at first need (lazy.py), 0 before that and where there are none."""
+FINDERS = tuple(f"find {name}" for name in DEFERRED)
+"""What is to be called where one of DEFERRED is 0 and needed; 0 where that has been done."""
+ENTRIES = (*ROUTINES, *DEFERRED, *FINDERS)
+
+Flat = np.ndarray[Any, np.dtype[Any]]
+
+DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
+"""By suffix; an unsigned product has the bits of the signed one."""
+
+
+def _prototypes(dtype: str) -> dict[str, tuple[str, ...]]:
+    sizes, pointer = ("int64", "int64", "int64"), f"{dtype}*"
+    matrix, tensor = (pointer, *sizes[:2]), (pointer, *sizes)
+    return {
+        "gemm": (*sizes, dtype, *matrix, *matrix, dtype, *matrix),
+        "gemv": (*sizes[:2], dtype, *matrix, pointer, "int64", dtype, pointer, "int64"),
+        "batched_gemm": ("int64", *sizes, dtype, *tensor, *tensor, dtype, *tensor),
+    }
+
+
+PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
+    f"gc_{routine}_{suffix}": (arguments, "int64")
+    for suffix, dtype in DTYPES.items()
+    for routine, arguments in _prototypes(dtype).items()
+}
+"""By name: the types of the arguments, "*" after those that are pointers, and of the result."""
+
+
+def blocks_name(suffix: str) -> str:
+    """The symbol of large products of floats (blocked.py)."""
+    return f"gc_blocks_{suffix}"
+
+
+def free_name(suffix: str) -> str:
+    """The symbol of the function that gives back the memory that large products keep."""
+    return f"gc_blocks_free_{suffix}"
+
+
+CALLED = {"batched_gemm": "gemm"}
+"""What products call in objects of their own."""
+VECTORS = {suffix: SETTINGS_WORDS + place for place, suffix in enumerate(DTYPES)}
+"""The words of the products' settings, after those of threads/chunking.py, that hold the addresses of the products with
+a vector, which those of matrices need where one has a single row or column; 0 before that is so for the first time."""
+VECTOR_FINDERS = {suffix: word + len(VECTORS) for suffix, word in VECTORS.items()}
+"""The words that hold what is to be called then; 0 where that has been done."""
+PRODUCT_WORDS = SETTINGS_WORDS + 2 * len(VECTORS)
+
+
+def vector_name(suffix: str) -> str:
+    """The symbol of a product with a vector."""
+    return f"gc_gemv_{suffix}"
+
+
+def with_callees(name: str) -> tuple[str, ...]:
+    """A product and those that it calls, each after all that it calls itself."""
+    routine, _, suffix = name.removeprefix("gc_").rpartition("_")
+    called = CALLED.get(routine)
+    return (*(with_callees(f"gc_{called}_{suffix}") if called else ()), name)
+
+
+@cache
+def blas_symbols() -> Mapping[str, int]:
+    """The addresses that an object of a product needs at load, beside those of its settings and of what it calls.
+
+    SciPy is imported only where NumPy's own BLAS has no Fortran interface.
+    """
+    return {"gc_blas": ctypes.addressof(blas_table())}
+
+
+@cache
+def blas_table() -> ctypes.Array[ctypes.c_void_p]:
+    """The addresses of ENTRIES; those of our own functions are 0 until they are set."""
+    return (ctypes.c_void_p * len(ENTRIES))(*(_numpy_routines() or _scipy_routines()))
+
+
+def _numpy_routines() -> list[int]:
+    """The routines of the library that NumPy is linked with; [] where they are not found.
+
+    Its own extension module is asked, which answers for all that it has loaded. NumPy's wheels prefix the names of
+    their OpenBLAS and mark 64-bit integers; other builds have plain or suffixed names.
+    """
+    library = ctypes.CDLL(_multiarray_umath.__file__)
+    for spelling in ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}64_", "{}_"):
+        names = [spelling.format(routine) for routine in ROUTINES]
+        if all(hasattr(library, name) for name in names):
+            return [ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names]
+    return []
+
+
+def _scipy_routines() -> list[int]:
+    """The routines of SciPy's own BLAS, by the capsules that Cython exports; [] where there is no SciPy.
+
+    The import stands here because it costs 0.2 s, and hardly any installation needs it.
+    """
+    try:
+        capsules = import_module("scipy.linalg.cython_blas").__pyx_capi__
+    except ImportError:
+        return []
+    get_name, get_pointer = ctypes.pythonapi["PyCapsule_GetName"], ctypes.pythonapi["PyCapsule_GetPointer"]
+    get_name.argtypes, get_name.restype = (ctypes.py_object,), ctypes.c_char_p
+    get_pointer.argtypes, get_pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    return [get_pointer(capsules[routine], get_name(capsules[routine])) for routine in ROUTINES]
+
+
+def _view(flat: Flat, shape: tuple[int, ...], strides: tuple[int, ...]) -> Flat:
+    return as_strided(flat, shape, tuple(step * flat.itemsize for step in strides))
+
+
+def _accumulate(c: Flat, alpha: np.number[Any], product: Flat, beta: np.number[Any]) -> int:
+    c[...] = alpha * product if beta == 0 else alpha * product + beta * c
+    return 0
+
+
+def _gemm(
+    scalar: Callable[[float], np.number[Any]],
+    m: int,
+    n: int,
+    k: int,
+    alpha: float,
+    a: Flat,
+    a_row: int,
+    a_col: int,
+    b: Flat,
+    b_row: int,
+    b_col: int,
+    beta: float,
+    c: Flat,
+    c_row: int,
+    c_col: int,
+) -> int:
+    product = _view(a, (m, k), (a_row, a_col)) @ _view(b, (k, n), (b_row, b_col))
+    return _accumulate(_view(c, (m, n), (c_row, c_col)), scalar(alpha), product, scalar(beta))
+
+
+def _gemv(
+    scalar: Callable[[float], np.number[Any]],
+    m: int,
+    n: int,
+    alpha: float,
+    a: Flat,
+    a_row: int,
+    a_col: int,
+    x: Flat,
+    x_step: int,
+    beta: float,
+    y: Flat,
+    y_step: int,
+) -> int:
+    product = _view(a, (m, n), (a_row, a_col)) @ _view(x, (n,), (x_step,))
+    return _accumulate(_view(y, (m,), (y_step,)), scalar(alpha), product, scalar(beta))
+
+
+def _batched_gemm(
+    scalar: Callable[[float], np.number[Any]],
+    count: int,
+    m: int,
+    n: int,
+    k: int,
+    alpha: float,
+    a: Flat,
+    a_batch: int,
+    a_row: int,
+    a_col: int,
+    b: Flat,
+    b_batch: int,
+    b_row: int,
+    b_col: int,
+    beta: float,
+    c: Flat,
+    c_batch: int,
+    c_row: int,
+    c_col: int,
+) -> int:
+    product = _view(a, (count, m, k), (a_batch, a_row, a_col)) @ _view(b, (count, k, n), (b_batch, b_row, b_col))
+    return _accumulate(_view(c, (count, m, n), (c_batch, c_row, c_col)), scalar(alpha), product, scalar(beta))
+
+
+PYTHON_SHIMS: dict[str, Callable[..., int]] = {
+    f"gc_{routine}_{suffix}": partial(function, np.dtype(dtype).type)
+    for suffix, dtype in DTYPES.items()
+    for routine, function in (("gemm", _gemm), ("gemv", _gemv), ("batched_gemm", _batched_gemm))
+}
+"""The functions for generated source under CPython. A pointer is a flat array whose first element it points to (`x[i
+* n :]`)."""

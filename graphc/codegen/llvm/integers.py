@@ -1,0 +1,223 @@
+"""Quotients, remainders, shifts, powers and divisors in LLVM IR.
+
+In: a builder, a dtype and llvmlite values of it. Out: the value of the result. Integers wrap, dividing one by zero
+gives 0, and a shift by the width or more gives 0 (-1 for a negative value shifted right): nothing traps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from graphc.codegen.llvm.values import (
+    SIGNED,
+    UNSIGNED,
+    Builder,
+    Value,
+    call_libm,
+    call_llvm,
+    constant,
+    llvm_type,
+    width,
+)
+
+
+def _safe_divisor(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
+    """Whether the divisor is 0, and a divisor that cannot trap: 1 in its place and where lowest / -1 would overflow."""
+    a, b = args
+    zero = builder.icmp_unsigned("==", b, constant(dtype, 0))
+    trap = zero
+    if dtype in SIGNED:
+        lowest = builder.icmp_signed("==", a, constant(dtype, -(2 ** (width(dtype) - 1))))
+        minus = builder.icmp_signed("==", b, constant(dtype, -1))
+        trap = builder.or_(zero, builder.and_(lowest, minus))
+    return zero, builder.select(trap, constant(dtype, 1), b)
+
+
+def _signed_quotient(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
+    """Quotient rounded down and remainder with the divisor's sign; 0 and 0 for a divisor of 0."""
+    a, b = args
+    zero, divisor = _safe_divisor(builder, dtype, args)
+    quotient, remainder = builder.sdiv(a, divisor), builder.srem(a, divisor)
+    inexact = builder.icmp_signed("!=", remainder, constant(dtype, 0))
+    opposite = builder.icmp_signed("<", builder.xor(remainder, b), constant(dtype, 0))
+    shift = builder.and_(inexact, opposite)
+    quotient = builder.select(shift, builder.sub(quotient, constant(dtype, 1)), quotient)
+    remainder = builder.select(shift, builder.add(remainder, b), remainder)
+    return builder.select(zero, constant(dtype, 0), quotient), remainder
+
+
+def _power_of_two(value: Value) -> int | None:
+    """The exponent where a divisor is known to be a power of two, as most are that sizes are divided by."""
+    number = value.constant if isinstance(value, ir.Constant) else 0
+    return number.bit_length() - 1 if isinstance(number, int) and number > 0 and not number & (number - 1) else None
+
+
+def signed_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    exponent = _power_of_two(args[1])
+    if exponent is not None:  # one instruction, of some fifteen
+        return builder.ashr(args[0], constant(dtype, exponent))
+    return _signed_quotient(builder, dtype, args)[0]
+
+
+def signed_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    exponent = _power_of_two(args[1])
+    if exponent is not None:
+        return builder.and_(args[0], constant(dtype, 2**exponent - 1))
+    return _signed_quotient(builder, dtype, args)[1]
+
+
+def unsigned_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    zero, divisor = _safe_divisor(builder, dtype, args)
+    return builder.select(zero, constant(dtype, 0), builder.udiv(args[0], divisor))
+
+
+def unsigned_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.urem(args[0], _safe_divisor(builder, dtype, args)[1])
+
+
+def signed_fmod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.srem(args[0], _safe_divisor(builder, dtype, args)[1])
+
+
+def _float_quotient(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
+    """Floor quotient and remainder of floats, as numpy's npy_divmod computes them."""
+    a, b = args
+    zero = constant(dtype, 0.0)
+    remainder = call_libm(builder, "fmod", dtype, [a, b])
+    quotient = builder.fdiv(builder.fsub(a, remainder), b)
+    inexact = builder.fcmp_unordered("!=", remainder, zero)
+    opposite = builder.xor(builder.fcmp_ordered("<", b, zero), builder.fcmp_ordered("<", remainder, zero))
+    shift = builder.and_(inexact, opposite)
+    quotient = builder.select(shift, builder.fsub(quotient, constant(dtype, 1.0)), quotient)
+    exact = call_llvm(builder, "copysign", [zero, b])
+    remainder = builder.select(inexact, builder.select(shift, builder.fadd(remainder, b), remainder), exact)
+    floor = call_llvm(builder, "floor", [quotient])
+    above = builder.fcmp_ordered(">", builder.fsub(quotient, floor), constant(dtype, 0.5))
+    floor = builder.select(above, builder.fadd(floor, constant(dtype, 1.0)), floor)
+    plain = builder.fdiv(a, b)
+    nothing = call_llvm(builder, "copysign", [zero, plain])
+    floor = builder.select(builder.fcmp_unordered("!=", quotient, zero), floor, nothing)
+    by_zero = builder.fcmp_ordered("==", b, zero)
+    return builder.select(by_zero, plain, floor), builder.select(by_zero, constant(dtype, math.nan), remainder)
+
+
+def float_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return _float_quotient(builder, dtype, args)[0]
+
+
+def float_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return _float_quotient(builder, dtype, args)[1]
+
+
+def shift_left(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    fits = builder.icmp_unsigned("<", args[1], constant(dtype, width(dtype)))
+    return builder.select(fits, builder.shl(*args), constant(dtype, 0))
+
+
+def shift_right(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    fits = builder.icmp_unsigned("<", args[1], constant(dtype, width(dtype)))
+    if dtype in UNSIGNED:
+        return builder.select(fits, builder.lshr(*args), constant(dtype, 0))
+    beyond = builder.ashr(args[0], constant(dtype, width(dtype) - 1))
+    return builder.select(fits, builder.ashr(*args), beyond)
+
+
+def integer_power(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.call(_define_power(builder.module, dtype), args)
+
+
+def _define_power(module: ir.Module, dtype: str) -> ir.Function:
+    """base ** exponent by squaring, wrapping; a negative exponent gives 1 for 1, +-1 for -1, 0 otherwise."""
+    name, kind = f"ipow_{dtype}", llvm_type(dtype)
+    if name in module.globals:
+        return module.globals[name]
+    function = _begin_loop(module, name, kind)
+    entry, head, body, done = function.blocks
+    zero, one = constant(dtype, 0), constant(dtype, 1)
+    base, exponent = function.args
+    builder = ir.IRBuilder(entry)
+    start, times = one, exponent
+    if dtype in SIGNED:
+        negative = builder.icmp_signed("<", exponent, zero)
+        is_one = builder.icmp_signed("==", base, one)
+        is_minus = builder.icmp_signed("==", base, constant(dtype, -1))
+        inverse = builder.select(builder.or_(is_one, is_minus), one, zero)
+        start = builder.select(negative, inverse, one)
+        odd = builder.select(is_minus, builder.and_(exponent, one), zero)
+        times = builder.select(negative, odd, exponent)
+    builder.branch(head)
+    builder.position_at_end(head)
+    result, square, left = (builder.phi(kind) for _ in range(3))
+    builder.cbranch(builder.icmp_unsigned("!=", left, zero), body, done)
+    builder.position_at_end(body)
+    bit = builder.trunc(left, ir.IntType(1))
+    following = (
+        builder.select(bit, builder.mul(result, square), result),
+        builder.mul(square, square),
+        builder.lshr(left, one),
+    )
+    builder.branch(head)
+    for phi, first, next_value in zip((result, square, left), (start, base, times), following, strict=True):
+        phi.add_incoming(first, entry)
+        phi.add_incoming(next_value, body)
+    builder.position_at_end(done)
+    builder.ret(result)
+    return function
+
+
+def gcd(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    magnitudes = [_magnitude(builder, dtype, arg) for arg in args]
+    return builder.call(_define_gcd(builder.module, dtype), magnitudes)
+
+
+def lcm(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """|a| / gcd * |b|, wrapping; 0 where either is 0."""
+    a, b = (_magnitude(builder, dtype, arg) for arg in args)
+    zero, one = constant(dtype, 0), constant(dtype, 1)
+    divisor = builder.call(_define_gcd(builder.module, dtype), [a, b])
+    safe = builder.select(builder.icmp_unsigned("==", divisor, zero), one, divisor)
+    return builder.mul(builder.udiv(a, safe), b)
+
+
+def _begin_loop(module: ir.Module, name: str, kind: ir.Type) -> ir.Function:
+    """A function of two numbers with the blocks of a loop, all empty: entry, head, body and done."""
+    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    for label in ("entry", "head", "body", "done"):
+        function.append_basic_block(label)
+    return function
+
+
+def _magnitude(builder: Builder, dtype: str, value: Value) -> Value:
+    """|value| as an unsigned number."""
+    return value if dtype in UNSIGNED else signed_absolute(builder, dtype, [value])
+
+
+def _define_gcd(module: ir.Module, dtype: str) -> ir.Function:
+    """Euclid's algorithm on unsigned numbers."""
+    name, kind = f"gcd_{dtype}", llvm_type(dtype)
+    if name in module.globals:
+        return module.globals[name]
+    function = _begin_loop(module, name, kind)
+    entry, head, body, done = function.blocks
+    ir.IRBuilder(entry).branch(head)
+    builder = ir.IRBuilder(head)
+    a, b = builder.phi(kind), builder.phi(kind)
+    builder.cbranch(builder.icmp_unsigned("!=", b, constant(dtype, 0)), body, done)
+    builder.position_at_end(body)
+    remainder = builder.urem(a, b)
+    builder.branch(head)
+    for phi, first, following in ((a, function.args[0], b), (b, function.args[1], remainder)):
+        phi.add_incoming(first, entry)
+        phi.add_incoming(following, body)
+    ir.IRBuilder(done).ret(a)
+    return function
+
+
+def signed_absolute(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    negative = builder.icmp_signed("<", args[0], constant(dtype, 0))
+    return builder.select(negative, builder.neg(args[0]), args[0])

@@ -1,0 +1,40 @@
+"""What one stage of the back end hands to the next: signatures of C functions, and modules of LLVM IR.
+
+In: nothing. Out: records, which cross the pipe to the compile process as they are. No module of llvmlite is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from graphc.startup.record import record
+
+AHEAD = "graphc compiles ahead"
+"""The name of a thread that only waits for the compile process: it imports nothing meanwhile."""
+
+
+@record()
+class Prototype:
+    """A C function: its symbol, the types of its arguments, and of its result.
+
+    A type is "bool", "int8" ... "int64", "uint8" ... "uint64", "float32" or "float64", with "*" appended for a
+    pointer to elements of it; a result may also be "void". A bool is one byte that holds 0 or 1.
+    """
+
+    name: str
+    args: tuple[str, ...]
+    returns: str = "int64"
+
+
+@record()
+class Module:
+    """LLVM IR as text. `calls`: the elementary functions that it calls, each compiled once for a machine, not with it
+    (vecmath/outofline.py). `is_vectorized`: no loop is left for LLVM to vectorise or unroll."""
+
+    ir: str
+    calls: tuple[str, ...] = ()
+    is_vectorized: bool = False
+
+
+IR: TypeAlias = str | Module
+"""A module, or the text of one of which nothing more is known."""

@@ -1,0 +1,168 @@
+"""The processor that kernels are compiled for: this machine's, or an older one that `options.target` names.
+
+In: LLVM IR as text. Out: a relocatable object. What decides its bytes beside the text is said by `cpu.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from platform import machine
+
+from graphc.codegen.llvm.binding import ModulePassManager, NewPassManager, llvm
+from graphc.codegen.llvm.module import IR, Module
+from graphc.errors import CompileError, GraphcError
+from graphc.options import NATIVE, options
+
+_SECOND = frozenset("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2".split())
+_THIRD = _SECOND | frozenset("avx avx2 bmi bmi2 f16c fma lzcnt movbe".split())
+_FOURTH = _THIRD | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
+NAMED: dict[str, frozenset[str]] = {
+    "x86-64": frozenset(),
+    "nehalem": _SECOND,
+    "haswell": _THIRD,
+    "skylake-avx512": _FOURTH,
+}
+"""What the processors of `options.TARGETS` add to the first x86-64, of what code may use: the four levels of its binary
+interface (the psABI's x86-64-v1 to v4)."""
+
+
+@cache
+def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
+    """LLVM's name of a target, the features that code for it has, and all that LLVM is to know of features.
+
+    What a named processor has by LLVM's account and this machine has not, such as keys for memory, is left out. Raises
+    GraphcError where code would need what this machine has not.
+    """
+    own: dict[str, bool] = llvm.get_host_cpu_features()
+    features = frozenset(name for name, present in own.items() if present)
+    if target == NATIVE:
+        return llvm.get_host_cpu_name(), features, llvm.get_host_cpu_features().flatten()
+    lacking = sorted(NAMED[target] - features) if machine().lower() in ("x86_64", "amd64") else [machine()]
+    if lacking:
+        what = f"it has no {', '.join(lacking)}" if lacking != [machine()] else f"it is {machine()}"
+        raise GraphcError(f"option target={target!r}: this machine cannot run such code: {what}")
+    return target, NAMED[target], ",".join(f"-{name}" for name in sorted(own) if name not in features)
+
+
+def _has(feature: str) -> bool:
+    return feature in processor(options.target)[1]
+
+
+def has_fma() -> bool:
+    """Whether the target multiplies and adds with one rounding."""
+    return is_arm() or _has("fma")
+
+
+def is_arm() -> bool:
+    """Whether this machine is a 64-bit Arm, all of which multiply and add with one rounding, and have 32 registers of
+    16 bytes."""
+    return str(llvm.get_process_triple()).startswith(("aarch64", "arm64"))
+
+
+def has_avx512() -> bool:
+    """Whether the target has 32 registers of 64 bytes."""
+    return _has("avx512vl")
+
+
+def vector_widths() -> tuple[int, ...]:
+    """The bits of the vectors that a loop may have on the target: its longest; and those of half the length, which
+    LLVM takes for loops over float32 and float64 at once, and for all on CPUs that are slow with 512 bits.
+    """
+    if has_avx512():
+        return 256, 512
+    return (128, 256) if _has("avx") else (128,)
+
+
+def usual_width() -> int:
+    """The bits of the vectors that LLVM gives a loop on the target. Of those with 512 only AMD's and the first of
+    Intel's get them: others are slower for a while after each use."""
+    longest = max(vector_widths())
+    return 256 if longest == 512 and not processor(options.target)[0].startswith(("znver", "kn")) else longest
+
+
+SHORT = 1
+"""The level up to which `short_pipeline` is run instead of LLVM's."""
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def target_machine(target: str, opt: int = 3) -> llvm.TargetMachine:
+    """LLVM's record of a target: position-independent code, so that an object can be loaded at any address."""
+    _initialize()
+    cpu, _, features = processor(target)
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=cpu,
+        features=features,
+        opt=opt,
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset()) -> llvm.ModuleRef:
+    """One optimised module of several, linked in order; functions not in `exported` become internal where any
+    are named.
+
+    Raises CompileError where one does not parse or verify.
+    """
+    machine = target_machine(options.target, opt)
+    try:
+        context = llvm.create_context()  # the names of its types go with it
+        module, *others = [llvm.parse_assembly(text_of(each), context) for each in modules]
+        for other in others:
+            module.link_in(other)
+        module.triple = llvm.get_process_triple()
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses the IR: {error}") from error
+    for function in module.functions if exported else ():
+        if not function.is_declaration and function.name not in exported:
+            function.linkage = "internal"
+    # All that level 3 adds here is a copy of an outer loop for each way that a condition in it may go.
+    tuning = llvm.create_pipeline_tuning_options(speed_level=min(opt, 2))
+    tuning.loop_vectorization = opt > 1
+    tuning.slp_vectorization = opt > 1
+    tuning.loop_unrolling = opt > 1
+    builder = llvm.create_pass_builder(machine, tuning)
+    short = opt <= SHORT or all(isinstance(each, Module) and each.is_vectorized for each in modules)
+    passes = short_pipeline() if short else builder.getModulePassManager()
+    passes.run(module, builder)
+    # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
+    if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
+        NewPassManager._dispose(passes)
+    return module
+
+
+def text_of(module: IR) -> str:
+    return module.ir if isinstance(module, Module) else module
+
+
+def short_pipeline() -> ModulePassManager:
+    """What IR gains from that was written by hand, or whose loops were: its helpers inlined, its variables in
+    registers, no code that is dead. It takes a fifth of the time of LLVM's own pipeline for level 1; what is common to
+    several blocks, or moves out of loops, is found when machine code is made."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    return passes
+
+
+def emit_object(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset()) -> bytes:
+    """The relocatable object (ELF) of modules, optimised at level `opt` (0 to 3); raises CompileError for wrong IR."""
+    return bytes(target_machine(options.target, opt).emit_object(optimize(modules, opt, exported)))
+
+
+def emit_assembly(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset()) -> str:
+    """The same as assembly text, for a reader."""
+    return str(target_machine(options.target, opt).emit_assembly(optimize(modules, opt, exported)))

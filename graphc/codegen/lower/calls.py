@@ -1,0 +1,144 @@
+"""Calls of functions from outside the source: matrix products, and the user's functions.
+
+In: a nest of kind `call` and the `Lowerer` that writes the kernel. Out: statements at the end of the kernel's body.
+A matrix product takes pointers and element strides, so that a transposed or sliced operand is read where it stands.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphc.codegen.call.callback import CALLBACK
+from graphc.codegen.gemm.api import DTYPES, vector_name
+from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.schedule.plan import PRODUCTS, Nest, call_kind, loop_vars
+from graphc.codegen.schedule.strided import strided
+from graphc.ir.node import Index, Node, constant_value
+from graphc.loops.build import literal_const, typed
+from graphc.loops.ir import ONE, ZERO, Apply, Check, Expr, Invoke, Load, Pointer, Store, add, integer, multiply
+from graphc.ops.linalg import Product, as_product
+
+SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
+
+
+def lower_call(lowerer: Lowerer, nest: Nest) -> None:
+    """The call that computes a nest's one result."""
+    (node,) = nest.roots
+    if call_kind(node) in PRODUCTS:
+        _add_products(lowerer, nest, node)
+    else:
+        _call_python(lowerer, nest, node)
+    lowerer.forget()
+
+
+def _add_products(lowerer: Lowerer, nest: Nest, node: Node) -> None:
+    """A product, or a sum of products that begins with the innermost, in the result's buffer."""
+    (root,) = nest.roots
+    pending = [as_product(node.args)]
+    while (c := pending[-1].c) is not None and call_kind(c) in PRODUCTS and c not in lowerer.buffers:
+        pending.append(as_product(c.args))
+    for parts in reversed(pending):
+        there = nest.taken_over or parts is not pending[-1]
+        _product(lowerer, root, parts, _begin(lowerer, root, parts, there))
+
+
+def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool) -> Expr:
+    """What a product is added to, brought to the result's buffer unless it is `there`; the factor it still needs.
+
+    A factor known at the call only is applied here: BLAS does not look at what it multiplies by 0.
+    """
+    one = _number(1, root)
+    if parts.c is None or parts.beta is None:
+        return _number(0, root)
+    beta = lowerer.element(parts.beta, ())
+    if there and _is_nonzero(parts.beta):
+        return beta
+    buffer, shape = lowerer.buffers[root], root.type.shape
+    if there:
+        lowerer.fill(buffer, shape, lambda where: _scaled(beta, Load(buffer, where, root.dtype)))
+    else:
+        index = loop_vars(root.ndim)
+        scope = lowerer.enter_all(lowerer.top, index, lowerer.extents(shape))
+        value = lowerer.element(parts.c, index)
+        scope.body.append(Store(buffer, lowerer.position(index, shape), value if beta == one else _scaled(beta, value)))
+        lowerer.leave(scope, lowerer.top)
+    lowerer.forget()
+    return one
+
+
+def _number(value: int, like: Node) -> Expr:
+    return literal_const(np.array(value, like.dtype)[()], like.dtype)
+
+
+def _is_nonzero(node: Node) -> bool:
+    value = constant_value(node)
+    return value is not None and bool(value != 0)
+
+
+def _scaled(factor: Expr, value: Expr) -> Expr:
+    return typed("_0 * _1", (factor, value), value.dtype)
+
+
+def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr) -> None:
+    """root = alpha * a @ b + beta * root, for every matrix of a batch: one call for the last axis of the batch."""
+    a, b, suffix = parts.a, parts.b, SUFFIXES[root.dtype]
+    alpha = _number(1, root) if parts.alpha is None else lowerer.element(parts.alpha, ())
+    loops = loop_vars(max(root.ndim - 3, 0))
+    scope = lowerer.enter_all(lowerer.top, loops, lowerer.extents(root.type.shape[: len(loops)]))
+    a_start, a_steps = _place(lowerer, a, loops)
+    b_start, b_steps = _place(lowerer, b, loops)
+    inner = lowerer.size(a.type.shape[-1])
+    extents = lowerer.extents(root.type.shape)
+    start: Index = (*loops, *(ZERO for _ in extents[len(loops) :]))
+    c = Pointer(lowerer.buffers[root], lowerer.position(start, root.type.shape), root.dtype)
+    if a.ndim == 1:
+        down, along = b_steps
+        args = (extents[0], inner, alpha, b_start, along, down, a_start, *a_steps, beta, c, ONE)
+        name = vector_name(suffix)
+    elif b.ndim == 1:
+        args = (extents[0], inner, alpha, a_start, *a_steps, b_start, *b_steps, beta, c, ONE)
+        name = vector_name(suffix)
+    elif root.ndim == 2:
+        args = (*extents, inner, alpha, a_start, *a_steps, b_start, *b_steps, beta, c, extents[1], ONE)
+        name = f"gc_gemm_{suffix}"
+    else:
+        count, rows, columns = extents[-3:]
+        apart = lowerer.hoist(multiply(rows, columns))
+        args = (
+            *(count, rows, columns, inner, alpha, a_start, *a_steps, b_start, *b_steps),
+            *(beta, c, apart, columns, ONE),
+        )
+        name = f"gc_batched_gemm_{suffix}"
+    scope.body.append(Invoke(name, args))
+    lowerer.leave(scope, lowerer.top)
+
+
+def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tuple[Expr, ...]]:
+    """Where an operand begins for the matrices of `loops`, its first axes, and the strides of its other axes."""
+    view = strided(operand, lowerer.sizing)
+    extents = lowerer.extents(view.shape)
+    steps: list[Expr] = [ZERO] * operand.ndim
+    index: list[Expr] = []
+    apart: Expr = ONE
+    for part, extent in zip(reversed(view.along), reversed(extents), strict=True):
+        start = lowerer.size(part.start)
+        if part.axis is not None and part.axis < len(loops):
+            start = add(start, multiply(integer(part.step), loops[part.axis]))
+        elif part.axis is not None:
+            steps[part.axis] = multiply(integer(part.step), apart)
+        index.insert(0, start)
+        apart = multiply(apart, extent)
+    pointer = Pointer(lowerer.buffers[view.base], lowerer.position(tuple(index), view.shape), operand.dtype)
+    return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
+
+
+def _call_python(lowerer: Lowerer, nest: Nest, node: Node) -> None:
+    """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
+    operands = [*node.args, node]
+    pointers = [Pointer(lowerer.buffers[n], ZERO, n.dtype) for n in operands]
+    extents = [lowerer.size(size) for n in operands for size in n.type.shape]
+    name = f"{CALLBACK}{len(lowerer.callbacks)}"
+    lowerer.callbacks[name] = node
+    args = (*pointers, *extents)
+    holes = ", ".join(f"_{n}" for n in range(len(args)))
+    lowerer.top.body.append(Check(Apply(f"{name}({holes}) == 0", args, "bool"), nest.number + 1))

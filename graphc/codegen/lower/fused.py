@@ -1,0 +1,149 @@
+"""Loops that several nests share.
+
+In: `Rows` of a plan and the `Lowerer` that writes the kernel. Out: statements at the end of the kernel's body. The
+parts of a shared loop are written one after the other into its body. A reduction over a shared loop is begun before the
+loop, gets its share of terms in every turn, and is finished after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from graphc.codegen.lower.lowerer import Lowerer, Scope
+from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, fold_rows
+from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, label, nests_of
+from graphc.ir.node import Fold, Index, Node, Size
+from graphc.loops.build import add_to_total, cast, start_const, typed, whole_total
+from graphc.loops.ir import ZERO, Expr, Note, Set, Store, Var
+from graphc.startup.record import record
+
+Remarks = Callable[[Nest], Sequence[Note]]
+"""The comments above a nest."""
+
+
+@record()
+class Total:
+    """A reduction to a scalar that is under way; `lost` is what its additions have rounded away."""
+
+    value: Var
+    lost: Var | None
+
+
+def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks) -> None:
+    """A loop that nests share, at the top of a kernel."""
+    names = "_".join(dict.fromkeys(label(root) for nest in nests_of(rows) for root in nest.roots))
+    lowerer.top.body.append(Note("row by row", names))
+    _shared_loop(lowerer, rows, lowerer.top, remarks, {})
+    lowerer.forget()
+
+
+def _shared_loop(lowerer: Lowerer, rows: Rows, scope: Scope, remarks: Remarks, totals: dict[Node, Total]) -> None:
+    reductions = [nest for nest in nests_of(rows) if nest.kind in ("fold", "total")]
+    reductions = [nest for nest in reductions if first_reduced(nest.roots[0]) == rows.depth]
+    for nest in reductions:
+        scope.body.extend(remarks(nest))
+        _begin(lowerer, nest, scope, totals)
+    inner = lowerer.enter(scope, rows.var, lowerer.size(rows.size))
+    for part in rows.body:
+        if isinstance(part, Rows):
+            _shared_loop(lowerer, part, inner, remarks, totals)
+        else:
+            if part not in reductions:
+                inner.body.extend(remarks(part))
+            _part(lowerer, part, inner, totals)
+        lowerer.forget_below(inner)
+    lowerer.leave(inner, scope)
+    for nest in reductions:
+        _finish(lowerer, nest, scope, totals)
+    lowerer.forget_below(scope)
+
+
+def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+    """What one nest does in a turn of the loops around `scope`."""
+    lowerer.current = frozenset(nest.roots)
+    match nest.kind:
+        case "loops":
+            lowerer.loops(nest, scope)
+        case "total":
+            _add_to_total(lowerer, nest, scope, totals[nest.roots[0]])
+        case "fold":
+            if first_reduced(nest.roots[0]) >= scope.depth:
+                fold_rows(lowerer, nest, scope)
+            else:
+                add_row(lowerer, nest, scope)
+        case _:
+            raise AssertionError(f"a nest of kind {nest.kind} shares no loop")
+    lowerer.current = frozenset()
+
+
+# Reductions over a shared loop ---------------------------------------------------------------------------------------
+
+
+def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+    """Start a reduction, in the loops around its first reduced one."""
+    if nest.kind == "fold":
+        begin_rows(lowerer, nest, scope)
+        return
+    (node,) = nest.roots
+    fold = fold_of(node)
+    dtype = fold.dtypes[0]
+    name = lowerer.names.fresh(node.name or node.op.name)
+    lost = Var(lowerer.names.fresh("lost"), dtype) if _is_float_sum(fold) else None
+    totals[node] = Total(Var(name, dtype), lost)
+    scope.body.append(Set(totals[node].value, start_const(fold.start[0], dtype)))
+    if lost is not None:
+        scope.body.append(Set(lost, start_const("0", dtype)))
+
+
+def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+    """Bring the result of a reduction to its dtype and its place."""
+    if nest.kind == "fold":
+        finish_rows(lowerer, nest, scope)
+        return
+    (node,) = nest.roots
+    total = totals[node]
+    value: Expr = total.value
+    if total.lost is not None:
+        value = lowerer.bind(whole_total(total.value, total.lost), node.name or node.op.name)
+    value = lowerer.bind(cast(value, node.dtype), node.name or node.op.name)
+    lowerer.scalars[node] = value
+    if node in lowerer.buffers:
+        scope.body.append(Store(lowerer.buffers[node], ZERO, value))
+
+
+# Reductions to scalars ------------------------------------------------------------------------------------------------
+
+
+def _is_float_sum(fold: Fold) -> bool:
+    return fold.dtypes[0] == "float64" and fold.step[0] == "accumulate(_0, _1)"
+
+
+def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> None:
+    """Reduce what belongs to the turn of the loops around `scope`, and add that to the total.
+
+    Sums are carried in two floats, so that many rows lose no more than one.
+    """
+    (node,) = nest.roots
+    fold = fold_of(node)
+    part = _reduce_rest(lowerer, node, fold, nest.index[: scope.depth], len(nest.space) - scope.depth)
+    if total.lost is None:
+        step = typed(fold.step[0], (total.value, part, ZERO), total.value.dtype)
+        scope.body.append(Set(total.value, step))
+    else:
+        scope.body.extend(add_to_total(total.value, total.lost, part))
+
+
+def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> Expr:
+    """A reduction to a scalar over its last axes only, at an index into the others."""
+    if not loops:
+        return cast(lowerer.fold_term(node, fold, (), outer), fold.dtypes[0])
+
+    def rest_sizes(node: Node) -> tuple[Size, ...]:
+        return fold.sizes(node)[len(outer) :]
+
+    def operands(node: Node, index: Index, reduced: Index) -> Sequence[tuple[int, Index]]:
+        return fold.operands(node, (), (*index, *reduced))
+
+    axes = tuple(axis for axis in fold.axes if axis >= len(outer))
+    rest = Fold(rest_sizes, operands, fold.term, fold.start, fold.step, fold.dtypes, fold.result, axes)
+    return lowerer.accumulated(node, rest, outer)

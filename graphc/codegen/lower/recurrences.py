@@ -1,0 +1,75 @@
+"""Recurrences along one axis: each element from the carry that the ones before it have left.
+
+In: a nest of kind `recur` and the `Lowerer` that writes the kernel. Out: loops at the end of the kernel's body.
+
+Along the last axis the carry is a local of the innermost loop. Along another one it is a row, held in a temporary,
+so that memory is walked in order and the loop along the row, whose turns do not depend on each other, is innermost.
+"""
+
+from __future__ import annotations
+
+from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.schedule.plan import Nest
+from graphc.ir.node import Index, Node, Recur
+from graphc.loops.build import cast, start_const, typed
+from graphc.loops.ir import INDEX, ONE, Expr, Load, Set, Store, Var, subtract
+
+
+def lower_recur(lowerer: Lowerer, nest: Nest) -> None:
+    """The loops of a nest's one recurrence."""
+    (node,) = nest.roots
+    recur = node.op.lower(node)
+    assert isinstance(recur, Recur)
+    lowerer.current = frozenset(nest.roots)
+    if recur.axis == node.ndim - 1:
+        _along_rows(lowerer, nest, node, recur)
+    else:
+        _down_columns(lowerer, nest, node, recur)
+    lowerer.current = frozenset()
+    lowerer.forget()
+
+
+def _along_rows(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur) -> None:
+    *outer, step = nest.vars
+    *sizes, length = lowerer.extents(nest.space)
+    scope = lowerer.enter_all(lowerer.top, outer, sizes)
+    carry = Var(lowerer.names.fresh("carry"), recur.dtype)
+    scope.body.append(Set(carry, start_const(recur.start, recur.dtype)))
+    inner = lowerer.enter(scope, step, length)
+    lowerer.homes[carry] = inner
+    value, following = _turn(lowerer, node, recur, (*outer, _taken(lowerer, recur, step, length)), carry)
+    inner.body.extend((value, Set(carry, following)))
+    lowerer.leave(inner, lowerer.top)
+
+
+def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur) -> None:
+    axis, extents = recur.axis, lowerer.extents(nest.space)
+    buffer = lowerer.accumulators[node]
+    outer, step, row = nest.vars[:axis], nest.vars[axis], nest.vars[axis + 1 :]
+    scope = lowerer.enter_all(lowerer.top, outer, extents[:axis])
+    first = Var(lowerer.names.fresh("n"), INDEX)
+    start = lowerer.enter(scope, first, lowerer.count(extents[axis + 1 :]))
+    start.body.append(Store(buffer, first, start_const(recur.start, recur.dtype)))
+    lowerer.leave(start, scope)
+    turn = lowerer.enter(scope, step, extents[axis])
+    taken = _taken(lowerer, recur, step, extents[axis])
+    inner = lowerer.enter_all(turn, row, extents[axis + 1 :])
+    where = lowerer.position(row, nest.space[axis + 1 :])
+    carry = lowerer.bind(Load(buffer, where, recur.dtype), "carry")
+    value, following = _turn(lowerer, node, recur, (*outer, taken, *row), carry)
+    inner.body.extend((value, Store(buffer, where, following)))
+    lowerer.leave(inner, lowerer.top)
+
+
+def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
+    """The index along the axis in a turn."""
+    return lowerer.bind(subtract(subtract(length, ONE), step), "back") if recur.reverse else step
+
+
+def _turn(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: Expr) -> tuple[Store, Expr]:
+    """The store of the element at `index`, and the next carry."""
+    elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args)
+    value = lowerer.bind(typed(recur.value, (carry, *elements), recur.dtype), node.name or node.op.name)
+    following = typed(recur.carry, (carry, value, *elements), recur.dtype)
+    store = Store(lowerer.buffers[node], lowerer.place(node, index), cast(value, node.dtype))
+    return store, following

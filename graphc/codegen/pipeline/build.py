@@ -1,0 +1,312 @@
+"""A function's graph to a loaded library: found in the store, or made by the cold path, compiled and stored.
+
+In: a `Kernel` as the user wrote it. Out: `Built`: what is needed to bind native code, and a report of how it came
+about.
+On a hit nothing is rewritten, generated or compiled, and the modules that could are not even imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.cache import store
+from graphc.codegen.call.bind import EXPORTS, Library, Signature, load
+from graphc.codegen.gemm.api import (
+    PRODUCT_WORDS,
+    VECTOR_FINDERS,
+    VECTORS,
+    blas_symbols,
+    blocks_name,
+    vector_name,
+    with_callees,
+)
+from graphc.codegen.gemm.lazy import SUFFIXES, defer, defer_word, load_blocks
+from graphc.codegen.link.image import load as load_code
+from graphc.codegen.llvm.cpu import keep_target, target_fingerprint
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report
+from graphc.codegen.pipeline.runtime import (
+    ENTRY_POINTS,
+    begin_entry_points,
+    keep_part,
+    missing_parts,
+    part_code,
+    ready_part,
+    ready_pool,
+)
+from graphc.codegen.server.prestart import note_hit
+from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
+from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
+from graphc.dtypes import is_float
+from graphc.errors import GraphcError
+from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
+from graphc.ir.text import graph_key_text
+from graphc.ir.walk import Graph, nodes_of
+from graphc.options import NATIVE, options
+from graphc.startup.garbage import uncollected
+from graphc.startup.record import record
+
+
+def cold() -> ModuleType:
+    """`codegen.produce`. Not an import statement: rewriting and code generation would double the warm start."""
+    with uncollected():
+        return import_module("graphc.codegen.pipeline.cold")
+
+
+def start_compiler() -> None:
+    """Let the compile process import numba while this one imports the cold path and rewrites the graph. Raises
+    GraphcError where this machine does not run the target."""
+    if options.target != NATIVE:
+        import_module("graphc.codegen.llvm.target").processor(options.target)
+    if options.compile == "process":
+        import_module("graphc.codegen.server.client").SERVER.start()
+
+
+class Counter:
+    """How many graphs this process has compiled: a new size must never add to it."""
+
+    compilations = 0
+
+
+def key_of(kernel: Kernel) -> store.Key:
+    """All that decides the code of a kernel."""
+    news = tuple(new for _, new in kernel.updates)
+    text = graph_key_text(Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news)))
+    settings = {
+        "name": kernel.name,
+        "returns": kernel.returns,
+        "outputs": str(len(kernel.outputs)),
+        "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
+        "mutable": ",".join(map(str, kernel.mutable)),
+        "fast_math": str(options.fast_math),
+        "excluding": ",".join(options.excluding),
+        "outline": options.outline,
+        "poison": str(options.poison != "off"),
+    }
+    return store.Key(text, settings, f"{target_fingerprint()}; {store.package_fingerprint()}")
+
+
+def is_stored(kernel: Kernel) -> bool:
+    """Whether the cache has the code of a kernel."""
+    return store.holds(key_of(kernel))
+
+
+def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> tuple[Node, ...]:
+    """The shared variables of a function, in the order of the kernel's parameters."""
+    roots = (*outputs, *(leaf for leaf, _ in updates), *(new for _, new in updates))
+    leaves = (size_owner(node) if node.op is SIZE else node for node in nodes_of(roots))
+    return tuple(dict.fromkeys(leaf for leaf in leaves if leaf is not None and leaf.op is SHARED))
+
+
+def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
+    """The kernels that a function runs one after the other: one, but where sizes follow from values that have to be
+    computed (stages.py)."""
+    if all(node.op in LEAVES or is_counted(node) for node in nodes_of(computed_sizes(kernel.results))):
+        return (kernel,)
+    stages: tuple[Kernel, ...] = import_module("graphc.codegen.pipeline.stages").split_stages(kernel)
+    return stages
+
+
+def computed_sizes(roots: Sequence[Node]) -> list[Node]:
+    """What sizes and positions are computed by, and maybe other integers. Every new function comes here, hence no order
+    and no table."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    pending = list(roots)
+    while pending:
+        node = pending.pop()
+        if node in seen or not node.args:
+            continue
+        seen.add(node)
+        pending += node.args
+        if node.type.shape:
+            found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
+            found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.dtype == "int64"]
+    return found
+
+
+def is_counted(node: Node) -> bool:
+    """Whether a scalar is computed from others in integers."""
+    return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)
+
+
+def build_python(kernel: Kernel) -> Built:
+    """What the `python` mode runs: the generated source, nothing compiled."""
+    built: Built = cold().build_python(kernel)
+    return built
+
+
+def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
+    """The kernel's code from the cache or the compiler, and a function that loads it given callbacks' addresses."""
+    report = Report(kernel.name)
+    with report.phase("key"):
+        key = key_of(kernel)
+        report.key = key.digest
+    with report.phase("cache"):
+        found = store.load(key)
+    if found is not None:
+        built = restore(kernel, found, report)
+        if built is not None:
+            note_hit()
+            return built, loader(kernel, found.object, found.metadata["products"], found.metadata["parallel"], report)
+    start_compiler()
+    ahead = begin_entry_points()
+    produce = cold()
+    program = produce.generate_program(kernel, report)
+    products = produce.products_of(program)
+    parts = [*product_parts(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
+    with report.phase("compile"):
+        Counter.compilations += 1
+        compiled = produce.compile_program(program, missing_parts(dict.fromkeys(parts)))
+        if ahead:
+            keep_part(ENTRY_POINTS, ahead())
+        for name, part in compiled.parts.items():
+            keep_part(name, part)
+        others = [part_code(name) for name in (*compiled.called, ENTRY_POINTS)]
+        code: bytes = produce.link([*compiled.objects, *others], EXPORTS)
+    with report.phase("store"):
+        metadata = metadata_of(kernel, program, products, report)
+        store.store(store.Entry(key, program.plan, program.source, metadata, code))
+    built = Built(program.signature, program.source, program.constants, program.calls, report)
+    return built, loader(kernel, code, products, program.parallel, report)
+
+
+_products: dict[tuple[int, ...], Products] = {}
+"""The matrix products that are loaded, shared by all functions with the same number of threads."""
+
+
+@record(eq=False)
+class Products:
+    """Loaded matrix products: the settings they read at each call; of each the address and the owner of its code."""
+
+    settings: Words
+    loaded: dict[str, tuple[int, Any]]
+
+
+def with_all_callees(names: Sequence[str]) -> list[str]:
+    """Products and those that they call, each after all that it calls itself."""
+    return list(dict.fromkeys(part for name in names for part in with_callees(name)))
+
+
+def product_parts(names: Sequence[str]) -> list[str]:
+    """The parts that products need at any size: those that they call, products with a vector, large ones, the pool."""
+    called = with_all_callees(names)
+    suffixes = [name.removeprefix(gemm) for name in called if name.startswith(gemm := "gc_gemm_")]
+    vectors = [vector_name(suffix) for suffix in suffixes]
+    large = [blocks_name(suffix) for suffix in suffixes if suffix in SUFFIXES]
+    return list(dict.fromkeys([*called, *vectors, *large, *([PARALLEL] if names else [])]))
+
+
+def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:
+    """The addresses of the matrix products that a kernel calls, loaded where they are not yet. What these load at their
+    first need is there then: no call compiles anything."""
+    if not names:
+        return {}
+    for part in product_parts(names):
+        ready_part(part)
+    defer(ready_blocks, products_pool)
+    settings = settings_of(threads, DEFAULT_CROSSOVER)
+    known = tuple(settings.tolist())
+    if known not in _products:
+        _products[known] = new_products(settings)
+    products = _products[known]
+    for name in with_all_callees(names):
+        load_product(products, name)
+    return {name: products.loaded[name][0] for name in names}
+
+
+def new_products(settings: Words) -> Products:
+    """Products of which none is loaded. Those with a vector are when machine code first asks for them."""
+    words = np.zeros(PRODUCT_WORDS, np.int64)
+    words[: len(settings)] = settings
+    products = Products(words, {})
+    for suffix, word in VECTORS.items():
+        defer_word(words, word, VECTOR_FINDERS[suffix], partial(load_product, products, vector_name(suffix)))
+    return products
+
+
+def load_product(products: Products, name: str) -> int:
+    """The address of a product, which is loaded where it is not yet: those that it calls are."""
+    if name not in products.loaded:
+        others = {other: address for other, (address, _) in products.loaded.items()}
+        needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
+        loaded = load_code(part_code(name), needed, (name,))
+        products.loaded.setdefault(name, (loaded.addresses[name], loaded.owner))  # another thread may have been faster
+    return products.loaded[name][0]
+
+
+def products_pool() -> Pool:
+    """The pool, for products: from now on they know from how much work on it pays."""
+    pool, crossover = ready_pool()
+    for products in _products.values():
+        if products.settings[1] == DEFAULT_CROSSOVER:
+            products.settings[1] = crossover
+    return pool
+
+
+def ready_blocks(suffix: str) -> int:
+    """The address of large products of a dtype, 0 where BLAS computes them."""
+    code = part_code(blocks_name(suffix))
+    return load_blocks(suffix, code, products_pool()) if code else 0
+
+
+def loader(
+    kernel: Kernel, code: bytes, products: Sequence[str], parallel: bool, report: Report
+) -> Callable[[Mapping[str, int]], Library]:
+    def load_kernel(symbols: Mapping[str, int]) -> Library:
+        keep_target()
+        with report.phase("load"):
+            addresses = {**symbols, **product_addresses(products, kernel.threads)}
+            settings = None
+            if parallel:
+                pool, crossover = ready_pool()
+                settings = settings_of(kernel.threads, crossover)
+                functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
+                addresses |= functions | {SETTINGS: settings.ctypes.data}
+            return load(code, addresses, settings)
+
+    return load_kernel
+
+
+def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: Report) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "signature": program.signature.to_fields(),
+        "products": list(products),
+        "parallel": program.parallel,
+        "calls": [identity(node) for node in program.calls],
+        "constants": [(c.dtype.name, c.shape, c.tobytes()) for c in program.constants],
+        "fired": report.fired,
+    }
+
+
+def identity(node: Node) -> list[Any]:
+    """What tells a user's op and the types it is applied to, as far as they are known without a call."""
+    return [node.op.name, node.op.version, *(f"{n.dtype}{static_shape(n)}" for n in (*node.args, node))]
+
+
+def static_shape(node: Node) -> list[int | None]:
+    return [size if isinstance(size, int) else None for size in node.type.shape]
+
+
+def restore(kernel: Kernel, found: store.Loaded, report: Report) -> Built | None:
+    """What a cache entry holds, bound to this graph's nodes; None where an entry does not fit, which compiles anew."""
+    metadata = found.metadata
+    try:
+        signature = Signature.from_fields(metadata["signature"])
+        constants = tuple(np.frombuffer(data, dtype).reshape(shape) for dtype, shape, data in metadata["constants"])
+        wanted = metadata["calls"]
+        calls: list[Node] = []
+        if wanted:
+            own = {tuple(identity(node)): node for node in nodes_of(kernel.results) if node.op.version}
+            calls = [own[tuple(call)] for call in wanted]
+    except (KeyError, ValueError, TypeError, GraphcError):
+        return None
+    report.origin, report.fired = "cache", list(metadata["fired"])
+    report.plan = ""
+    return Built(signature, "", constants, tuple(calls), report)

@@ -1,0 +1,301 @@
+"""The cold path: what happens only where the cache does not have a graph. Loaded at the first miss.
+
+In: a `Kernel` as the user wrote it. Out: its generated source, its objects, its machine code as text.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from platform import machine
+from typing import Any, TypeAlias, cast
+
+from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
+from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.call.helpers import apart_ir
+from graphc.codegen.call.poison import poisoned
+from graphc.codegen.frontend.language import bind_source
+from graphc.codegen.gemm.api import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
+from graphc.codegen.gemm.blocked import blocks_ir
+from graphc.codegen.gemm.dispatch import blas_ir
+from graphc.codegen.link.elf import link
+from graphc.codegen.llvm.module import IR, Module
+from graphc.codegen.llvm.split import split
+from graphc.codegen.llvm.target import emit_object, has_avx512
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report
+from graphc.codegen.pipeline.program import Program, generate
+from graphc.codegen.pipeline.runtime import APART_EFFORT, ENTRY_POINTS, missing_parts
+from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
+from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
+from graphc.codegen.threads.chunking import PARALLEL
+from graphc.codegen.threads.pool import pool_ir
+from graphc.codegen.threads.settings import POOL_EXPORTS
+from graphc.ir.verify import verify
+from graphc.ir.walk import Graph
+from graphc.options import options
+from graphc.rewrite import rewrite
+from graphc.startup.record import record, replace
+
+
+@record()
+class Elementary:
+    """The module of an elementary function, by its name: who compiles it writes it."""
+
+    name: str
+
+
+Source: TypeAlias = IR | Elementary
+Job: TypeAlias = tuple[tuple[str | int, int], Source, int]
+"""The name of a part, or of a kernel the number of the attempt, and the module's own; the module; LLVM's level for it.
+"""
+
+KERNEL_EFFORT = 3
+PRODUCT_MODULES = 2
+"""Of a matrix product: this process and the compile process make one each."""
+ENTRY_EFFORT = PRODUCTS_EFFORT = 1
+"""LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
+POOL_EFFORT = 0 if machine() == "x86_64" else 1
+"""The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
+time to make, which a first start waits for. For other processors LLVM then forgets what is to go past the caches."""
+
+
+def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
+    graph, fired = rewrite(
+        Graph(kernel.inputs, kernel.results), fast_math=options.fast_math, excluding=options.excluding
+    )
+    report.fired = [str(fire) for fire in fired]
+    count = len(kernel.outputs)
+    news = graph.outputs[count:]
+    updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
+    return replace(kernel, outputs=graph.outputs[:count], updates=updates)
+
+
+def generate_program(kernel: Kernel, report: Report) -> Program:
+    if options.verify:
+        verify(Graph(kernel.inputs, kernel.results), kernel.shared)
+    with report.phase("rewrite"):
+        rewritten = rewrite_kernel(kernel, report)
+    with report.phase("generate"):
+        program = generate(kernel, rewritten, options.outline)
+    report.plan = program.plan
+    return program
+
+
+def build_python(kernel: Kernel) -> Built:
+    """What the `python` mode runs: the generated source, nothing compiled."""
+    report = Report(kernel.name, "generated")
+    program = generate_program(kernel, report)
+    return Built(program.signature, program.source, program.constants, program.calls, report)
+
+
+def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any]]:
+    """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
+    own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
+    name = f"<generated source of {built.signature.name}>"
+    return bind_source(built.source, name, {**PYTHON_SHIMS, **own})
+
+
+def build_assembly(kernel: Kernel) -> str:
+    """The machine code of a kernel as text."""
+    program = generate_program(kernel, Report(kernel.name))
+    return compile_assembly(
+        program.source, program.prototypes, externals=program.externals, fast_math=options.fast_math
+    )
+
+
+class Work:
+    """Modules of IR that are to be compiled, each with LLVM's level, as they come from so many sources."""
+
+    def __init__(self, sources: int) -> None:
+        self.jobs: deque[Job] = deque()
+        self.sources = sources
+        self.complete = False
+        self.changed = threading.Condition()
+
+    def add(self, job: Job) -> None:
+        with self.changed:
+            if not self.complete:
+                self.jobs.append(job)
+                self.changed.notify()
+
+    def finish(self) -> None:
+        """No more are to come from one of the sources."""
+        with self.changed:
+            self.sources -= 1
+            self.complete = self.complete or self.sources == 0
+            self.changed.notify_all()
+
+    def abandon(self) -> None:
+        """None of those left is wanted, nor any that would come."""
+        with self.changed:
+            self.complete = True
+            self.jobs.clear()
+            self.changed.notify_all()
+
+    def take(self, last: bool) -> Job | None:
+        """The last that is left, or the first, which is waited for; None where there will be no more."""
+        with self.changed:
+            while not self.jobs and not self.complete:
+                self.changed.wait()
+            return None if not self.jobs else self.jobs.pop() if last else self.jobs.popleft()
+
+
+class Compilation:
+    """The modules of a kernel, as they are lowered, and of parts; what they were compiled to."""
+
+    def __init__(self) -> None:
+        self.work = Work(sources=2)
+        self.made: dict[tuple[str | int, int], bytes] = {}
+        self.attempts: list[int] = []
+        """How many modules each attempt to lower the kernel gave."""
+        self.counts: dict[str, int] = {}
+        """How many modules each part has."""
+        self.called: dict[str, None] = {}
+        """The elementary functions that the kernel calls."""
+
+    def add_part(self, name: str) -> None:
+        texts, effort = part_ir(name)
+        self.counts[name] = len(texts)
+        for number, text in enumerate(texts):
+            self.work.add(((name, number), text, effort))
+
+    def add_module(self, number: int, module: Module) -> None:
+        """The next module of the kernel, and the functions that it calls where they are missing."""
+        if number == 0:
+            self.attempts.append(0)
+        self.attempts[-1] = number + 1
+        self.work.add(((len(self.attempts), number), module, KERNEL_EFFORT))
+        called = [name for name in module.calls if name not in self.called]
+        self.called |= dict.fromkeys(called)
+        for name in missing_parts(called):
+            self.add_part(name)
+
+    def compile_all(self, emit: Callable[[Source, int], bytes], last: bool) -> None:
+        """Compile modules until there will be no more, from the last that is there or from the first."""
+        while (job := self.work.take(last)) is not None:
+            name, source, effort = job
+            self.made[name] = emit(source, effort)
+
+    def kernel(self) -> list[bytes]:
+        """The objects of the kernel's last attempt."""
+        return [self.made[len(self.attempts), number] for number in range(self.attempts[-1])]
+
+    def parts(self) -> dict[str, bytes]:
+        """The code of each part."""
+        return {
+            name: finish_part(name, [self.made[name, number] for number in range(count)])
+            for name, count in self.counts.items()
+        }
+
+
+@record()
+class Compiled:
+    """A program compiled: the objects of its kernel and its entry point; the names of the parts with the elementary
+    functions that they call; the code of the parts that were missing."""
+
+    objects: list[bytes]
+    called: list[str]
+    parts: dict[str, bytes]
+
+
+def compile_program(program: Program, parts: Sequence[str]) -> Compiled:
+    """A program compiled, with these parts, which it needs beside.
+
+    The compile process lowers the kernel, module by module, while this one makes the entry point, then takes parts and
+    modules from the first on. When all are lowered, the compile process takes modules and parts too, from the last on.
+    """
+    compilation = Compilation()
+    work = compilation.work
+    problems: list[BaseException] = []
+
+    def compile_beside() -> None:
+        try:
+            lower_source(
+                program.source,
+                program.prototypes,
+                compilation.add_module,
+                externals=program.externals,
+                fast_math=options.fast_math,
+            )
+            work.finish()
+            compilation.compile_all(emit_beside, last=True)
+        except BaseException as error:  # raised again below, in the thread that asked
+            problems.append(error)
+            work.abandon()
+
+    worker = threading.Thread(target=compile_beside)
+    worker.start()
+    try:
+        for name in parts:
+            compilation.add_part(name)
+        work.finish()
+        entry = emit_here(entry_ir(program.signature, whole=False, poison=options.poison != "off"), ENTRY_EFFORT)
+        compilation.compile_all(emit_here, last=False)
+    except BaseException:
+        work.abandon()
+        raise
+    finally:
+        worker.join()
+    if problems:
+        raise problems[0]
+    return Compiled([*compilation.kernel(), entry], list(compilation.called), compilation.parts())
+
+
+def emit_here(source: Source, effort: int) -> bytes:
+    """The object of a module, compiled in this process."""
+    if isinstance(source, Elementary):
+        # Imported here: most programs call no elementary function, and of others the compile process takes some.
+        source = cast("str", import_module("graphc.codegen.vecmath.outofline").math_ir(source.name))
+    return emit_object([source], effort)
+
+
+def emit_beside(source: Source, effort: int) -> bytes:
+    """The same, compiled in the compile process."""
+    if isinstance(source, Elementary):
+        return compile_request(Request(elementary=(source.name,), opt=effort))
+    return compile_request(Request(modules=(source,), opt=effort))
+
+
+def products_of(program: Program) -> list[str]:
+    """The matrix products that a program calls."""
+    return [name for name in program.externals if name in PROTOTYPES]
+
+
+LARGE_PRODUCTS = {blocks_name(suffix): suffix for suffix in ("f64", "f32")}
+"""The suffix of each. They are ours where the CPU has registers that make them as fast as any BLAS, whatever BLAS there
+is: a bit of a result depends neither on that, nor on its threads, nor on a clock."""
+
+
+def part_ir(name: str) -> tuple[Sequence[Source], int]:
+    """The IR of a part (runtime.py), in modules, and LLVM's level for it."""
+    if name == ENTRY_POINTS:
+        return [apart_ir()], APART_EFFORT
+    if name == PARALLEL:
+        return [_filled(pool_ir())], POOL_EFFORT
+    if name in PROTOTYPES:
+        return [_filled(text) for text in split(blas_ir([name]), PRODUCT_MODULES)], PRODUCTS_EFFORT
+    if name in LARGE_PRODUCTS:
+        return [_filled(blocks_ir(LARGE_PRODUCTS[name]))] if has_avx512() else [], PRODUCTS_EFFORT
+    return [Elementary(name)], ELEMENTARY_OPT
+
+
+def _filled(ir: str) -> str:
+    """IR as it is compiled: under `options.poison` it fills the memory that it takes."""
+    return ir if options.poison == "off" else poisoned(ir)
+
+
+def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
+    """The code of a part, from the objects of its modules; that of large products is empty where BLAS computes them."""
+    if name in LARGE_PRODUCTS:
+        return link(objects, [name, free_name(LARGE_PRODUCTS[name])]) if objects else b""
+    if name == PARALLEL:
+        return link(objects, POOL_EXPORTS)
+    return link(objects, [name]) if name in PROTOTYPES else objects[0]
+
+
+def compile_part(name: str) -> bytes:
+    """The code of a part, compiled in this process."""
+    texts, effort = part_ir(name)
+    return finish_part(name, [emit_here(text, effort) for text in texts])

@@ -1,0 +1,99 @@
+"""What is handed to the code generator, and how a callable came about.
+
+In: a function's graph. Out: the records that the warm path, which finds code in the cache, and the cold path, which
+makes it, share.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import perf_counter
+
+from graphc.codegen.call.bind import Signature
+from graphc.ir.node import Array, Node
+from graphc.options import options
+from graphc.startup.record import record
+
+
+@record()
+class Kernel:
+    """A function's graph: leaves in the order of the kernel's parameters, results, and updates of shared variables.
+
+    threads: how many its calls may use, None for `options.threads`; the code does not depend on it. mutable: the
+    inputs, by number, whose arrays a call may write.
+    """
+
+    name: str
+    inputs: tuple[Node, ...]
+    shared: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    updates: tuple[tuple[Node, Node], ...]
+    returns: str
+    threads: int | str | None = None
+    mutable: tuple[int, ...] = ()
+
+    @property
+    def results(self) -> tuple[Node, ...]:
+        return (*self.outputs, *(new for _, new in self.updates))
+
+
+class Report:
+    """How function `name` came about: the time of each phase in seconds, the rules that fired, whether the cache had
+    it."""
+
+    __slots__ = ("fired", "key", "name", "origin", "phases", "plan")
+
+    def __init__(self, name: str, origin: str = "compiled") -> None:
+        self.name = name
+        self.origin = origin
+        self.key = ""
+        self.phases: dict[str, float] = {}
+        self.fired: list[str] = []
+        self.plan = ""
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        if _listeners:
+            _listeners[-1](name)
+        show(f"graphc: {self.name}: {name} … ")
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            seconds = perf_counter() - start
+            self.phases[name] = self.phases.get(name, 0.0) + seconds
+            show(f"{seconds * 1e3:.1f} ms\n")
+
+
+def show(text: str) -> None:
+    """Part of a line of progress, for people who wait."""
+    if options.progress and sys.stderr is not None:
+        with suppress(OSError, ValueError):  # nobody reads it any more, or its encoding has not all letters
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
+_listeners: list[Callable[[str], object]] = []
+
+
+@contextmanager
+def on_phase(listener: Callable[[str], object]) -> Iterator[None]:
+    """While the block runs, `listener` is told the name of each phase of building a function as it starts."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.pop()
+
+
+@record()
+class Built:
+    """`calls` are the nodes whose Python functions the code calls back, `failures` what those raised."""
+
+    signature: Signature
+    source: str
+    constants: tuple[Array, ...]
+    calls: tuple[Node, ...]
+    report: Report

@@ -1,0 +1,113 @@
+"""Code that is compiled once for a machine and used by the functions of every graph.
+
+In: the name of a part: ENTRY_POINTS, PARALLEL, a matrix product, large products, or an elementary function. Out: its
+code, from the cache or the cold path; and from how many chunks of a loop on threads pay, which is measured once for a
+machine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from importlib import import_module
+
+from graphc.codegen.cache import store
+from graphc.codegen.llvm.cpu import target_fingerprint
+from graphc.codegen.threads.chunking import PARALLEL
+from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
+from graphc.options import options
+
+ENTRY_POINTS = "entry points"
+"""The part that the entry points of all functions call. It is an object, linked into each of them, as elementary
+functions are into kernels; others are loaded beside."""
+
+APART_EFFORT = 1
+"""LLVM's level for it: no loop in it gains from more."""
+
+_kept: dict[str, bytes] = {}
+"""The parts that this process needed so far."""
+
+
+def part_key(name: str) -> store.Key:
+    """All that decides the code of a part."""
+    settings: Mapping[str, str] = {}
+    if name == PARALLEL:
+        settings = _processors()
+    if options.poison != "off":
+        settings = {**settings, "poison": "on"}
+    return store.Key(name, settings, f"{target_fingerprint()}; {store.package_fingerprint()}")
+
+
+def _processors() -> dict[str, str]:
+    return {"processors": "several" if available_processors() > 1 else "one"}
+
+
+def find_part(name: str) -> bytes | None:
+    """The code of a part where it is there already."""
+    if name not in _kept:
+        found = store.find(part_key(name))
+        if found is None:
+            return None
+        _kept[name] = found.object
+    return _kept[name]
+
+
+def missing_parts(names: Iterable[str]) -> list[str]:
+    """Those that are yet to be compiled."""
+    return [name for name in names if find_part(name) is None]
+
+
+def keep_part(name: str, code: bytes) -> None:
+    """Keep the code of a part, here and in the cache."""
+    _kept[name] = code
+    store.store(store.Entry(part_key(name), "", "", {"name": name}, code))
+
+
+def begin_entry_points() -> Callable[[], bytes] | None:
+    """Where the entry points' part is missing, begin to compile it in the compile process, while this one imports the
+    cold path; a function that waits for its code."""
+    if options.compile != "process" or find_part(ENTRY_POINTS) is not None:
+        return None
+    ir = import_module("graphc.codegen.call.helpers").apart_ir()
+    finish: Callable[[], bytes] = import_module("graphc.codegen.server.client").compile_ahead(ir, APART_EFFORT)
+    return finish
+
+
+def ready_part(name: str) -> None:
+    """See that the code of a part is here or in the cache."""
+    if name not in _kept and not store.holds(part_key(name)):
+        part_code(name)
+
+
+def part_code(name: str) -> bytes:
+    """The code of a part, compiled where it is missing."""
+    code = find_part(name)
+    if code is None:
+        made: bytes = import_module("graphc.codegen.pipeline.cold").compile_part(name)
+        keep_part(name, made)
+        code = made
+    return code
+
+
+@lru_cache(maxsize=1)
+def ready_pool() -> tuple[Pool, int]:
+    """The pool of threads, and from how many chunks of a loop on they pay.
+
+    That is measured when the first process ends which needs to know: it takes 80 ms, and measures little while that
+    process and its compiler keep the processors busy. Until then a typical answer is given.
+    """
+    pool = load_pool(part_code(PARALLEL))
+    key = store.Key("crossover", _processors(), f"{target_fingerprint()}; {store.package_fingerprint()}")
+    found = store.find(key)
+    if found is None:
+        atexit.register(_measure, pool, key, os.getpid())
+        return pool, DEFAULT_CROSSOVER
+    return pool, int(found.metadata["crossover"])
+
+
+def _measure(pool: Pool, key: store.Key, process: int) -> None:
+    if os.getpid() == process:  # the pool of a forked child has no workers
+        metadata = {"name": "crossover of threads", "crossover": measure_crossover(pool)}
+        store.store(store.Entry(key, "", "", metadata, b""))

@@ -1,0 +1,71 @@
+"""Kernels that run one after the other, where sizes follow from values that a kernel has to compute.
+
+In: a `Kernel`. Out: the stages it runs in. The function `sizes` works before there is any memory, element by element
+and in loops of its own. For integers, and for what arguments hold, that gives the very numbers that the kernel will
+see. Other values are results of a stage before, and inputs of the stage that takes them as sizes or positions: those
+of calls, running sums, joined and changed arrays, and all that is rounded, which computed twice may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphc.codegen.pipeline.build import shared_of
+from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.schedule.sizes import all_nodes
+from graphc.dtypes import is_float
+from graphc.ir.node import LEAVES, Fold, Iota, Node, Scalar, View, variable
+from graphc.ir.walk import nodes_of, reachable, substitute, type_sizes
+from graphc.startup.record import replace
+
+
+def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
+    """The stages of a kernel in order. Each takes the inputs of the kernel, then the results of the one before."""
+    stages: list[Kernel] = []
+    while measured := measured_values(kernel.results):
+        hidden = {node: variable(node.dtype, (), node.name or node.op.name) for node in measured}
+        results = substitute(kernel.results, hidden)
+        known = set(all_nodes(results))
+        taken = tuple(node for node in measured if hidden[node] in known)
+        outputs, news = tuple(results[: len(kernel.outputs)]), results[len(kernel.outputs) :]
+        updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
+        inputs = (*kernel.inputs, *(hidden[node] for node in taken))
+        shared = shared_of(outputs, updates)
+        stages.append(replace(kernel, inputs=inputs, shared=shared, outputs=outputs, updates=updates, returns="list"))
+        name = kernel.name if len(stages) > 1 else f"sizes of {kernel.name}"
+        kernel = Kernel(name, kernel.inputs, shared_of(taken, ()), taken, (), "list", kernel.threads)
+    return (kernel, *reversed(stages))
+
+
+def measured_values(outputs: Sequence[Node]) -> list[Node]:
+    """The scalars that sizes and guards of a graph are computed from and `sizes` cannot compute."""
+    nodes = all_nodes(outputs)
+    sides = (side for node in nodes for guard in node.op.guards(node) for side in (guard.left, guard.right))
+    roots = [size for node in nodes for size in type_sizes(node)]
+    roots += [side for side in sides if isinstance(side, Node)]
+    certain = certain_nodes(roots)
+
+    def needs(node: Node) -> Iterable[Node]:
+        return () if node in certain or is_measured(node) else node.args
+
+    return [node for node in reachable(roots, needs) if node not in certain and is_measured(node)]
+
+
+def is_measured(node: Node) -> bool:
+    """Whether a scalar that `sizes` cannot compute is handed over itself, not what it is computed from."""
+    return is_float(node.dtype) or not isinstance(node.op.lower(node), Scalar)
+
+
+def certain_nodes(roots: Sequence[Node]) -> set[Node]:
+    """Of all that `roots` need, what `sizes` computes to the same bits as a kernel."""
+    certain: set[Node] = set()
+    for node in nodes_of(roots):
+        if node.op in LEAVES or (is_certain(node) and certain.issuperset(node.args)):
+            certain.add(node)
+    return certain
+
+
+def is_certain(node: Node) -> bool:
+    """Whether an op's elements need no memory, and are not rounded."""
+    lowering = node.op.lower(node)
+    return isinstance(lowering, View | Iota) or (isinstance(lowering, Scalar | Fold) and not is_float(node.dtype))

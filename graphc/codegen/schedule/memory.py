@@ -1,0 +1,172 @@
+"""Where temporaries lie: which of them share memory.
+
+In: the values that are kept while a kernel runs, each with its dtype, its sizes and its life. Out: slots, buffers that
+follow each other in one arena; every value lies at the beginning of one.
+
+Sizes are known at the call only. So what is decided here is who shares a slot, which is right for all sizes; a slot is
+as long as its longest value, and the arena as the sum of the slots, both computed at each call. The values are taken
+in the order of their length, where all unknown sizes are taken for equal, the longest first; each goes to the slot
+whose values all are dead while it lives, one of its own length and dtype if there is one, else the shortest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from math import prod
+from typing import TypeAlias
+
+from graphc.dtypes import itemsize
+from graphc.ir.node import Size
+from graphc.startup.record import fresh, record
+
+NOMINAL = 128
+"""What an unknown size is taken for when lengths are compared."""
+NEVER = 2**62
+"""A position after all nests."""
+
+Kind: TypeAlias = "tuple[str, tuple[Size, ...], Size | None, bool]"
+"""What tells values apart that may share a slot: dtype, sizes, rows, and whether something is added."""
+
+
+@record()
+class Kept:
+    """A value that is kept from the nest at position `first` until that at `last`. Of a buffer that holds one row at a
+    time `rows` is the number of rows: threads have one each, so that it shares a slot with its like only. So does what
+    is `added` into: threads have copies of the buffer, and know it by its name."""
+
+    dtype: str
+    shape: tuple[Size, ...]
+    first: int
+    last: int
+    rows: Size | None = None
+    added: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        return self.dtype, self.shape, self.rows, self.added
+
+    @property
+    def is_particular(self) -> bool:
+        """Whether it shares a slot with its like only."""
+        return self.rows is not None or self.added
+
+
+@record()
+class Slot:
+    """Memory of the arena under the name of a buffer; `rooms` are the dtypes and sizes that it has to hold."""
+
+    name: str
+    dtype: str
+    rooms: tuple[tuple[str, tuple[Size, ...]], ...]
+
+
+@record()
+class Layout:
+    """`buffers` are the slots of the kept values, in their order, by name."""
+
+    slots: tuple[Slot, ...]
+    buffers: tuple[str, ...]
+
+
+@record(frozen=False, eq=False)
+class _Draft:
+    """A slot while it is being filled. `lives` are those of the values it holds, (first, last) in order."""
+
+    held: list[Kept] = fresh(factory=list)
+    lives: list[tuple[int, int]] = fresh(factory=list)
+    kinds: set[Kind] = fresh(factory=set)
+    longest: int = 0
+
+    def hold(self, value: Kept, length: int) -> None:
+        """Put a value of this nominal length here."""
+        self.held.append(value)
+        insort(self.lives, (value.first, value.last))
+        self.kinds.add(value.kind)
+        self.longest = max(self.longest, length)
+
+    def is_free(self, value: Kept) -> bool:
+        """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
+
+        A slot has one dtype: statements are moved by the names of the buffers they read and write
+        (transform/simplify.py), and under another dtype a slot would have another name."""
+        if self.held[0].dtype != value.dtype:
+            return False
+        if self.kinds != {value.kind} and (value.is_particular or self.held[0].is_particular):
+            return False
+        before = bisect_right(self.lives, (value.last, NEVER)) - 1
+        return before < 0 or self.lives[before][1] < value.first
+
+
+def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
+    """The layout of an arena. `fresh` gives names."""
+    drafts: list[_Draft] = []
+    homes: dict[int, _Draft] = {}
+    lengths = [*map(nominal_bytes, kept)]
+    alike = _Alike(drafts, 0, 0)
+    for number in sorted(range(len(kept)), key=lambda number: (-lengths[number], kept[number].first)):
+        if lengths[number] != alike.length:
+            alike = _Alike(drafts, lengths[number], len(drafts))
+        homes[number] = alike.place(kept[number])
+    slots: dict[_Draft, Slot] = {}
+    buffers: list[str] = []
+    for number, value in enumerate(kept):
+        draft = homes[number]
+        if draft not in slots:
+            rooms = tuple(dict.fromkeys((held.dtype, held.shape) for held in sorted(draft.held, key=lambda k: k.first)))
+            slots[draft] = Slot(fresh(f"t{len(slots)}"), value.dtype, rooms)
+        buffers.append(slots[draft].name)
+    return Layout(tuple(slots.values()), tuple(buffers))
+
+
+def nominal_bytes(value: Kept) -> int:
+    """The length of a value if every size that is not known were NOMINAL."""
+    return itemsize(value.dtype) * prod(size if isinstance(size, int) else NOMINAL for size in value.shape)
+
+
+@record(frozen=False, eq=False)
+class _Alike:
+    """The slots whose longest values have one nominal length. Their values come in the order of their lives, so that a
+    slot is free once its last value is dead. `longer` are those that come before."""
+
+    drafts: list[_Draft]
+    length: int
+    longer: int
+    ends: list[tuple[int, int]] = fresh(factory=list)
+    """Of the slots in use: the end of the last life, and the number; a heap."""
+    free: set[int] = fresh(factory=set)
+    free_of_kind: dict[Kind, list[int]] = fresh(factory=dict)
+    """Heaps of numbers, of slots that are free or were, by what they hold."""
+
+    def place(self, value: Kept) -> _Draft:
+        """Put a value in the first free slot that holds its like; else in the shortest that is free, or a new one."""
+        while self.ends and self.ends[0][0] < value.first:
+            _, number = heappop(self.ends)
+            self.free.add(number)
+            for kind in self.drafts[number].kinds:
+                heappush(self.free_of_kind.setdefault(kind, []), number)
+        number = self._find(value)
+        self.drafts[number].hold(value, self.length)
+        if number >= self.longer:
+            self.free.discard(number)
+            heappush(self.ends, (value.last, number))
+        return self.drafts[number]
+
+    def _find(self, value: Kept) -> int:
+        like = self.free_of_kind.get(value.kind, [])
+        while like and like[0] not in self.free:
+            heappop(like)
+        if like:
+            return like[0]
+        possible = (*range(self.longer), *sorted(self.free))
+        found = [number for number in possible if self.drafts[number].is_free(value)]
+        if not found:
+            self.drafts.append(_Draft())
+            return len(self.drafts) - 1
+
+        def misfit(number: int) -> tuple[bool, int]:
+            return value.kind not in self.drafts[number].kinds, self.drafts[number].longest
+
+        best: int = min(found, key=misfit)
+        return best

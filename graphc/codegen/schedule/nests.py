@@ -1,0 +1,669 @@
+"""What is stored, what is fused, what is updated in place: the nests of a kernel.
+
+In: a rewritten graph with the buffers its results go to, and its sizing. Out: a `Scheduler` that has run: drafts of
+nests, which must come after which, every stored value with the reason for it, and where each is used.
+
+How it decides. Values are visited from the results backwards, so that all uses of a value are known when it is its
+turn: a use is (nest, index of the wanted element, enclosing loops). A value is computed where it is used unless
+
+- it is a result, or an operand of an external function, or built by several writes;
+- it is a reduction that would be carried out more than once, or that had better walk memory in order;
+- computing it again costs more than keeping it: it is used in several nests, or inside loops it does not depend on;
+- it is dear, and its nest would go across its rows, where loops are not vectorised;
+- its nest would grow too large to compile quickly.
+
+Stored values whose loops run over the same sizes share a nest where no dependence forbids it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from math import prod
+
+from graphc.codegen.schedule.cost import DEAR, MANY, ROW, WHOLE, again, keeping_pays, lies_in_memory
+from graphc.codegen.schedule.fusion import ALONE, Access, reads_of
+from graphc.codegen.schedule.plan import (
+    COPY,
+    PRODUCTS,
+    Bound,
+    Draft,
+    Kind,
+    Place,
+    Use,
+    call_kind,
+    calls_python,
+    fold_vars,
+    gathered,
+    in_range,
+    is_bufferless,
+    loop_vars,
+    lowering_of,
+    nowhere,
+    reach,
+    split_axes,
+    unrolls,
+    variables_of,
+)
+from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.strided import strided
+from graphc.ir.node import (
+    LEAVES,
+    SIZE,
+    Call,
+    Fold,
+    Index,
+    Iota,
+    Node,
+    Recur,
+    Scalar,
+    Size,
+    View,
+    Writes,
+    constant_value,
+)
+from graphc.ir.walk import as_size_node, reachable, toposort
+from graphc.loops.ir import INDEX, Apply, Expr, Var, integer, subexpressions
+from graphc.ops.linalg import as_product
+
+NEST_OPS = 160
+"""A nest with more ops than this is split where one value is all that its two parts have in common, at MOST_OPS
+anywhere: compile time grows faster than the gain of fusing."""
+MOST_OPS = 200
+MOST_ROOTS = 8
+"""Values that one nest stores."""
+MOST_TRIED = 12
+"""Of the nests that do not use a value, how many of the last are asked whether they may store it."""
+NEST_COST = 60.0
+"""A nest that costs more than this takes no more values that are stored in any case: cutting it there costs a load."""
+SLIGHT = 12.0
+"""What costs no more than this stays in a nest, however large that is."""
+SCATTERED = 3
+"""For how many elements one counts that is written to a place of its own: such a loop takes them one by one."""
+SEVERAL_NESTS = "used in several nests"
+SEVERAL_LOOPS = "used in several loops of its nest"
+NEAR = 4.0
+"""What costs no more than this, down to other values that are stored, need not be."""
+INDEX_OPS = 60
+"""A value wanted at an index of more operations than this is kept: each reshape doubles the index below it."""
+
+
+def is_associative(fold: Fold) -> bool:
+    """Whether parts of a reduction may be reduced by themselves, and their results then with the same step."""
+    return len(fold.start) == 1 and "_2" not in fold.step[0]
+
+
+def needs(node: Node, leaf: Node) -> bool:
+    """Whether the value of a node that is computed depends on a leaf."""
+    return node is not leaf and leaf in reachable([node], lambda each: each.args)
+
+
+def is_transposed(node: Node) -> bool:
+    """Whether a dimshuffle has another axis last than its argument, so that its rows do not lie in memory."""
+    if node.op.name != "dimshuffle":
+        return False
+    kept = [axis for axis in node.attrs["order"] if axis != "x"]
+    return len(kept) > 1 and node.attrs["order"][-1] != "x" and kept[-1] != max(kept)
+
+
+def is_long(index: Index) -> bool:
+    """Whether an index is too long to be written down once more."""
+    composed = [expr for expr in index if not isinstance(expr, Var)]
+    if not composed:
+        return False
+    parts = (part for expr in composed for part in subexpressions(expr) if isinstance(part, Apply))
+    return next(islice(parts, INDEX_OPS, None), None) is not None
+
+
+class Scheduler:
+    """Plans one kernel; `plan()` is its only use.
+
+    `targets`: for every result node, the buffer it goes to; `owned`: buffers of shared variables that are results, so
+    that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
+    `expected`: values that a plan before this one has stored, from which others may be computed again; `earlier`: that
+    plan, where it was for the same targets.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[Node, str],
+        owned: Mapping[str, Node],
+        sizing: Sizing,
+        staged: frozenset[str],
+        expected: frozenset[Node] = frozenset(),
+        earlier: Scheduler | None = None,
+    ):
+        self.targets = targets
+        self.owned = owned
+        self.sizing = sizing
+        self.staged = staged
+        self.expected = expected
+        self.order: Sequence[Node] = earlier.order if earlier else toposort(targets, self.predecessors)
+        self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
+        self.relied: set[Node] = set()
+        self.drafts: dict[int, Draft] = {}
+        self.uses: dict[Node, list[Use]] = {}
+        self.places: dict[Node, Place] = {}
+        self.home: dict[Node, int] = {}
+        self.after: dict[int, set[int]] = {}
+        self.before: dict[int, set[int]] = {}
+        self.later: dict[int, int] = {}
+        self.leaf_uses: dict[Node, list[Use]] = {}
+        self.bounds: dict[int, Bound] = {}
+        self.checks: dict[tuple[Node, Size], int] = {}
+        self.stored_uses: dict[Node, Sequence[Use]] = {}
+        self.before_change: set[Node] = set()
+        self.needed: set[Node] = {
+            node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY
+        }
+
+    # Decisions ------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        for node in reversed(self.order):
+            uses = self.uses.pop(node, [])
+            for use in uses:
+                self.drafts[use.nest].open.discard(node)
+            if node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
+                self.leaf_uses[node] = uses
+            elif node in self.targets:
+                self.store(node, uses, "a result")
+            elif uses:
+                reason = self.reason_to_store(node, uses)
+                if reason is not None and self.is_held_reshape(node):
+                    self.needed.add(node.args[0])
+                    reason = None
+                if reason is None:
+                    self.inline(node, uses)
+                else:
+                    self.store(node, uses, reason)
+
+    def rounds_of(self, order: Iterable[Node]) -> dict[Node, int]:
+        """How many reductions along rows must have run, one after the other, before each of the nodes is known."""
+        rounds: dict[Node, int] = {}
+        for node in order:
+            before = max((rounds[arg] for arg in node.args), default=0)
+            lowering = None if node.op in LEAVES else lowering_of(node)
+            by_rows = node.ndim and isinstance(lowering, Fold) and not self.walks_rows(node, lowering)
+            rounds[node] = before + 1 if by_rows else before
+        return rounds
+
+    def is_held_reshape(self, node: Node) -> bool:
+        """Whether storing the argument of a reshape does as well: contiguous, it has its elements in this order."""
+        return node.op.name == "reshape" and node.args[0].op not in LEAVES and node not in self.needed
+
+    def predecessors(self, node: Node) -> tuple[Node, ...]:
+        """What must be known before a node: its arguments, and the sizes of its loops."""
+        return (*node.args, *(size for size in self.sizing.shape(node) if isinstance(size, Node)))
+
+    def reason_to_store(self, node: Node, uses: Sequence[Use]) -> str | None:
+        """Why a value is kept, or None where it is computed at each use."""
+        lowering = lowering_of(node)
+        if node in self.needed:
+            return "an operand of an external function"
+        if node in self.before_change:
+            return "computed before the buffer that it reads is changed"
+        match lowering:
+            case Writes():
+                return "built by several writes"
+            case Call():
+                return None if self.begins_sum(node, uses) else "the result of an external function"
+            case Recur():
+                return "a recurrence, each element from the one before"
+            case Fold():
+                return self.reason_to_store_fold(node, lowering, uses)
+        if node.ndim and node.op.name in ("dimshuffle", "broadcast_to"):
+            crossed = is_transposed(node) and any(self.is_row_again(use) for use in uses)
+            return "read many times across its rows: a copy in order" if crossed else None  # else its argument is kept
+        several = len({use.nest for use in uses}) > 1
+        if not node.ndim:
+            large = "its nest is large enough" if self.is_large(node, uses) else None
+            return large or ("a scalar used in several nests" if several else None)
+        if any(is_long(use.index) for use in uses):
+            return "its index is long enough"
+        if node in self.relied:
+            return "others are computed from it again"
+        return self.reason_to_keep(node, uses)
+
+    def reason_to_keep(self, node: Node, uses: Sequence[Use]) -> str | None:
+        """Why keeping a value costs less time than computing it at each use, or as part of so large a nest."""
+        if any(map(self.goes_across, uses)) and again(node, WHOLE, self.is_kept, DEAR) > DEAR:
+            return "computed in order: its nest goes across its rows"
+        if self.keeping_pays(node, uses):
+            repeated = any(not self.once(use) for use in uses)
+            within = "used inside loops it does not depend on" if repeated else SEVERAL_LOOPS
+            return SEVERAL_NESTS if len({use.nest for use in uses}) > 1 else within
+        return "its nest is large enough" if self.is_large(node, uses) else None
+
+    def reason_to_store_fold(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
+        if not node.ndim:
+            return "a reduction"
+        if len({(use.nest, use.index) for use in uses}) > 1 or any(not self.once(use) for use in uses):
+            return "a reduction used more than once"
+        if any(not self.is_prefix(use) for use in uses):
+            return "a reduction inside loops in another order"
+        return "a reduction that walks memory in order" if self.walks_rows(node, fold) else None
+
+    def is_large(self, node: Node, uses: Sequence[Use]) -> bool:
+        """Whether a nest that uses a value has as many ops as one nest should have, and had better end there: where it
+        is known which values are stored, one that is all else that the nest needs."""
+        large = [draft for draft in (self.drafts[use.nest] for use in uses) if draft.ops >= NEST_OPS]
+        if not (large and self.expected):
+            return bool(large)
+        if all(draft.open and draft.ops < MOST_OPS for draft in large):
+            return False
+        relied: set[Node] = set()
+        is_kept, waiting = self.noting(relied), set[Node]().union(*(draft.open for draft in large))
+        if again(node, WHOLE, lambda each: is_kept(each) or each in waiting, SLIGHT) > SLIGHT:
+            return True
+        self.relied |= relied
+        return False
+
+    def keeping_pays(self, node: Node, uses: Sequence[Use]) -> bool:
+        """Whether a value is cheaper kept than computed for each of several uses."""
+        times = len({(use.nest, use.index) for use in uses})
+        times = max((times, *map(self.turns_again, uses)))
+        if times == 1:
+            return False
+        memory = ROW if all(map(partial(self.is_in_row, node), uses)) else WHOLE
+        relied: set[Node] = set()
+        if keeping_pays(node, times, memory, self.noting(relied)):
+            return True
+        self.relied |= relied
+        return False
+
+    def is_kept(self, node: Node) -> bool:
+        """Whether a value that is yet to be decided on will be stored: in any case, or because it is dear."""
+        return node in self.targets or node in self.needed or node in self.expected or node.op.cost > DEAR
+
+    def noting(self, relied: set[Node]) -> Callable[[Node], bool]:
+        """`is_kept`, which notes the values that must then be stored."""
+
+        def is_kept(node: Node) -> bool:
+            if node in self.expected:
+                relied.add(node)
+            return self.is_kept(node)
+
+        return is_kept
+
+    def is_in_row(self, node: Node, use: Use) -> bool:
+        """Whether a use is in the row of the outermost loop that makes the element, and that loop has loops inside."""
+        draft = self.drafts[use.nest]
+        if draft.kind in ALONE or draft.space[:1] != self.sizing.shape(node)[:1]:
+            return False
+        inside = len(draft.space) > 1 or len(use.path) > 1
+        return inside and use.index[0] == draft.vars[0]
+
+    def once(self, use: Use) -> bool:
+        """Whether the element is wanted once for each index, and not again in loops it does not depend on."""
+        if use.index == use.path:
+            return True
+        wanted = variables_of(use.index)
+        inside = [position for position, var in enumerate(use.path) if var in wanted]
+        return not inside or all(var in wanted for var in use.path[: inside[-1] + 1])
+
+    def turns_again(self, use: Use) -> int:
+        """How often the loops that it does not depend on take an element for each use: MANY where that is not known."""
+        draft, wanted = self.drafts[use.nest], variables_of(use.index)
+        if draft.kind == "writes" and len(use.path) == 1:
+            return SCATTERED
+        if self.once(use):
+            return 1
+        sizes = dict(zip(draft.vars, draft.space, strict=True))
+        again = [sizes.get(var) for var in use.path if var not in wanted]
+        return min(prod(size if isinstance(size, int) else MANY for size in again), MANY)
+
+    def goes_across(self, use: Use) -> bool:
+        """Whether the innermost loop goes across the rows that another one goes along: LLVM does not vectorise it."""
+        if not use.path or not isinstance(use.index[-1], Var) or use.index[-1] not in use.path[:-1]:
+            return False
+        return use.path[-1] in variables_of(use.index[:-1])
+
+    def is_row_again(self, use: Use) -> bool:
+        """Whether an innermost loop goes along the last axis, in an outer loop that the element does not depend on."""
+        return bool(use.path) and use.index[-1] == use.path[-1] and not self.once(use)
+
+    def is_prefix(self, use: Use) -> bool:
+        """Whether the index is just the outermost loops, in their order: then a reduction over it runs once."""
+        return use.index == use.path[: len(use.index)] or not variables_of(use.index)
+
+    def walks_rows(self, node: Node, fold: Fold) -> bool:
+        """Whether a stored reduction had better add rows into its result than run down columns."""
+        if len(fold.start) > 1 or not fold.axes or unrolls([self.sizing.of(size) for size in fold.sizes(node)]):
+            return False
+        operand = node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]
+        return operand.ndim - 1 not in fold.axes
+
+    def has_large_nests(self) -> bool:
+        """Whether nests were split for their size: what is stored is then planned once more, with hindsight."""
+        return any(draft.ops >= NEST_OPS for draft in self.drafts.values())
+
+    def near(self) -> frozenset[Node]:
+        """The values that are stored for the sake of time, and are next to others that are stored."""
+        kept = (node for node, place in self.places.items() if place.reason in (SEVERAL_NESTS, SEVERAL_LOOPS))
+        return frozenset(node for node in kept if again(node, WHOLE, self.places.__contains__, NEAR) <= NEAR)
+
+    # Placement ------------------------------------------------------------------------------------------------
+
+    def inline(self, node: Node, uses: Sequence[Use]) -> None:
+        for use in dict.fromkeys(uses):
+            self.expand(node, use)
+
+    def store(self, node: Node, uses: Sequence[Use], reason: str) -> None:
+        lowering = lowering_of(node)
+        if not node.ndim and node not in self.targets and node not in self.needed:
+            self.places[node] = Place(None, reason)
+        else:
+            self.places[node] = Place(self.targets.get(node), reason)
+        kind = self.kind(node, lowering)
+        draft = self.join(node, kind, lowering, uses) or self.new_draft(kind, self.space(node, kind, lowering))
+        draft.roots.append(node)
+        self.home[node] = draft.number
+        self.stored_uses[node] = uses
+        for use in uses:
+            self.depend(draft.number, use.nest)
+        for size in draft.space:
+            self.want_size(size, draft.number)
+        match lowering:
+            case Writes():
+                self.expand_writes(node, lowering, draft)
+            case Call():
+                self.expand_call(node, draft)
+            case Recur():
+                self.expand_recur(node, lowering, draft)
+            case Fold() if kind == "fold":
+                self.expand_fold(node, lowering, split_axes(draft.index, lowering.axes), draft)
+            case Fold() if kind == "total":
+                self.expand_fold(node, lowering, ((), draft.index), draft)
+            case _:
+                self.expand(node, Use(draft.number, draft.index, draft.path))
+
+    def kind(self, node: Node, lowering: object) -> Kind:
+        """How the nest that stores a value is carried out."""
+        match lowering:
+            case Writes():
+                return "writes"
+            case Call():
+                return "call"
+            case Recur():
+                return "recur"
+            case Fold() if not node.ndim:
+                return "total" if lowering.sizes(node) and is_associative(lowering) else "loops"
+            case Fold() if self.walks_rows(node, lowering):
+                return "fold"
+            case _:
+                return "loops"
+
+    def space(self, node: Node, kind: Kind, lowering: object) -> tuple[Size, ...]:
+        if kind == "total" and isinstance(lowering, Fold):
+            return tuple(self.sizing.of(size) for size in lowering.sizes(node))
+        if kind == "fold" and isinstance(lowering, Fold):
+            operand = node.args[lowering.operands(node, nowhere(node.ndim), nowhere(len(lowering.sizes(node))))[0][0]]
+            return self.sizing.shape(operand)
+        return self.sizing.shape(node)
+
+    def new_draft(self, kind: Kind, space: tuple[Size, ...]) -> Draft:
+        draft = Draft(len(self.drafts), kind, space, loop_vars(len(space)))
+        self.drafts[draft.number] = draft
+        self.after[draft.number], self.before[draft.number] = set(), set()
+        self.later[draft.number] = 0
+        return draft
+
+    def depend(self, first: int, then: int) -> None:
+        """Note that nest `then` must come after nest `first`, and so after all that come before that."""
+        if first == then or then in self.after[first]:
+            return
+        self.after[first].add(then)
+        self.before[then].add(first)
+        more = self.later[then] | 1 << then
+        pending = [first]
+        while pending:
+            number = pending.pop()
+            known = self.later[number]
+            if known | more != known:
+                self.later[number] = known | more
+                pending.extend(self.before[number])
+
+    def is_later(self, number: int, start: int) -> bool:
+        """Whether a nest must come after nest `start`."""
+        return bool(self.later[start] >> number & 1)
+
+    def join(self, node: Node, kind: Kind, lowering: object, uses: Sequence[Use]) -> Draft | None:
+        """A planned nest over the same sizes that may compute `node` too. Reductions by rows share a nest where they
+        reduce the same axes, and none needs another's result."""
+        if kind not in ("loops", "fold"):
+            return None
+        space, axes = self.space(node, kind, lowering), self.reduced_axes(node)
+        users = list(dict.fromkeys(use.nest for use in uses))
+        others = list(islice((number for number in reversed(self.drafts) if number not in users), MOST_TRIED))
+        if kind == "loops":
+            others = [] if self.feeds_reduction(users) else [n for n in others if self.waits_alike(node, n)]
+        for number in (*users, *others):
+            draft = self.drafts[number]
+            if draft.kind != kind or draft.space != space or not self.has_room(draft, node):
+                continue
+            if kind == "fold" and self.reduced_axes(draft.roots[0]) != axes:
+                continue
+            if any(use.nest == number and (kind == "fold" or use.index != draft.index) for use in uses):
+                continue
+            if any(self.is_later(number, user) for user in users):
+                continue
+            if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
+                continue
+            if number not in users and self.feeds_reduction(u.nest for r in draft.roots for u in self.stored_uses[r]):
+                continue
+            updates = any(self.targets.get(root) in self.owned for root in (node, *draft.roots))
+            if updates and any(user != number for user in users):
+                continue
+            return draft
+        return None
+
+    def has_room(self, draft: Draft, node: Node) -> bool:
+        """Whether a nest may store one more value."""
+        full = draft.kind == "loops" and node not in self.targets and draft.cost >= NEST_COST
+        return not full and draft.ops < NEST_OPS and len(draft.roots) < MOST_ROOTS
+
+    def feeds_reduction(self, users: Iterable[int]) -> bool:
+        """Whether a value with these users goes into a reduction of its own nest. Others stay out of its nest: a sum
+        that they need would come before the reduction, and share no loop with it."""
+        return any(self.drafts[user].kind in ("fold", "total") for user in users)
+
+    def waits_alike(self, node: Node, number: int) -> bool:
+        """Whether a nest waits for as many reductions along a row as a value does. In one that waits for more, the
+        value would not be stored where the loop over rows makes what it is computed from."""
+        return node.ndim < 2 or any(self.rounds[node] == self.rounds[root] for root in self.drafts[number].roots[:1])
+
+    def reduced_axes(self, node: Node) -> tuple[int, ...]:
+        """The loops over its operand that a reduction reduces; none for other ops."""
+        lowering = lowering_of(node)
+        return tuple(lowering.axes) if isinstance(lowering, Fold) else ()
+
+    def is_staged(self, node: Node) -> bool:
+        """Whether a root is the last copy of an update: it must not run before all that reads the old value."""
+        return self.targets.get(node) in self.staged
+
+    # Uses -----------------------------------------------------------------------------------------------------
+
+    def want(self, node: Node, use: Use) -> None:
+        self.uses.setdefault(node, []).append(use)
+        if self.expected and not (self.is_kept(node) or lies_in_memory(node)):
+            draft = self.drafts[use.nest]
+            if node.ndim >= len(draft.space):
+                draft.open.add(node)
+
+    def want_size(self, size: Size, nest: int) -> None:
+        if isinstance(size, Node) and size.op is not SIZE:
+            self.want(size, Use(nest, (), ()))
+
+    def element(self, use: Use) -> Callable[[Node, Index], Expr]:
+        """What index maps call for the elements of other arguments: it notes the use."""
+
+        def wanted(node: Node, index: Index) -> Expr:
+            if node.op is SIZE:
+                node = as_size_node(self.sizing.of(node))
+                if (value := constant_value(node)) is not None:
+                    return integer(int(value))
+            self.want(node, Use(use.nest, index, reach(index, use.path)))
+            return Apply(f"element{node.serial}", index, node.dtype)
+
+        return wanted
+
+    def expand(self, node: Node, use: Use) -> None:
+        """Note what one element of `node` needs of its arguments."""
+        draft = self.drafts[use.nest]
+        draft.ops += 1
+        draft.cost += node.op.cost
+        lowering = lowering_of(node)
+        match lowering:
+            case Scalar():
+                for arg in node.args:
+                    self.want(arg, Use(use.nest, use.index, use.path))
+            case View():
+                position, index = lowering.index(node, use.index, self.element(use))
+                self.want(node.args[position], Use(use.nest, index, reach(index, use.path)))
+                self.bound_gather(node, use.nest)
+            case Fold():
+                reduced = fold_vars(node, lowering)
+                inner = (*reach(use.index, use.path), *reduced)
+                for size in lowering.sizes(node):
+                    self.want_size(self.sizing.of(size), use.nest)
+                for position, index in lowering.operands(node, use.index, reduced):
+                    self.want(node.args[position], Use(use.nest, index, inner))
+            case Iota() | None:
+                pass
+            case Call():
+                self.expand_product(node, draft)
+            case _:
+                raise AssertionError(f"{node.op.name} cannot be computed inside another nest")
+
+    def expand_fold(self, node: Node, fold: Fold, indices: tuple[Index, Index], draft: Draft) -> None:
+        """Note what a nest needs that carries out one reduction, at (kept, reduced) `indices`."""
+        draft.ops += 1
+        for position, index in fold.operands(node, *indices):
+            self.want(node.args[position], Use(draft.number, index, reach(index, draft.path)))
+
+    def expand_recur(self, node: Node, recur: Recur, draft: Draft) -> None:
+        """Note what a recurrence needs; an index taken backwards is another than the loops'."""
+        index: list[Expr] = list(draft.vars)
+        if recur.reverse:
+            index[recur.axis] = Apply("from the end(_0)", (index[recur.axis],), INDEX)
+        draft.ops += 1
+        for arg in node.args:
+            self.want(arg, Use(draft.number, tuple(index), draft.vars))
+
+    def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
+        self.bound_gather(node, draft.number)
+        for region in lowering.regions(node):
+            if region.copies and self.takes_over(node):
+                draft.taken_over = True
+                self.before_change.update(arg for arg in node.args[1:] if needs(arg, node.args[0]))
+                continue
+            path = loop_vars(len(region.sizes))
+            use = Use(draft.number, path, path)
+            for size in region.sizes:
+                self.want_size(self.sizing.of(size), draft.number)
+            region.target(path, self.element(use))
+            position, index = region.value(path)
+            self.want(node.args[position], Use(draft.number, index, reach(index, path)))
+            draft.ops += 1
+
+    def expand_call(self, node: Node, draft: Draft) -> None:
+        if call_kind(node) in PRODUCTS:
+            self.expand_product(node, draft)
+            return
+        for arg in node.args:
+            path = loop_vars(arg.ndim)
+            self.needed.add(arg)
+            self.want(arg, Use(draft.number, path, path))
+            for size in self.sizing.shape(arg):
+                self.want_size(size, draft.number)
+        draft.ops += 1
+
+    def expand_product(self, node: Node, draft: Draft) -> None:
+        """Operands by pointer and strides; what the product is added to element by element, unless it is there."""
+        parts = as_product(node.args)
+        for operand in (parts.a, parts.b):
+            view = strided(operand, self.sizing)
+            path = loop_vars(view.base.ndim)
+            self.needed.add(view.base)
+            self.want(view.base, Use(draft.number, path, path))
+            for size in (*view.shape, *operand.type.shape, *(part.start for part in view.along)):
+                self.want_size(self.sizing.of(size), draft.number)
+        for scalar in (parts.alpha, parts.beta):
+            if scalar is not None:
+                self.want(scalar, Use(draft.number, (), ()))
+        if parts.c is not None and self.is_owner(parts.c, draft.roots[0]):
+            draft.taken_over = True
+        elif parts.c is not None:
+            path = loop_vars(node.ndim)
+            self.want(parts.c, Use(draft.number, path, path))
+        draft.ops += 1
+
+    def begins_sum(self, node: Node, uses: Sequence[Use]) -> bool:
+        """Whether a product is only what another one is added to: then the same nest computes it, in its place."""
+        if call_kind(node) not in PRODUCTS or len(uses) > 1:
+            return False
+        return call_kind(self.drafts[uses[0].nest].roots[0]) in PRODUCTS
+
+    def takes_over(self, node: Node) -> bool:
+        """Whether a result that starts as a copy of a shared variable is to be made in that variable's own buffer."""
+        return self.is_owner(node.args[0], node)
+
+    def is_owner(self, leaf: Node, root: Node) -> bool:
+        """Whether a result goes to the buffer of this shared variable, which it may change as it is computed."""
+        target = self.targets.get(root)
+        return target is not None and self.owned.get(target) is leaf and target not in self.staged
+
+    def bound_gather(self, node: Node, nest: int) -> None:
+        """Plan the check of a gather's indices, once for each index array and axis."""
+        for index, size in gathered(node):
+            size = self.sizing.of(size)
+            if in_range(index, size, self.sizing):
+                continue
+            number = self.checks.get((index, size))
+            if number is None:
+                draft = self.new_draft("check", self.sizing.shape(index))
+                number = self.checks[index, size] = draft.number
+                self.bounds[number] = Bound(index, size, node)
+                self.want(index, Use(number, draft.vars, draft.vars))
+                self.want_size(size, number)
+                for extent in draft.space:
+                    self.want_size(extent, number)
+            self.depend(number, nest)
+
+    # The finished plan ----------------------------------------------------------------------------------------
+
+    def conflicts(self) -> list[str]:
+        """Shared buffers that cannot be updated in place: their own nest reads the old value at another index, or
+        what may fail, and must leave everything as it was, comes after."""
+        wrong = []
+        failing = [*self.bounds, *(d.number for d in self.drafts.values() if any(map(calls_python, d.roots)))]
+        for buffer, leaf in self.owned.items():
+            writer = next((self.home[root] for root, target in self.targets.items() if target == buffer), None)
+            if writer is None:
+                continue
+            draft = self.drafts[writer]
+            for use in self.leaf_uses.get(leaf, []):
+                if use.nest != writer:
+                    self.depend(use.nest, writer)
+                elif draft.kind != "total" and (use.index != draft.index or draft.kind != "loops"):
+                    wrong.append(buffer)
+            for number in failing:
+                if number == writer or self.is_later(number, writer):
+                    wrong.append(buffer)
+                else:
+                    self.depend(number, writer)
+        return wrong
+
+    def access(self) -> Access:
+        """What the nests read and overwrite."""
+        uses = {**self.leaf_uses, **self.stored_uses}
+        overwrites = {node: self.owned[buffer] for node, buffer in self.targets.items() if buffer in self.owned}
+        readers = {node: {use.nest for use in uses} for node, uses in self.stored_uses.items()}
+        kept = frozenset((*self.needed, *self.targets))
+        return Access(reads_of(uses, self.drafts), readers, overwrites, self.after, kept)
+
+    def ordered(self) -> list[Draft]:
+        order = toposort(sorted(self.drafts, reverse=True), lambda number: sorted(self.before[number], reverse=True))
+        return [self.drafts[number] for number in order]

@@ -1,0 +1,356 @@
+"""The plan of a kernel as data: nests in order, where every stored value lives and why; and how a plan is printed.
+
+In: nodes, sizes, loop variables. Out: records, what they say of a node's loops and indices, and the plan's text.
+`schedule` makes plans, `lower` and `program` read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from graphc.codegen.schedule.memory import Layout
+from graphc.codegen.schedule.sizes import Sizing
+from graphc.dtypes import can_cast_safely
+from graphc.ir import sizes
+from graphc.ir.node import (
+    LEAVES,
+    SIZE,
+    Call,
+    Fold,
+    Index,
+    Laws,
+    Node,
+    Op,
+    Scalar,
+    Size,
+    constant_value,
+    describe_size,
+)
+from graphc.loops.ir import INDEX, ZERO, Apply, Const, Expr, Var, subexpressions
+from graphc.loops.printer import text_of
+from graphc.startup.record import fresh, record
+
+COPY = Op(
+    "copy",
+    infer=lambda args, attrs: args[0].type,
+    eval=lambda node, value: value.copy(),
+    lower=lambda node: Scalar("_0"),
+    laws=Laws(),
+    cost=0.0,
+    doc="A second copy of a value, made by the scheduler for a second place it goes to.",
+)
+
+
+MOST_AXES = 64
+"""Loop variables reserved: NumPy has no arrays of more axes."""
+
+
+Kind: TypeAlias = Literal["loops", "fold", "total", "recur", "writes", "call", "check"]
+"""How a nest is carried out: elementwise; a reduction by rows; a reduction to a scalar; a recurrence; several writes;
+an external function; a check of indices."""
+
+
+@record()
+class Use:
+    """An element wanted of a node: in which nest, at which index, inside which loops (outermost first)."""
+
+    nest: int
+    index: Index
+    path: tuple[Var, ...]
+
+
+@record()
+class Place:
+    """Where a stored value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
+
+    buffer: str | None
+    reason: str
+
+
+def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:
+    """The index of the element at hand: the loops' variables, 0 where a loop has one turn."""
+    return tuple(ZERO if size == 1 else var for var, size in zip(variables, space, strict=True))
+
+
+@record()
+class Nest:
+    """One loop nest, or one external call. `roots` are the values it stores, `space` the sizes of its loops."""
+
+    number: int
+    kind: Kind
+    space: tuple[Size, ...]
+    vars: tuple[Var, ...]
+    roots: tuple[Node, ...]
+    taken_over: bool = False
+    """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
+    ops: int = 0
+    """Ops of a turn of the innermost loop."""
+
+    @property
+    def index(self) -> Index:
+        return index_of(self.vars, self.space)
+
+
+@record()
+class Rows:
+    """A loop that several nests share, with `depth` others around it: each turn carries out the parts one by one."""
+
+    depth: int
+    var: Var
+    size: Size
+    body: tuple[Part, ...]
+
+
+Part: TypeAlias = "Nest | Rows"
+
+
+@record(frozen=False)
+class Draft:
+    """A nest while it is being planned."""
+
+    number: int
+    kind: Kind
+    space: tuple[Size, ...]
+    vars: tuple[Var, ...]
+    roots: list[Node] = fresh(factory=list)
+    ops: int = 0
+    cost: float = 0.0
+    taken_over: bool = False
+    open: set[Node] = fresh(factory=set)
+    """What it needs of values that are yet to be computed, in it or in another nest."""
+    index: Index = ()
+    path: tuple[Var, ...] = ()
+    """The loops of more than one turn."""
+
+    def __post_init__(self) -> None:
+        self.index = index_of(self.vars, self.space)
+        self.path = tuple(part for part in self.index if isinstance(part, Var))
+
+    def nest(self) -> Nest:
+        """The nest as it is planned so far."""
+        roots = tuple(sorted(self.roots, key=lambda node: node.serial))
+        return Nest(self.number, self.kind, self.space, self.vars, roots, self.taken_over, self.ops)
+
+
+@record()
+class Bound:
+    """An index array whose elements must lie within an axis: checked before the nest that gathers."""
+
+    index: Node
+    size: Size
+    gather: Node
+
+
+@record()
+class Plan:
+    """`parts` in the order in which they run."""
+
+    parts: tuple[Part, ...]
+    places: Mapping[Node, Place]
+    arena: Layout
+    """Where temporaries lie, and which of them share memory."""
+    bounds: Mapping[int, Bound]
+    """For each nest of kind check: what it checks."""
+    depths: Mapping[Node, int]
+    """For a value that is made and read in the same turns of its first loops: how many these are. Its buffer holds the
+    rest, one row."""
+    apart: Mapping[int, tuple[int, str]]
+    """For a nest: another before it over the same sizes, and why they share no loop."""
+    accumulators: Mapping[Node, str]
+    """The temporary in which a reduction is carried whose result has a narrower dtype, and a row of a recurrence over
+    other than the last axis."""
+    in_place: Mapping[str, str]
+    """Buffers of shared variables and inputs that are written -> how."""
+    staged: frozenset[str]
+    """Those of them whose new value is computed elsewhere first, and copied at the end."""
+    sizing: Sizing
+    lines: tuple[str, ...]
+    """The plan as a person reads it."""
+
+    @property
+    def nests(self) -> tuple[Nest, ...]:
+        return tuple(nest for part in self.parts for nest in nests_of(part))
+
+
+def nests_of(part: Part) -> tuple[Nest, ...]:
+    """The nests of a part, in order."""
+    if isinstance(part, Nest):
+        return (part,)
+    return tuple(nest for inner in part.body for nest in nests_of(inner))
+
+
+def lowering_of(node: Node) -> object:
+    """How a node becomes loops; None of a leaf."""
+    return None if node.op in LEAVES else node.op.lower(node)
+
+
+def call_kind(node: Node) -> str | None:
+    """The kind of external function that computes a node."""
+    lowering = lowering_of(node)
+    return lowering.kind if isinstance(lowering, Call) else None
+
+
+PRODUCTS = ("matmul", "gemm")
+"""The kinds of external functions that take strides, and may add to their result."""
+
+
+def calls_python(node: Node) -> bool:
+    """Whether a function of the user computes the node, which may raise."""
+    return call_kind(node) == "python"
+
+
+def is_bufferless(leaf: Node) -> bool:
+    """Whether a leaf is written into the source: a size, or a constant of one element."""
+    value = constant_value(leaf)
+    return leaf.op is SIZE if value is None else value.size == 1
+
+
+def variables_of(exprs: Iterable[Expr]) -> set[Var]:
+    found: set[Var] = set()
+    for expr in exprs:
+        if isinstance(expr, Var):  # as most indices are
+            found.add(expr)
+        elif not isinstance(expr, Const):
+            found.update(part for part in subexpressions(expr) if isinstance(part, Var))
+    return found
+
+
+def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:
+    """i, j, k, l for up to four loops, numbered beyond."""
+    letters = "ijkl"
+    return tuple(Var(letters[n] if prefix == "i" and n < 4 else f"{prefix}{n}", INDEX) for n in range(count))
+
+
+def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
+    """The loop variables of an inline reduction: the same ones whenever the node is asked."""
+    return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+def first_reduced(node: Node) -> int:
+    """The outermost loop over a reduction's operand that is reduced."""
+    fold = lowering_of(node)
+    assert isinstance(fold, Fold)
+    return fold.axes[0] if node.ndim else 0
+
+
+MOST_UNROLLED = 4
+"""Turns of a loop that is written out turn by turn, where their number is known."""
+
+
+def unrolls(turns: Sequence[Size | None]) -> bool:
+    """Whether loops of so many turns, where that is known, are written out turn by turn."""
+    count = 1
+    for size in turns:
+        if not isinstance(size, int):
+            return False
+        count *= size
+    return 0 < count <= MOST_UNROLLED
+
+
+def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
+    """The loops over an operand as (kept axes, reduced axes)."""
+    return (
+        tuple(var for axis, var in enumerate(loops) if axis not in reduced),
+        tuple(var for axis, var in enumerate(loops) if axis in reduced),
+    )
+
+
+def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
+    """The loops that enclose the computation of an element at `index`: those down to the innermost it depends on."""
+    wanted = variables_of(index)
+    inside = [position for position, var in enumerate(path) if var in wanted]
+    return path[: inside[-1] + 1] if inside else ()
+
+
+def nowhere(count: int) -> Index:
+    """An index of `count` axes that stands for any."""
+    return tuple(ZERO for _ in range(count))
+
+
+def gathered(node: Node) -> list[tuple[Node, Size]]:
+    """The index arrays of a gather or scatter, each with the size of the axis it indexes."""
+    if node.op.name not in ("gather", "set_gather", "inc_gather"):
+        return []
+    axis = node.attrs["axis"]
+    indices = node.args[1:] if node.op.name == "gather" else node.args[2:]
+    return [(index, node.args[0].type.shape[axis + n]) for n, index in enumerate(indices)]
+
+
+def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
+    """Whether every element of an index array is known to lie within an axis."""
+    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or _widens(index):
+        index = index.args[0]
+    value = constant_value(index)
+    if value is not None and isinstance(size, int):
+        return bool(((value >= -size) & (value < size)).all())
+    return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
+
+
+def _widens(node: Node) -> bool:
+    """Whether a node is its argument in a dtype that has all its values."""
+    return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
+
+
+def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
+    """The temporaries as a person reads them."""
+    for slot in plan.arena.slots:
+        rooms = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.rooms)
+        yield f"temporary {slot.name}: {' or '.join(rooms)}"
+
+
+def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source."""
+
+    def size(value: Size) -> str:
+        return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
+
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
+    yield from arena_lines(plan, size)
+    numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
+
+    def lines(part: Part, pad: str) -> Iterable[str]:
+        if isinstance(part, Rows):
+            yield f"{pad}rows: for each of {size(part.size)} in turn"
+            for inner in part.body:
+                yield from lines(inner, pad + "  ")
+            return
+        yield f"{pad}nest {numbers[part.number]}: {part.kind} over [{', '.join(map(size, part.space))}]"
+        if part.number in plan.apart:
+            other, why = plan.apart[part.number]
+            yield f"{pad}  apart from nest {numbers[other]}: {why}"
+        if part.kind == "check":
+            bound = plan.bounds[part.number]
+            limit = f"must lie within {size(bound.size)}: the indices of {label(bound.gather)}"
+            yield f"{pad}  {label(bound.index)} {limit}"
+        for root in part.roots:
+            place = plan.places[root]
+            how = f"; {plan.in_place[place.buffer]}" if place.buffer and place.buffer in plan.in_place else ""
+            kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
+            where = place.buffer or "a local"
+            if place.buffer and plan.depths.get(root):
+                where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
+            yield f"{pad}  {label(root)}: {kind} -> {where}: {place.reason}{how}"
+
+    for part in plan.parts:
+        yield from lines(part, "")
+
+
+def label(node: Node) -> str:
+    """The name of a node for a reader: the user's, or its op's."""
+    return node.name or node.op.name
+
+
+def size_text(size: Node, names: Mapping[Node, str]) -> str:
+    """A size as an expression over the names of size leaves, cut short where it is long."""
+    if size in names:
+        return names[size]
+    value = constant_value(size)
+    if value is not None:
+        return str(value)
+    lowering = lowering_of(size)
+    if isinstance(lowering, Scalar) and len(size.args) <= 2 and all(not arg.args for arg in size.args):
+        args = tuple(Var(size_text(arg, names), INDEX) for arg in size.args)
+        return f"({text_of(Apply(lowering.template, args, INDEX))})"
+    return size.name or f"<{size.op.name}>"

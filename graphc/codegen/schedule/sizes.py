@@ -1,0 +1,90 @@
+"""Which sizes are equal, and what must be checked before a run.
+
+In: a graph. Out: `Sizing`: the guards that remain to be checked at run time, and for every size its one representative,
+so that the scheduler sees equal loops as equal. A size proved equal by a guard may stand for the other everywhere,
+because no kernel runs before its guards have been checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphc.ir.node import SIZE, Guard, Node, Size, constant_value
+from graphc.ir.walk import as_size_node, nodes_of, rebuilt, type_sizes
+from graphc.startup.record import fresh, record
+
+
+@record()
+class Sizing:
+    """`checks` in the order in which the `sizes` function makes them; `same` maps sizes to their representatives."""
+
+    checks: tuple[Guard, ...]
+    same: dict[Node, Node]
+    _memo: dict[Node, Node] = fresh(factory=dict)
+    _shapes: dict[Node, tuple[Size, ...]] = fresh(factory=dict)
+
+    def of(self, size: Size) -> Size:
+        """The representative of `size`, a number where it is known."""
+        if isinstance(size, int):
+            return size
+        node = rebuilt(self._memo, size)
+        value = constant_value(node)
+        return node if value is None else int(value)
+
+    def shape(self, node: Node) -> tuple[Size, ...]:
+        """The representatives of a node's sizes."""
+        found = self._shapes.get(node)
+        if found is None:
+            found = self._shapes[node] = tuple([self.of(size) for size in node.type.shape])
+        return found
+
+
+def _rank(node: Node) -> tuple[int, int]:
+    """Order of preference for a representative: numbers, then sizes of leaves, then the oldest expression."""
+    return (0 if constant_value(node) is not None else 1 if node.op is SIZE else 2, node.serial)
+
+
+def _holds(left: Node, relation: str, right: Node) -> bool:
+    a, b = constant_value(left), constant_value(right)
+    if a is None or b is None:
+        return left is right and relation != "<"
+    return bool({"==": a == b, "<=": a <= b, "<": a < b}[relation])
+
+
+def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
+    """The sizing of a graph, given all its nodes in topological order.
+
+    `made` are the nodes that rewriting put in their place. They are defined wherever those are, so only what they say
+    of equal sizes counts: the maximum taken out of a softmax does not forbid rows of no elements.
+    """
+    same: dict[Node, Node] = {}
+    memo: dict[Node, Node] = {}
+    checks: list[Guard] = []
+    made_already: set[tuple[Node, str, Node]] = set()
+    guards = [guard for node in written for guard in node.op.guards(node)]
+    guards += [guard for node in made for guard in node.op.guards(node) if guard.relation == "=="]
+    for guard in guards:
+        left, right = (rebuilt(memo, as_size_node(side)) for side in (guard.left, guard.right))
+        if _holds(left, guard.relation, right) or (left, guard.relation, right) in made_already:
+            continue
+        made_already.add((left, guard.relation, right))
+        checks.append(guard)
+        if guard.relation == "==":
+            keep, drop = sorted((left, right), key=_rank)
+            if constant_value(drop) is None:
+                same = {old: rebuilt({drop: keep}, new) for old, new in same.items()} | {drop: keep}
+            memo = dict(same)
+    return Sizing(tuple(checks), same, dict(same))
+
+
+def all_nodes(outputs: Sequence[Node]) -> list[Node]:
+    """Every node that `outputs` need, those that only sizes of types need included, in topological order."""
+    roots = list(outputs)
+    while True:
+        nodes = nodes_of(roots)
+        sizes = dict.fromkeys(size for node in nodes for size in type_sizes(node) if size.op is not SIZE)
+        known = set(nodes)
+        missing = [size for size in sizes if size not in known]
+        if not missing:
+            return nodes
+        roots = [*roots, *missing]

@@ -1,0 +1,122 @@
+"""The compile process as a child of this one: how it is started, and one that is started ahead of need.
+
+In: nothing. Out: processes that run `worker.py`, and the files that their complaints go to. `prestart.py` starts one
+while hardly anything is imported, and this module imports little, so that it does not wait.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes as long to import as all above
+    from typing import IO, TypeAlias
+
+    Child: TypeAlias = tuple[subprocess.Popen[bytes], IO[bytes]]
+
+# A package of this name without its __init__: the compile process needs the modules below, not what graphc imports.
+# SciPy, which numba imports where it is installed, is hidden, and so is what kernels can do without (numba_subset.py).
+BOOT = """
+import gc
+gc.disable()
+import sys
+from types import ModuleType
+sys.path[:] = {path!r}
+sys.modules["scipy"] = None
+package = sys.modules["graphc"] = ModuleType("graphc")
+package.__path__ = [{package!r}]
+from graphc.codegen.server.numba_subset import import_worker
+import_worker(lean={lean}).main()
+"""
+
+
+def start_ahead() -> None:
+    """Start a process for whoever is the first to need one; none where the system gives none."""
+    with suppress(OSError):
+        _ahead.append(start_process(lean=True))
+        atexit.register(_end_ahead)
+        os.register_at_fork(after_in_child=_forget_ahead)
+
+
+def take_ahead() -> Child | None:
+    """The process that was started ahead, once, unless it has left for idleness."""
+    if not _ahead:
+        return None
+    process, complaints = _ahead.pop()
+    if process.poll() is None:
+        return process, complaints
+    close_pipes(process)
+    complaints.close()
+    return None
+
+
+_ahead: list[Child] = []
+
+
+def _end_ahead() -> None:
+    """Nobody needed it."""
+    while _ahead:
+        process, complaints = _ahead.pop()
+        process.kill()
+        close_pipes(process)
+        complaints.close()
+        process.wait()
+
+
+def _forget_ahead() -> None:
+    """In the child of a fork: the process belongs to the parent."""
+    while _ahead:
+        process, complaints = _ahead.pop()
+        forget(process)
+        complaints.close()
+
+
+def forget(process: subprocess.Popen[bytes]) -> None:
+    """In the child of a fork: the pipes must close when the parent ends."""
+    close_pipes(process)
+    # Not a child of this process: nothing to wait for, and no warning that it still runs.
+    process.returncode = 0
+
+
+def start_process(lean: bool) -> Child:
+    """A new one; raises OSError where the system gives none. `lean`: with the lean numba where it can be."""
+    if not sys.executable:
+        raise OSError("no interpreter to start")
+    package = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+    boot = BOOT.format(path=[os.path.abspath(entry) for entry in sys.path], package=package, lean=lean)
+    # numba's own settings must not reach the object; one BLAS thread, since nothing is multiplied there.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    environment["OPENBLAS_NUM_THREADS"] = "1"
+    complaints = scratch_file()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", boot],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env=environment,
+        )
+    except OSError:
+        complaints.close()
+        raise
+    return process, complaints
+
+
+def close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def scratch_file() -> IO[bytes]:
+    """A file without a name, in memory where the system has such: importing tempfile would delay the start."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("complaints of the compiler"), "w+b")
+    file: IO[bytes] = import_module("tempfile").TemporaryFile()
+    return file

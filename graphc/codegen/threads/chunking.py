@@ -1,0 +1,43 @@
+"""How a loop is cut into chunks: what threads share out, and what a reduction combines in order.
+
+In: the turns of a loop, the work of each. Out: the turns of a chunk. Nothing else decides, neither how many threads
+there are nor how fast, so that a result is the same to the bit for any number of them; but for columns, which do not
+meet in a result.
+"""
+
+from __future__ import annotations
+
+CHUNK_WORK = 2**17
+"""Work of a chunk at least, in units of an addition: some microseconds, against the tenth of one that a claim takes."""
+MOST_CHUNKS = 256
+LEAST_COLUMNS, MOST_COLUMNS = 256, 1024
+"""Columns of which a thread goes over all rows. Parts of rows of fewer elements are slow to read, for hardware fetches
+ahead within a page of memory only; from so many on more make no difference."""
+LINE = 64
+"""Turns of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
+
+PARALLEL, STREAM, CHUNK, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_settings"
+"""The symbols that a kernel with parallel loops needs: three functions of the pool (pool.py), and the settings of
+the kernel's function, five int64: threads, the least number of chunks for several of them, the least work of a chunk,
+the patience (pool.py), the least bytes to go past the caches (nontemporal.py)."""
+SETTINGS_WORDS = 5
+PAST_CACHES = "past the caches"
+"""What a plan says of a result that non-temporal stores may write."""
+LEAST_CHUNKS, LEAST_WORK = 1, 2
+PATIENCE = 20
+"""Threads lose at most one part in so many, whatever else the machine does."""
+
+
+def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> int:
+    """How many of `count` columns, each of so much work, a thread takes at a time. Columns do not meet, and no bit of a
+    result depends on this: it is the share of each of `parts`, as many as there are threads, but no fewer than several
+    threads are started for."""
+    share = min(-(-count // parts), MOST_COLUMNS)
+    return max(chunk_size(count, work, least), share, LEAST_COLUMNS)
+
+
+def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
+    """How many of `count` turns, each of so much work, make a chunk; all of them where it would not be worth two."""
+    chunks = min(max(count * work // least, 1), MOST_CHUNKS)
+    size = -(-count // chunks)
+    return max(-(-size // LINE) * LINE if size >= 16 * LINE else size, 1)

@@ -1,0 +1,165 @@
+"""Threads of parallel loops: how many there are, and from which size on a loop is worth them.
+
+In: `options.threads`, the processors of this process, the object of pool.py. Out: the address of gc_parallel, and
+for each function the settings that its machine code reads at each call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.link.image import load
+from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, PARALLEL, PATIENCE, STREAM
+from graphc.options import options
+from graphc.startup.record import record
+
+DEFAULT_CROSSOVER = 4
+"""Chunks from which on threads pay, where that cannot be measured."""
+MOST_CROSSOVER = 8
+"""More says that the other processors were busy, as they are while a kernel is compiled: the figure is not kept."""
+PROBE = "gc_probe"
+POOL_EXPORTS = (PARALLEL, STREAM, CHUNK, PROBE)
+
+Words = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def thread_count(threads: int | str | None = None) -> int:
+    """What is asked for; else `options.threads`; else the processors that this process may use."""
+    chosen = options.threads if threads is None else threads
+    return available_processors() if chosen == "auto" else int(chosen)
+
+
+@cache
+def available_processors() -> int:
+    """Those that the affinity and the control groups of this process leave it, or what OMP_NUM_THREADS says, with which
+    schedulers of processes keep libraries from taking each other's processors."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    if said.isascii() and said.isdigit() and 1 <= int(said) <= 9999:
+        return int(said)
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([own, *quotas("/proc/self/cgroup", "/sys/fs/cgroup")]))
+
+
+QUOTA_FILES = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+"""Quota and period in microseconds: of the second version of control groups in one file, of the first in two."""
+
+
+def quotas(groups: str, mount: str) -> Iterator[int]:
+    """The processors' worth of time that each control group above this process may use, rounded up."""
+    for line in _read(groups).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        folder = f"{mount}/cpu" if controllers else mount
+        for name in ("", *path.strip("/").split("/")):
+            folder = f"{folder}/{name}".rstrip("/")
+            words = [word for file in QUOTA_FILES for word in _read(f"{folder}/{file}").split()]
+            if len(words) == 2 and all(word.isdigit() for word in words) and int(words[1]):
+                yield -(-int(words[0]) // int(words[1]))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+CACHE_FILE = "/sys/devices/system/cpu/cpu0/cache/index3/size"
+TYPICAL_CACHE = 2**25
+
+
+@cache
+def least_streamed_bytes() -> int:
+    """From how many bytes on a result goes past the caches: three quarters of the last of them. What is read for it is
+    as large at least, so that the two do not fit. A typical cache counts where the system does not tell."""
+    text = _read(CACHE_FILE).strip()
+    scale = {"K": 2**10, "M": 2**20}.get(text[-1:], 0)
+    said = int(text[:-1]) * scale if text[:-1].isascii() and text[:-1].isdigit() else 0
+    return (said or TYPICAL_CACHE) // 4 * 3
+
+
+def settings_of(threads: int | str | None, crossover: int) -> Words:
+    """The settings of a function."""
+    return settings_words(thread_count(threads), crossover)
+
+
+def settings_words(threads: int, least_chunks: int, patience: int = PATIENCE) -> Words:
+    """Settings as machine code reads them (chunking.py)."""
+    return np.array([threads, least_chunks, CHUNK_WORK, patience, least_streamed_bytes()], np.int64)
+
+
+@record()
+class Pool:
+    """The loaded pool: the addresses of its functions, which are never unmapped."""
+
+    parallel: int
+    stream: int
+    chunk: int
+    probe: int
+
+
+_pools: list[Pool] = []
+"""The pool of this process, once loaded. Never taken out again."""
+
+
+def load_pool(code: bytes) -> Pool:
+    """Load the code of `pool_ir` at the first call; later ones give the same pool."""
+    if not _pools:
+        loaded = load(code, {}, POOL_EXPORTS)
+        ctypes.pythonapi["Py_IncRef"](ctypes.py_object(loaded.owner))  # its workers outlive this module
+        _pools.append(Pool(*(loaded.addresses[name] for name in POOL_EXPORTS)))
+    return _pools[0]
+
+
+UNIT_SECONDS = 5e-11
+"""What a unit of work takes, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
+LONGEST_PROBE = 2**18
+"""Turns of gc_probe; some 400 microseconds."""
+ROUNDS, TRIES = 5, 5
+PAUSE_SECONDS = 2e-4
+"""Long enough for workers to fall asleep, as they are where loops are rare."""
+GAIN = 0.85
+"""What two threads may take, in units of the time of one, where they are worth it."""
+
+
+def measure_crossover(pool: Pool) -> int:
+    """From how many chunks on two threads are faster than one on this machine. Takes some 80 ms, most of them asleep.
+
+    The least of several answers counts, and where even a long loop gains nothing, a typical one is given: what else the
+    machine does at the moment only makes threads look slower, and says nothing about later.
+    """
+    if available_processors() < 2:
+        return DEFAULT_CROSSOVER
+    return min(_crossover_now(pool) for _ in range(TRIES))
+
+
+def _crossover_now(pool: Pool) -> int:
+    launch = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)(pool.parallel)
+    data = np.zeros(LONGEST_PROBE)
+
+    def seconds(turns: int, threads: int) -> float:
+        settings = settings_words(threads, 2, patience=0)
+        time.sleep(PAUSE_SECONDS)
+        start = time.perf_counter()
+        launch(pool.probe, data.ctypes.data, turns, turns // 8, settings.ctypes.data)
+        return time.perf_counter() - start
+
+    shortest, turns = 0.0, LONGEST_PROBE
+    while turns >= 8:
+        pairs = [(seconds(turns, 1), seconds(turns, 2)) for _ in range(ROUNDS)]
+        one, two = map(min, zip(*pairs, strict=True))
+        if two > GAIN * one:
+            break
+        shortest, turns = one, turns // 2
+    chunks = max(math.ceil(shortest / (UNIT_SECONDS * CHUNK_WORK)), 2)
+    return chunks if shortest and chunks <= MOST_CROSSOVER else DEFAULT_CROSSOVER

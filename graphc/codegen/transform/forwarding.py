@@ -1,0 +1,114 @@
+"""Elements that are read in the turn that stores them: they are taken from the name they were computed under.
+
+In: the statements of a kernel whose loops along a row were merged, and the names of its temporaries. Out: the same
+computation (store to load forwarding, dead store elimination), where a temporary that is read nowhere else is not
+written. That a load gives what was just stored the compiler sees by itself; that nothing else reads a buffer it cannot
+know, and a row that is written for nothing costs as much as one that is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from graphc.codegen.transform.fuse import resolved
+from graphc.loops.ir import INDEX, Apply, Expr, Let, Load, Loop, Note, Set, Stmt, Store, Var, rebuild, subexpressions
+from graphc.loops.visit import expressions, map_expressions, read_buffers, replace_vars, statements, stored_buffers
+from graphc.startup.record import replace
+
+Fresh = Callable[[str], str]
+CALL = re.compile(r"(\w+)\(")
+
+
+def forward_stores(body: Sequence[Stmt], temporaries: Collection[str], fresh: Fresh) -> tuple[Stmt, ...]:
+    """Statements in which no temporary is written that is read only in the turns of its stores; `fresh` gives names."""
+    changing = {stmt.var for stmt in statements(body) if isinstance(stmt, Set)}
+    result = _forwarded(body, {}, _Scope(frozenset(temporaries), frozenset(changing), fresh))
+    return without_stores(result, set(temporaries) - read_buffers(result))
+
+
+class _Scope:
+    """What is the same in all of a kernel: its temporaries, the names that are set, a source of names."""
+
+    __slots__ = ("changing", "fresh", "temporaries")
+
+    def __init__(self, temporaries: frozenset[str], changing: frozenset[Var], fresh: Fresh):
+        self.temporaries, self.changing, self.fresh = temporaries, changing, fresh
+
+    def position(self, index: Expr, values: Mapping[Var, Expr]) -> Expr | None:
+        """An index in terms of loop variables and sizes; None where it is not the same throughout a turn."""
+        place = resolved(index, values)
+        parts = tuple(subexpressions(place))
+        return None if any(isinstance(part, Load) or part in self.changing for part in parts) else place
+
+
+def _forwarded(body: Sequence[Stmt], outer: Mapping[Var, Expr], scope: _Scope) -> tuple[Stmt, ...]:
+    """A body in which loads of what it has just stored are the values. `outer`: indices that have names around it."""
+    values = dict(outer)
+    stored: dict[str, tuple[Expr, Var]] = {}
+    alias: dict[Var, Expr] = {}
+    result: list[Stmt] = []
+    awaited = _read_later(body, scope.temporaries)
+
+    def value(part: Expr) -> Expr | None:
+        if not isinstance(part, Load) or part.buffer not in stored:
+            return None
+        place, found = stored[part.buffer]
+        return found if found.dtype == part.dtype and scope.position(part.index, values) == place else None
+
+    for stmt, waiting in zip(body, awaited, strict=True):
+        if alias:
+            stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=_forwarded(stmt.body, values, scope))
+        elif stored:
+            stmt = map_expressions(stmt, lambda expr: rebuild(expr, value))
+        if isinstance(stmt, Let) and any(stmt.value == name for _, name in stored.values()):
+            alias[stmt.var] = stmt.value
+            continue
+        for buffer in stored_buffers([stmt]):
+            stored.pop(buffer, None)
+        if isinstance(stmt, Let) and stmt.var.dtype == INDEX:
+            values[stmt.var] = stmt.value
+        if isinstance(stmt, Store) and stmt.buffer in waiting:
+            place = scope.position(stmt.index, values)
+            if place is not None:
+                name = Var(scope.fresh(label_of(stmt.value)), stmt.value.dtype)
+                result.append(Let(name, stmt.value))
+                stmt = replace(stmt, value=name)
+                stored[stmt.buffer] = place, name
+        result.append(stmt)
+    return tuple(result)
+
+
+def label_of(value: Expr) -> str:
+    """A word for a value: the function that gives it, if there is one."""
+    call = CALL.match(value.template) if isinstance(value, Apply) else None
+    return call[1] if call else "value"
+
+
+def _read_later(body: Sequence[Stmt], temporaries: frozenset[str]) -> list[frozenset[str]]:
+    """For each statement, the temporaries that statements after it read, those inside loops not counted."""
+    later: frozenset[str] = frozenset()
+    result = []
+    for stmt in reversed(body):
+        result.append(later)
+        if not isinstance(stmt, Loop):
+            parts = (part for expr in expressions(stmt) for part in subexpressions(expr))
+            later |= {part.buffer for part in parts if isinstance(part, Load)} & temporaries
+    return result[::-1]
+
+
+def without_stores(body: Sequence[Stmt], unread: Collection[str]) -> tuple[Stmt, ...]:
+    """Statements without stores to these buffers, and without loops that did nothing else."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            inner = without_stores(stmt.body, unread)
+            if all(isinstance(each, Let | Note) for each in inner) and inner != stmt.body:
+                continue
+            stmt = replace(stmt, body=inner)
+        elif isinstance(stmt, Store) and stmt.buffer in unread:
+            continue
+        result.append(stmt)
+    return tuple(result)

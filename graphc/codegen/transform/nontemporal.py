@@ -1,0 +1,56 @@
+"""Which result a launch may write past the caches.
+
+In: an outermost loop of which threads may share the turns (parallelize.py), and the buffers that its kernel reads. Out:
+the buffer that the turns fill one after another, and one that they read so; or None.
+
+A store to memory that is in no cache reads the line it goes to first, and puts out another one. Where an array is
+larger than the cache it is gone before anybody reads it, and that was in vain: a quarter of what `x + y` moves, a third
+of what a copy moves. Non-temporal (streaming) stores do neither; but they ask for aligned addresses, take longer for
+what the cache would have held, and would be a second loop to compile in each nest. So the nest's function stays as it
+is: where a launch writes much, it is called for some lines at a time, with memory of its thread's own in place of the
+result, from where they go past the caches (threads/nontemporal.py). That gains where memory is what a loop waits for:
+one result, no narrower than what is read, since else it is a small part of what is moved, and little work for an
+element; loops along rows gain nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from graphc.codegen.transform.parallelize import Scope, accesses
+from graphc.dtypes import itemsize
+from graphc.loops.ir import Expr, Let, Loop, Store, int_value
+from graphc.startup.record import record
+
+FILLS, READS = "fills(_0)", "reads(_0)"
+"""A pointer of which turn i fills element i, or reads it."""
+MOST_WORK = 16
+"""Of a turn, in units of an addition: the arithmetic of more takes as long as memory does."""
+
+
+@record()
+class Stream:
+    """Buffers of which turn i touches element i only: one that it fills and the kernel does not read, and one that it
+    reads."""
+
+    fills: str
+    reads: str
+
+
+def stream_of(loop: Loop, work: Expr, read: Collection[str], dtypes: Mapping[str, str]) -> Stream | None:
+    """What may go past the caches of an outermost loop with so much work in a turn. `read`: the buffers that the kernel
+    reads; `dtypes`: those of its buffers."""
+    total = int_value(work)
+    if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
+        return None
+    places: dict[str, set[Expr]] = {}
+    for buffer, position, here in accesses(loop.body, Scope(loop.var, {}, {}, frozenset())):
+        places.setdefault(buffer, set()).add(here.resolve(position))
+    along = [buffer for buffer, found in places.items() if found == {loop.var}]
+    filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}
+    results = [buffer for buffer in along if buffer in filled and buffer not in read]
+    sources = [buffer for buffer in along if buffer not in filled]
+    if len(filled) != 1 or not results or not sources:
+        return None
+    source = max(sources, key=lambda buffer: itemsize(dtypes[buffer]))
+    return Stream(results[0], source) if itemsize(dtypes[source]) <= itemsize(dtypes[results[0]]) else None

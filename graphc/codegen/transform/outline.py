@@ -1,0 +1,400 @@
+"""Parts of a large kernel as functions of their own.
+
+In: the statements of a kernel. Out: statements that call functions, and these functions, each once: parts that are
+equal but for names and literals are one function called with other arguments. Small functions compile in time linear
+in their number, one large one does not, and equal layers of a network are compiled once.
+
+A part is a nest (an outermost loop) or a block (a run of scalars). The function of a nest has the form
+
+    def nest_sum(begin, end, x, n, scale, sum_at):
+        sum = 0.0
+        for i in range(begin, end):
+            sum = accumulate(sum, x[i] * scale)
+        sum_at[0] = sum
+        return 0
+
+- `begin` and `end` are the range of the outermost loop, so that several calls may share the work. A block has none.
+- Then come the buffers, sizes and scalars that the part reads or writes, in the order in which it names them, and the
+  literals in which it differs from its equals.
+- A scalar that the loop accumulates (`sum`) starts anew in every call and leaves through a pointer (`sum_at`) to one
+  element of the kernel's buffer of scalars, from where the kernel reads it. Calls that share the work are given
+  different elements, and their results are combined by the operator of the accumulation. The scalars of a block leave
+  it in the same way.
+- The result is 0, or 1 where the nest's check failed.
+
+All else that stands between the nests (few scalars, sizes, external functions) stays in the kernel.
+
+A nest that threads may share (parallelize.py) is a function in every kernel, launched in chunks. A buffer that holds
+one row at a time is as many rows long as there may be chunks, and each uses its own. The nest leaves its scalars at the
+number of its chunk, `begin // size`, and the kernel combines them in order:
+
+    parallel(nest_scale, n, chunk(n, 4), reads(x), fills(y))
+    sum = 0.0
+    size = chunk(n, 3)
+    parallel(nest_sum, n, size, x, size, partial_float64)
+    for part in range((n + size - 1) // size):
+        sum = accumulate(sum, partial_float64[part])
+
+Turns fill `fills(y)` element by element, and nothing else reads it, so that it may go past the caches (nontemporal.py).
+
+Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
+to `end`; or over some rows, where it adds them into copies. Where the turns of a loop add into a buffer, each chunk
+adds into a copy (privatize.py), which its function fills first; where there is one chunk, the function adds into the
+buffer itself, and none is left for the launch:
+
+    shared = select(n > size, n, 0)
+    nest_sum(shared, n, x, total, size, 0)
+    parallel(nest_sum, shared, size, x, copies_float64, size, minimum(shared, 1))
+    for part in range((shared + size - 1) // size):
+        for c in range(m):
+            total[c] = accumulate(total[c], copies_float64[part * m + c])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from graphc.codegen.schedule.accumulators import MOST_COPIES, Target
+from graphc.codegen.threads.chunking import MOST_CHUNKS, PAST_CACHES
+from graphc.codegen.transform.nontemporal import FILLS, READS, stream_of
+from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
+from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Nearby, Part, by_length, find_parts
+from graphc.codegen.transform.parallelize import COLUMNS, ROUNDING, Shares, describe_work
+from graphc.codegen.transform.privatize import most_chunks, stride
+from graphc.loops.ir import (
+    INDEX,
+    ONE,
+    ZERO,
+    Apply,
+    Check,
+    Expr,
+    Function,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Param,
+    Pointer,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    add,
+    integer,
+    multiply,
+    quotient,
+    rebuild,
+)
+from graphc.loops.names import Names
+from graphc.loops.printer import text_of
+from graphc.loops.visit import map_expressions, read_buffers
+from graphc.startup.record import fresh, record, replace
+
+LAUNCHES_IN_KERNEL = 8
+"""A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for so many
+branches, and loops over what chunks left, in one function."""
+
+
+@record()
+class Outlined:
+    """A kernel's statements, the functions they call, the buffers of scalars these need (dtype and length), and a line
+    on every nest that threads may share."""
+
+    body: tuple[Stmt, ...]
+    functions: tuple[Function, ...]
+    scalars: Mapping[str, tuple[str, int]]
+    launches: tuple[str, ...] = ()
+    private: Mapping[str, int] = fresh(factory=dict)
+    """Buffers of one row of which every chunk has its own, with the most chunks of their loops."""
+    copies: Mapping[str, tuple[str, tuple[Copies, ...]]] = fresh(factory=dict)
+    """Buffers of the copies that chunks add into, each with its dtype and what it has to hold in turn."""
+
+
+@record()
+class Copies:
+    """`held`: the targets of which a buffer holds copies for every chunk of a loop; `targets`: all of the loop."""
+
+    held: tuple[Target, ...]
+    targets: tuple[Target, ...]
+
+
+def outline(
+    body: Sequence[Stmt],
+    names: Names,
+    buffers: Mapping[str, str],
+    policy: str = "auto",
+    rows: Mapping[str, Expr] = {},
+    targets: Mapping[str, Target] = {},
+) -> Outlined:
+    """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
+    threads may share them. `buffers`: the dtype of each buffer; `rows`: the lengths of those that hold one
+    row at a time; `targets`: those of which chunks may have copies."""
+    parts = {} if policy == "never" else find_parts(body, policy == "always", Nearby(rows, targets, buffers))
+    caller = Caller(names, dict(buffers), read_buffers(body) if parts else ())
+    calls = call_parts(caller, parts)
+    launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
+    if len(launches) > LAUNCHES_IN_KERNEL:
+        calls |= call_parts(caller, launches)
+    moved = {stmt.var for part in parts.values() for stmt in part.body if isinstance(stmt, Let | Set)}
+    kept: list[Stmt] = []
+    for place, stmt in enumerate(body):
+        if place in calls:
+            kept.extend(calls[place])
+        elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
+            kept.append(stmt)
+    private: dict[str, int] = {}
+    for shares in (part.shares for part in parts.values() if part.shares is not None):
+        for buffer in shares.rows:
+            private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
+    copies = {name: (dtype, tuple(caller.copies[name])) for dtype, name in caller.copy_buffers.items()}
+    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
+
+
+def call_parts(caller: Caller, parts: Mapping[int, Part]) -> dict[int, tuple[Stmt, ...]]:
+    """The statements that call each part; those that are equal are one function."""
+    interfaces = {place: interface(part, caller.buffers) for place, part in parts.items()}
+    equal: dict[tuple[object, ...], list[int]] = {}
+    for place, used in interfaces.items():
+        equal.setdefault(used.key, []).append(place)
+    calls: dict[int, tuple[Stmt, ...]] = {}
+    for places in equal.values():
+        lifted = varying([interfaces[place].literals for place in places])
+        function = caller.define(parts[places[0]], interfaces[places[0]], lifted)
+        for place in places:
+            calls[place] = tuple(caller.call(function, parts[place], interfaces[place], lifted))
+    return calls
+
+
+def launch_part(part: Part, launch: tuple[Stmt, ...]) -> Part:
+    """The launch of a nest as a part: what chunks left is combined there, too."""
+    return Part(launch, part.results, part.note, kind="launch")
+
+
+@record(frozen=False)
+class Caller:
+    """Writes the functions and calls of one kernel."""
+
+    names: Names
+    buffers: dict[str, str]
+    read: Collection[str]
+    """The buffers that the kernel reads."""
+    functions: list[Function] = fresh(factory=list)
+    scalars: dict[str, tuple[str, int]] = fresh(factory=dict)
+    scalar_buffers: dict[str, str] = fresh(factory=dict)
+    partial_buffers: dict[str, str] = fresh(factory=dict)
+    launches: list[str] = fresh(factory=list)
+    copy_buffers: dict[str, str] = fresh(factory=dict)
+    copies: dict[str, list[Copies]] = fresh(factory=dict)
+
+    def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
+        """The function of parts that are equal but for the literals at the positions of `lifted`."""
+        rows = part.shares.rows if part.shares else {}
+        sums = part.shares.sums if part.shares else {}
+        chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and (part.results or rows or sums) else []
+        values = {place: self.names.fresh("value") for place in dict.fromkeys(lifted.values())}
+        given = {place: Var(values[first], used.literals[place].dtype) for place, first in lifted.items()}
+        outs = [(var, self.names.fresh(f"{var.name}_at")) for var in part.results]
+        params = (
+            *(Param(bound.name, INDEX) for bound in (BEGIN, END) if part.extent is not None),
+            *(self.param(operand) for operand in used.operands),
+            *(Param(name, used.literals[place].dtype) for place, name in values.items()),
+            *(Param(size.name, INDEX) for size in (*chunk, *((COPIED,) if sums else ()))),
+            *(Param(at, f"{var.dtype}*") for var, at in outs),
+        )
+        place = quotient(BEGIN, chunk[0]) if chunk else ZERO
+        if part.columns is not None:
+            place = multiply(place, COPIED)
+        body: tuple[Stmt, ...] = (
+            *with_literals(part.body, given),
+            *(Store(at, place, var) for var, at in outs),
+        )
+        lengths = dict(rows) | {buffer: stride(target.length) for buffer, (target, _) in sums.items()}
+        if lengths:
+            begins = {length: Var(self.names.fresh("mine"), INDEX) for length in dict.fromkeys(lengths.values())}
+            body = (
+                *(Let(begin, multiply(place, length)) for length, begin in begins.items()),
+                *moved_rows(body, {buffer: begins[length] for buffer, length in lengths.items()}),
+            )
+        function = Function(self.names.fresh(f"{part.kind}_{part.note.subject}"), params, body, part.note.text)
+        self.functions.append(function)
+        return function
+
+    def call(self, function: Function, part: Part, used: Interface, lifted: Mapping[int, int]) -> Iterator[Stmt]:
+        """The statements that stand for a part: a call, and its scalars read from where it left them."""
+        given = (
+            *(operand if isinstance(operand, Var) else self.pointer(operand) for operand in used.operands),
+            *(used.literals[place] for place in dict.fromkeys(lifted.values())),
+        )
+        if part.shares is not None and part.extent is not None:
+            yield from self.launch(function, part, used, given)
+            return
+        places = [self.place(var.dtype) for var in part.results]
+        outs = (Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
+        args = (*((ZERO, part.extent) if part.extent is not None else ()), *given, *outs)
+        if part.code is not None:
+            holes = ", ".join(f"_{position}" for position in range(len(args)))
+            yield Check(Apply(f"{function.name}({holes}) == 0", args, "bool"), part.code)
+        else:
+            yield Invoke(function.name, args)
+        for var, (buffer, place, dtype) in zip(part.results, places, strict=True):
+            yield Let(var, Load(buffer, integer(place), dtype))
+
+    def launch(self, function: Function, part: Part, used: Interface, given: tuple[Expr, ...]) -> Iterator[Stmt]:
+        """The statements that stand for a nest that threads may share: a launch, and its scalars combined from what the
+        chunks left."""
+        shares, count = part.shares, part.extent
+        assert shares is not None and count is not None
+        otherwise = ", or all into one by columns" if part.columns is not None else ""
+        self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}{otherwise}")
+        size = Apply(shares.chunk, (count, shares.work), INDEX)
+        if not (part.results or shares.rows or shares.sums):
+            yield Launch(function.name, count, size, self.streamed(part, used, given))
+            return
+        chunk, turn = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
+        places = self.partial_places([var.dtype for var in part.results])
+        outs = tuple(Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
+        if shares.sums:
+            yield from self.launch_on_copies(function, part, size, chunk, used, given, outs)
+        else:
+            yield Let(chunk, size)
+            yield Launch(function.name, count, chunk, (*given, chunk, *outs))
+        yield from (stmt for stmt in part.body if isinstance(stmt, Set))
+        partials = [Load(buffer, add(turn, integer(place)), dtype) for buffer, place, dtype in places]
+        terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
+        errors = [(shares.lost[var], Apply(ROUNDING, (var, p), p.dtype)) for var, p in terms if var in shares.lost]
+        steps = shares.steps
+        combined = tuple(Set(var, Apply(steps[var], (var, term), var.dtype)) for var, term in (*errors, *terms))
+        if combined:
+            yield Loop(turn, chunks_of(count, chunk), combined)
+
+    def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """What the function of a nest is given, with a word on what may go past the caches."""
+        loop, shares = part.body[-1], part.shares
+        if not isinstance(loop, Loop) or loop.size != END or shares is None:
+            return given
+        stream = stream_of(loop, shares.work, self.read, self.buffers)
+        if stream is None:
+            return given
+        self.launches[-1] += f"; {stream.fills} {PAST_CACHES} where it is large"
+        words = {stream.fills: FILLS, stream.reads: READS}
+        marked = (
+            Apply(words[operand], (pointer,), self.buffers[operand]) if operand in words else pointer
+            for operand, pointer in zip(used.operands, given, strict=False)
+        )
+        return (*marked, *given[len(used.operands) :])
+
+    def launch_on_copies(
+        self,
+        function: Function,
+        part: Part,
+        size: Expr,
+        chunk: Var,
+        used: Interface,
+        given: tuple[Expr, ...],
+        outs: tuple[Expr, ...],
+    ) -> Iterator[Stmt]:
+        """A nest whose chunks add into copies, which are then combined in order; one chunk needs none."""
+        shares, count = part.shares, part.extent
+        assert shares is not None and count is not None
+        targets = tuple(target for target, _ in shares.sums.values())
+        most, shared, turn = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
+        yield Let(most, most_chunks(count, targets))
+        yield Let(chunk, Apply("maximum(_0, _1)", (size, chunks_of(count, most)), INDEX))
+        yield Let(shared, Apply("select(_0 > _1, _0, 0)", (count, chunk), INDEX))
+        if part.columns is None:
+            yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
+        else:
+            columns = Apply("select(_0 > 0, 0, _1)", (shared, part.columns.extent), INDEX)
+            part_of_row = Apply(COLUMNS, (columns, part.columns.work), INDEX)
+            yield Launch(function.name, columns, part_of_row, (*given, chunk, ZERO, *outs))
+        begins = self.copy_places(shares, most)
+        replaced = dict(zip(used.operands, given, strict=False)) | begins
+        copied = Apply("minimum(_0, _1)", (shared, ONE), INDEX)
+        operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
+        yield Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
+        for length, buffers in by_length(shares).items():
+            stores = []
+            for buffer in buffers:
+                begin, step = begins[buffer], shares.sums[buffer][1]
+                copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), PLACE), begin.dtype)
+                whole = Apply(step, (Load(buffer, PLACE, begin.dtype), copy), begin.dtype)
+                stores.append(Store(buffer, PLACE, whole))
+            yield Loop(turn, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
+
+    def copy_places(self, shares: Shares, most: Var) -> dict[str, Pointer]:
+        """Where the copies of each buffer begin, of which there are `most` at most."""
+        begins: dict[str, Pointer] = {}
+        targets = {buffer: target for buffer, (target, _) in shares.sums.items()}
+        for dtype in dict.fromkeys(self.buffers[buffer] for buffer in targets):
+            if dtype not in self.copy_buffers:
+                self.copy_buffers[dtype] = self.new_buffer(f"copies_{dtype}", dtype)
+            name = self.copy_buffers[dtype]
+            first: Expr = ZERO
+            held = {buffer: target for buffer, target in targets.items() if self.buffers[buffer] == dtype}
+            for buffer, target in held.items():
+                begins[buffer] = Pointer(name, first, dtype)
+                first = add(first, multiply(most, stride(target.length)))
+            self.copies.setdefault(name, []).append(Copies(tuple(held.values()), tuple(targets.values())))
+        return begins
+
+    def partial_places(self, dtypes: Sequence[str]) -> list[tuple[str, int, str]]:
+        """For each scalar of a launch a row with an element for every chunk. The rows serve all launches in turn."""
+        rows: Counter[str] = Counter()
+        places = []
+        for dtype in dtypes:
+            if dtype not in self.partial_buffers:
+                self.partial_buffers[dtype] = self.new_buffer(f"partial_{dtype}", dtype)
+            buffer = self.partial_buffers[dtype]
+            places.append((buffer, rows[dtype] * MOST_CHUNKS, dtype))
+            rows[dtype] += 1
+            _, length = self.scalars.get(buffer, (dtype, 0))
+            self.scalars[buffer] = (dtype, max(length, rows[dtype] * MOST_CHUNKS))
+        return places
+
+    def param(self, operand: Var | str) -> Param:
+        if isinstance(operand, Var):
+            return Param(operand.name, operand.dtype)
+        return Param(operand, f"{self.buffers[operand]}*")
+
+    def pointer(self, buffer: str) -> Pointer:
+        return Pointer(buffer, ZERO, self.buffers[buffer])
+
+    def new_buffer(self, name: str, dtype: str) -> str:
+        """A buffer of the kernel's own."""
+        name = self.names.fresh(name)
+        self.buffers[name] = dtype
+        return name
+
+    def place(self, dtype: str) -> tuple[str, int, str]:
+        """A free element of the buffer of scalars of a dtype."""
+        buffer = self.scalar_buffers.get(dtype)
+        if buffer is None:
+            buffer = self.scalar_buffers[dtype] = self.new_buffer(f"scalars_{dtype}", dtype)
+        _, count = self.scalars.get(buffer, (dtype, 0))
+        self.scalars[buffer] = (dtype, count + 1)
+        return buffer, count, dtype
+
+
+def chunks_of(count: Expr, size: Expr) -> Expr:
+    """How many chunks of a size a loop has."""
+    return Apply("(_0 + _1 - 1) // _1", (count, size), INDEX)
+
+
+def moved_rows(body: Iterable[Stmt], first: Mapping[str, Var]) -> Iterator[Stmt]:
+    """Statements in which the rows of these buffers begin at another element."""
+
+    def change(expr: Expr) -> Expr | None:
+        if isinstance(expr, Load) and expr.buffer in first:
+            return Load(expr.buffer, add(first[expr.buffer], expr.index), expr.dtype)
+        return None
+
+    def changed(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Loop):
+            return replace(stmt, body=tuple(map(changed, stmt.body)))
+        if isinstance(stmt, Store) and stmt.buffer in first:
+            stmt = Store(stmt.buffer, add(first[stmt.buffer], stmt.index), stmt.value)
+        return map_expressions(stmt, lambda expr: rebuild(expr, change))
+
+    return map(changed, body)

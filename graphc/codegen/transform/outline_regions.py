@@ -1,0 +1,283 @@
+"""The parts of a large kernel that become functions of their own.
+
+In: the statements of a kernel. Out: its nests (outermost loops) and blocks (runs of scalars) as `Part`, by the place of
+their last statement: see `outline`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from graphc.codegen.schedule.accumulators import Target
+from graphc.codegen.threads.chunking import MOST_COLUMNS
+from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
+from graphc.codegen.transform.privatize import instead_of_columns, neutral
+from graphc.dtypes import itemsize
+from graphc.loops.ir import (
+    INDEX,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    add,
+    int_value,
+    integer,
+    multiply,
+)
+from graphc.loops.visit import all_expressions, operators, read_vars, statements
+from graphc.startup.record import record, replace
+
+OUTLINE_ABOVE = 12
+"""A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
+BLOCK_OPS = 120
+"""A kernel with more operators than this outside loops calls blocks of about so many."""
+LEAST_BLOCK_OPS = 30
+"""Fewer operators than this stay in the kernel."""
+
+MOST_COLUMN_BYTES = 24
+"""Of the buffers that are read or written by column: of MOST_COLUMNS columns more would fill a nearest cache of 32 KiB,
+two thirds of one of 48."""
+
+FAILED = 1
+"""What the function of a nest returns where its check fails; the kernel knows which check it was."""
+
+BEGIN, END = Var("begin", INDEX), Var("end", INDEX)
+COPIED = Var("copied", INDEX)
+"""1 where a nest adds into copies, 0 where it does into the buffers themselves."""
+FIRST, LAST, LEFT, RIGHT = (Var(name, INDEX) for name in ("first", "last", "left", "right"))
+"""The rows and columns of a nest that may be shared out by either."""
+STRIP, STRIP_BEGIN, STRIP_END = (Var(name, INDEX) for name in ("strip", "strip_begin", "strip_end"))
+PLACE = Var("c", INDEX)
+"""In a copy."""
+FIXED_NAMES = frozenset(
+    var.name for var in (BEGIN, END, COPIED, FIRST, LAST, LEFT, RIGHT, STRIP, STRIP_BEGIN, STRIP_END, PLACE)
+)
+"""What functions of parts call things of their own, whatever else there is in the kernel: no other name is one of
+these."""
+
+
+@record()
+class Part:
+    """Statements that become a function, the scalars they make for the kernel, and the remark above them.
+
+    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check, and
+    `shares` says how threads may share it.
+    """
+
+    body: tuple[Stmt, ...]
+    results: tuple[Var, ...]
+    note: Note
+    extent: Expr | None = None
+    code: int | None = None
+    shares: Shares | None = None
+    kind: str = "nest"
+    """What its function is called after."""
+    columns: Columns | None = None
+
+
+@record()
+class Columns:
+    """The other way to share a nest: so many columns, each of so much work."""
+
+    extent: Expr
+    work: Expr
+
+
+@record()
+class Nearby:
+    """What may be a thread's own: the lengths of buffers that hold one row at a time, the buffers that may be copied;
+    and the dtype of each buffer."""
+
+    rows: Mapping[str, Expr]
+    targets: Mapping[str, Target]
+    dtypes: Mapping[str, str]
+
+
+def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Part]:
+    """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
+    where they are large."""
+    loops = sum(isinstance(stmt, Loop) for stmt in body)
+    ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
+    parts = find_nests(body, own)
+    if not always and loops <= OUTLINE_ABOVE:
+        parts = {place: part for place, part in parts.items() if part.shares is not None}
+    if always or ops > BLOCK_OPS:
+        parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
+    return parts
+
+
+def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
+    """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
+    starts = accumulators(body)
+    outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
+    parts: dict[int, Part] = {}
+    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
+        if not isinstance(stmt, Loop):
+            continue
+        carried = [var for var in set_vars(stmt) if var in outer]
+        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
+        if starts.keys() >= set(carried) and len(codes) <= 1:
+            loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
+            first = tuple(starts[var] for var in carried)
+            code = codes.pop() if codes else None
+            shares = shares_of(stmt, carried, own.rows)
+            columns = None if carried or shares is not None else columns_of(stmt)
+            if columns is None:
+                shares = shares or shares_of(stmt, carried, own.rows, own.targets)
+                fills = filling(shares, own.dtypes) if shares is not None else ()
+                parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
+            else:
+                targets = instead_of_columns(own.targets, rows_of_turn(stmt.size, body))
+                parts[place] = of_columns(stmt, note, *columns, shares_of(stmt, (), {}, targets), own.dtypes)
+    return parts
+
+
+def rows_of_turn(turns: Expr, body: Sequence[Stmt]) -> int:
+    """How many rows a turn of a loop of so many turns takes; 0 where they are only what whole blocks leave."""
+    values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
+    match values.get(turns, turns) if isinstance(turns, Var) else turns:
+        case Apply("_0 // _1", (_, Const(text)), _):
+            return int(text)
+        case Apply("_0 % _1", (_, Const()), _):
+            return 0
+    return 1
+
+
+def of_columns(
+    loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Shares | None, dtypes: Mapping[str, str]
+) -> Part:
+    """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
+    where COPIED is 1."""
+    if rows is None:
+        part = Loop(inner.var, END, inner.body, BEGIN)
+        return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, None, columns)
+    limits = (
+        Let(FIRST, Apply("select(_0 > 0, _1, 0)", (COPIED, BEGIN), INDEX)),
+        Let(LAST, Apply("select(_0 > 0, _1, _2)", (COPIED, END, loop.size), INDEX)),
+        Let(LEFT, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
+        Let(RIGHT, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
+    )
+    part = Loop(inner.var, RIGHT, inner.body, LEFT)
+    nest = Loop(loop.var, LAST, (*loop.body[:-1], part), FIRST)
+    over_rows = in_strips(nest, part) if wants_strips(inner, dtypes) else nest
+    body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, over_rows)
+    return Part(body, (), note, loop.size, None, rows, columns=Columns(inner.size, columns.work))
+
+
+def wants_strips(inner: Loop, dtypes: Mapping[str, str]) -> bool:
+    """Whether a loop along rows had better go over some columns only before the next row: where buffers by column would
+    not stay in the nearest cache."""
+    size = int_value(inner.size)
+    if size is not None and size <= MOST_COLUMNS:
+        return False
+    loads = {expr for expr in all_expressions(inner.body) if isinstance(expr, Load)}
+    stores = {stmt for stmt in inner.body if isinstance(stmt, Store)}
+    by_column = {each.buffer for each in loads | stores if each.index == inner.var}
+    return sum(itemsize(dtypes[buffer]) for buffer in by_column) > MOST_COLUMN_BYTES
+
+
+def in_strips(nest: Loop, part: Loop) -> Loop:
+    """A nest over rows, of which `part` is the loop along one, for one strip of columns after the other."""
+    length = integer(MOST_COLUMNS)
+    limits = (
+        Let(STRIP_BEGIN, add(part.begin, multiply(STRIP, length))),
+        Let(STRIP_END, Apply("minimum(_0, _1 + _2)", (part.size, STRIP_BEGIN, length), INDEX)),
+    )
+    rows = replace(nest, body=(*nest.body[:-1], replace(part, begin=STRIP_BEGIN, size=STRIP_END)))
+    return Loop(STRIP, Apply("(_0 - _1 + _2 - 1) // _2", (part.size, part.begin, length), INDEX), (*limits, rows))
+
+
+def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
+    """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
+    for length, buffers in by_length(shares).items():
+        starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], dtypes[buffer])) for buffer in buffers)
+        yield Loop(PLACE, multiply(length, COPIED), tuple(starts))
+
+
+def by_length(shares: Shares) -> dict[Expr, list[str]]:
+    """The buffers that turns add into, those of one length together."""
+    result: dict[Expr, list[str]] = {}
+    for buffer, (target, _) in shares.sums.items():
+        result.setdefault(target.length, []).append(buffer)
+    return result
+
+
+def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
+    """Runs of scalars of at least so many operators, cut where they have BLOCK_OPS."""
+    parts: dict[int, Part] = {}
+    readers: dict[Var, int] = {}
+    for place, stmt in enumerate(body):
+        readers.update(dict.fromkeys(read_vars([stmt]), place))
+    run: list[Let] = []
+    ops = 0
+    for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
+        if not isinstance(stmt, Let):
+            continue
+        run.append(stmt)
+        ops += operators(stmt.value)
+        if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], Let):
+            continue
+        if ops >= least:
+            results = tuple(let.var for let in run if readers.get(let.var, -1) > place)
+            parts[place] = Part(tuple(run), results, note, kind="scalars")
+        run, ops = [], 0
+    return parts
+
+
+def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
+    """For each statement the remark it stands under: the first of several lines."""
+    note: Note = Note("", "part")
+    before: Stmt | None = None
+    for stmt in body:
+        if isinstance(stmt, Note) and not isinstance(before, Note):
+            note = stmt
+        before = stmt
+        yield note
+
+
+def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
+    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops, before
+    which nothing reads them."""
+    starts = [(place, stmt) for place, stmt in enumerate(body) if isinstance(stmt, Set)]
+    started = Counter(stmt.var for _, stmt in starts)
+    loops = Counter(var for stmt in body if isinstance(stmt, Loop) for var in set_vars(stmt))
+    return {
+        stmt.var: stmt
+        for place, stmt in starts
+        if isinstance(stmt.value, Const) and started[stmt.var] == loops[stmt.var] == 1
+        if is_set_before_read(stmt.var, body[place + 1 :])
+    }
+
+
+def is_set_before_read(var: Var, body: Sequence[Stmt]) -> bool:
+    """Whether the first statement that has to do with a name is a loop that sets it."""
+    for stmt in body:
+        if isinstance(stmt, Loop) and var in set_vars(stmt):
+            return True
+        if var in read_vars([stmt]):
+            return False
+    return False
+
+
+def set_vars(loop: Loop) -> dict[Var, None]:
+    """The names that a loop sets, in order."""
+    return dict.fromkeys(stmt.var for stmt in statements(loop.body) if isinstance(stmt, Set))
+
+
+def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
+    """Statements whose checks have another number."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=with_code(stmt.body, code))
+        result.append(replace(stmt, code=code) if isinstance(stmt, Check) else stmt)
+    return tuple(result)

@@ -1,0 +1,372 @@
+"""Which loops of a kernel may be shared out to threads, and how much work a turn of each is.
+
+In: an outermost loop and the scalars that it carries from turn to turn. Out: `Shares`: the work of a turn, and how the
+scalars of several parts of the loop combine; or None where its turns may depend on one another.
+
+The turns of a loop are independent where every buffer that it writes is read and written, in turn i, within a region of
+i's own. A position has such a region where it is built around i as positions of arrays are:
+
+    i                   the element i
+    P * n + q           P has a region of i's own, and q lies within 0 .. n
+    P + c, P * n        c and n the same in every turn
+    q * n + i           the loop has n turns
+
+All positions in one buffer must be built alike. A scalar may be carried by accumulation only. A buffer that turns share
+is one that they only add into, of which each chunk of the loop then has a copy (privatize.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from graphc.codegen.schedule.accumulators import Target
+from graphc.codegen.threads.chunking import CHUNK_WORK
+from graphc.codegen.transform.privatize import added_into
+from graphc.dtypes import DTYPES
+from graphc.loops.ir import (
+    INDEX,
+    ZERO,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    add,
+    children,
+    int_value,
+    integer,
+    length_of_blocks,
+    most_turns_in_block,
+    multiply,
+    subexpressions,
+)
+from graphc.loops.visit import expressions, statements
+from graphc.ops.elementwise import ROWS
+from graphc.startup.record import fresh, record, replace
+
+ACCUMULATIONS = re.compile(r"(accumulate\w*\(_0, _1\)|_0 [|&] _1)$")
+"""Steps that combine the results of parts as they combine elements."""
+ROUNDING = "rounding(_0, _1)"
+CHUNK, COLUMNS = "chunk(_0, _1)", "columns(_0, _1)"
+"""How many turns a thread takes at a time, or of a loop over columns, of their number and the work of each."""
+LOAD_COST, STORE_COST = 2.0, 1.0
+"""In units of an addition, as the costs of ops are."""
+GUESSED_TURNS = 16
+"""Of an inner loop whose length differs from turn to turn."""
+
+Region = tuple[tuple[str, Expr], ...]
+"""How a position is built around the loop's variable, from the inside out."""
+
+
+@record()
+class Shares:
+    """`work` of a turn, in units of an addition; for each carried scalar the step that combines two parts' values, and
+    for a sum carried in two floats the other one; the buffers that hold a row of every turn in turn, with its length:
+    threads need one each."""
+
+    work: Expr
+    steps: Mapping[Var, str]
+    lost: Mapping[Var, Var]
+    rows: Mapping[str, Expr]
+    chunk: str = CHUNK
+    """The turns of a chunk, of their number and the work of each."""
+    sums: Mapping[str, tuple[Target, str]] = fresh(factory=dict)
+    """Buffers that turns add into, each with the step: a chunk has copies of its own."""
+
+
+def shares_of(
+    loop: Loop, carried: Sequence[Var], rows: Mapping[str, Expr] = {}, targets: Mapping[str, Target] = {}
+) -> Shares | None:
+    """How an outermost loop can be shared out; None where it cannot, or is too short to be worth it by its static
+    size. `rows`: buffers that a turn fills before it reads them, and nothing reads after it, with
+    their lengths; `targets`: buffers of which a chunk may have a copy."""
+    if any(isinstance(stmt, Check | Invoke | Launch) for stmt in statements(loop.body)):
+        return None
+    steps = {var: accumulation(var, loop) for var in carried}
+    private = rows_of(loop, rows)
+    sums = added_into(loop, targets.keys() - private.keys())
+    if None in steps.values() or not independent(loop, private.keys() | sums.keys()):
+        return None
+    work = work_of(loop)
+    total = int_value(multiply(loop.size, work))
+    if only_fills(loop) or (total is not None and total < 2 * CHUNK_WORK):
+        return None
+    combining = {var: step for var, step in steps.items() if step is not None}
+    copied = {buffer: (targets[buffer], step) for buffer, step in sums.items()}
+    return Shares(work, combining, lost_of(loop, carried), private, sums=copied)
+
+
+def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
+    """The inner loop of a loop over rows that keeps to its columns, as a sum over the first axis does, and how it can
+    be shared out: each thread goes over all rows of some columns, in the same order."""
+    *names, inner = loop.body or (None,)
+    if not isinstance(inner, Loop) or inner.begin != ZERO or not all(isinstance(stmt, Let) for stmt in names):
+        return None
+    changing = {loop.var} | {stmt.var for stmt in names if isinstance(stmt, Let)}
+    if changing & set(subexpressions(inner.size)):
+        return None
+    within = Loop(loop.var, loop.size, (*loop.body[:-1], *inner.body))
+    shares = shares_of(Loop(inner.var, inner.size, (within,)), ())
+    return None if shares is None else (inner, replace(shares, chunk=COLUMNS))
+
+
+def only_fills(loop: Loop) -> bool:
+    """Whether a loop writes the same number everywhere, which one thread does as fast."""
+    return all(isinstance(stmt.value, Const) for stmt in statements(loop.body) if isinstance(stmt, Store | Set))
+
+
+def accumulation(var: Var, loop: Loop) -> str | None:
+    """The step that combines a scalar's values of two parts of a loop, or None where the loop uses it otherwise."""
+    found: str | None = None
+    for stmt in statements(loop.body):
+        reads = sum(reads_of(var, expr) for expr in expressions(stmt))
+        match stmt:
+            case Set(target, Apply(template, (first, *_), _)) if target == var:
+                known = ACCUMULATIONS.match(template) and found in (None, template)
+                if not known or first != var or reads > 1:
+                    return None
+                found = template
+            case Set(target, _) if target == var:
+                return None
+            case _ if reads:
+                return None
+    return found
+
+
+def lost_of(loop: Loop, carried: Sequence[Var]) -> dict[Var, Var]:
+    """For each sum that is carried in two floats the one that holds what additions have rounded away."""
+    return {
+        total: stmt.var
+        for stmt in statements(loop.body)
+        if isinstance(stmt, Set) and stmt.var in carried
+        for part in subexpressions(stmt.value)
+        if isinstance(part, Apply) and part.template == ROUNDING
+        for total in part.args[:1]
+        if isinstance(total, Var) and total in carried
+    }
+
+
+def reads_of(var: Var, expr: Expr) -> int:
+    """How often an expression reads a scalar, but for asking what an addition to it will round away: that is another
+    number for every way in which a sum is taken apart, and right for each."""
+    if isinstance(expr, Apply) and expr.template == ROUNDING and expr.args[0] == var:
+        return reads_of(var, expr.args[1])
+    return (expr == var) + sum(reads_of(var, child) for child in children(expr))
+
+
+# Regions ------------------------------------------------------------------------------------------------------------
+
+
+@record()
+class Scope:
+    """What is known of names at a place inside the loop: its variable, values of names, sizes of inner loops, and all
+    names that may differ from turn to turn."""
+
+    loop: Var
+    values: Mapping[Var, Expr]
+    sizes: Mapping[Var, Expr]
+    changing: frozenset[Var]
+
+    def resolve(self, expr: Expr) -> Expr:
+        while isinstance(expr, Var) and expr in self.values:
+            expr = self.values[expr]
+        return expr
+
+    def is_constant(self, expr: Expr) -> bool:
+        """Whether an expression has one value in all turns."""
+        return not any(isinstance(part, Load) or part in self.changing for part in subexpressions(expr))
+
+    def is_within(self, expr: Expr, size: Expr) -> bool:
+        """Whether an expression is known to lie within 0 .. size."""
+        expr, size = self.resolve(expr), self.resolve(size)
+        if isinstance(expr, Var):
+            return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
+        if isinstance(expr, Apply) and expr.template == "_0 + _1":
+            return self.is_in_block(expr.args[0], expr.args[1], size)
+        low, high = int_value(expr), int_value(size)
+        if low is not None:
+            return high is not None and 0 <= low < high
+        return isinstance(expr, Apply) and expr.template == "_0 % _1" and self.resolve(expr.args[1]) == size
+
+    def is_at_most(self, turns: Expr, size: Expr) -> bool:
+        """Whether a loop's number of turns is known to be no more than a size."""
+        turns, most = self.resolve(turns), most_turns_in_block(turns)
+        return turns == size or (most is not None and integer(most) == size)
+
+    def is_in_block(self, begin: Expr, turn: Expr, size: Expr) -> bool:
+        """Whether begin + turn is a place in a block of an axis of that size: number * block + turn."""
+        begin, turns = self.resolve(begin), self.sizes.get(turn) if isinstance(turn, Var) else None
+        most = most_turns_in_block(turns) if turns is not None else None
+        if most is None or not isinstance(turns, Apply):
+            return False
+        length, number = turns.args
+        return self.resolve(length) == size and begin == multiply(number, integer(most))
+
+    def region(self, position: Expr) -> Region | None:
+        """How a position is built around the loop's variable; None where another turn may reach it too."""
+        position = self.resolve(position)
+        if position == self.loop:
+            return ()
+        if not isinstance(position, Apply) or position.dtype != INDEX:
+            return None
+        if position.template == "_0 * _1":
+            return self.grow(position.args[0], position.args[1], "*")
+        if position.template != "_0 + _1":
+            return None
+        for base, rest in (position.args, position.args[::-1]):
+            row = self.resolve(base)
+            if isinstance(row, Apply) and row.template == "_0 * _1":
+                for outer, size in (row.args, row.args[::-1]):
+                    if rest == self.loop and self.is_within(rest, size):
+                        return (("%", self.resolve(size)),)
+                    if self.is_within(rest, size) and (found := self.grow(outer, size, "*")) is not None:
+                        return found
+            if self.is_constant(rest) and (found := self.grow(base, rest, "+")) is not None:
+                return found
+        return None
+
+    def is_size(self, expr: Expr) -> bool:
+        """Whether an expression is a size, which is 0 only where there are no elements, or a product of sizes."""
+        expr = self.resolve(expr)
+        if isinstance(expr, Apply) and expr.template == "_0 * _1":
+            return all(map(self.is_size, expr.args))
+        value = int_value(expr)
+        return value > 0 if value is not None else isinstance(expr, Var) and expr not in self.changing
+
+    def grow(self, inner: Expr, constant: Expr, operator: str) -> Region | None:
+        constant = self.resolve(constant)
+        usable = self.is_constant(constant) if operator == "+" else self.is_size(constant)
+        found = self.region(inner) if usable else None
+        return None if found is None else (*found, (operator, constant))
+
+
+def rows_of(loop: Loop, rows: Mapping[str, Expr]) -> dict[str, Expr]:
+    """Those of the buffers of one row that a loop writes, with their lengths, where it names these."""
+    stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)}
+    named = {part for stmt in statements(loop.body) for expr in expressions(stmt) for part in subexpressions(expr)}
+    return {
+        buffer: length
+        for buffer, length in rows.items()
+        if buffer in stored and (isinstance(length, Const) or length in named)
+    }
+
+
+def independent(loop: Loop, private: Collection[str] = ()) -> bool:
+    """Whether every turn keeps to regions of its own in all buffers that the loop writes and that are not `private`."""
+    stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)} - set(private)
+    changing = frozenset(stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop))
+    found: dict[str, set[Region | None]] = {buffer: set() for buffer in stored}
+    for buffer, position, scope in accesses(loop.body, Scope(loop.var, {}, {loop.var: loop.size}, changing)):
+        if buffer in found:
+            found[buffer].add(scope.region(position))
+    return all(len(regions) == 1 and None not in regions for regions in found.values())
+
+
+def accesses(body: Sequence[Stmt], scope: Scope) -> Iterator[tuple[str, Expr, Scope]]:
+    """Every buffer and position that statements read or write, with what is known there."""
+    values = dict(scope.values)
+    for stmt in body:
+        here = Scope(scope.loop, values, scope.sizes, scope.changing)
+        if isinstance(stmt, Store):
+            yield stmt.buffer, stmt.index, here
+        for expr in expressions(stmt):
+            yield from ((part.buffer, part.index, here) for part in subexpressions(expr) if isinstance(part, Load))
+        if isinstance(stmt, Let):
+            values = values | {stmt.var: stmt.value}
+        elif isinstance(stmt, Loop):
+            sizes = {**scope.sizes, stmt.var: stmt.size} if stmt.begin == ZERO else scope.sizes
+            inner = {var: value for var, value in values.items() if var != stmt.var}
+            yield from accesses(stmt.body, Scope(scope.loop, inner, sizes, scope.changing))
+
+
+# Work ---------------------------------------------------------------------------------------------------------------
+
+
+def costs_of_templates() -> dict[str, float]:
+    """The cost of each scalar op by its source, whatever dtype it computes in."""
+    result: dict[str, float] = {}
+    for row in ROWS.values():
+        templates: Callable[[str], str] | str = row.template
+        texts = {templates} if isinstance(templates, str) else {templates(dtype) for dtype in DTYPES}
+        result |= dict.fromkeys(texts, row.cost)
+    return result
+
+
+COSTS = costs_of_templates()
+
+
+def work_of(loop: Loop) -> Expr:
+    """The work of one turn, a sum over the loops inside it."""
+    changing = {stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop)}
+
+    def known(size: Expr) -> bool:
+        return not any(isinstance(part, Load) or part in changing for part in subexpressions(size))
+
+    def in_one_loop(body: Sequence[Stmt]) -> Iterator[Stmt]:
+        """The statements, those of a loop over blocks as if its inner loop ran over the whole axis."""
+        for stmt in body:
+            length = length_of_blocks(stmt.size) if isinstance(stmt, Loop) else None
+            if not isinstance(stmt, Loop) or length is None or not known(length):
+                yield stmt
+                continue
+            for inner in stmt.body:
+                yield replace(inner, size=length) if isinstance(inner, Loop) else inner
+
+    def total(body: Sequence[Stmt]) -> Expr:
+        body = tuple(in_one_loop(body))
+        own = sum(cost(expr) for stmt in body for expr in expressions(stmt))
+        own += STORE_COST * sum(isinstance(stmt, Store) for stmt in body)
+        turns: dict[Expr, Expr] = {}
+        for stmt in body:
+            if isinstance(stmt, Loop):
+                guess = integer(most_turns_in_block(stmt.size) or GUESSED_TURNS)
+                size = stmt.size if known(stmt.size) else guess
+                turns[size] = plus(turns.get(size, ZERO), total(stmt.body))
+        result: Expr = integer(round(own) if turns else max(round(own), 1))
+        for size, work in turns.items():
+            result = plus(result, multiply(work, size))
+        return result
+
+    return total(loop.body)
+
+
+def plus(left: Expr, right: Expr) -> Expr:
+    """left + right, literals first and folded."""
+    match left:
+        case Apply("_0 + _1", (first, rest), _) if int_value(first) is not None and int_value(right) is not None:
+            return add(add(first, right), rest)
+        case _ if int_value(right) is not None:
+            return add(right, left)
+    match right:
+        case Apply("_0 + _1", (first, rest), _) if int_value(left) is not None and int_value(first) is not None:
+            return add(add(left, first), rest)
+    return add(left, right)
+
+
+def cost(expr: Expr) -> float:
+    """What an expression costs; the arithmetic of positions is free."""
+    result = 0.0
+    for part in subexpressions(expr):
+        if isinstance(part, Load):
+            result += LOAD_COST
+        elif isinstance(part, Apply) and part.dtype != INDEX:
+            result += COSTS.get(part.template, 1.0)
+    return result
+
+
+def describe_work(count: Expr, shares: Shares, text_of: Callable[[Expr], str]) -> str:
+    """From how many turns on there are chunks to share out, for the reader of a plan."""
+    work = int_value(shares.work)
+    copied = f"; each chunk adds into its own {', '.join(shares.sums)}" if shares.sums else ""
+    if work is None:
+        return f"{text_of(count)} turns of work {text_of(shares.work)}{copied}"
+    return f"{text_of(count)} turns of work {work}, in chunks from {-(-2 * CHUNK_WORK // work)} turns on{copied}"

@@ -1,0 +1,67 @@
+"""The way of a function through the passes over its loops: all of them are carried out here, or told of.
+
+In: a pass by its name, and the statements it is to change, or has changed. Out: the changed statements, verified and
+shown to those who watch (ir/passes.py), who are given whole functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TypeAlias
+
+from graphc.ir.passes import Step, passed, watched
+from graphc.loops.ir import INDEX, Function, Param, Stmt
+
+Body: TypeAlias = tuple[Stmt, ...]
+Change: TypeAlias = Callable[[Body], Body]
+"""A pass that needs to know the statements only."""
+Run: TypeAlias = Callable[[str, Change, Body], Body]
+"""What carries out passes."""
+Externals: TypeAlias = Mapping[str, Sequence[str]]
+"""The kinds of the parameters of external functions, by their names."""
+
+
+def apply(name: str, change: Change, body: Body) -> Body:
+    """Carry out a pass that nobody watches."""
+    return change(body)
+
+
+class Passes:
+    """The passes over one function: its name, the dtypes of its buffers, to which passes may add some, and its sizes;
+    `externals` tells what external functions take. `latest`: what the last pass has made."""
+
+    __slots__ = ("buffers", "externals", "latest", "name", "sizes")
+
+    def __init__(
+        self, name: str, buffers: Mapping[str, str], sizes: Sequence[str], externals: Callable[[], Externals]
+    ) -> None:
+        self.name, self.buffers, self.sizes, self.externals = name, buffers, sizes, externals
+        self.latest: tuple[Function, ...] = ()
+
+    def run(self, name: str, change: Change, body: Body) -> Body:
+        """Carry out a pass."""
+        after = change(body)
+        self.ran(name, after)
+        return after
+
+    def ran(self, name: str, body: Body, callees: Sequence[Function] = ()) -> None:
+        """A pass was carried out, and made these statements, which call these functions."""
+        if watched():
+            params = (
+                *(Param(buffer, f"{dtype}*") for buffer, dtype in self.buffers.items()),
+                *(Param(size, INDEX) for size in self.sizes),
+            )
+            self.made(name, (*callees, Function(self.name, params, body, "")))
+
+    def made(self, name: str, functions: tuple[Function, ...]) -> None:
+        """A pass was carried out, and made these functions."""
+        if not watched() or functions == self.latest:
+            return
+
+        def verify() -> None:
+            # Imported here: nobody needs it who does not ask for it.
+            import_module("graphc.loops.verify").verify_functions(functions, self.externals())
+
+        before, self.latest = self.latest, functions
+        passed(Step(name, before, functions), verify)

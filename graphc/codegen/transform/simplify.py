@@ -1,0 +1,222 @@
+"""Fewer and plainer statements: what lowering writes without looking ahead is tidied here.
+
+In: the statements of a function. Out: the same computation with loops of one turn unrolled, adjacent reductions over
+the same range in one loop, values named twice named once, values used once written where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphc.codegen.transform.passes import Change, Run, apply
+from graphc.loops.ir import (
+    ZERO,
+    Check,
+    Expr,
+    Invoke,
+    Launch,
+    Let,
+    Loop,
+    Stmt,
+    Store,
+    Var,
+    int_value,
+    subexpressions,
+)
+from graphc.loops.visit import (
+    Changes,
+    Readers,
+    effects,
+    expressions,
+    independent,
+    map_expressions,
+    operators,
+    own_expressions,
+    read_buffers,
+    read_vars,
+    replace_vars,
+    statements,
+    use_counts,
+    with_values,
+)
+from graphc.startup.record import replace
+
+INLINE_OPS = 12
+"""An expression of more operators than this keeps its name: a person has to read it."""
+
+
+def simplify(body: Sequence[Stmt], run: Run = apply) -> tuple[Stmt, ...]:
+    """The statements after all of STEPS, each carried out by `run`."""
+    result = tuple(body)
+    for name, step in STEPS:
+        result = run(name, step, result)
+    return result
+
+
+# Reading statements -------------------------------------------------------------------------------------------------
+
+
+# Passes -------------------------------------------------------------------------------------------------------------
+
+
+def unroll_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Loops of exactly one turn become their body."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if not isinstance(stmt, Loop):
+            result.append(stmt)
+            continue
+        inner = unroll_once(stmt.body)
+        if int_value(stmt.size) == 1 and stmt.begin == ZERO:
+            result.extend(with_values(inner, {stmt.var: ZERO}))
+        else:
+            result.append(replace(stmt, body=inner))
+    return tuple(result)
+
+
+def fuse_reductions(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Loops of reductions over the same range, of which none needs another's result, become one loop."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=fuse_reductions(stmt.body))
+            if not is_barrier(stmt) and _fuse_into(result, stmt):
+                continue
+        result.append(stmt)
+    return tuple(result)
+
+
+def is_barrier(stmt: Stmt) -> bool:
+    """Whether no loop may pass a statement: it writes memory, or checks indices, all of them before any is used."""
+    return any(isinstance(inner, Store | Invoke | Launch | Check) for inner in statements([stmt]))
+
+
+def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
+    """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
+    buffers = read_buffers([loop])
+    for place in range(len(before) - 1, -1, -1):
+        first = before[place]
+        if isinstance(first, Store) and first.buffer not in buffers:
+            continue  # a scalar result on its way out
+        if is_barrier(first):
+            return False
+        if isinstance(first, Loop) and (first.begin, first.size) == (loop.begin, loop.size):
+            moved, kept = _split(first, before[place + 1 :])
+            if not independent([loop], [first, *kept]):
+                continue
+            body = fuse_reductions((*first.body, *with_values(loop.body, {loop.var: first.var})))
+            before[place:] = [*moved, replace(first, body=body), *kept]
+            return True
+    return False
+
+
+def _split(first: Loop, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
+    """Statements after a loop that may stand before it, and those that depend on it, or on one that stays; stores
+    stay."""
+    moved: list[Stmt] = []
+    kept: list[Stmt] = []
+    written, read = effects([first])
+    for stmt in between:
+        own_written, own_read = effects([stmt])
+        if isinstance(stmt, Store) or own_written & (written | read) or own_read & written:
+            kept.append(stmt)
+            written |= own_written
+            read |= own_read
+        else:
+            moved.append(stmt)
+    return moved, kept
+
+
+def name_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """A value that has a name already is not named again, unless what it was computed from has changed since."""
+    return _name_once(body, {}, Readers())
+
+
+def _name_once(body: Sequence[Stmt], known: dict[Expr, Var], readers: Readers) -> tuple[Stmt, ...]:
+    """`known` holds the names of enclosing bodies as well; those of this body are taken out again."""
+    alias: dict[Var, Expr] = {}
+    named: list[Expr] = []
+    result: list[Stmt] = []
+    for stmt in body:
+        if alias:
+            stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
+        for value in readers.touched(Changes.of(stmt)):
+            known.pop(value, None)
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=_name_once(stmt.body, known, readers))
+        elif isinstance(stmt, Let):
+            if stmt.value in known:
+                alias[stmt.var] = known[stmt.value]
+                continue
+            known[stmt.value] = stmt.var
+            readers.add(stmt.value, stmt.value)
+            named.append(stmt.value)
+        result.append(stmt)
+    for value in named:
+        known.pop(value, None)
+    return tuple(result)
+
+
+def drop_unused(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Names that nothing reads are not written."""
+    return _without_unused(body, set())
+
+
+def _without_unused(body: Sequence[Stmt], used: set[Var]) -> tuple[Stmt, ...]:
+    """`used` are the names read after this body; those read in it are added. Nothing reads a name before its `Let`."""
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        if isinstance(stmt, Let) and stmt.var not in used:
+            continue
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=_without_unused(stmt.body, used))
+        used.update(part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
+        kept.append(stmt)
+    return tuple(reversed(kept))
+
+
+def inline_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Values used once, in the same loop, are written where they are used; never across a write of what they read."""
+    return _inline_once(body, use_counts(own_expressions(statements(body))))
+
+
+def _inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, ...]:
+    local = use_counts(own_expressions(body))
+    pending: dict[Var, tuple[int, Let]] = {}
+    readers = Readers()
+    result: list[Stmt] = []
+    for place, stmt in enumerate(body):
+        used = (part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
+        values = {var: pending.pop(var)[1].value for var in used if var in pending}
+        if values:
+            stmt = _replace_here(stmt, values)
+        inside = read_vars(stmt.body) if isinstance(stmt, Loop) else ()
+        due = {*inside, *readers.touched(Changes.of(stmt))}
+        result.extend(let for _, let in sorted(pending.pop(var) for var in due & pending.keys()))
+        if isinstance(stmt, Loop):
+            stmt = replace(stmt, body=_inline_once(stmt.body, counts))
+        once = isinstance(stmt, Let) and counts[stmt.var] == local[stmt.var] == 1
+        if isinstance(stmt, Let) and once and operators(stmt.value) <= INLINE_OPS:
+            pending[stmt.var] = place, stmt
+            readers.add(stmt.var, stmt.value)
+        else:
+            result.append(stmt)
+    result.extend(let for _, let in pending.values())
+    return tuple(result)
+
+
+def _replace_here(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
+    """Names replaced in the statement itself, a loop's body left alone."""
+    if isinstance(stmt, Loop):
+        return replace(stmt, size=replace_vars(stmt.size, values), begin=replace_vars(stmt.begin, values))
+    return map_expressions(stmt, lambda expr: replace_vars(expr, values))
+
+
+STEPS: tuple[tuple[str, Change], ...] = (
+    ("unroll_once", unroll_once),
+    ("fuse_reductions", fuse_reductions),
+    ("name_once", name_once),
+    ("drop_unused", drop_unused),
+    ("inline_once", inline_once),
+)
+"""What `simplify` does, in order."""

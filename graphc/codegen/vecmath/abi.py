@@ -1,0 +1,138 @@
+"""Functions that a loop can be vectorised around though they branch.
+
+In: a function of one element and the same for vectors of the lengths that the CPU has. Out: the attributes that make
+LLVM's loop vectoriser, which gives up on a loop with a branch or a scalar call in it, call the one for its vectors:
+those of its vector function ABI (https://llvm.org/docs/LangRef.html, "vector-function-abi-variant").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from llvmlite import ir
+
+from graphc.codegen.vecmath.floats import Block, find_any
+
+LANE = ir.IntType(32)
+
+
+def define_variants(
+    module: ir.Module, symbol: str, block: Block, define: Callable[[str, int], ir.Function]
+) -> ir.Function:
+    """The function `symbol` for a block's values, which `define(name, lanes)` gives for so many at a time: for vectors
+    the one of their length, for single numbers that of one, with a variant for each vector that a loop may have.
+    """
+    own = symbol if block.format.lanes == 1 else f"{symbol}_x{block.format.lanes}"
+    if own in module.globals:
+        return module.globals[own]
+    if block.format.lanes > 1:
+        return define(own, block.format.lanes)
+    variants = {
+        lanes: define(f"{symbol}_x{lanes}", lanes) for lanes in (width // block.format.width for width in block.widths)
+    }
+    function = define(symbol, 1)
+    add_variants(function, variants)
+    return function
+
+
+def add_variants(function: ir.Function, variants: Mapping[int, ir.Function]) -> None:
+    """Let loops that call a function be vectorised: for vectors of so many numbers another one is called."""
+    if not variants:
+        return
+    marks = "v" * len(function.args)
+    names = (f"_ZGV_LLVM_N{lanes}{marks}_{function.name}({variant.name})" for lanes, variant in variants.items())
+    set_attribute(function, f'"vector-function-abi-variant"="{",".join(names)}"')
+    _keep(function.module, [function, *variants.values()])
+
+
+def define_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int = 1) -> ir.Function:
+    """A function without side effects, from values of a type to one, not inlined."""
+    function = declare_pure(module, symbol, type, arity)
+    function.linkage = "internal"
+    return function
+
+
+def declare_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int) -> ir.Function:
+    """The same, defined elsewhere."""
+    function = ir.Function(module, ir.FunctionType(type, [type] * arity), symbol)
+    for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
+        set_attribute(function, attribute)
+    return function
+
+
+def define_guarded(
+    module: ir.Module, symbol: str, type: ir.Type, arity: int, needs: Callable[[ir.IRBuilder, ir.Value], ir.Value]
+) -> tuple[ir.IRBuilder, ir.Value]:
+    """Begin a pure function that returns its last argument where its first needs no more in any lane; the builder,
+    where it is to go on, and which lanes do."""
+    function = define_pure(module, symbol, type, arity)
+    builder = ir.IRBuilder(function.append_basic_block())
+    slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
+    found = needs(builder, function.args[0])
+    builder.cbranch(find_any(builder, found), slow, common)
+    builder.position_at_end(common)
+    builder.ret(function.args[-1])
+    builder.position_at_end(slow)
+    return builder, found
+
+
+def call_in_parts(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
+    """A function of vectors for longer ones, called for some of their numbers after the other."""
+    lanes, at_once = arguments[0].type.count, function.args[0].type.count
+    results = []
+    for first in range(0, lanes, at_once):
+        some = lanes_from(first, at_once)
+        results.append(builder.call(function, [builder.shuffle_vector(given, given, some) for given in arguments]))
+    while len(results) > 1:
+        whole = lanes_from(0, 2 * results[0].type.count)
+        results = [builder.shuffle_vector(*pair, whole) for pair in zip(results[::2], results[1::2], strict=True)]
+    return results[0]
+
+
+def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
+    """A function of vectors for single numbers, each beside zeros, which no guard finds rare."""
+    zeros = ir.Constant(function.args[0].type, None)
+    vectors = [builder.insert_element(zeros, argument, LANE(0)) for argument in arguments]
+    return builder.extract_element(builder.call(function, vectors), LANE(0))
+
+
+def lanes_from(first: int, count: int) -> ir.Constant:
+    """So many lanes of a vector, in order."""
+    return lanes_at(range(first, first + count))
+
+
+def lanes_at(places: Iterable[int]) -> ir.Constant:
+    """Lanes of a vector, for those of another one."""
+    made = [LANE(place) for place in places]
+    return ir.Constant(ir.VectorType(LANE, len(made)), made)
+
+
+def vector_of(type: ir.Type, lanes: int) -> ir.Type:
+    """The vector type, or for one lane the type itself."""
+    return type if lanes == 1 else ir.VectorType(type, lanes)
+
+
+def limit_vectors(module: ir.Module, bits: int) -> None:
+    """Let no function have longer vectors. How vectors are passed depends on it: callers and callees must agree."""
+    for function in module.functions:
+        if not function.is_declaration:
+            set_attribute(function, f'"min-legal-vector-width"="{bits}"')
+
+
+def set_attribute(function: ir.Function, attribute: str) -> None:
+    """Add an attribute that llvmlite's own list, which `add` checks, lacks."""
+    set.add(function.attributes, attribute)
+
+
+def _keep(module: ir.Module, functions: Sequence[ir.Function]) -> None:
+    """Keep functions that nothing calls until the loop vectoriser has run."""
+    name, pointer = "llvm.compiler.used", ir.PointerType()
+    kept = [ir.Constant(pointer, function.get_reference()) for function in functions]
+    if name in module.globals:
+        kept = [*module.globals[name].initializer.constant, *kept]
+        del module.globals[name]
+        module.scope._useset.discard(name)
+    type = ir.ArrayType(pointer, len(kept))
+    used = ir.GlobalVariable(module, type, name)
+    used.linkage, used.section = "appending", "llvm.metadata"
+    used.initializer = ir.Constant(type, kept)

@@ -1,0 +1,445 @@
+"""Arithmetic written as formulas, emitted as LLVM IR.
+
+In: an llvmlite builder and values of type float or double. Out: the same values wrapped so that `a * b + 1.0`, `a < b`
+and `mask.select(a, b)` append one instruction each to the builder's block. No instruction carries a fast-math flag: the
+formulas of `vecmath` depend on the exact order of rounding.
+
+`Real` is a floating-point value, `Bits` the integer of the same width, `Mask` an i1. A Python number beside one of them
+becomes a constant of its type. In a format that `widen` made, all are vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from graphc.startup.record import record
+
+
+@record()
+class Format:
+    """An IEEE 754 binary format: `precision` counts the stored significand bits, `bias` is the exponent's."""
+
+    name: str
+    type: ir.Type
+    integer: ir.Type
+    precision: int
+    bias: int
+
+    @property
+    def width(self) -> int:
+        """The number of bits."""
+        return int(_element(self.integer).width)
+
+    @property
+    def lanes(self) -> int:
+        """How many numbers a value is: more than one in a format that `widen` made."""
+        return int(self.integer.count) if isinstance(self.integer, ir.VectorType) else 1
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is binary32's, or that of vectors of it."""
+        return self.name == "f32"
+
+    @property
+    def rounder(self) -> float:
+        """1.5 * 2**precision: adding it to |x| < 2**(precision-1) rounds to an integer, found in the low bits of the
+        sum.
+        """
+        return 1.5 * 2.0**self.precision
+
+    @property
+    def rounder_bits(self) -> int:
+        """The encoding of `rounder`."""
+        return ((self.bias + self.precision) << self.precision) | (1 << (self.precision - 1))
+
+    @property
+    def one_bits(self) -> int:
+        """The encoding of 1.0."""
+        return self.bias << self.precision
+
+    @property
+    def smallest_normal(self) -> float:
+        """The least positive number of full precision."""
+        return 2.0 ** (1 - self.bias)
+
+
+F32 = Format("f32", ir.FloatType(), ir.IntType(32), 23, 127)
+F64 = Format("f64", ir.DoubleType(), ir.IntType(64), 52, 1023)
+
+
+def _element(type: ir.Type) -> ir.Type:
+    """What a vector is made of; another type itself."""
+    return type.element if isinstance(type, ir.VectorType) else type
+
+
+def widen(format: Format, lanes: int) -> Format:
+    """The format of a vector of so many numbers."""
+    real, integer = (ir.VectorType(type, lanes) for type in (format.type, format.integer))
+    return Format(format.name, real, integer, format.precision, format.bias)
+
+
+def of_one(format: Format) -> Format:
+    """The format of the numbers of a vector."""
+    return F32 if format.is_single else F64
+
+
+def find_format(type: ir.Type) -> Format:
+    """The format of an LLVM type. Raises TypeError for anything but float and double."""
+    for format in (F32, F64):
+        if type == format.type:
+            return format
+    raise TypeError(f"vector math is defined for float and double, not for {type}")
+
+
+@record()
+class Block:
+    """Where instructions go, in which format, whether the CPU multiplies and adds with one rounding, the bits of the
+    vectors that a loop may have there, and whether the formulas may be those of fast math.
+    """
+
+    builder: ir.IRBuilder
+    format: Format
+    has_fma: bool
+    widths: tuple[int, ...]
+    relaxed: bool = False
+
+    def real(self, value: Real | float) -> Real:
+        """The value itself, or a floating-point constant."""
+        return value if isinstance(value, Real) else Real(self, splat(self.format.type, float(value)))
+
+    def bits(self, value: Bits | int) -> Bits:
+        """The value itself, or an integer constant, reduced to the width."""
+        if isinstance(value, Bits):
+            return value
+        return Bits(self, splat(self.format.integer, value % (1 << self.format.width)))
+
+    def intrinsic(self, name: str, arity: int) -> ir.Function:
+        """LLVM's function of this name for the block's type."""
+        type, module = self.format.type, self.builder.module
+        signature = ir.FunctionType(type, [type] * arity)
+        if not isinstance(type, ir.VectorType):
+            return module.declare_intrinsic(name, [type], signature)
+        symbol = f"{name}.v{type.count}f{self.format.width}"
+        return module.globals.get(symbol) or ir.Function(module, signature, symbol)
+
+
+def splat(type: ir.Type, value: float) -> ir.Constant:
+    """A number, in every lane of a vector."""
+    if not isinstance(type, ir.VectorType):
+        return ir.Constant(type, value)
+    # Spelt out, the number would be repeated for every lane.
+    return literal(type, f"splat ({ir.Constant(type.element, value)})")
+
+
+def literal(type: ir.Type, text: str) -> ir.Constant:
+    """A constant in a form of LLVM's that llvmlite does not write itself."""
+    made = ir.FormattedConstant(type, "0")
+    made.constant = text
+    return made
+
+
+@record(eq=False)
+class Real:
+    """A floating-point value in a block."""
+
+    block: Block
+    value: ir.Value
+
+    @property
+    def format(self) -> Format:
+        """The format of the block."""
+        return self.block.format
+
+    def _emit(self, opcode: str, left: Real | float, right: Real | float) -> Real:
+        instruction = getattr(self.block.builder, opcode)
+        return Real(self.block, instruction(self.block.real(left).value, self.block.real(right).value))
+
+    def __add__(self, other: Real | float) -> Real:
+        return self._emit("fadd", self, other)
+
+    def __radd__(self, other: float) -> Real:
+        return self._emit("fadd", other, self)
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self._emit("fsub", self, other)
+
+    def __rsub__(self, other: float) -> Real:
+        return self._emit("fsub", other, self)
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self._emit("fmul", self, other)
+
+    def __rmul__(self, other: float) -> Real:
+        return self._emit("fmul", other, self)
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self._emit("fdiv", self, other)
+
+    def __rtruediv__(self, other: float) -> Real:
+        return self._emit("fdiv", other, self)
+
+    def __neg__(self) -> Real:
+        return Real(self.block, self.block.builder.fneg(self.value))
+
+    def _compare(self, relation: str, other: Real | float) -> Mask:
+        return Mask(self.block, self.block.builder.fcmp_ordered(relation, self.value, self.block.real(other).value))
+
+    def __lt__(self, other: Real | float) -> Mask:
+        return self._compare("<", other)
+
+    def __le__(self, other: Real | float) -> Mask:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Real | float) -> Mask:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Real | float) -> Mask:
+        return self._compare(">=", other)
+
+    def equals(self, other: Real | float) -> Mask:
+        """True where the two are equal; never for NaN."""
+        return self._compare("==", other)
+
+    def at_most(self, bound: float) -> Real:
+        """The lesser of the value and a constant; NaN stays."""
+        return (self > bound).select(bound, self)
+
+    def at_least(self, bound: float) -> Real:
+        """The greater of the value and a constant; NaN stays."""
+        return (self < bound).select(bound, self)
+
+    def magnitude(self) -> Real:
+        """|x|."""
+        return self._call("llvm.fabs")
+
+    def root(self) -> Real:
+        """The square root, correctly rounded."""
+        return self._call("llvm.sqrt")
+
+    def with_sign(self, sign: Real) -> Real:
+        """The value with the sign bit of another."""
+        return self._call("llvm.copysign", sign)
+
+    def _call(self, name: str, *others: Real) -> Real:
+        intrinsic = self.block.intrinsic(name, 1 + len(others))
+        return Real(self.block, self.block.builder.call(intrinsic, [self.value, *(other.value for other in others)]))
+
+    def bits(self) -> Bits:
+        """The encoding as an integer."""
+        return Bits(self.block, self.block.builder.bitcast(self.value, self.format.integer))
+
+    def convert(self, format: Format) -> Real:
+        """The value in another format; that of one number stands for vectors of as many as this one has."""
+        if format.width == self.format.width:
+            return self
+        builder, lanes = self.block.builder, self.format.lanes
+        if format.lanes != lanes:
+            format = widen(format, lanes)
+        block = Block(builder, format, self.block.has_fma, self.block.widths, self.block.relaxed)
+        cast = builder.fpext if format.width > self.format.width else builder.fptrunc
+        return Real(block, cast(self.value, format.type))
+
+
+@record(eq=False)
+class Bits:
+    """An integer of the format's width in a block; arithmetic wraps."""
+
+    block: Block
+    value: ir.Value
+
+    def _emit(self, opcode: str, left: Bits | int, right: Bits | int) -> Bits:
+        instruction = getattr(self.block.builder, opcode)
+        return Bits(self.block, instruction(self.block.bits(left).value, self.block.bits(right).value))
+
+    def __add__(self, other: Bits | int) -> Bits:
+        return self._emit("add", self, other)
+
+    def __sub__(self, other: Bits | int) -> Bits:
+        return self._emit("sub", self, other)
+
+    def __rsub__(self, other: int) -> Bits:
+        return self._emit("sub", other, self)
+
+    def __and__(self, other: Bits | int) -> Bits:
+        return self._emit("and_", self, other)
+
+    def __or__(self, other: Bits | int) -> Bits:
+        return self._emit("or_", self, other)
+
+    def __xor__(self, other: Bits | int) -> Bits:
+        return self._emit("xor", self, other)
+
+    def __lshift__(self, other: int) -> Bits:
+        return self._emit("shl", self, other)
+
+    def __rshift__(self, other: int) -> Bits:
+        """A logical shift: AVX2 has no arithmetic one for 64 bits."""
+        return self._emit("lshr", self, other)
+
+    def bit(self, position: int) -> Mask:
+        """Whether a bit is set."""
+        return Mask(
+            self.block, self.block.builder.icmp_unsigned("!=", (self & (1 << position)).value, self.block.bits(0).value)
+        )
+
+    def real(self) -> Real:
+        """The value with this encoding."""
+        return Real(self.block, self.block.builder.bitcast(self.value, self.block.format.type))
+
+
+@record(eq=False)
+class Mask:
+    """A truth value in a block."""
+
+    block: Block
+    value: ir.Value
+
+    def __and__(self, other: Mask) -> Mask:
+        return Mask(self.block, self.block.builder.and_(self.value, other.value))
+
+    def __or__(self, other: Mask) -> Mask:
+        return Mask(self.block, self.block.builder.or_(self.value, other.value))
+
+    def negate(self) -> Mask:
+        """True where the mask is not."""
+        return Mask(self.block, self.block.builder.not_(self.value))
+
+    def select(self, true: Real | float, false: Real | float) -> Real:
+        """`true` where the mask holds, else `false`; both are computed."""
+        left, right = self.block.real(true), self.block.real(false)
+        return Real(self.block, self.block.builder.select(self.value, left.value, right.value))
+
+
+def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:
+    """values[index] in every lane, from a constant of this name in the module."""
+    builder, type = index.block.builder, _element(index.block.format.type)
+    module, row = builder.module, ir.ArrayType(type, len(values))
+    if name not in module.globals:
+        data = ir.GlobalVariable(module, row, name)
+        data.linkage, data.global_constant, data.initializer = "internal", True, ir.Constant(row, values)
+
+    def load(place: ir.Value) -> ir.Value:
+        return builder.load(builder.gep(module.globals[name], [place], source_etype=type), typ=type)
+
+    if not isinstance(index.value.type, ir.VectorType):
+        return Real(index.block, load(index.value))
+    found = index.block.real(0.0).value
+    for lane in map(ir.IntType(32), range(index.value.type.count)):
+        found = builder.insert_element(found, load(builder.extract_element(index.value, lane)), lane)
+    return Real(index.block, found)
+
+
+def find_any(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
+    """Whether a truth value holds, of a vector any."""
+    if not isinstance(mask.type, ir.VectorType):
+        return mask
+    bits = ir.IntType(mask.type.count)
+    return builder.icmp_unsigned("!=", builder.bitcast(mask, bits), bits(0))
+
+
+def repeat(
+    start: int, last: Real, first: tuple[Real, ...], step: Callable[[Real, tuple[Real, ...]], tuple[Real, ...]]
+) -> tuple[Real, ...]:
+    """In each lane `first` after `step` with start, start + 1 and so on up to `last`, by a loop that ends when all
+    lanes have.
+    """
+    block, builder = last.block, last.block.builder
+    before, body, after = builder.block, builder.append_basic_block("step"), builder.append_basic_block("after")
+    builder.branch(body)
+    builder.position_at_end(body)
+    begins = (block.real(float(start)), *first)
+    number, *values = (Real(block, builder.phi(block.format.type)) for _ in begins)
+    stepped, goes_on = step(number, tuple(values)), last >= number
+    following = number + 1.0
+    ends = (following, *(goes_on.select(new, old) for new, old in zip(stepped, values, strict=True)))
+    for phi, begin, end in zip((number, *values), begins, ends, strict=True):
+        phi.value.add_incoming(begin.value, before)
+        phi.value.add_incoming(end.value, body)
+    builder.cbranch(find_any(builder, (last >= following).value), body, after)
+    builder.position_at_end(after)
+    return ends[1:]
+
+
+def nearest_whole(x: Real) -> Real:
+    """The whole number nearest to x, of two the even one, for -0.25 <= x < 2**precision."""
+    whole = 2.0**x.format.precision
+    return (x + whole) - whole
+
+
+def in_double(function: Callable[[Real], Real], x: Real) -> Real:
+    """A function of a value computed in float64."""
+    return function(x.convert(F64)).convert(x.format)
+
+
+def fma(a: Real, b: Real | float, c: Real | float) -> Real:
+    """a * b + c, rounded once where the CPU can and twice elsewhere: there `llvm.fma` would be a slow call to libm."""
+    left, right, addend = a, a.block.real(b), a.block.real(c)
+    if not a.block.has_fma:
+        return left * right + addend
+    return left._call("llvm.fma", right, addend)
+
+
+def polynomial(x: Real, coefficients: tuple[float, ...]) -> Real:
+    """The sum of coefficients[i] * x**i: even and odd powers by Horner's rule side by side, the first added last."""
+    first, *rest = coefficients
+    if len(rest) < 4:
+        return horner(x, coefficients)
+    square = x * x
+    return fma(fma(horner(square, tuple(rest[1::2])), x, horner(square, tuple(rest[0::2]))), x, first)
+
+
+def horner(x: Real, coefficients: tuple[float, ...]) -> Real:
+    """`polynomial` in one chain: more exact where even and odd powers cancel."""
+    total = x.block.real(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = fma(total, x, coefficient)
+    return total
+
+
+def horner_with_slope(x: Real, y: Real, coefficients: tuple[float, ...]) -> tuple[Real, Real]:
+    """A polynomial P at x, and its difference quotient (P(x) - P(y)) / (x - y), or at x = y its derivative."""
+    value, slope = x.block.real(coefficients[-1]), x.block.real(0.0)
+    for coefficient in reversed(coefficients[:-1]):
+        value, slope = fma(value, x, coefficient), fma(slope, y, value)
+    return value, slope
+
+
+def add_exactly(a: Real, b: Real) -> tuple[Real, Real]:
+    """The rounded sum and its exact error (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B)."""
+    total = a + b
+    rest = total - a
+    return total, (a - (total - rest)) + (b - rest)
+
+
+def add_lesser(a: Real, b: Real) -> tuple[Real, Real]:
+    """`add_exactly` where |a| >= |b| or a is 0, in half as many steps."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def residual(total: Real, a: Real, b: Real) -> Real:
+    """total - a * b, exact where `total` is the rounded product or close to it."""
+    if a.block.has_fma:
+        return fma(-a, b, total)
+    product, error = multiply_exactly(a, b)
+    return (total - product) - error
+
+
+def multiply_exactly(a: Real, b: Real) -> tuple[Real, Real]:
+    """The rounded product and its exact error, barring over- and underflow (Dekker, Numer. Math. 18, 1971, where there
+    is no FMA).
+    """
+    product = a * b
+    if a.block.has_fma:
+        return product, fma(a, b, -product)
+    a_high, a_low = split_bits(a)
+    b_high, b_low = split_bits(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def split_bits(x: Real) -> tuple[Real, Real]:
+    """The leading half of the significand's bits and the rest: their sum is x, and the products of halves are exact."""
+    high = (x.bits() & -(1 << (x.format.precision // 2 + 1))).real()
+    return high, x - high

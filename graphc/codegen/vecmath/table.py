@@ -1,0 +1,157 @@
+"""Elementary functions in LLVM IR that a loop can be vectorised around.
+
+In: a module, a function's name, a floating-point type, whether the CPU has fused multiply-add and how long its vectors
+are. Out: a small internal function `gc_<name>_<f32|f64>` in that module, straight-line code to be inlined into the loop
+that calls it; or, where that loop had better call it (`math_calls`), one for vectors.
+
+Every function is branch-free: both sides of a case are computed and one is selected. Only what few arguments need and
+takes long, huge angles (`huge`) and log_gamma of negative numbers (`negative`), is left to a function that looks
+whether a vector has such an argument; loops are vectorised around its calls. Special values are those of C99, Annex F.
+The error bounds that each names are in units in the last place (ulp) of the result, over the whole domain, with fused
+multiply-add or without, measured against 160 bits; `tests` assert them. No instruction may carry a fast-math flag: with
+`reassoc` LLVM folds the constants that these formulas add and subtract for the sake of rounding.
+
+Sources of the methods: Cody and Waite, Software Manual for the Elementary Functions (1980); Tang, Table-driven
+implementation of the exponential and logarithm functions (ACM TOMS 15, 1989; 16, 1990; 18, 1992), here with polynomials
+instead of tables; Sun's fdlibm (1993); Muller, Elementary Functions (3rd ed., 2016). The coefficients are our own, see
+`coefficients`.
+
+Each function stands in `exponential`, `circular`, `gamma` or `log_gamma`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from inspect import signature
+
+from llvmlite import ir
+
+from graphc.codegen.vecmath.abi import vector_of
+from graphc.codegen.vecmath.exponential import (
+    acosh,
+    asinh,
+    atanh,
+    cbrt,
+    cosh,
+    exp,
+    exp2,
+    expm1,
+    hypot,
+    log,
+    log1p,
+    log2,
+    log10,
+    pow,
+    sigmoid,
+    sinh,
+    softplus,
+    tanh,
+)
+from graphc.codegen.vecmath.floats import F32, F64, Block, Format, Real, find_format, widen
+from graphc.codegen.vecmath.gamma import digamma, erf, erfc, trigamma
+from graphc.codegen.vecmath.log_gamma import gammaln
+from graphc.codegen.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+from graphc.startup.record import record
+
+Kernel = Callable[..., Real]
+
+
+@record()
+class Symbol:
+    """What the name of a function in a module says: how many numbers it takes at a time, and whether it is compiled
+    apart from the loop that calls it."""
+
+    name: str
+    format: Format
+    relaxed: bool
+    lanes: int = 1
+    apart: bool = False
+
+    def __str__(self) -> str:
+        relaxed = "_relaxed" if self.relaxed else ""
+        lanes = f"_x{self.lanes}" if self.apart else f"_v{self.lanes}" if self.lanes > 1 else ""
+        return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
+
+
+SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_([vx])(\d+))?")
+
+
+def read_symbol(text: str) -> Symbol | None:
+    """What a name says; None for that of another function."""
+    found = SYMBOL.fullmatch(text)
+    if found is None or found[1] not in VECTOR_MATH:
+        return None
+    name, format, relaxed, kind, lanes = found.groups()
+    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), kind == "x")
+
+
+def arity_of(name: str) -> int:
+    return len(signature(VECTOR_MATH[name]).parameters)
+
+
+def refer(module: ir.Module, name: str, type: ir.Type, relaxed: bool = False) -> ir.Function:
+    """The function `gc_<name>_<f32|f64>` of `module`, added at the first request: internal, always inlined, without
+    side effects. `define_called` gives it its body.
+
+    `name` is a key of VECTOR_MATH, `type` float or double. `relaxed` gives the variant of fast math,
+    `gc_<name>_<f32|f64>_relaxed`. Raises KeyError for an unknown name and TypeError for another type.
+    """
+    return refer_held(module, Symbol(name, find_format(type), relaxed))
+
+
+def refer_held(module: ir.Module, symbol: Symbol) -> ir.Function:
+    """The same of a symbol: for several numbers, of vectors."""
+    arity = arity_of(symbol.name)
+    if str(symbol) in module.globals:
+        return module.globals[str(symbol)]
+    type = vector_of(symbol.format.type, symbol.lanes)
+    function = ir.Function(module, ir.FunctionType(type, [type] * arity), str(symbol))
+    function.linkage = "internal"
+    for attribute in ("alwaysinline", "nounwind"):
+        function.attributes.add(attribute)
+    return function
+
+
+def define_called(module: ir.Module, has_fma: bool, widths: tuple[int, ...]) -> None:
+    """Give the functions of `refer` their bodies, and remove those that nothing calls any more.
+
+    With `has_fma` false the code multiplies and adds in two steps; `widths` are the bits of the vectors that loops
+    around it that are not written over vectors may have.
+    """
+    called = {callee for function in module.functions for block in function.blocks for callee in callees(block)}
+    for function in list(module.functions):
+        symbol = read_symbol(function.name)
+        if symbol is None or symbol.apart or not function.is_declaration:
+            continue
+        if function in called:
+            fill(function, has_fma, widths)
+        else:
+            del module.globals[function.name]
+            module.scope._useset.discard(function.name)
+
+
+def callees(block: ir.Block) -> Iterator[ir.Value]:
+    """What a block calls."""
+    return (each.callee for each in block.instructions if isinstance(each, ir.CallInstr))
+
+
+def fill(function: ir.Function, has_fma: bool, widths: tuple[int, ...]) -> None:
+    """Write the body of a function, for as many numbers as its name says."""
+    symbol = read_symbol(function.name)
+    assert symbol is not None, function.name
+    format = symbol.format if symbol.lanes == 1 else widen(symbol.format, symbol.lanes)
+    builder = ir.IRBuilder(function.append_basic_block())
+    block = Block(builder, format, has_fma, widths, symbol.relaxed)
+    builder.ret(VECTOR_MATH[symbol.name](*(Real(block, argument) for argument in function.args)).value)
+
+
+VECTOR_MATH: dict[str, Kernel] = {
+    kernel.__name__: kernel
+    for kernel in (
+        *(exp, exp2, expm1, log, log2, log10, log1p, softplus, sigmoid),
+        *(sin, cos, tan, asin, acos, atan, atan2),
+        *(sinh, cosh, tanh, asinh, acosh, atanh),
+        *(cbrt, hypot, pow, erf, erfc, gammaln, digamma, trigamma),
+    )
+}

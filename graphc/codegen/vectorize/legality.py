@@ -1,0 +1,312 @@
+"""What a loop does in each turn.
+
+In: a counted loop of a module of LLVM IR, before it is optimised. Out: what it reads, computes, writes and adds up in a
+turn, where every turn is independent of the others as far as that can be read off its text, and computes by what has a
+form for vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from llvmlite import ir
+
+from graphc.codegen.vecmath.outofline import held
+from graphc.codegen.vectorize.loopinfo import Counted, Flow, targets
+from graphc.startup.record import record
+
+LANEWISE = frozenset(
+    "fadd fsub fmul fdiv fneg add sub mul and or xor shl lshr ashr icmp fcmp select"
+    " bitcast trunc zext sext fptosi fptoui sitofp uitofp fpext fptrunc".split()
+)
+"""Instructions that take vectors as they take numbers, and as fast."""
+ANY_ORDER = frozenset("add mul and or xor".split())
+"""What may be added up in any order; of floats what says so."""
+EXTREMES = frozenset("maximum minimum maxnum minnum smax smin umax umin".split())
+"""LLVM's functions of which the same holds."""
+SIZES = frozenset("sub mul shl ashr lshr and or".split())
+"""What is the same twice where its operands are, as the sizes in places."""
+ARITHMETIC = frozenset(("fadd", "fsub", "fmul", "fdiv"))
+"""What has an order where it may not be reassociated."""
+
+Value: TypeAlias = Any
+"""What a turn computes with: an instruction of the body, or what does not change from turn to turn: a constant, an
+argument, a local name, an instruction before the loop. `INDEX` is the loop's own."""
+Terms: TypeAlias = "Counter[Any]"
+"""What is added up to an index: values that do not change from turn to turn, and `INDEX`."""
+INDEX = "the loop's own index"
+
+
+@record(eq=False)
+class Sum:
+    """What is added up under a local name: the instruction that does it, and what it adds."""
+
+    step: ir.Instruction
+    term: Value
+
+
+@record(eq=False)
+class Turn:
+    """The body of a loop, read."""
+
+    operands: Mapping[ir.Instruction, Sequence[Value]]
+    """Of each instruction, with local names replaced by what was stored under them."""
+    accesses: Mapping[ir.Instruction, int | None]
+    """Loads and stores of memory: by how many elements their places go up with each turn, 1 or 0; None where they are
+    anywhere."""
+    varying: frozenset[ir.Instruction]
+    """The instructions of which each turn has a value of its own."""
+    sums: Mapping[ir.AllocaInstr, Sum]
+
+    def is_steady(self, value: Value) -> bool:
+        """Whether a value is the same in each turn."""
+        return value is not INDEX and value not in self.varying
+
+    def needed(self) -> list[ir.Instruction]:
+        """The instructions that are to be carried out, in order: all but those that only give the place of an access
+        that goes up."""
+        wanted: list[Value] = [each.term for each in self.sums.values()]
+        wanted += [each for each in self.accesses if isinstance(each, ir.StoreInstr)]
+        found = set()
+        while wanted:
+            value = wanted.pop()
+            if value in self.operands and value not in found:
+                found.add(value)
+                goes_up = self.accesses.get(value) == 1
+                wanted += self.operands[value][: -1 if goes_up else None]
+        return [each for each in self.operands if each in found]
+
+
+def only_moves(turn: Turn) -> bool:
+    """Whether all that a loop does is to copy an array, or to clear some: what is stored is read from memory at the
+    turn's own place, or is zero."""
+    stores = [each for each in turn.accesses if isinstance(each, ir.StoreInstr)]
+    values = [turn.operands[each][0] for each in stores]
+    if turn.sums or not stores:
+        return False
+    if all(isinstance(value, ir.Constant) and is_clear(value) for value in values):
+        return True
+    return len(values) == 1 and turn.accesses.get(values[0]) == 1
+
+
+def is_clear(value: ir.Constant) -> bool:
+    """Whether all bits of a number are 0."""
+    number = value.constant
+    return bool(number == 0) and math.copysign(1.0, number) > 0
+
+
+# --- names that are carried -----------------------------------------------------------------------------------------
+
+
+def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:
+    """The local names that a block reads before it gives them another value, as a sum does."""
+    read: dict[ir.Value, None] = {}  # in order: the same source gives the same text
+    written: set[ir.Value] = set()
+    for each in block.instructions:
+        if isinstance(each, ir.LoadInstr) and each.operands[0] not in written:
+            read[each.operands[0]] = None
+        elif isinstance(each, ir.StoreInstr):
+            written.add(each.operands[1])
+    return [name for name in read if name in written and isinstance(name, ir.AllocaInstr)]
+
+
+def has_order(block: ir.Block, carried: Iterable[ir.AllocaInstr]) -> bool:
+    """Whether a block calculates with what the turn before left, in an order that must stay: a maximum has none."""
+    loads = {each for each in block.instructions if isinstance(each, ir.LoadInstr) and each.operands[0] in {*carried}}
+    return any(
+        each.opname in ARITHMETIC and "reassoc" not in each.flags and not loads.isdisjoint(each.operands)
+        for each in block.instructions
+    )
+
+
+def step_of(block: ir.Block, slot: ir.AllocaInstr) -> ir.Instruction | None:
+    """The instruction that adds something to a local name in any order, where that is all that a block does with it: a
+    running sum is also written to memory."""
+    loads = [each for each in block.instructions if isinstance(each, ir.LoadInstr) and each.operands[0] is slot]
+    stores = [each for each in block.instructions if isinstance(each, ir.StoreInstr) and each.operands[1] is slot]
+    if not len(loads) == len(stores) == 1:
+        return None
+    step = stores[0].operands[0]
+    if not isinstance(step, ir.Instruction) or not has_no_order(step) or list(step.operands).count(loads[0]) != 1:
+        return None
+    users = [[each for each in block.instructions if value in each.operands] for value in (loads[0], step)]
+    return step if users == [[step], stores] else None
+
+
+def has_no_order(step: ir.Instruction) -> bool:
+    """Whether several of an instruction may be carried out in any order."""
+    if isinstance(step, ir.CallInstr):
+        return extreme_of(step) is not None
+    return step.opname in ANY_ORDER or (step.opname in ("fadd", "fmul") and "reassoc" in step.flags)
+
+
+def extreme_of(call: ir.CallInstr) -> str | None:
+    """Which of EXTREMES is called."""
+    parts = call.callee.name.split(".")
+    return parts[1] if parts[0] == "llvm" and len(parts) == 3 and parts[1] in EXTREMES else None
+
+
+# --- a turn ---------------------------------------------------------------------------------------------------------
+
+
+def read_turn(counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> Turn | None:
+    """What a loop does in a turn, which adds up `steps`; None where it has no form for vectors, or where turns may
+    depend on each other: all that is stored goes to the place of its own turn, and is read by that one alone."""
+    reader = Reader(counted, flow, steps)
+    if not all(map(reader.take, counted.loop.body.instructions[:-1])) or not reader.are_apart():
+        return None
+    if are_read_after(counted.loop.ending, reader.current.keys() - steps.keys()):
+        return None
+    sums = {slot: Sum(step, added_by(reader.operands[step], slot)) for slot, step in steps.items()}
+    return Turn(reader.operands, reader.accesses, frozenset(reader.varying - {INDEX}), sums)
+
+
+class Reader:
+    """A turn, as far as it has been read."""
+
+    def __init__(self, counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> None:
+        self.flow, self.steps = flow, steps
+        body = counted.loop.body.instructions
+        self.changes = {each.operands[1] for each in body if isinstance(each, ir.StoreInstr)}
+        self.current: dict[ir.AllocaInstr, Value] = {counted.index: INDEX}
+        """What stands under the local names that change."""
+        self.meaning: dict[ir.Value, Value] = {}
+        """What was read under them."""
+        self.operands: dict[ir.Instruction, Sequence[Value]] = {}
+        self.accesses: dict[ir.Instruction, int | None] = {}
+        self.varying: set[Value] = {INDEX}
+        self.gathered: set[Value] = set()
+        """What is read from memory, or computed from that."""
+        self.stored: dict[ir.Argument, Terms] = {}
+        self.loaded: list[tuple[ir.Argument, Terms | None]] = []
+
+    def take(self, each: ir.Instruction) -> bool:
+        """Read the next instruction; whether it may stand there."""
+        operands = [self.meaning.get(operand, operand) for operand in each.operands]
+        if isinstance(each, ir.LoadInstr | ir.StoreInstr):
+            take = self.take_name if isinstance(operands[-1], ir.AllocaInstr) else self.take_access
+            return take(each, *operands)
+        self.add(each, operands)
+        return isinstance(each, ir.GEPInstr) or has_vectors(each)
+
+    def add(self, each: ir.Instruction, operands: Sequence[Value]) -> None:
+        self.operands[each] = operands
+        for found in (self.varying, self.gathered):
+            if not found.isdisjoint(operands):
+                found.add(each)
+
+    def take_name(self, each: ir.Instruction, *operands: Value) -> bool:
+        """Read or give what stands under a local name."""
+        *value, name = operands
+        if value:
+            self.current[name] = value[0]
+        elif name in self.current:
+            self.meaning[each] = self.current[name]
+        elif name not in self.changes:
+            self.meaning[each] = name
+        return bool(value) or each in self.meaning or name in self.steps
+
+    def take_access(self, each: ir.Instruction, *operands: Value) -> bool:
+        """Read or write memory."""
+        base, terms = self.place(operands[-1])
+        if base is None:
+            return False
+        self.add(each, operands)
+        stride = self.accesses[each] = None if terms is None else terms[INDEX]
+        if isinstance(each, ir.StoreInstr):
+            self.varying.add(each)
+            return terms is not None and stride == 1 and self.stored.setdefault(base, terms) == terms
+        self.loaded.append((base, terms))
+        self.gathered.add(each)
+        if stride != 0:
+            self.varying.add(each)
+        # LLVM knows more of places that go up by other steps.
+        return stride in (0, 1) or (stride is None and operands[0] in self.gathered)
+
+    def are_apart(self) -> bool:
+        """Whether each turn reads of what is stored no more than it stores itself."""
+        return all(self.stored.get(base, terms) == terms for base, terms in self.loaded)
+
+    def place(self, pointer: Value) -> tuple[ir.Argument | None, Terms | None]:
+        """The argument of the function that a pointer belongs to, and its index; None where they are not found."""
+        if not isinstance(pointer, ir.GEPInstr) or len(self.operands[pointer]) != 2:
+            return None, None
+        base, index = self.operands[pointer]
+        if isinstance(base, ir.AllocaInstr):
+            base = self.flow.stored.get(base)
+        return (base if isinstance(base, ir.Argument) else None), self.terms(index)
+
+    def terms(self, value: Value) -> Terms | None:
+        """What is added up to a number; None where that is not known, or changes from turn to turn."""
+        if value not in self.operands:
+            return Counter({value.constant if isinstance(value, ir.Constant) else value: 1})
+        if value in self.accesses:
+            return None
+        return combined(value, [self.terms(operand) for operand in self.operands[value]])
+
+
+def added_by(operands: Sequence[Value], slot: ir.AllocaInstr) -> Value:
+    """What a step adds to what stands under a name."""
+    numbers = [value for value in operands if not isinstance(value, ir.Function)]
+    (term,) = (value for value in numbers if not (isinstance(value, ir.LoadInstr) and value.operands[0] is slot))
+    return term
+
+
+def has_vectors(each: ir.Instruction) -> bool:
+    """Whether an instruction has a form for vectors: a call is of an elementary function, or one of LLVM's."""
+    if isinstance(each, ir.CallInstr):
+        return held(each) is not None or (each.callee.name.startswith("llvm.") and each.callee.name.count(".") == 2)
+    return each.opname in LANEWISE
+
+
+def scatters(block: ir.Block) -> bool:
+    """Whether a block stores to places that it has read from memory."""
+    read: set[Value] = set()
+    for each in block.instructions:
+        if isinstance(each, ir.LoadInstr) and not isinstance(each.operands[0], ir.AllocaInstr):
+            read.add(each)
+        elif isinstance(each, ir.StoreInstr):
+            if each.operands[1] in read:
+                return True
+            if each.operands[0] in read:
+                read.add(each.operands[1])
+        elif not read.isdisjoint(each.operands):
+            read.add(each)
+    return False
+
+
+def combined(value: ir.Instruction, parts: list[Terms | None]) -> Terms | None:
+    """What an instruction makes of sums: their sum, or one term where it is another one of what does not change."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if value.opname == "add":
+        return sum(known, Counter())
+    if any(part[INDEX] for part in known):
+        return None
+    if value.opname not in SIZES:
+        return Counter({value: 1})
+    return Counter({(value.opname, *(frozenset(part.items()) for part in known)): 1})
+
+
+def are_read_after(ending: ir.Block, names: Iterable[ir.Value]) -> bool:
+    """Whether something reads what was left under one of these local names, once a loop has come to its end."""
+    left = [(ending, frozenset(names))]
+    seen: dict[ir.Block, frozenset[ir.Value]] = {}
+    while left:
+        block, wanted = left.pop()
+        wanted -= seen.get(block, frozenset())
+        if not wanted:
+            continue
+        seen[block] = seen.get(block, frozenset()) | wanted
+        written: set[ir.Value] = set()
+        for each in block.instructions:
+            if isinstance(each, ir.StoreInstr):
+                written.add(each.operands[1])
+            elif isinstance(each, ir.LoadInstr) and each.operands[0] in wanted - written:
+                return True
+        left += [(target, wanted - written) for target in targets(block)]
+    return False

@@ -1,0 +1,533 @@
+"""A loop written anew over vectors.
+
+In: a counted loop of a module of LLVM IR and what it does in a turn. Out: the same turns as a loop of several vectors
+at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last vector is
+masked. No element changes; what is added up has an order of its own.
+
+    enter -> ready -> begin -> several -> single -> narrow -> rest -> last
+                   -> rest, where there are few turns
+    enter -> ready -> begin -> several -> single -> masked -> done
+                   -> rest -> last -> done
+
+`enter` leaves where there is no turn; `ready` computes what is the same in each. Long bodies have no loop of single
+vectors without a mask beside one with it, and none of few turns. Several vectors at a time are one that LLVM parts: a
+phi of 32 numbers is four registers.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from graphc.codegen.llvm.target import has_avx512, usual_width
+from graphc.codegen.llvm.values import suffix_of
+from graphc.codegen.vecmath.abi import call_in_parts, lanes_from, vector_of
+from graphc.codegen.vecmath.floats import literal, splat
+from graphc.codegen.vecmath.outofline import held, refer_apart
+from graphc.codegen.vecmath.table import Symbol, refer_held
+from graphc.codegen.vectorize.legality import INDEX, Sum, Turn, Value, extreme_of
+from graphc.codegen.vectorize.loopinfo import Counted
+from graphc.startup.record import record, replace
+
+BOOL, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+
+
+@record()
+class Shape:
+    """How a loop is written: numbers taken at a time, whole vectors of them; numbers in a vector, and in one of what
+    does not fill it; up to how many turns are done one by one; whether what does not fill a vector is done under a
+    mask; whether its body is long, so that it is written as few times as can be; whether elementary functions are
+    called that are compiled apart; whether all that it does is to copy or to clear memory."""
+
+    several: int
+    lanes: int
+    narrow: int
+    few: int
+    masked: bool
+    long: bool
+    apart: bool
+    moved: bool
+
+
+def write_loop(counted: Counted, turn: Turn, shape: Shape) -> list[ir.Instruction]:
+    """Write the loop so; the branches that end the new ones."""
+    return _Writer(counted, turn, shape).write()
+
+
+Sums: TypeAlias = "dict[ir.AllocaInstr, ir.Value]"
+"""What stands under the names of sums."""
+
+
+class _Writer:
+    def __init__(self, counted: Counted, turn: Turn, shape: Shape) -> None:
+        self.counted, self.turn, self.shape = counted, turn, shape
+        self.function: ir.Function = counted.loop.body.function
+        self.branches: list[ir.Instruction] = []
+
+    def write(self) -> list[ir.Instruction]:
+        enter, ready, builder = map(self.new_block, ("enter", "ready", "begin"))
+        begin, shape = builder.block, self.shape
+        start = index = self.begin(enter, ready.block)
+        self.steady = Steady(self.turn, ready)
+        given: Sums = {slot: ready.load(slot) for slot in self.turn.sums}
+        results = given
+        if shape.moved:
+            self.move(builder, start)
+            index = self.stop
+        else:
+            builder, index, results = self.take_vectors(builder, start, ready, given)
+        came, short = (builder.block, index, results), (ready.block, start, given)
+        ends = shape.masked or shape.moved
+        if shape.few:
+            rest = self.new_block("rest")
+            length = ready.sub(self.stop, start)
+            ready.cbranch(ready.icmp_signed("<=", length, INT64(shape.few)), rest.block, begin)
+            if ends:
+                few, _, summed = self.take("last", rest, start, given, 1)
+                short = few.block, self.stop, summed
+                rest = self.new_block("done")
+                few.branch(rest.block)
+            builder.branch(rest.block)
+            index, results = join(rest, came, short)
+            builder = rest
+        else:
+            ready.branch(begin)
+        if not ends:
+            # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
+            builder, _, results = self.add(results, *self.take("last", builder, index, self.nothing(1), 1))
+        for slot, result in results.items():
+            builder.store(result, slot)
+        builder.branch(self.counted.loop.ending)
+        for block in (*self.counted.loop.counting, self.counted.loop.body):
+            self.function.blocks.remove(block)
+        return self.branches
+
+    def take_vectors(
+        self, builder: ir.IRBuilder, index: ir.Value, ready: ir.IRBuilder, given: Sums
+    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
+        """Whole vectors, the last of them under a mask; where it goes on, from which index, with what added up."""
+        shape, totals = self.shape, self.first_of(ready, given, self.shape.lanes)
+        if shape.several > shape.lanes:
+            begins = self.first_of(ready, given, shape.several)
+            builder, index, totals = self.take("several", builder, index, begins, shape.several, skipped=totals)
+        if not (shape.masked and shape.long):
+            builder, index, totals = self.take("single", builder, index, totals, shape.lanes)
+        if shape.masked:
+            builder, index, totals = self.take("masked", builder, index, totals, shape.lanes, masked=True)
+        results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in self.turn.sums.items()}
+        if shape.narrow == 1:
+            return builder, index, results
+        return self.add(results, *self.take("narrow", builder, index, self.nothing(shape.narrow), shape.narrow))
+
+    def add(
+        self, results: Sums, builder: ir.IRBuilder, index: ir.Value, more: Sums
+    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
+        """What has been added up in all, with what was added up beside it."""
+        steps = {slot: each.step for slot, each in self.turn.sums.items()}
+        return (
+            builder,
+            index,
+            {
+                slot: append(builder, step, [results[slot], reduce(builder, step, more[slot])])
+                for slot, step in steps.items()
+            },
+        )
+
+    def move(self, builder: ir.IRBuilder, start: ir.Value) -> None:
+        """Copy what is copied, and clear what is cleared, by the system's functions."""
+        bytes, module, flag = ir.IntType(8).as_pointer(), builder.module, BOOL(False)
+        for each, operands in self.turn.operands.items():
+            if not isinstance(each, ir.StoreInstr):
+                continue
+            value, place = operands
+            length = builder.mul(builder.sub(self.stop, start), INT64(bytes_of(place.type.pointee)))
+            places = [place, *(self.turn.operands[value] if value in self.turn.accesses else ())]
+            to, *source = (
+                builder.bitcast(builder.gep(self.steady.places[pointer], [start]), bytes) for pointer in places
+            )
+            if source:
+                copy_bytes = declare(module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), (bytes, bytes, INT64, BOOL))
+                builder.call(copy_bytes, [to, *source, length, flag])
+            else:
+                clear = declare(module, "llvm.memset.p0.i64", ir.VoidType(), (bytes, ir.IntType(8), INT64, BOOL))
+                builder.call(clear, [to, ir.IntType(8)(0), length, flag])
+
+    def nothing(self, lanes: int) -> Sums:
+        return {
+            slot: splat(vector_of(each.step.type, lanes), neutral(each.step)) for slot, each in self.turn.sums.items()
+        }
+
+    def first_of(self, builder: ir.IRBuilder, given: Sums, lanes: int) -> Sums:
+        """Vectors that add up to what is given."""
+        return {
+            slot: builder.insert_element(nothing, given[slot], INT32(0))
+            for slot, nothing in self.nothing(lanes).items()
+        }
+
+    def new_block(self, name: str) -> ir.IRBuilder:
+        return ir.IRBuilder(self.function.append_basic_block(f"{self.counted.loop.body.name}.{name}"))
+
+    def begin(self, builder: ir.IRBuilder, ready: ir.Block) -> ir.Value:
+        """Whether there is anything to do; where it begins."""
+        before = self.counted.before
+        before.instructions.remove(before.terminator)
+        before.terminator = None
+        ir.IRBuilder(before).branch(builder.block)
+        counter = builder.load(self.counted.slot)
+        start, self.stop = (
+            builder.load(builder.gep(counter, [INT32(0), INT32(part)], inbounds=True)) for part in (0, 1)
+        )
+        builder.cbranch(builder.icmp_signed("<", start, self.stop), ready, self.counted.loop.ending)
+        return start
+
+    def take(
+        self,
+        name: str,
+        before: ir.IRBuilder,
+        index: ir.Value,
+        begins: Sums,
+        lanes: int,
+        *,
+        skipped: Sums | None = None,
+        masked: bool = False,
+    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
+        """From an index on, take so many turns at a time, where there are as many: `masked`, the last of them where
+        there are not. Where it goes on, from which index, with what added up to what it begins with, which is what it
+        has `skipped` where there are no turns to take."""
+        skipped = begins if skipped is None else skipped
+        body, after = self.new_block(name), self.new_block(f"after.{name}")
+        compare, limit = "<", self.stop
+        if not masked and lanes > 1:
+            limit = before.add(index, before.and_(before.sub(self.stop, index), INT64(-lanes)))
+            compare = "!="
+        before.cbranch(before.icmp_signed(compare, index, limit), body.block, after.block)
+        here = begin_phi(body, (index, before.block))
+        running = {slot: begin_phi(body, (value, before.block)) for slot, value in begins.items()}
+        mask = None
+        if masked:
+            mask = first_lanes(body, body.sub(self.stop, here), lanes)
+        vectors = Vectors(self.steady, body, lanes, self.shape, here, mask)
+        vectors.carry_out()
+        added = {slot: vectors.add_up(self.turn.sums[slot], total) for slot, total in running.items()}
+        following = body.add(here, INT64(lanes))
+        for phi, value in ((here, following), *((running[slot], value) for slot, value in added.items())):
+            phi.add_incoming(value, body.block)
+        narrowed = body
+        if any(lanes_of(value) < lanes for value in skipped.values()):
+            narrowed = self.new_block(f"narrowed.{name}")
+        leave = after.block if narrowed is body else narrowed.block
+        self.branches.append(body.cbranch(body.icmp_signed(compare, following, limit), body.block, leave))
+        totals = {
+            slot: narrow(narrowed, self.turn.sums[slot].step, value, lanes_of(skipped[slot]))
+            for slot, value in added.items()
+        }
+        if narrowed is not body:
+            narrowed.branch(after.block)
+        joined = {
+            slot: begin_phi(after, (skipped[slot], before.block), (value, narrowed.block))
+            for slot, value in totals.items()
+        }
+        return after, limit, joined
+
+
+class Steady:
+    """What is the same in each turn, computed before the loops."""
+
+    def __init__(self, turn: Turn, builder: ir.IRBuilder) -> None:
+        self.turn, self.builder = turn, builder
+        self.numbers: dict[Value, ir.Value] = {}
+        self.places: dict[Value, ir.Value] = {}
+        self.vectors: dict[tuple[Value, int], ir.Value] = {}
+        self.needed = turn.needed()
+        for each in self.needed:
+            if turn.is_steady(each):
+                self.numbers[each] = carry_out(builder, each, [*map(self.number, turn.operands[each])])
+            elif turn.accesses.get(each) == 1:
+                pointer = turn.operands[each][-1]
+                self.places[pointer] = self.first(pointer)
+
+    def number(self, value: Value) -> ir.Value:
+        if isinstance(value, ir.AllocaInstr) and value not in self.numbers:
+            self.numbers[value] = self.builder.load(value)
+        return self.numbers.get(value, value)
+
+    def first(self, value: Value) -> ir.Value:
+        """The value of an address where the index is 0."""
+        if value is INDEX:
+            return INT64(0)
+        if value not in self.turn.operands or value in self.numbers:
+            return self.number(value)
+        return carry_out(self.builder, value, [*map(self.first, self.turn.operands[value])])
+
+    def repeated(self, value: Value, lanes: int) -> ir.Value:
+        """A value in each lane of a vector."""
+        if isinstance(value, ir.Constant):
+            return splat(vector_of(value.type, lanes), value.constant)
+        key = value, lanes
+        if key not in self.vectors:
+            self.vectors[key] = repeat(self.builder, self.number(value), lanes)
+        return self.vectors[key]
+
+
+class Vectors:
+    """The body of a loop that takes so many turns at a time."""
+
+    def __init__(
+        self, steady: Steady, builder: ir.IRBuilder, lanes: int, shape: Shape, index: ir.Value, mask: ir.Value | None
+    ) -> None:
+        self.steady, self.turn, self.builder, self.lanes = steady, steady.turn, builder, lanes
+        self.apart, self.whole, self.index, self.mask = shape.apart, shape.lanes, index, mask
+        self.made: dict[Value, ir.Value] = {}
+
+    def vector(self, value: Value) -> ir.Value:
+        """A value of these turns."""
+        if self.turn.is_steady(value):
+            return self.steady.repeated(value, self.lanes)
+        if value is INDEX and value not in self.made:
+            first = repeat(self.builder, self.index, self.lanes)
+            self.made[value] = first if self.lanes == 1 else self.builder.add(first, counted_from_0(self.lanes))
+        return self.made[value]
+
+    def carry_out(self) -> None:
+        for each in self.steady.needed:
+            if not self.turn.is_steady(each):
+                self.made[each] = self.renewed(each, *self.turn.operands[each])
+
+    def renewed(self, each: ir.Instruction, *operands: Value) -> ir.Value:
+        """An instruction for all of these turns."""
+        builder, lanes = self.builder, self.lanes
+        if self.turn.accesses.get(each) == 1:
+            *value, pointer = operands
+            place = builder.gep(self.steady.places[pointer], [self.index])
+            if value:
+                return store(builder, self.vector(value[0]), place, self.mask)
+            return load(builder, place, lanes, self.mask)
+        match each:
+            case ir.LoadInstr():
+                return gather(builder, self.vector(operands[0]), each.type, self.mask)
+            case ir.GEPInstr():
+                return addresses(builder, self.steady.number(operands[0]), self.vector(operands[1]), each.type)
+            case ir.CallInstr() if (symbol := held(each)) is not None:
+                return self.called(symbol, [*map(self.vector, operands[1:])])
+            case ir.CallInstr():
+                return append(builder, each, [*map(self.vector, operands[1:])])
+            case ir.SelectInstr() if self.turn.is_steady(operands[0]):
+                return append(builder, each, [self.steady.number(operands[0]), *map(self.vector, operands[1:])])
+            case _:
+                return append(builder, each, [*map(self.vector, operands)])
+
+    def called(self, symbol: Symbol, arguments: Sequence[ir.Value]) -> ir.Value:
+        """An elementary function. One of several vectors goes on with each while it waits for the others; held by a
+        loop, it is one of single vectors where masks are no registers: LLVM would pack those of several into one."""
+        builder = self.builder
+        if self.apart:
+            return builder.call(refer_apart(builder.module, replace(symbol, lanes=self.lanes)), arguments)
+        at_once = self.lanes if has_avx512() else min(self.lanes, self.whole)
+        function = refer_held(builder.module, replace(symbol, lanes=at_once))
+        call = ir.IRBuilder.call if at_once == self.lanes else call_in_parts
+        return call(builder, function, arguments)
+
+    def add_up(self, sum: Sum, total: ir.Value) -> ir.Value:
+        """What is added up after these turns."""
+        term = self.vector(sum.term)
+        if self.mask is not None:
+            term = self.builder.select(self.mask, term, splat(term.type, neutral(sum.step)))
+        return append(self.builder, sum.step, [total, term])
+
+
+# --- instructions ---------------------------------------------------------------------------------------------------
+
+
+def begin_phi(builder: ir.IRBuilder, *incoming: tuple[ir.Value, ir.Block]) -> ir.PhiInstr:
+    """What is a value when a block comes before."""
+    phi = builder.phi(incoming[0][0].type)
+    for value, block in incoming:
+        phi.add_incoming(value, block)
+    return phi
+
+
+def join(builder: ir.IRBuilder, *ways: tuple[ir.Block, ir.Value, Sums]) -> tuple[ir.Value, Sums]:
+    """An index and sums, as they are where one of some blocks came before."""
+    index = begin_phi(builder, *((index, block) for block, index, _ in ways))
+    slots = ways[0][2]
+    return index, {slot: begin_phi(builder, *((sums[slot], block) for block, _, sums in ways)) for slot in slots}
+
+
+def carry_out(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:
+    """An instruction once more, upon other numbers."""
+    match like:
+        case ir.LoadInstr():
+            return builder.load(operands[0])
+        case ir.GEPInstr():
+            return builder.gep(operands[0], operands[1:])
+        case ir.CallInstr():
+            return builder.call(like.callee, operands[1:], fastmath=tuple(like.fastmath))
+        case _:
+            return append(builder, like, operands)
+
+
+def append(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:
+    """The same upon other operands, numbers or vectors."""
+    if isinstance(like, ir.CallInstr):
+        return call_lanewise(builder, like, operands)
+    made = copy.copy(like)
+    made.type = vector_of(like.type, lanes_of(operands[-1]))
+    made.operands, made.metadata, made.parent, made.name = list(operands), {}, builder.block, ""
+    made._clear_string_cache()
+    return insert(builder, made)
+
+
+def insert(builder: ir.IRBuilder, made: ir.Instruction) -> ir.Instruction:
+    builder.block.instructions.append(made)
+    builder.position_at_end(builder.block)
+    return made
+
+
+def call_lanewise(builder: ir.IRBuilder, like: ir.CallInstr, arguments: Sequence[ir.Value]) -> ir.Value:
+    """A function of LLVM's, of numbers or vectors."""
+    if lanes_of(arguments[0]) == 1:
+        return builder.call(like.callee, arguments, fastmath=tuple(like.fastmath))
+    base, kind = like.callee.name.rsplit(".", 1)
+    type = vector_of(like.type, lanes_of(arguments[0]))
+    name = f"{base}.v{lanes_of(arguments[0])}{kind}"
+    function = declare(builder.module, name, type, [argument.type for argument in arguments])
+    return builder.call(function, arguments, fastmath=tuple(like.fastmath))
+
+
+def declare(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+    found = module.globals.get(name)
+    return found if found is not None else ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+def lanes_of(value: ir.Value) -> int:
+    return int(value.type.count) if isinstance(value.type, ir.VectorType) else 1
+
+
+def repeat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
+    """A number in each lane of a vector."""
+    if lanes == 1:
+        return value
+    nothing = literal(vector_of(value.type, lanes), "poison")
+    one = builder.insert_element(nothing, value, INT32(0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(vector_of(INT32, lanes), [0] * lanes))
+
+
+def counted_from_0(lanes: int, type: ir.Type = INT64) -> ir.Constant:
+    return ir.Constant(vector_of(type, lanes), [*range(lanes)])
+
+
+def first_lanes(builder: ir.IRBuilder, count: ir.Value, lanes: int) -> ir.Value:
+    """The mask of so many lanes of a vector, compared in numbers of their own width."""
+    type = ir.IntType(max(usual_width() // lanes, 8))
+    most = builder.select(builder.icmp_signed("<", count, INT64(lanes)), count, INT64(lanes))
+    narrow = most if type.width == 64 else builder.trunc(most, type)
+    return builder.icmp_unsigned("<", counted_from_0(lanes, type), repeat(builder, narrow, lanes))
+
+
+def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | None) -> ir.Value:
+    element = place.type.pointee
+    type = vector_of(element, lanes)
+    if mask is None:
+        made = ir.LoadInstr(builder.block, place, typ=type)
+        made.align = bytes_of(element)
+        return insert(builder, made)
+    name = f"llvm.masked.load.v{lanes}{suffix_of(element)}.p0"
+    function = declare(builder.module, name, type, (place.type, INT32, mask.type, type))
+    return builder.call(function, [place, INT32(bytes_of(element)), mask, literal(type, "zeroinitializer")])
+
+
+def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Value | None) -> ir.Value:
+    element = place.type.pointee
+    if mask is None:
+        made = ir.StoreInstr(builder.block, value, place)
+        made.align = bytes_of(element)
+        return insert(builder, made)
+    name = f"llvm.masked.store.v{lanes_of(value)}{suffix_of(element)}.p0"
+    function = declare(builder.module, name, ir.VoidType(), (value.type, place.type, INT32, mask.type))
+    return builder.call(function, [value, place, INT32(bytes_of(element)), mask])
+
+
+def addresses(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, type: ir.Type) -> ir.Value:
+    """Where elements of these indices are."""
+    if lanes_of(index) == 1:
+        return builder.gep(base, [index])
+    made = builder.gep(base, [INT64(0)])  # llvmlite has no vectors of indices
+    made.indices, made.operands, made.type = [index], [base, index], vector_of(type, lanes_of(index))
+    return made
+
+
+def gather(builder: ir.IRBuilder, places: ir.Value, element: ir.Type, mask: ir.Value | None) -> ir.Value:
+    """What stands at these addresses."""
+    lanes = lanes_of(places)
+    if lanes == 1:
+        return builder.load(places)
+    type, bits = vector_of(element, lanes), vector_of(BOOL, lanes)
+    name = f"llvm.masked.gather.v{lanes}{suffix_of(element)}.v{lanes}p0"
+    function = declare(builder.module, name, type, (places.type, INT32, bits, type))
+    chosen = splat(bits, True) if mask is None else mask
+    return builder.call(function, [places, INT32(bytes_of(element)), chosen, literal(type, "zeroinitializer")])
+
+
+# --- sums -----------------------------------------------------------------------------------------------------------
+
+
+def neutral(step: ir.Instruction) -> float:
+    """What a step of a sum leaves as it is."""
+    if not isinstance(step, ir.CallInstr):
+        return {"fadd": -0.0, "fmul": 1.0, "mul": 1, "and": -1}.get(step.opname, 0)
+    bits = 8 * bytes_of(step.type)
+    neutrals: dict[str, float] = {
+        "smin": 2 ** (bits - 1) - 1,
+        "smax": -(2 ** (bits - 1)),
+        "umin": 2**bits - 1,
+        "umax": 0,
+        "minimum": math.inf,
+        "maximum": -math.inf,
+        "minnum": math.nan,
+        "maxnum": math.nan,
+    }
+    return neutrals[extreme_of(step) or ""]
+
+
+def narrow(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value, lanes: int) -> ir.Value:
+    """A vector of fewer lanes that add up to the same."""
+    while lanes_of(vector) > lanes:
+        half = lanes_of(vector) // 2
+        halves = [builder.shuffle_vector(vector, vector, lanes_from(first, half)) for first in (0, half)]
+        vector = append(builder, step, halves)
+    return vector
+
+
+REDUCES = {"maximum": "fmaximum", "minimum": "fminimum", "maxnum": "fmax", "minnum": "fmin"}
+"""What LLVM calls extremes of a vector's lanes; integers' have the names of those of two."""
+
+
+def reduce(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value) -> ir.Value:
+    """What a vector's lanes add up to."""
+    if lanes_of(vector) == 1:
+        return vector
+    called = isinstance(step, ir.CallInstr)
+    operation = extreme_of(step) or "" if called else step.opname
+    name = f"llvm.vector.reduce.{REDUCES.get(operation, operation)}.v{lanes_of(vector)}{suffix_of(step.type)}"
+    ordered = [splat(step.type, neutral(step))] if operation in ("fadd", "fmul") else []
+    given = [*ordered, vector]
+    function = declare(builder.module, name, step.type, [value.type for value in given])
+    return builder.call(function, given, fastmath=tuple(step.fastmath if called else step.flags))
+
+
+# --- types ----------------------------------------------------------------------------------------------------------
+
+
+def bytes_of(type: ir.Type) -> int:
+    """The bytes of a number in memory."""
+    match type:
+        case ir.IntType():
+            return max(int(type.width) // 8, 1)
+        case ir.FloatType():
+            return 4
+        case _:
+            return 8

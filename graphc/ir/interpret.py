@@ -1,0 +1,247 @@
+"""The interpreter: one NumPy call for each node. It is the specification that compiled code is tested against.
+
+In: a graph and the arrays of its inputs and shared variables. Out: the arrays of its outputs, C-contiguous, fresh, of
+exactly the declared dtype and rank. Sizes are bound from the arrays; guards are checked before anything is computed
+where sizes and scalars decide them, and otherwise just before the node they guard.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphc.errors import GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
+from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Array, Guard, Node, Size, constant_value, describe
+from graphc.ir.walk import Graph, toposort, type_sizes
+from graphc.startup.record import record
+
+Bindings: TypeAlias = dict[Node, Array]
+"""What has been computed so far."""
+
+_RELATIONS: dict[str, Callable[[int, int], bool]] = {"==": operator.eq, "<=": operator.le, "<": operator.lt}
+_INDEXED = {"gather": 1, "set_gather": 2, "inc_gather": 2}
+"""Ops whose arguments from this position on are index arrays for the axes from `axis` on."""
+_REARRANGED = ("broadcast_to", "cast", "dimshuffle", "reshape")
+_TOO_LARGE = ("array is too big", "iterator is too large", "Maximum allowed dimension")
+"""How NumPy begins to say that a size is beyond what addresses can reach."""
+
+
+@record()
+class Steps:
+    """A graph in the order it is interpreted.
+
+    `early` are the nodes that decide `checks`, all scalars, computed first. `order` are the other nodes; `guards` are
+    those checked before a node of `order`; `drop` are the nodes whose last use is that node.
+    """
+
+    graph: Graph
+    leaves: tuple[Node, ...]
+    early: tuple[Node, ...]
+    checks: tuple[Guard, ...]
+    order: tuple[Node, ...]
+    guards: tuple[tuple[Guard, ...], ...]
+    drop: tuple[tuple[Node, ...], ...]
+
+
+def interpret(graph: Graph, values: Mapping[Node, Array]) -> list[Array]:
+    """The values of the graph's outputs.
+
+    `values` has an array for each input and shared variable that the outputs need. Raises MissingInputError,
+    GraphTypeError, ShapeError or IndexOutOfBounds, each naming the variable and the user's line.
+    """
+    return run_steps(plan_steps(graph), values)
+
+
+def check_guards(graph: Graph, values: Mapping[Node, Array]) -> None:
+    """Raise the ShapeError or IndexOutOfBounds of the first guard that sizes and scalars show not to hold."""
+    _run_checks(plan_steps(graph), values)
+
+
+def evaluate_sizes(sizes: Iterable[Size], values: Mapping[Node, Array]) -> list[int]:
+    """The numbers that sizes come to for these arrays of inputs and shared variables."""
+    wanted = list(sizes)
+    nodes = tuple(size for size in wanted if isinstance(size, Node))
+    results = dict(zip(nodes, interpret(Graph((), nodes), values), strict=True))
+    return [int(results[size]) if isinstance(size, Node) else size for size in wanted]
+
+
+def plan_steps(graph: Graph) -> Steps:
+    """Decide the order of a graph's evaluation, once for any number of runs."""
+    guards: dict[Node, tuple[Guard, ...]] = {}
+
+    def needs(node: Node) -> Iterable[Node]:
+        """The arguments and what the guards compare: guards are checked before their node."""
+        if node.op in (INPUT, SHARED):
+            return ()
+        if node not in guards:
+            guards[node] = tuple(node.op.guards(node))
+        return (*node.args, *(side for guard in guards[node] for side in _sides(guard)))
+
+    leaves = [node for node in toposort(graph.outputs, needs) if node.op in (INPUT, SHARED)]
+    computed = [size for leaf in leaves for size in type_sizes(leaf)]
+    order = toposort((*computed, *graph.outputs), needs)
+    scalar: dict[Node, bool] = {}
+    for node in order:
+        scalar[node] = node.ndim == 0 and all(scalar[arg] for arg in needs(node))
+    deciding = [node for node in order if scalar[node]]
+    checks = [guard for node in order for guard in guards.get(node, ()) if all(map(scalar.get, _sides(guard)))]
+    wanted = [side for guard in checks for side in _sides(guard)] + [size for size in computed if scalar[size]]
+    first = dict.fromkeys(toposort(wanted, needs))
+    early = tuple(node for node in deciding if node in first and node.op not in LEAVES)
+    rest = tuple(node for node in order if node not in first and node.op not in (INPUT, SHARED, SIZE))
+    late = tuple(
+        tuple(guard for guard in guards.get(node, ()) if not all(map(scalar.get, _sides(guard)))) for node in rest
+    )
+    return Steps(graph, tuple(leaves), early, tuple(checks), rest, late, _last_uses(graph, rest, needs))
+
+
+def _sides(guard: Guard) -> list[Node]:
+    return [side for side in (guard.left, guard.right) if isinstance(side, Node)]
+
+
+def _last_uses(
+    graph: Graph, order: Sequence[Node], needs: Callable[[Node], Iterable[Node]]
+) -> tuple[tuple[Node, ...], ...]:
+    """For each node of `order`, the nodes not needed after it."""
+    kept = set(graph.outputs)
+    drop: list[tuple[Node, ...]] = []
+    for node in reversed(order):
+        used = dict.fromkeys((node, *needs(node)))
+        drop.append(tuple(item for item in used if item not in kept))
+        kept.update(used)
+    return tuple(reversed(drop))
+
+
+def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
+    """Evaluate a planned graph; arguments, result and errors are those of `interpret`."""
+    known = _run_checks(steps, values)
+    fresh: set[Node] = set()
+    with np.errstate(all="ignore"):
+        for node, guards, drop in zip(steps.order, steps.guards, steps.drop, strict=True):
+            for guard in guards:
+                _check(guard, known)
+            args = [_known(arg, known) for arg in node.args]
+            result = known[node] = _evaluate(node, args)
+            if result.base is None and all(result is not arg for arg in args) and node.op is not CONSTANT:
+                fresh.add(node)
+            for item in drop:
+                known.pop(item, None)
+    return _hand_out(steps.graph.outputs, known, fresh)
+
+
+def _hand_out(outputs: Sequence[Node], known: Bindings, fresh: set[Node]) -> list[Array]:
+    """The results, copied where the array belongs to somebody else or is not C-contiguous."""
+    results: list[Array] = []
+    for node in outputs:
+        value = _known(node, known)
+        owned = node in fresh and value.flags.c_contiguous
+        results.append(value if owned else np.array(value, order="C", copy=True))
+        fresh.discard(node)
+    return results
+
+
+def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
+    """Bind the leaves, compute what the checks compare, check."""
+    known, computed = _bind(values, steps.leaves)
+    with np.errstate(all="ignore"):
+        for node in steps.early:
+            known[node] = _evaluate(node, [_known(arg, known) for arg in node.args])
+    for leaf, axis, size in computed:
+        actual = known[leaf].shape[axis]
+        if size in known and int(known[size]) != actual:
+            raise ShapeError(f"{describe(leaf)}: size {actual} along axis {axis} must be {int(known[size])}")
+    for guard in steps.checks:
+        _check(guard, known)
+    return known
+
+
+def _bind(values: Mapping[Node, Array], leaves: Iterable[Node]) -> tuple[Bindings, list[tuple[Node, int, Node]]]:
+    """The arrays of leaves and the sizes they show; then the (leaf, axis, size) whose size has to be computed."""
+    known: Bindings = {}
+    computed: list[tuple[Node, int, Node]] = []
+    for leaf, value in values.items():
+        known[leaf] = array = np.asarray(value)
+        if array.dtype != leaf.dtype or array.ndim != leaf.ndim:
+            raise GraphTypeError(f"{describe(leaf)} must be {leaf.type}, got {_array_type(array)}")
+        for axis, (size, actual) in enumerate(zip(leaf.type.shape, array.shape, strict=True)):
+            if isinstance(size, int):
+                expected = size
+            elif size.op is SIZE:
+                expected = int(known.setdefault(size, np.asarray(actual, "int64")))
+            else:
+                computed.append((leaf, axis, size))
+                continue
+            if actual != expected:
+                raise ShapeError(
+                    f"{describe(leaf)} must be {leaf.type}, got {_array_type(array)}: "
+                    f"size {actual} along axis {axis} must be {expected}"
+                )
+    for leaf in leaves:
+        _known(leaf, known)
+    return known, computed
+
+
+def _array_type(array: Array) -> str:
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
+def _known(node: Node, known: Bindings) -> Array:
+    """The value of a node that is computed already or needs no computing."""
+    value = known.get(node)
+    if value is None:
+        value = constant_value(node)
+    if value is None:
+        raise MissingInputError(f"no value is given for {describe(node)}")
+    return value
+
+
+def _check(guard: Guard, known: Bindings) -> None:
+    left, right = (int(_known(s, known)) if isinstance(s, Node) else s for s in (guard.left, guard.right))
+    if not _RELATIONS[guard.relation](left, right):
+        error = ShapeError if guard.error == "shape" else IndexOutOfBounds
+        raise error(guard.message.format(left=left, right=right))
+
+
+def _evaluate(node: Node, args: Sequence[Array]) -> Array:
+    try:
+        result: Any = node.op.eval(node, *args)
+    except IndexError as error:
+        raise IndexOutOfBounds(_explain_index(node, args) or f"{describe(node)}: {error}") from error
+    except Exception as error:
+        if isinstance(error, ValueError) and str(error).startswith(_TOO_LARGE):
+            raise MemoryError(f"{describe(node)} would need more memory than there can be") from error
+        error.add_note(f"while computing {describe(node)}")
+        raise
+    array = np.asarray(result)
+    if array.dtype != node.dtype or array.ndim != node.ndim:
+        raise GraphTypeError(f"op {node.op.name} made {_array_type(array)} of {describe(node)}, declared {node.type}")
+    return array
+
+
+def _explain_index(node: Node, args: Sequence[Array]) -> str | None:
+    """Which index of a gather is out of bounds."""
+    first = _INDEXED.get(node.op.name)
+    if first is None:
+        return None
+    for axis, position in enumerate(range(first, len(args)), start=node.attrs["axis"]):
+        size, indices = args[0].shape[axis], args[position]
+        outside = indices[(indices < -size) | (indices >= size)]
+        if outside.size and not size:
+            whole = _origin(node.args[0])
+            return f"elements are taken along axis {axis} of {whole}, whose size is 0: {describe(node)}"
+        if outside.size:
+            return (
+                f"index {outside.flat[0]} of {_origin(node.args[position])} is out of bounds for axis {axis} of "
+                f"{_origin(node.args[0])}, whose size is {size}: {describe(node)}"
+            )
+    return None
+
+
+def _origin(node: Node) -> str:
+    """What the user knows of a value that was only rearranged since."""
+    while node.name is None and node.op.name in _REARRANGED:
+        node = node.args[0]
+    return describe(node)

@@ -1,0 +1,121 @@
+"""From statements to Python source.
+
+In: a function: its name, parameters and statements. Out: its text, which numba compiles and CPython can run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from graphc.loops.ir import (
+    ZERO,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Function,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Pointer,
+    Set,
+    Stmt,
+    Store,
+    Var,
+)
+
+HOLE = re.compile(r"^_(\d+)$")
+INDENT = "    "
+
+
+@lru_cache(maxsize=512)
+def _template(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+class _Fill(ast.NodeTransformer):
+    def __init__(self, args: Sequence[ast.expr]):
+        self.args = args
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        hole = HOLE.match(node.id)
+        return self.args[int(hole[1])] if hole else node
+
+
+def _fill(node: ast.expr, args: Sequence[ast.expr]) -> ast.expr:
+    """A copy of a template with its holes filled."""
+    copied = ast.parse(ast.unparse(node), mode="eval").body
+    filled: ast.expr = _Fill(args).visit(copied)
+    return filled
+
+
+def to_ast(expr: Expr) -> ast.expr:
+    match expr:
+        case Var(name, _):
+            return ast.Name(name)
+        case Const():
+            return _template(const_text(expr))
+        case Load(buffer, index, _):
+            return ast.Subscript(ast.Name(buffer), to_ast(index))
+        case Pointer(buffer, index, _):
+            if isinstance(index, Const):
+                return ast.Name(buffer) if index.text == "0" else _call("advance", buffer, index)
+            return _call("advance", buffer, index)
+        case Apply(template, args, _):
+            return _fill(_template(template), [to_ast(arg) for arg in args])
+
+
+def _call(function: str, buffer: str, index: Expr) -> ast.expr:
+    return ast.Call(ast.Name(function), [ast.Name(buffer), to_ast(index)], [])
+
+
+def const_text(const: Const) -> str:
+    """A literal as source: of the dtype, or converted to it where Python has no such literal."""
+    if const.dtype in ("bool", "int64", "float64"):
+        return const.text
+    return f"{const.dtype}({const.text})"
+
+
+def text_of(expr: Expr) -> str:
+    return ast.unparse(to_ast(expr))
+
+
+def emit_statements(body: Sequence[Stmt], level: int = 1) -> Iterator[str]:
+    pad = INDENT * level
+    for stmt in body:
+        match stmt:
+            case Let(var, value) | Set(var, value):
+                yield f"{pad}{var.name} = {text_of(value)}"
+            case Store(buffer, index, value):
+                yield f"{pad}{buffer}[{text_of(index)}] = {text_of(value)}"
+            case Loop(var, size, inner, begin):
+                bounds = text_of(size) if begin == ZERO else f"{text_of(begin)}, {text_of(size)}"
+                yield f"{pad}for {var.name} in range({bounds}):"
+                yield from emit_statements(inner, level + 1)
+            case Check(condition, code):
+                yield f"{pad}if not ({text_of(condition)}):"
+                yield f"{pad}{INDENT}return {code}"
+            case Invoke(function, args):
+                yield f"{pad}{function}({', '.join(map(text_of, args))})"
+            case Launch(function, count, size, args):
+                yield f"{pad}parallel({', '.join([function, *map(text_of, (count, size, *args))])})"
+            case Note(text, _):
+                yield f"{pad}# {one_line(text)}"
+
+
+def one_line(text: str) -> str:
+    """A user's names as part of a comment or a docstring."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
+def emit_function(function: Function) -> str:
+    """The source of a function that returns 0, or the number of the check that failed."""
+    params = ", ".join(param.name for param in function.params)
+    head = [f"def {function.name}({params}):", f'{INDENT}"""{one_line(function.doc)}"""']
+    return "\n".join([*head, *emit_statements(function.body), f"{INDENT}return 0", ""])

@@ -1,0 +1,367 @@
+"""The printed form of the program of loops, which reads back: for tests of passes, and for whoever debugs one.
+
+In: functions, or their text. Out: the text of functions, or functions that are equal to the printed ones.
+
+    def scaled(x: float64*, out: float64*, n: int64):
+        'what the function is for'
+        note 'a remark', 'its subject'
+        let twice = float64(n) * 2.0
+        total = 0.0
+        for i in range(n):
+            out[i] = x[i] * twice
+            total = accumulate(total, x[i])
+        check 1: isfinite(total)
+        call other(out[n:], total)
+        launch nest_other(n, chunk(n, 4), x[0:])
+
+`let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Expressions are Python's: an operator or a
+call of a function is a template that says no more than that; any other template is written out, and called:
+`'minimum(256, _0 - 256 * _1)'(n, i)`. A dtype is written, `0.0 @ float32`, where it is not the one that declarations
+and `templates.result_dtype` tell: 0 is an int64, 0.0 a float64, and an undeclared name an int64.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from graphc.errors import ParseError
+from graphc.loops.ir import (
+    CONSTANTS,
+    INDEX,
+    ZERO,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Function,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Param,
+    Pointer,
+    Set,
+    Stmt,
+    Store,
+    Var,
+)
+from graphc.loops.operators import TemplateError, hole, parsed, result_dtype
+
+INDENT = "    "
+FLOAT = "float64"
+_HEAD = re.compile(r"def (\w+)\((.*)\):")
+_NAMED = re.compile(r"(let )?(\w+)(?:: (\w+))? = (.*)")
+
+
+class _Names:
+    """The dtypes of the names and buffers that are declared so far."""
+
+    def __init__(self, params: Sequence[Param]) -> None:
+        self.buffers = {param.name: param.kind[:-1] for param in params if param.kind.endswith("*")}
+        self.scalars = {param.name: param.kind for param in params if not param.kind.endswith("*")}
+
+    def scalar(self, name: str) -> str:
+        return self.scalars.get(name, INDEX)
+
+    def buffer(self, name: str) -> str:
+        return self.buffers.get(name, FLOAT)
+
+    def given(self, name: str, value: Expr, is_let: bool) -> str:
+        """The dtype of a name that is given a value: it may be known from before, unless it is a new one."""
+        return value.dtype if is_let else self.scalars.get(name, value.dtype)
+
+
+# Printing -------------------------------------------------------------------------------------------------------------
+
+
+def print_functions(functions: Iterable[Function]) -> str:
+    return "\n\n".join(map(print_function, functions))
+
+
+def print_function(function: Function) -> str:
+    names = _Names(function.params)
+    params = ", ".join(f"{param.name}: {param.kind}" for param in function.params)
+    head = [f"def {function.name}({params}):"]
+    if function.doc:
+        head.append(f"{INDENT}{function.doc!r}")
+    return "\n".join([*head, *_print_body(function.body, names, INDENT), ""])
+
+
+def print_statement(stmt: Stmt) -> str:
+    """The first line of a statement, for messages."""
+    return next(_print_body([stmt], _Names(()), ""))
+
+
+def _print_body(body: Iterable[Stmt], names: _Names, pad: str) -> Iterator[str]:
+    for stmt in body:
+        yield pad + _print_line(stmt, names)
+        if isinstance(stmt, Loop):
+            names.scalars[stmt.var.name] = stmt.var.dtype
+            yield from _print_body(stmt.body, names, pad + INDENT)
+
+
+def _print_line(stmt: Stmt, names: _Names) -> str:
+    def text(*exprs: Expr) -> str:
+        return ", ".join(ast.unparse(_to_ast(expr, names)) for expr in exprs)
+
+    match stmt:
+        case Let(var, value) | Set(var, value):
+            is_let = isinstance(stmt, Let)
+            kind = "" if var.dtype == names.given(var.name, value, is_let) else f": {var.dtype}"
+            line = f"{'let ' if is_let else ''}{var.name}{kind} = {text(value)}"
+            names.scalars[var.name] = var.dtype
+            return line
+        case Store(buffer, index, value):
+            return f"{buffer}[{text(index)}] = {text(value)}"
+        case Loop(var, size, _, begin):
+            kind = "" if var.dtype == INDEX else f": {var.dtype}"
+            return f"for {var.name}{kind} in range({text(size) if begin == ZERO else text(begin, size)}):"
+        case Check(condition, code):
+            return f"check {code}: {text(condition)}"
+        case Invoke(function, args):
+            return f"call {function}({text(*args)})"
+        case Launch(function, count, size, args):
+            return f"launch {function}({text(count, size, *args)})"
+        case Note(note, subject):
+            return f"note {note!r}" + (f", {subject!r}" if subject else "")
+
+
+def _to_ast(expr: Expr, names: _Names) -> ast.expr:
+    node, expected = _unmarked(expr, names)
+    return node if expr.dtype == expected else ast.BinOp(node, ast.MatMult(), ast.Name(expr.dtype))
+
+
+def _unmarked(expr: Expr, names: _Names) -> tuple[ast.expr, str]:
+    """An expression without its dtype, and the dtype that a reader would take it to have."""
+    match expr:
+        case Var(name, _):
+            return ast.Name(name), names.scalar(name)
+        case Const(text, _):
+            return _literal(text), _literal_dtype(text)
+        case Load(buffer, index, _):
+            return ast.Subscript(ast.Name(buffer), _to_ast(index, names)), names.buffer(buffer)
+        case Pointer(buffer, index, _):
+            return ast.Subscript(ast.Name(buffer), ast.Slice(_to_ast(index, names))), names.buffer(buffer)
+        case Apply(template, args, _):
+            return _applied(template, [_to_ast(arg, names) for arg in args]), _expected(template, args)
+
+
+def _expected(template: str, args: Sequence[Expr]) -> str:
+    try:
+        return result_dtype(template, tuple(arg.dtype for arg in args))
+    except (TemplateError, SyntaxError):
+        return INDEX
+
+
+def _applied(template: str, args: list[ast.expr]) -> ast.expr:
+    try:
+        if _template_of(plain := _filled(parsed(template), args)) == (template, args):
+            return plain
+    except (SyntaxError, IndexError):
+        pass
+    return ast.Call(ast.Constant(template), args, [])
+
+
+def _filled(node: ast.expr, args: list[ast.expr]) -> ast.expr:
+    """A template that is one operator or call, over these operands."""
+
+    def fill(part: ast.expr) -> ast.expr:
+        number = hole(part)
+        return part if number is None else args[number]
+
+    match node:
+        case ast.UnaryOp(op, operand):
+            return ast.UnaryOp(op, fill(operand))
+        case ast.BinOp(left, op, right):
+            return ast.BinOp(fill(left), op, fill(right))
+        case ast.Compare(left, [op], [right]):
+            return ast.Compare(fill(left), [op], [fill(right)])
+        case ast.Call(function, operands, []):
+            return ast.Call(function, [fill(operand) for operand in operands], [])
+    return node
+
+
+def _literal(text: str) -> ast.expr:
+    """A literal; as bytes where Python would write it otherwise."""
+    bare = text.removeprefix("-")
+    if bare in CONSTANTS or (bare in ("True", "False") and bare == text):
+        node: ast.expr = ast.Name(bare)
+    else:
+        try:
+            value = ast.literal_eval(bare)
+        except (ValueError, SyntaxError):
+            value = None
+        if type(value) not in (int, float) or ast.unparse(ast.Constant(value)) != bare:
+            return ast.Constant(text.encode())
+        node = ast.Constant(value)
+    return node if bare == text else ast.UnaryOp(ast.USub(), node)
+
+
+def _literal_dtype(text: str) -> str:
+    if text in ("True", "False"):
+        return "bool"
+    return INDEX if text.removeprefix("-").isdigit() else FLOAT
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def parse_functions(text: str) -> tuple[Function, ...]:
+    """The functions of a text. Raises ParseError, naming the line."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    functions = []
+    while lines:
+        number, line = lines.pop(0)
+        head = _HEAD.fullmatch(line.strip())
+        if head is None:
+            raise ParseError(f"line {number}: {line.strip()!r} is no head of a function")
+        pairs = [pair.split(": ") for pair in head[2].split(", ")] if head[2] else []
+        params = tuple(Param(name, kind) for name, kind in pairs)
+        margin = _margin(line)
+        own = []
+        while lines and _margin(lines[0][1]) > margin:
+            own.append(lines.pop(0))
+        doc = ""
+        if own and own[0][1].strip()[0] in "'\"":
+            doc = ast.literal_eval(own.pop(0)[1].strip())
+        functions.append(Function(head[1], params, _parse_body(own, _Names(params)), doc))
+    return tuple(functions)
+
+
+def parse_function(text: str) -> Function:
+    (function,) = parse_functions(text)
+    return function
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _parse_body(lines: Sequence[tuple[int, str]], names: _Names) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    rest = list(lines)
+    while rest:
+        number, line = rest.pop(0)
+        inner = []
+        while rest and _margin(rest[0][1]) > _margin(line):
+            inner.append(rest.pop(0))
+        try:
+            result.append(_parse_line(line.strip(), inner, names))
+        except ParseError:
+            raise
+        except (SyntaxError, ValueError, IndexError, KeyError) as error:
+            raise ParseError(f"line {number}: {line.strip()!r} cannot be read: {error}") from error
+    return tuple(result)
+
+
+def _parse_line(line: str, inner: Sequence[tuple[int, str]], names: _Names) -> Stmt:
+    word, _, rest = line.partition(" ")
+    if inner and word != "for":
+        raise ValueError("it has no body")
+    if named := _NAMED.fullmatch(line):
+        is_let, name, value = bool(named[1]), named[2], _parse(named[4], names)
+        dtype = names.scalars[name] = named[3] or names.given(name, value, is_let)
+        return (Let if is_let else Set)(Var(name, dtype), value)
+    match word:
+        case "for":
+            return _parse_loop(rest, inner, names)
+        case "check":
+            code, _, condition = rest.partition(": ")
+            return Check(_parse(condition, names), int(code))
+        case "call" | "launch":
+            return _parse_call(word, rest, names)
+        case "note":
+            said = ast.literal_eval(f"({rest},)")
+            return Note(*said)
+    match ast.parse(line).body:
+        case [ast.Assign([ast.Subscript(ast.Name(buffer), index)], stored)]:
+            return Store(buffer, _read(index, names), _read(stored, names))
+    raise ValueError("it is no statement")
+
+
+def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: _Names) -> Loop:
+    head, _, bounds = rest.removesuffix(":").partition(" in ")
+    name, _, kind = head.partition(": ")
+    match ast.parse(bounds, mode="eval").body:
+        case ast.Call(ast.Name("range"), [*begin, last], []) if len(begin) < 2:
+            first = [_read(each, names) for each in begin]
+            size = _read(last, names)
+        case _:
+            raise ValueError("it goes over no range")
+    var = Var(name, kind or INDEX)
+    names.scalars[name] = var.dtype
+    return Loop(var, size, _parse_body(inner, names), *first)
+
+
+def _parse_call(word: str, text: str, names: _Names) -> Stmt:
+    match ast.parse(text, mode="eval").body:
+        case ast.Call(ast.Name(function), operands, []):
+            args = tuple(_read(operand, names) for operand in operands)
+            return Invoke(function, args) if word == "call" else Launch(function, args[0], args[1], args[2:])
+    raise ValueError("it calls nothing")
+
+
+def _parse(text: str, names: _Names) -> Expr:
+    return _read(ast.parse(text, mode="eval").body, names)
+
+
+def _read(node: ast.expr, names: _Names) -> Expr:
+    match node:
+        case ast.BinOp(inner, ast.MatMult(), ast.Name(dtype)):
+            return _read_as(inner, dtype, names)
+    return _read_as(node, None, names)
+
+
+def _read_as(node: ast.expr, dtype: str | None, names: _Names) -> Expr:
+    """The expression of a node, of a dtype that is written, or the one to be expected."""
+    text = _literal_text(node)
+    if text is not None:
+        return Const(text, dtype or _literal_dtype(text))
+    match node:
+        case ast.Name(name):
+            return Var(name, dtype or names.scalar(name))
+        case ast.Subscript(ast.Name(buffer), ast.Slice(lower)) if lower is not None:
+            return Pointer(buffer, _read(lower, names), dtype or names.buffer(buffer))
+        case ast.Subscript(ast.Name(buffer), index):
+            return Load(buffer, _read(index, names), dtype or names.buffer(buffer))
+    template, operands = _template_of(node)
+    args = tuple(_read(operand, names) for operand in operands)
+    return Apply(template, args, dtype or _expected(template, args))
+
+
+def _literal_text(node: ast.expr) -> str | None:
+    """The text of a literal; None of anything else."""
+    match node:
+        case ast.Constant(bytes() as value):
+            return value.decode()
+        case ast.Constant(bool() | int() | float()):
+            return ast.unparse(node)
+        case ast.Name(name) if name in CONSTANTS or name in ("True", "False"):
+            return name
+        case ast.UnaryOp(ast.USub(), ast.Name("inf" | "nan") | ast.Constant(int() | float()) as operand):
+            return f"-{_literal_text(operand)}"
+    return None
+
+
+def _template_of(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """The template and the operands that an operator or a call is written for."""
+    outline: ast.expr
+    match node:
+        case ast.Call(ast.Constant(str() as template), operands, []):
+            return template, operands
+        case ast.UnaryOp(op, operand) if _literal_text(node) is None:
+            parts, outline = [operand], ast.UnaryOp(op, ast.Name("_0"))
+        case ast.BinOp(left, op, right):
+            parts, outline = [left, right], ast.BinOp(ast.Name("_0"), op, ast.Name("_1"))
+        case ast.Compare(left, [op], [right]):
+            parts, outline = [left, right], ast.Compare(ast.Name("_0"), [op], [ast.Name("_1")])
+        case ast.Call(ast.Name() as function, operands, []):
+            holes: list[ast.expr] = [ast.Name(f"_{number}") for number in range(len(operands))]
+            parts, outline = operands, ast.Call(function, holes, [])
+        case _:
+            return "", []
+    return ast.unparse(outline), parts

@@ -1,0 +1,214 @@
+"""Whether a program of loops is what it should be: run between passes, in tests and with the option `verify`.
+
+In: functions that stand in one source, and what they call from outside. Out: nothing, or a VerifyError that says what
+is wrong with which statement of which function.
+
+    names       are identifiers of one dtype each, defined before they are read, in a scope that is still open
+    let         names a value once: not a parameter, a loop's variable, an accumulator, or what has a name already
+    loops       have int64 variables, sizes and beginnings; so have indices
+    buffers     are parameters, and elements have their dtype
+    templates   have operands of the dtypes they take, and give the dtype that is said
+    calls       have arguments of the kinds that their functions take
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from keyword import iskeyword
+from typing import NoReturn
+
+from graphc.dtypes import DTYPES
+from graphc.errors import VerifyError
+from graphc.loops.ir import (
+    INDEX,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Function,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Pointer,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    subexpressions,
+)
+from graphc.loops.operators import CALL, TemplateError, result_dtype
+from graphc.loops.text import print_statement
+
+Kinds = Sequence[str]
+"""The kinds of a function's parameters, as `Param` has them."""
+
+MARKS = ("fills(_0)", "reads(_0)")
+"""What an argument of a launch may say of a pointer."""
+
+
+def verify_functions(functions: Sequence[Function], externals: Mapping[str, Kinds] = {}) -> None:
+    """Check functions that stand in one source; `externals` are those they call from outside. Raises VerifyError."""
+    callees = dict(externals) | {each.name: [param.kind for param in each.params] for each in functions}
+    names = [each.name for each in functions]
+    for function in functions:
+        if names.count(function.name) > 1:
+            raise VerifyError(f"there are two functions {function.name}")
+        _Function(function, callees).verify()
+
+
+class _Function:
+    """The check of one function: `dtypes` of all names it has had, `open` names with how they were made."""
+
+    def __init__(self, function: Function, callees: Mapping[str, Kinds]) -> None:
+        self.function, self.callees = function, callees
+        self.buffers = {param.name: param.kind[:-1] for param in function.params if param.kind.endswith("*")}
+        self.dtypes = {param.name: param.kind for param in function.params if param.name not in self.buffers}
+        self.open: dict[str, str] = dict.fromkeys(self.dtypes, "parameter")
+        self.stmt: Stmt | None = None
+
+    def fail(self, problem: str) -> NoReturn:
+        where = f", {print_statement(self.stmt)!r}" if self.stmt is not None else ""
+        raise VerifyError(f"{self.function.name}{where}: {problem}")
+
+    def verify(self) -> None:
+        names = [param.name for param in self.function.params]
+        for param in self.function.params:
+            if names.count(param.name) > 1:
+                self.fail(f"there are two parameters {param.name}")
+            if param.kind.removesuffix("*") not in DTYPES:
+                self.fail(f"parameter {param.name} is of kind {param.kind}")
+            self.identify(param.name)
+        self.body(self.function.body)
+
+    def body(self, body: Sequence[Stmt]) -> None:
+        before = dict(self.open)
+        for stmt in body:
+            self.stmt = stmt
+            match stmt:
+                case Let(var, value):
+                    self.value(value)
+                    self.same(var.dtype, value.dtype)
+                    self.define(var, "name")
+                case Set(var, value):
+                    self.value(value)
+                    self.same(var.dtype, value.dtype)
+                    self.accumulator(var)
+                case Store(buffer, index, value):
+                    self.value(index, INDEX)
+                    self.value(value)
+                    self.same(self.buffer(buffer), value.dtype)
+                case Loop(var, size, inner, begin):
+                    self.loop(var, size, begin, inner)
+                case Check(condition, code):
+                    self.check(condition, code)
+                case Invoke(function, args):
+                    self.call(function, [self.argument(arg) for arg in args])
+                case Launch(function, count, size, args):
+                    self.value(count, INDEX)
+                    self.value(size, INDEX)
+                    self.call(function, [INDEX, INDEX, *map(self.argument, args)])
+                case Note():
+                    pass
+        self.open = before
+
+    def loop(self, var: Var, size: Expr, begin: Expr, inner: Sequence[Stmt]) -> None:
+        self.value(begin, INDEX)
+        self.value(size, INDEX)
+        before = self.open.get(var.name)
+        self.same(var.dtype, INDEX)
+        self.define(var, "loop variable")
+        self.body(inner)
+        if before is None:
+            del self.open[var.name]
+
+    def check(self, condition: Expr, code: int) -> None:
+        if code < 1:
+            self.fail(f"code {code} would say that all is well")
+        called = CALL.fullmatch(condition.template) if isinstance(condition, Apply) else None
+        if called is None or not isinstance(condition, Apply):
+            self.value(condition, "bool")
+        else:
+            self.call(called[1], [self.argument(arg) for arg in condition.args])
+
+    def call(self, function: str, given: Kinds) -> None:
+        wanted = self.callees.get(function)
+        if wanted is None:
+            self.fail(f"there is no function {function}")
+        if list(given) != list(wanted):
+            self.fail(f"{function} takes {', '.join(wanted)}, and is given {', '.join(given)}")
+
+    def argument(self, arg: Expr) -> str:
+        """The kind of an argument of a call."""
+        match arg:
+            case Pointer(buffer, index, dtype):
+                self.value(index, INDEX)
+                self.same(self.buffer(buffer), dtype)
+                return f"{dtype}*"
+            case Apply(template, (Pointer() as pointer,), dtype) if template in MARKS:
+                kind = self.argument(pointer)
+                self.same(kind[:-1], dtype)
+                return kind
+        self.value(arg)
+        return arg.dtype
+
+    # names
+
+    def identify(self, name: str) -> None:
+        if not name.isidentifier() or iskeyword(name):
+            self.fail(f"{name!r} is no name")
+
+    def define(self, var: Var, how: str) -> None:
+        self.identify(var.name)
+        if var.name in self.open:
+            self.fail(f"{var.name} is a {self.open[var.name]} already")
+        if self.dtypes.setdefault(var.name, var.dtype) != var.dtype or var.name in self.buffers:
+            self.fail(f"{var.name} is {self.dtypes.get(var.name, 'a buffer')} elsewhere, {var.dtype} here")
+        self.open[var.name] = how
+
+    def accumulator(self, var: Var) -> None:
+        if self.open.get(var.name) != "accumulator":
+            self.define(var, "accumulator")
+        self.same(self.dtypes[var.name], var.dtype)
+
+    def buffer(self, name: str) -> str:
+        if name not in self.buffers:
+            self.fail(f"there is no buffer {name}")
+        return self.buffers[name]
+
+    # expressions
+
+    def same(self, wanted: str, found: str) -> None:
+        if wanted != found:
+            self.fail(f"{found} where {wanted} belongs")
+
+    def value(self, expr: Expr, dtype: str | None = None) -> None:
+        """Check an expression, which is of a dtype if that is said."""
+        if dtype is not None:
+            self.same(dtype, expr.dtype)
+        for part in subexpressions(expr):
+            match part:
+                case Var(name, known):
+                    if name not in self.open:
+                        self.fail(f"{name} is read where it has no value")
+                    self.same(self.dtypes[name], known)
+                case Load(buffer, index, known):
+                    self.same(self.buffer(buffer), known)
+                    self.same(INDEX, index.dtype)
+                case Apply(template, args, known):
+                    self.applied(template, tuple([arg.dtype for arg in args]), known)
+                case Const(text, known):
+                    if known not in DTYPES or not text:
+                        self.fail(f"{text!r} is no literal of {known}")
+                case Pointer(buffer):
+                    self.fail(f"the address of {buffer} is no value")
+
+    def applied(self, template: str, operands: tuple[str, ...], dtype: str) -> None:
+        try:
+            known = result_dtype(template, operands)
+        except (TemplateError, SyntaxError) as error:
+            self.fail(str(error))
+        if known != dtype:
+            self.fail(f"{template!r} of {', '.join(operands)} is {known}, not {dtype}")

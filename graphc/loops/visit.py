@@ -1,0 +1,229 @@
+"""Visitors of the loop IR: what statements read and write, and statements with their expressions changed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from graphc.loops.ir import (
+    INDEX,
+    ZERO,
+    Apply,
+    Check,
+    Const,
+    Expr,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Pointer,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    add,
+    children,
+    multiply,
+    subexpressions,
+)
+from graphc.startup.record import fresh, record
+
+HOLE = re.compile(r"\b_\d+\b")
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions of a statement itself, not of a loop's body."""
+    match stmt:
+        case Let(_, value) | Set(_, value):
+            return (value,)
+        case Store(_, index, value):
+            return (index, value)
+        case Loop(_, size, _, begin):
+            return (size,) if begin is ZERO else (begin, size)
+        case Check(condition, _):
+            return (condition,)
+        case Invoke(_, args):
+            return args
+        case Launch(_, count, size, args):
+            return (count, size, *args)
+        case Note():
+            return ()
+
+
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """All statements, those inside loops included."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, Loop):
+            yield from statements(stmt.body)
+
+
+def own_expressions(body: Iterable[Stmt]) -> Iterator[Expr]:
+    return (expr for stmt in body for expr in expressions(stmt))
+
+
+def all_expressions(body: Iterable[Stmt]) -> Iterator[Expr]:
+    for expr in own_expressions(statements(body)):
+        yield from subexpressions(expr)
+
+
+def use_counts(exprs: Iterable[Expr]) -> Counter[Var]:
+    """How often each name is written in source: as often as the templates that hold it have its hole."""
+    counts: Counter[Var] = Counter()
+    pending = [(expr, 1) for expr in exprs]
+    while pending:
+        expr, times = pending.pop()
+        if isinstance(expr, Var):
+            counts[expr] += times
+        elif isinstance(expr, Apply):
+            holes = hole_counts(expr.template)
+            pending.extend((arg, times * holes[f"_{position}"]) for position, arg in enumerate(expr.args))
+        else:
+            pending.extend((child, times) for child in children(expr))
+    return counts
+
+
+@lru_cache(maxsize=512)
+def hole_counts(template: str) -> Counter[str]:
+    """How often each hole occurs."""
+    return Counter(HOLE.findall(template))
+
+
+def defined(body: Iterable[Stmt]) -> set[Var]:
+    return {stmt.var for stmt in statements(body) if isinstance(stmt, Let | Set)}
+
+
+def read_vars(body: Iterable[Stmt]) -> set[Var]:
+    return {part for part in all_expressions(body) if isinstance(part, Var)}
+
+
+def read_buffers(body: Iterable[Stmt]) -> set[str]:
+    return {part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer)}
+
+
+def stored_buffers(body: Iterable[Stmt]) -> set[str]:
+    """Buffers that may be written: by stores, and by functions that are given their address."""
+    stored: set[str] = set()
+    for stmt in statements(body):
+        match stmt:
+            case Store(buffer, _, _):
+                stored.add(buffer)
+            case Invoke() | Check():  # only these call functions
+                stored.update(part.buffer for part in all_expressions([stmt]) if isinstance(part, Pointer))
+    return stored
+
+
+def effects(body: Sequence[Stmt]) -> tuple[set[Var | str], set[Var | str]]:
+    """The names and buffers that statements write, and those that they read."""
+    return {*defined(body), *stored_buffers(body)}, {*read_vars(body), *read_buffers(body)}
+
+
+def independent(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
+    """Whether two runs of statements may change places: neither writes a name or a buffer that the other touches."""
+    (written, read), (written_too, read_too) = effects(some), effects(others)
+    return not (written & (read_too | written_too) or written_too & read)
+
+
+@record()
+class Changes:
+    """What statements give another value: buffers, and names that are set."""
+
+    buffers: frozenset[str]
+    names: frozenset[Var]
+
+    @classmethod
+    def of(cls, stmt: Stmt) -> Changes:
+        if isinstance(stmt, Let | Note):
+            return NO_CHANGES
+        names = (inner.var for inner in statements([stmt]) if isinstance(inner, Set))
+        return cls(frozenset(stored_buffers([stmt])), frozenset(names))
+
+
+NO_CHANGES = Changes(frozenset(), frozenset())
+
+
+@record(frozen=False)
+class Readers:
+    """Which entries of a table read which buffers and names: what a change touches is found without a search."""
+
+    entries: dict[str | Var, dict[Hashable, None]] = fresh(factory=dict)
+
+    def add(self, entry: Hashable, value: Expr) -> None:
+        """Note what `value`, which `entry` stands for, reads."""
+        for source in sources(value):
+            self.entries.setdefault(source, {})[entry] = None
+
+    def touched(self, changes: Changes) -> Iterator[Any]:
+        """The entries whose values may be others afterwards, once for each reason."""
+        changed: tuple[str | Var, ...] = (*changes.buffers, *changes.names)
+        for source in changed:
+            yield from self.entries.pop(source, {})
+
+
+def sources(expr: Expr) -> Iterator[str | Var]:
+    """The buffers and names that an expression reads."""
+    for part in subexpressions(expr):
+        if isinstance(part, Load | Pointer):
+            yield part.buffer
+        elif isinstance(part, Var):
+            yield part
+
+
+def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """A statement with its expressions changed, those inside loops included."""
+    match stmt:
+        case Let(var, value):
+            return Let(var, change(value))
+        case Set(var, value):
+            target = change(var)
+            assert isinstance(target, Var)
+            return Set(target, change(value))
+        case Store(buffer, index, value):
+            return Store(buffer, change(index), change(value))
+        case Loop(var, size, body, begin):
+            inside = tuple(map_expressions(inner, change) for inner in body)
+            return Loop(var, change(size), inside, begin if begin is ZERO else change(begin))
+        case Check(condition, code):
+            return Check(change(condition), code)
+        case Invoke(function, args):
+            return Invoke(function, tuple(map(change, args)))
+        case Launch(function, count, size, args):
+            return Launch(function, change(count), change(size), tuple(map(change, args)))
+        case Note():
+            return stmt
+
+
+def replace_vars(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
+    """`expr` with names replaced by values; sums and products of indices are folded anew."""
+    match expr:
+        case Var():
+            return values.get(expr, expr)
+        case Apply(template, args, dtype):
+            new = tuple(replace_vars(arg, values) for arg in args)
+            if new == args:
+                return expr
+            if dtype == INDEX and template == "_0 + _1":
+                return add(*new)
+            if dtype == INDEX and template == "_0 * _1":
+                return multiply(*new)
+            return Apply(template, new, dtype)
+        case Load(buffer, index, dtype):
+            return Load(buffer, replace_vars(index, values), dtype)
+        case Pointer(buffer, index, dtype):
+            return Pointer(buffer, replace_vars(index, values), dtype)
+        case Const():
+            return expr
+
+
+def with_values(body: Iterable[Stmt], values: Mapping[Var, Expr]) -> Iterator[Stmt]:
+    """Statements with names replaced by values."""
+    return (map_expressions(stmt, lambda expr: replace_vars(expr, values)) for stmt in body)
+
+
+def operators(expr: Expr) -> int:
+    return sum(isinstance(part, Apply | Load) for part in subexpressions(expr))
