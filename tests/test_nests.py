@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 
@@ -12,7 +13,9 @@ from bounds import assert_within
 import graphc
 import graphc.tensor as T
 from graphc.codegen.schedule import nests
+from graphc.codegen.schedule.sizes import size_up
 from graphc.ir.node import Node
+from graphc.ir.walk import reachable
 from graphc.options import options
 
 
@@ -84,3 +87,49 @@ def test_a_nest_ends_where_one_value_is_all_that_both_parts_need() -> None:
     assert len(backward) >= 2
     stores = [len(re.findall(r"^        \w+\[i\] = ", text, re.MULTILINE)) for text in backward]
     assert sum(stores) <= len(backward) + 1
+
+
+def test_column_reductions_share_a_nest_where_they_reduce_the_same_axes() -> None:
+    x = T.tensor("float64", shape=(40, 40, 40), name="x")
+    outputs = [x.sum(0), x.max(0), x.sum(1), x.max(1)]
+    lines = graphc.function([x], outputs).explain().splitlines()
+    found = [" ".join(line.split()) for line in lines if re.search(r"nest \d+:|out\d?: a result", line)]
+    sums = [re.search(r"(out\d?):", line)[1] if "out" in line else "nest" for line in found]  # type: ignore[index]
+    assert sums == ["nest", "out", "out1", "nest", "out2", "out3"], lines
+
+
+def test_only_an_update_that_a_later_check_needs_is_copied_at_the_end() -> None:
+    """The check reads the new value, so it comes after what makes it, and must leave the old value where it fails."""
+    kept, moved = graphc.shared(np.zeros(3), name="kept"), graphc.shared(np.arange(3), name="moved")
+    x = T.dvector("x")
+    f = graphc.function([x], x[moved + 1], updates=[(kept, kept + 1.0), (moved, moved + 1)])
+    ends = dict(re.findall(r" -> (\w+): a result; (.*)$", f.explain(), re.MULTILINE))
+    assert ends == {"kept": "in place", "moved": "copied at the end"}
+    with pytest.raises(graphc.GraphcError):
+        f(np.ones(3))
+    np.testing.assert_array_equal(moved.get_value(), [0, 1, 2])
+    np.testing.assert_array_equal(kept.get_value(), 0.0)
+    np.testing.assert_array_equal(f(np.arange(4.0)), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(moved.get_value(), [1, 2, 3])
+
+
+def test_a_value_that_others_need_keeps_out_of_the_nest_of_an_update() -> None:
+    """`out` needs it, and reads the old value of `state`: in the update's nest it would come too late."""
+    state, x = graphc.shared(np.arange(3.0), name="state"), T.dvector("x")
+    shift = T.tanh(x)
+    f = graphc.function([x], shift[:, None] * state[None, :], updates=[(state, state - shift)])
+    assert re.search(r"-> state: a result; in place$", f.explain(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_comes_later_is_known_whatever_the_order_in_which_it_is_told(seed: int) -> None:
+    rng = random.Random(seed)
+    scheduler = nests.Scheduler({}, {}, size_up([], []), frozenset())
+    numbers = [scheduler.new_draft("loops", ()).number for _ in range(12)]
+    edges = [(first, then) for first in numbers for then in numbers if first < then and rng.random() < 0.2]
+    rng.shuffle(edges)
+    for first, then in edges:
+        scheduler.depend(first, then)
+    for start in numbers:
+        later = reachable([start], lambda number: [then for first, then in edges if first == number])
+        assert {number for number in numbers if scheduler.is_later(number, start)} == {*later} - {start}

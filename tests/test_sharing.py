@@ -18,6 +18,8 @@ import graphc
 import graphc.tensor as T
 from graphc import nnet
 from graphc.codegen.pipeline import build
+from graphc.codegen.schedule.fusion import Access, objection
+from graphc.codegen.schedule.plan import Draft, loop_vars
 from graphc.ir.node import Node
 from graphc.tensor import tensor
 
@@ -305,6 +307,26 @@ def test_neighbours_that_are_not_joined_say_why() -> None:
     grown = T.exp(x)
     _, lines = plan_of([x], [grown, grown[::-1] * 2.0])
     assert any(line.endswith("it needs more of exp than the same turn of the loop makes") for line in lines), lines
+
+
+def draft(number: int, *space: int) -> Draft:
+    return Draft(number, "loops", space, loop_vars(len(space)))
+
+
+def test_only_loops_over_the_same_sizes_are_shared() -> None:
+    alone = Access({0: (), 1: ()}, {}, {}, {}, frozenset())
+    first, then = draft(0, 3, 4, 5), draft(1, 3, 6, 5)
+    assert objection(first, then, 1, alone) is None
+    assert objection(first, then, 2, alone) == objection(draft(0, 3), draft(1, 4), 1, alone)
+    assert objection(first, then, 2, alone) == "they go over different sizes"
+
+
+def test_a_column_reduction_that_takes_several_rows_at_a_time_keeps_their_loop() -> None:
+    x = T.dtensor3("x")
+    _, lines = plan_of([x], [nnet.softmax(x, axis=2), x.sum(1)])
+    (reduction,) = (number for number, line in enumerate(lines) if " -> out1: a result" in line)
+    inner = [number for number, line in enumerate(lines) if line.endswith("rows: for each of x_1 in turn")]
+    assert inner and all(number > reduction for number in inner), lines
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
