@@ -73,8 +73,6 @@ LOOPS = Area(
           "due = {*inside, *readers.touched(Changes.of(stmt))}", "due = {*inside}"),
         M("a value used twice is written out once", "codegen/transform/simplify.py",
           "counts[stmt.var] == local[stmt.var] == 1", "local[stmt.var] >= 1"),
-        M("a reduction passes a store to what it reads", "codegen/transform/simplify.py",
-          "if isinstance(first, Store) and first.buffer not in buffers:", "if isinstance(first, Store):"),
         M("a reduction joins one whose result it needs", "codegen/transform/simplify.py",
           "if not independent([loop], [first, *kept]):", "if not independent([loop], kept):"),
         M("reductions over different ranges become one", "codegen/transform/simplify.py",

@@ -34,7 +34,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
                     table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
-codegen.call        callback locks result_memory bind objects arguments helpers scalars guard_pages poison vectorcall
+codegen.call        callback locks result_memory bind objects arguments callees scalars guard_pages poison vectorcall
                     entry __init__
 codegen.schedule    memory sizes plan accumulators cost strided fusion nests scheduler __init__
 codegen.lower       tiling lowerer calls reductions recurrences fused __init__
@@ -69,7 +69,7 @@ LATE = {
     ("shared", "copy"),
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
-    ("codegen.pipeline.runtime", "graphc.codegen.call.helpers"),
+    ("codegen.pipeline.runtime", "graphc.codegen.call.callees"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
     ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
     ("codegen.pipeline.build", "graphc.codegen.server.client"),

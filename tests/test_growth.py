@@ -15,8 +15,8 @@ import graphc
 import graphc.tensor as T
 from graphc import session
 from graphc.codegen.call.bind import Array, Signature
+from graphc.codegen.call.callees import APART, apart_ir
 from graphc.codegen.call.entry import entry_ir
-from graphc.codegen.call.helpers import APART, apart_ir
 from graphc.codegen.llvm.target import emit_object
 from graphc.loops.names import Names
 

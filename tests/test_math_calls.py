@@ -140,11 +140,12 @@ def test_functions_are_compiled_once_for_a_machine(folder: Path, how: str, monke
         assert stored() == functions | {ENTRY_POINTS, PARALLEL, "first"}
         monkeypatch.setattr(runtime, "_kept", {})  # as another process finds it
 
-        def refuse(name: str) -> str:
-            raise AssertionError(f"{name} is there already")
+        class Refused:
+            def __init__(self, name: str) -> None:
+                raise AssertionError(f"{name} is there already")
 
-        monkeypatch.setattr(outofline, "math_ir", refuse)
-        monkeypatch.setattr(cold, "Elementary", refuse)  # in the compile process too
+        monkeypatch.setattr(outofline, "math_ir", Refused)
+        monkeypatch.setattr(cold, "Elementary", Refused)  # in the compile process too
         g = graphc.function([x, y], T.exp(x) * T.log(y) + T.tanh(x) * T.exp(y), name="second")
         np.testing.assert_allclose(g(*a), np.exp(a[0]) * np.log(a[1]) + np.tanh(a[0]) * np.exp(a[1]), rtol=1e-12)
         assert stored() == functions | {ENTRY_POINTS, PARALLEL, "first", "second"}

@@ -46,7 +46,7 @@ from graphc.codegen.call.bind import (
     Signature,
     layout_tag,
 )
-from graphc.codegen.call.helpers import CALLEES, callees_beside_apart
+from graphc.codegen.call.callees import CALLEES, callees_beside_apart
 from graphc.codegen.call.locks import READER, WRITER
 from graphc.codegen.call.objects import Lines, field
 from graphc.codegen.call.poison import POISON_IR

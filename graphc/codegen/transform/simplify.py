@@ -32,7 +32,6 @@ from graphc.loops.visit import (
     map_expressions,
     operators,
     own_expressions,
-    read_buffers,
     read_vars,
     replace_vars,
     statements,
@@ -93,11 +92,10 @@ def is_barrier(stmt: Stmt) -> bool:
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
-    buffers = read_buffers([loop])
     for place in range(len(before) - 1, -1, -1):
         first = before[place]
-        if isinstance(first, Store) and first.buffer not in buffers:
-            continue  # a scalar result on its way out
+        if isinstance(first, Store):
+            continue  # a scalar result on its way out, or what `independent` finds that the loop reads
         if is_barrier(first):
             return False
         if isinstance(first, Loop) and (first.begin, first.size) == (loop.begin, loop.size):
