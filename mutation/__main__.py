@@ -21,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m mutation", description=__doc__)
     made.add_argument("words", nargs="*", help="only breakages whose area, file or description holds one of these")
     made.add_argument("--jobs", type=int, default=2, help="trials side by side (2)")
+    made.add_argument("--near", action="store_true", help="run the nearest tests only, and report what they notice")
     made.add_argument("--whole", action="store_true", help="run all tests on what the nearest ones do not notice")
     made.add_argument("--list", action="store_true", help="name the breakages, try none")
     made.add_argument("--results", type=Path, help="a file of outcomes: those in it are not tried again")
@@ -35,9 +36,11 @@ def chosen(words: Sequence[str]) -> Iterator[tuple[Area, Mutant]]:
                 yield area, mutant
 
 
-def steps_of(area: Area, whole: bool) -> list[list[str]]:
+def steps_of(area: Area, near_only: bool, whole: bool) -> list[list[str]]:
     """The test files to run on a mutant, the likely ones first."""
     near = [f"tests/{name}" for name in area.tests]
+    if near_only:
+        return [near]
     sieve = [path for name in SIEVE if (path := f"tests/{name}") not in near]
     steps = [near, sieve]
     if whole:
@@ -66,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = json.loads(given.results.read_text("utf-8"))
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(given.jobs) as pool:
         waiting = [
-            pool.submit(attempt, mutant, steps_of(area, given.whole), Path(temporary) / str(number))
+            pool.submit(attempt, mutant, steps_of(area, given.near, given.whole), Path(temporary) / str(number))
             for number, (area, mutant) in enumerate(plan)
             if mutant.what not in known
         ]
@@ -74,8 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = future.result()
             print(describe(outcome), flush=True)
             known[outcome.mutant.what] = outcome.noticed_by
-            if given.results:
-                given.results.write_text(json.dumps(known, indent=1), "utf-8")
+            if given.results and (outcome.noticed_by or not given.near):
+                kept = {what: test for what, test in known.items() if test or not given.near}
+                given.results.write_text(json.dumps(kept, indent=1), "utf-8")
     return report([mutant for _, mutant in plan], known)
 
 
