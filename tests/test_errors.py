@@ -270,6 +270,12 @@ INDICES = {
         lambda f: f([X, IDX, BYTES], X[BYTES, IDX]), IndexOutOfBounds, "x idx", "index 3 of idx.*axis 1", (A, [3], [1])
     ),
     "an array of bytes": Bad(lambda f: f([X, BYTES], X[BYTES]), IndexOutOfBounds, "x bytes", "255", (A, [255])),
+    "one array of two axes": Bad(
+        lambda f: f([X, V, IDX], X[IDX].sum() + V[IDX].sum()), IndexOutOfBounds, "v idx", "index 1 of idx", (A, [1.0], [1])
+    ),
+    "of the first of two axes": Bad(
+        lambda f: f([X, V, IDX], X[IDX].sum() + V[IDX].sum()), IndexOutOfBounds, "x idx", "index 2 of", (A, [1.0] * 3, [2])
+    ),
     "take": Bad(lambda f: f([X, IDX], T.take(X, IDX)), IndexOutOfBounds, "x idx", "index 6.*size is 6", (A, [6])),
     "set at a scalar": Bad(
         lambda f: f([X, I], T.set_subtensor(X[I], 0.0)), IndexOutOfBounds, "x i", "index 2, i.*size is 2", (A, 2)

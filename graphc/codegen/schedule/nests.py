@@ -64,7 +64,7 @@ from graphc.ir.node import (
     constant_value,
 )
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loops.ir import INDEX, Apply, Expr, Var, integer, subexpressions
+from graphc.loops.ir import Apply, Expr, Var, integer, subexpressions
 from graphc.ops.linalg import as_product
 
 NEST_OPS = 160
@@ -544,13 +544,10 @@ class Scheduler:
             self.want(node.args[position], Use(draft.number, index, reach(index, draft.path)))
 
     def expand_recur(self, node: Node, recur: Recur, draft: Draft) -> None:
-        """Note what a recurrence needs; an index taken backwards is another than the loops'."""
-        index: list[Expr] = list(draft.vars)
-        if recur.reverse:
-            index[recur.axis] = Apply("from the end(_0)", (index[recur.axis],), INDEX)
+        """Note what a recurrence needs: each element of the result the same one of every argument."""
         draft.ops += 1
         for arg in node.args:
-            self.want(arg, Use(draft.number, tuple(index), draft.vars))
+            self.want(arg, Use(draft.number, draft.vars, draft.vars))
 
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)
@@ -613,7 +610,7 @@ class Scheduler:
     def is_owner(self, leaf: Node, root: Node) -> bool:
         """Whether a result goes to the buffer of this shared variable, which it may change as it is computed."""
         target = self.targets.get(root)
-        return target is not None and self.owned.get(target) is leaf and target not in self.staged
+        return target is not None and self.owned.get(target) is leaf
 
     def bound_gather(self, node: Node, nest: int) -> None:
         """Plan the check of a gather's indices, once for each index array and axis."""
