@@ -271,10 +271,12 @@ INDICES = {
     ),
     "an array of bytes": Bad(lambda f: f([X, BYTES], X[BYTES]), IndexOutOfBounds, "x bytes", "255", (A, [255])),
     "one array of two axes": Bad(
-        lambda f: f([X, V, IDX], X[IDX].sum() + V[IDX].sum()), IndexOutOfBounds, "v idx", "index 1 of idx", (A, [1.0], [1])
+        lambda f: f([X, V, IDX], X[IDX].sum() + V[IDX].sum()),
+        IndexOutOfBounds, "v idx", "index 1 of idx", (A, [1.0], [1]),
     ),
     "of the first of two axes": Bad(
-        lambda f: f([X, V, IDX], X[IDX].sum() + V[IDX].sum()), IndexOutOfBounds, "x idx", "index 2 of", (A, [1.0] * 3, [2])
+        lambda f: f([X, V, IDX], X[IDX].sum() + V[IDX].sum()),
+        IndexOutOfBounds, "x idx", "index 2 of idx", (A, [1.0, 1.0, 1.0], [2]),
     ),
     "take": Bad(lambda f: f([X, IDX], T.take(X, IDX)), IndexOutOfBounds, "x idx", "index 6.*size is 6", (A, [6])),
     "set at a scalar": Bad(
