@@ -35,11 +35,13 @@ mutation: $(VENV)/test.stamp ## break the compiler in 240 places, report what th
 	$(BIN)/python -m mutation --jobs $(JOBS) $(ARGS)
 
 # The tests of what depends on the processor, but for one: the emulator's list of mappings joins those that the host joins.
-ON_AARCH64 := $(patsubst %,tests/test_%.py,relocations image launch calls function seeds vecmath vectors products threads \
-	streams pool recycling other_processors) \
-	--deselect tests/test_image.py::test_nothing_is_both_written_and_run_and_all_is_unmapped
+ON_AARCH64 := $(patsubst %,tests/%,codegen/link codegen/call/test_entry.py functions/test_calls.py functions/test_function.py \
+	test_seeds.py codegen/vecmath/test_vecmath.py codegen/gemm/test_gemv.py codegen/gemm/test_products.py \
+	codegen/transform/test_parallelize.py codegen/transform/test_nontemporal.py codegen/threads \
+	codegen/call/test_result_memory.py) \
+	--deselect tests/codegen/link/test_image.py::test_nothing_is_both_written_and_run_and_all_is_unmapped
 
-test-aarch64: ## run the tests that depend on the processor on an emulated 64-bit Arm; ARGS="tests/test_calls.py" chooses
+test-aarch64: ## run the tests that depend on the processor on an emulated 64-bit Arm; ARGS="tests/functions/test_calls.py" chooses
 	.ci/aarch64 -m pytest -n $(JOBS) $(or $(ARGS),$(ON_AARCH64))
 
 lint: $(VENV)/lint.stamp ## check style and types

@@ -10,17 +10,17 @@ from mutation.mutant import Area
 from mutation.mutant import Mutant as M
 
 SIEVE = (
-    "test_executed_passes.py",
-    "test_wide_programs.py",
-    "test_modes.py",
-    "test_corners.py",
-    "test_random_programs.py",
+    "codegen/transform/test_executed_passes.py",
+    "programs/test_wide_programs.py",
+    "programs/test_modes.py",
+    "programs/test_corners.py",
+    "programs/test_random_programs.py",
 )
 """What is run where the tests nearest to a breakage do not notice it."""
 
 LOOPS = Area(
     "passes over loops",
-    ("test_loop_passes.py", "test_merge.py", "test_forward.py", "test_executed_passes.py", "test_sums.py"),
+    ("codegen/transform/test_loop_passes.py", "codegen/transform/test_fuse.py", "codegen/transform/test_forwarding.py", "codegen/transform/test_executed_passes.py", "codegen/lower/test_reductions.py"),
     (
         M("a statement moves above the stores that it reads", "codegen/transform/fuse.py",
           "independent([stmt], [head, *stay])", "independent([stmt], [head])"),
@@ -94,7 +94,7 @@ LOOPS = Area(
 
 PLAN = Area(
     "the plan",
-    ("test_nests.py", "test_sharing.py", "test_errors.py", "test_function.py"),
+    ("codegen/schedule/test_nests.py", "codegen/schedule/test_fusion.py", "test_errors.py", "functions/test_function.py"),
     (
         M("nests share a loop though one reads another turn's element", "codegen/schedule/fusion.py",
           "if node in first.roots and (index[:depth] != turn or depth > complete_within(first, node)):",
@@ -166,7 +166,7 @@ PLAN = Area(
 
 LOWER = Area(
     "lowering",
-    ("test_codegen.py", "test_tiles.py", "test_sums.py", "test_recurrences.py", "test_forecast.py"),
+    ("programs/test_codegen.py", "codegen/lower/test_tiling.py", "codegen/lower/test_reductions.py", "codegen/lower/test_recurrences.py", "codegen/server/test_prestart.py"),
     (
         M("what was named in a finished loop is used after it", "codegen/lower/lowerer.py",
           "        self.memo.clear()\n        self.offsets.clear()", "        self.offsets.clear()"),
@@ -238,7 +238,7 @@ LOWER = Area(
 
 MEMORY = Area(
     "memory of temporaries",
-    ("test_arena.py", "test_memory.py", "test_copies.py"),
+    ("codegen/schedule/test_slots.py", "codegen/call/test_memory.py", "codegen/transform/test_privatize.py"),
     (
         M("two values share a slot though both live", "codegen/schedule/memory.py",
           "return before < 0 or self.lives[before][1] < value.first", "return before < 0 or self.lives[before][1] <= value.first"),
@@ -285,7 +285,7 @@ MEMORY = Area(
 
 THREADS = Area(
     "loops shared by threads",
-    ("test_threads.py", "test_copies.py", "test_outline.py", "test_pool.py"),
+    ("codegen/transform/test_parallelize.py", "codegen/transform/test_privatize.py", "codegen/transform/test_outline.py", "codegen/threads/test_pool.py"),
     (
         M("turns that reach others' elements are independent", "codegen/transform/parallelize.py",
           "return all(len(regions) == 1 and None not in regions for regions in found.values())",
@@ -332,7 +332,7 @@ THREADS = Area(
 
 VECTORS = Area(
     "loops over vectors",
-    ("test_vectorize.py", "test_sums.py", "test_older_processors.py"),
+    ("codegen/vectorize/test_vectorize.py", "codegen/lower/test_reductions.py", "codegen/pipeline/test_older_processors.py"),
     (
         M("turns that read what others store are independent", "codegen/vectorize/legality.py",
           "return all(self.stored.get(base, terms) == terms for base, terms in self.loaded)", "return True"),
@@ -383,7 +383,7 @@ VECTORS = Area(
 
 CALLS = Area(
     "calls and the cache",
-    ("test_calls.py", "test_launch.py", "test_cache.py", "test_cache_faults.py", "test_memory.py"),
+    ("functions/test_calls.py", "codegen/call/test_entry.py", "codegen/cache/test_cache.py", "codegen/cache/test_cache_faults.py", "codegen/call/test_memory.py"),
     (
         M("overlapping operands are updated in place", "codegen/call/entry.py",
           '    yield "br i1 %clash, label %refuse, label %next"', '    yield "br label %next"'),
@@ -443,7 +443,7 @@ CALLS = Area(
 
 OPS = Area(
     "what ops mean",
-    ("test_modes.py", "test_scalar_ops.py", "test_structural_ops.py", "test_tensor.py", "test_errors.py"),
+    ("programs/test_modes.py", "ops/test_scalar_ops.py", "ops/test_structural_ops.py", "tensor/test_tensor.py", "test_errors.py"),
     (
         M("a region may reach one beyond its axis", "ops/index.py",
           'guards.append(Guard(high, "<", length, message, "index"))', 'guards.append(Guard(high, "<=", length, message, "index"))'),
@@ -521,7 +521,7 @@ OPS = Area(
 
 GRAPHS = Area(
     "rules, derivatives and functions",
-    ("test_rewrite.py", "test_autodiff.py", "test_function.py", "test_shared.py", "test_calls.py"),
+    ("rewrite/test_rewrite.py", "test_autodiff.py", "functions/test_function.py", "test_shared.py", "functions/test_calls.py"),
     (
         M("zero and subnormal factors are joined as if they were precise", "rewrite/algebra.py",
           "return bool(np.isfinite(number)) and abs(number) >= np.finfo(number.dtype).tiny", "return True"),
@@ -596,7 +596,7 @@ GRAPHS = Area(
 
 CODE = Area(
     "machine code and numbers",
-    ("test_image.py", "test_vecmath.py", "test_scalar_ops.py", "test_math_calls.py", "test_compile.py"),
+    ("codegen/link/test_image.py", "codegen/vecmath/test_vecmath.py", "ops/test_scalar_ops.py", "codegen/vecmath/test_outofline.py", "codegen/server/test_compile.py"),
     (
         M("exp forgets what the reduction of its argument lost", "codegen/vecmath/exponential.py",
           "return bits, r, x.block.real(0.0) if x.block.relaxed else (reduced - r) - tail", "return bits, r, x.block.real(0.0)"),

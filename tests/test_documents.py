@@ -105,7 +105,7 @@ def test_an_op_and_a_rule_are_added_as_written(tmp_path: Path) -> None:
     insert_before(tmp_path / "graphc/rewrite/stable.py", "    # sigmoids\n", block(CONTRIBUTING, "rule"))
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, env=environment, check=True)
-    tests = ["tests/test_scalar_ops.py", "tests/test_modes.py", "tests/test_rewrite.py"]
+    tests = ["tests/ops/test_scalar_ops.py", "tests/programs/test_modes.py", "tests/rewrite/test_rewrite.py"]
     command = [
         sys.executable,
         "-m",

@@ -1,8 +1,9 @@
 """Passes over loops, as text before and after, in `passes/`: one file for a pass.
 
 A case begins with `== what it shows`; then come functions before the pass, and after `--` the functions after it. Cases
-that a pass leaves as they are begin with `== kept:`. `GRAPHC_UPDATE=1 pytest tests/test_loop_passes.py` writes what
-comes after anew: read the difference before you commit it. Both forms are run, and leave the same.
+that a pass leaves as they are begin with `== kept:`. `GRAPHC_UPDATE=1 pytest
+tests/codegen/transform/test_loop_passes.py` writes what comes after anew: read the difference before you commit it.
+Both forms are run, and leave the same.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def require(name: str) -> None:
 
 
 def run_python(code: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    folders = os.pathsep.join(sys.path)
     own = {**os.environ, "PYTHONPATH": folders, "GRAPHC_CACHE_DIR": str(tmp_path), **environment}
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env=own, check=False)
@@ -47,7 +47,7 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         import re
         import numpy as np
         import pytest
-        import graphc, test_sums, test_vectorize, test_wide_programs
+        import graphc, test_reductions, test_vectorize, test_wide_programs
         x = graphc.tensor.dvector("x")
         machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
         assert "zmm" not in machine_code and ("ymm" in machine_code) == has_fma()
@@ -68,8 +68,8 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         for seed in range(1000, 1030):
             test_vectorize.test_random_loops(seed, pytest.MonkeyPatch())
         for size in (65, 255):
-            test_sums.test_short_sums_of_single_precision_are_at_least_as_accurate_as_numpys(size)
-        test_sums.test_sums_of_every_length_over_every_axis("float64", "compiled")
+            test_reductions.test_short_sums_of_single_precision_are_at_least_as_accurate_as_numpys(size)
+        test_reductions.test_sums_of_every_length_over_every_axis("float64", "compiled")
     """
     done = run_python(code, tmp_path, GRAPHC_TARGET=name)
     assert done.returncode == 0, done.stderr

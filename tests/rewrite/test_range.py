@@ -286,7 +286,7 @@ def test_scaled_products_are_in_range_where_numpy_is(dtype: str, mode: Any) -> N
 
 # --- the list ---------------------------------------------------------------------------------------------------------
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "numerics.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "numerics.md"
 
 
 def mending_table() -> list[str]:

@@ -1,7 +1,7 @@
 """What a person sees of a compilation: the printed graph, the plan with its reasons, the generated source.
 
-The snapshots are files in `snapshots/`. `GRAPHC_UPDATE=1 pytest tests/test_snapshots.py` writes them anew: read the
-difference before you commit it.
+The snapshots are files in `snapshots/`. `GRAPHC_UPDATE=1 pytest tests/codegen/pipeline/test_snapshots.py` writes them
+anew: read the difference before you commit it.
 """
 
 from __future__ import annotations

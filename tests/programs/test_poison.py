@@ -27,7 +27,7 @@ from graphc.codegen.threads.pool import pool_ir
 from graphc.errors import GraphcError, ShapeError
 from graphc.options import options
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parent.parent
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
 LEFT_OUT = [name for name in KERNELS if name.endswith("left out")]
 OUT_OF_BOUNDS = [name for name in KERNELS if name.split()[0] in ("temporary", "read", "write")]

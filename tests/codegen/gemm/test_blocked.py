@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from bounds import assert_product, assert_within
 from numpy.typing import NDArray
-from test_blas import SHORT
+from test_paths import SHORT
 
 import graphc
 import graphc.tensor as T
@@ -361,7 +361,7 @@ GUARDED = """
 import ctypes, itertools, mmap, sys
 import numpy as np
 sys.path.insert(0, {tests!r})
-from test_blas import IMPLEMENTATIONS, PROTOTYPES, steps
+from test_paths import IMPLEMENTATIONS, PROTOTYPES, steps
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 kept = []
