@@ -67,7 +67,7 @@ def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]
 
 
 def test_every_file_that_is_linked_exists() -> None:
-    for document in (README, CONTRIBUTING, ROOT / "docs" / "design.md"):
+    for document in (README, CONTRIBUTING, *(ROOT / "docs").rglob("*.md")):
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8")):
             assert (document.parent / link).exists(), f"{document.name} links to {link}"
 

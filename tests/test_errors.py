@@ -278,6 +278,9 @@ INDICES = {
         lambda f: f([X, V, IDX], X[IDX].sum() + V[IDX].sum()),
         IndexOutOfBounds, "x idx", "index 2 of idx", (A, [1.0, 1.0, 1.0], [2]),
     ),
+    "a range that is longer than the axis": Bad(
+        lambda f: f([V, N], V[T.arange(N)]), IndexOutOfBounds, "v", "index 3 .*size is 3", ([1.0, 2.0, 3.0], 4)
+    ),
     "take": Bad(lambda f: f([X, IDX], T.take(X, IDX)), IndexOutOfBounds, "x idx", "index 6.*size is 6", (A, [6])),
     "set at a scalar": Bad(
         lambda f: f([X, I], T.set_subtensor(X[I], 0.0)), IndexOutOfBounds, "x i", "index 2, i.*size is 2", (A, 2)
