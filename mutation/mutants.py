@@ -94,7 +94,7 @@ LOOPS = Area(
 
 PLAN = Area(
     "the plan",
-    ("codegen/schedule/test_nests.py", "codegen/schedule/test_fusion.py", "test_errors.py", "functions/test_function.py"),
+    ("codegen/schedule/test_indices.py", "codegen/schedule/test_nests.py", "codegen/schedule/test_fusion.py", "test_errors.py", "functions/test_function.py"),
     (
         M("nests share a loop though one reads another turn's element", "codegen/schedule/fusion.py",
           "if node in first.roots and (index[:depth] != turn or depth > complete_within(first, node)):",

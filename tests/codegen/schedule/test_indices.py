@@ -1,0 +1,42 @@
+"""Which index arrays are known to lie within an axis: their elements are not checked at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import graphc.tensor as T
+from graphc.codegen.schedule.plan import in_range
+from graphc.codegen.schedule.sizes import size_up
+from graphc.ir.node import Node, Size
+from graphc.ir.walk import as_size_node
+
+X = T.dmatrix("x")
+ROWS, COLUMNS = X.type.shape
+
+KNOWN: dict[str, tuple[Callable[[], Node], Size]] = {
+    "a range over the axis": (lambda: T.arange(X.shape[0]), ROWS),
+    "the same, of more axes": (lambda: T.arange(X.shape[0])[:, None], ROWS),
+    "the same, in a wider dtype": (lambda: T.cast(T.cast(T.arange(X.shape[0]), "int64"), "int64"), ROWS),
+    "constants": (lambda: T.constant([-3, 0, 2]), 3),
+    "no constants": (lambda: T.constant([0][:0]), 0),
+}
+UNKNOWN: dict[str, tuple[Callable[[], Node], Size]] = {
+    "a range over another axis": (lambda: T.arange(X.shape[1]), ROWS),
+    "a range of a known length": (lambda: T.arange(3), ROWS),
+    "an argument": (lambda: T.lvector("i"), ROWS),
+    "a constant of the length of the axis": (lambda: T.constant([0, 3]), 3),
+    "a constant before the beginning": (lambda: T.constant([-4, 0]), 3),
+    "a constant for an axis of unknown length": (lambda: T.constant([0]), ROWS),
+    "a constant that a narrower dtype makes another": (lambda: T.cast(T.constant([-1]), "uint8"), 3),
+    "a range in a dtype that has not all of it": (lambda: T.cast(T.arange(X.shape[0]), "int8"), ROWS),
+    "what is computed of a range": (lambda: T.arange(X.shape[0]) + 1, ROWS),
+}
+
+
+@pytest.mark.parametrize("case", [*KNOWN, *UNKNOWN])
+def test_indices_that_are_known_to_be_in_range(case: str) -> None:
+    make, size = (KNOWN | UNKNOWN)[case]
+    sizing = size_up([], [make(), as_size_node(size), X])
+    assert in_range(make(), size, sizing) == (case in KNOWN)
