@@ -14,8 +14,6 @@ that differ in more than the order of additions differ there too (Schwartz 1980)
 
 from __future__ import annotations
 
-import ast
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -30,10 +28,12 @@ from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PYTHON_SHIMS
 from graphc.dtypes import DTYPES, is_float
 from graphc.ir.node import Node
+from graphc.loops.build import written_out
 from graphc.loops.ir import (
     CONSTANTS,
     Apply,
     Check,
+    Const,
     Expr,
     Function,
     Invoke,
@@ -48,6 +48,7 @@ from graphc.loops.ir import (
     Store,
     Var,
 )
+from graphc.loops.operators import DIV
 from graphc.loops.printer import const_text
 
 PRIME = 2**61 - 1
@@ -355,38 +356,26 @@ def callback(node: Node, exact: bool) -> Callable[..., int]:
 
 # Running --------------------------------------------------------------------------------------------------------------
 
-HOLE = re.compile(r"\b_(\d+)\b")
-
-
-class _Division(ast.NodeTransformer):
-    """Division as a call: Python's own floats, which literals are, raise where the divisor is 0."""
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        self.generic_visit(node)
-        return ast.Call(ast.Name("divide"), [node.left, node.right], []) if isinstance(node.op, ast.Div) else node
-
 
 def divide(a: Any, b: Any) -> Any:
     return a / b if b else np.divide(a, b)
 
 
-@cache
-def pieces(template: str) -> tuple[str, ...]:
-    """The text of a template, taken apart at its holes: every other one is the number of a hole."""
-    return tuple(HOLE.split(ast.unparse(_Division().visit(ast.parse(template, mode="eval")))))
-
-
 def text_of(expr: Expr) -> str:
     if isinstance(expr, Apply):
-        parts = pieces(expr.template)
+        if expr.op.form == "idiom":
+            return text_of(written_out(expr))
         args = [text_of(arg) for arg in expr.args]
-        return "(" + "".join([args[int(part)] if place % 2 else part for place, part in enumerate(parts)]) + ")"
+        if expr.op.form == "call" or expr.op is DIV:
+            return f"{'divide' if expr.op is DIV else expr.op.name}({', '.join(args)})"
+        return f"({expr.op.name.join(args)})" if expr.op.form == "infix" else f"({expr.op.name}{args[0]})"
     if isinstance(expr, Var):
         return expr.name
     if isinstance(expr, Load):
         return f"{expr.buffer}[{text_of(expr.index)}]"
     if isinstance(expr, Pointer):
         return f"advance({expr.buffer}, {text_of(expr.index)})"
+    assert isinstance(expr, Const)
     return const_text(expr)
 
 
@@ -403,8 +392,9 @@ def lines_of(body: Iterable[Stmt], pad: str) -> Iterator[str]:
                 yield f"{pad} pass"
             case Check(condition, code):
                 yield f"{pad}if not {text_of(condition)}: return {code}"
-            case Invoke(function, args):
-                yield f"{pad}{function}({', '.join(map(text_of, args))})"
+            case Invoke(function, args, code):
+                call = f"{function}({', '.join(map(text_of, args))})"
+                yield f"{pad}if {call} != 0: return {code}" if code else f"{pad}{call}"
             case Launch(function, turns, size, args):
                 yield f"{pad}parallel({', '.join([function, *map(text_of, (turns, size, *args))])})"
             case Note():

@@ -15,7 +15,6 @@ from graphc.loops.ir import (
     INDEX,
     ONE,
     ZERO,
-    Apply,
     Const,
     Expr,
     Function,
@@ -29,11 +28,13 @@ from graphc.loops.ir import (
     Store,
     Var,
     add,
+    apply,
     blocks_of,
     integer,
     multiply,
     turns_in_block,
 )
+from graphc.loops.operators import ACCUMULATE, ADD, CALLS, CASTS, MUL
 
 FLOAT = "float64"
 DTYPES = {"x": FLOAT, "y": FLOAT, "a": FLOAT, "b": FLOAT, "out": FLOAT, "f": "float32"}
@@ -73,10 +74,11 @@ class Writer:
             case 0 | 1 | 2:
                 return Load(self.draw.choice(READ), self.place(), FLOAT)
             case 3:
-                return Apply("_0 + _0", (self.value(depth - 1),), FLOAT)
+                value = self.value(depth - 1)
+                return apply(ADD, value, value)
             case 4:
-                return Apply("exp(_0)", (self.value(depth - 1),), FLOAT)
-        return Apply(self.draw.choice(["_0 * _1", "_0 + _1"]), (self.value(depth - 1), self.value(depth - 1)), FLOAT)
+                return apply(CALLS["exp"], self.value(depth - 1))
+        return apply(self.draw.choice([MUL, ADD]), self.value(depth - 1), self.value(depth - 1))
 
     def inside(self, places: Sequence[Expr], write: Callable[[], list[Stmt]]) -> tuple[Stmt, ...]:
         """What is written in a loop's body, whose names are forgotten."""
@@ -99,15 +101,15 @@ class Writer:
                 return stmt
             case 4 if self.totals:
                 total = self.draw.choice(self.totals)
-                return Set(total, Apply("accumulate(_0, _1)", (total, self.value()), FLOAT))
+                return Set(total, apply(ACCUMULATE, total, self.value()))
         return Note("a remark")
 
     def added(self) -> Store:
         """An element is added to another, of rows in float32 maybe."""
         buffer, place = self.draw.choice(WRITTEN), self.place()
-        narrow = Apply("float64(_0)", (Load("f", self.place(), "float32"),), FLOAT)
+        narrow = apply(CASTS[FLOAT], Load("f", self.place(), "float32"))
         term = narrow if self.draw.random() < 0.5 else self.value(1)
-        return Store(buffer, place, Apply("accumulate(_0, _1)", (Load(buffer, place, FLOAT), term), FLOAT))
+        return Store(buffer, place, apply(ACCUMULATE, Load(buffer, place, FLOAT), term))
 
     def steps(self, most: int) -> list[Stmt]:
         return [self.step() for _ in range(self.draw.randrange(1, most))]
@@ -133,11 +135,11 @@ class Writer:
         place = add(multiply(block, integer(BLOCK)), turn)
 
         def write() -> list[Stmt]:
-            added = Set(part, Apply("accumulate(_0, _1)", (part, self.value(1)), FLOAT))
+            added = Set(part, apply(ACCUMULATE, part, self.value(1)))
             return [added, *(self.steps(3) if self.draw.random() < 0.3 else [])]
 
         inner = Loop(turn, turns_in_block(M, block), self.inside([place], write))
-        whole = Set(total.var, Apply("accumulate(_0, _1)", (total.var, part), FLOAT))
+        whole = Set(total.var, apply(ACCUMULATE, total.var, part))
         return [total, Loop(block, blocks_of(M), (Set(part, Const("0.0", FLOAT)), inner, whole))]
 
     def row(self) -> list[Stmt]:

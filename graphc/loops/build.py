@@ -1,20 +1,55 @@
-"""Expressions and statements that lowering is made of: casts, literals, templates with their operands, totals.
+"""Expressions and statements that lowering is made of: casts, literals, totals, idioms.
 
-In: expressions, dtypes, NumPy's scalars. Out: expressions in the words of generated source, and what is asked of
+In: expressions, dtypes, NumPy's scalars. Out: expressions, and what is asked of
 statements while they are written.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
-from graphc.loops.ir import INDEX, Apply, Const, Expr, Let, Loop, Set, Stmt, Store, Var, subexpressions
-
-HOLE = re.compile(r"\b_(\d+)\b")
+from graphc.dtypes import is_float
+from graphc.loops import operators
+from graphc.loops.ir import (
+    INDEX,
+    ONE,
+    Apply,
+    Const,
+    Expr,
+    Let,
+    Loop,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    apply,
+    subexpressions,
+    subtract,
+)
+from graphc.loops.operators import (
+    ACCUMULATE,
+    ACCUMULATE_IN_ORDER,
+    ADD,
+    AND,
+    CASTS,
+    COMPENSATED,
+    EQ,
+    FLOORDIV,
+    GE,
+    ISFINITE,
+    LT,
+    MINIMUM,
+    MOD,
+    MUL,
+    NE,
+    NEG,
+    OR,
+    ROUNDING,
+    SELECT,
+    SUB,
+)
 
 
 def cast(expr: Expr, dtype: str) -> Expr:
@@ -23,26 +58,19 @@ def cast(expr: Expr, dtype: str) -> Expr:
 
 def convert(expr: Expr, dtype: str) -> Expr:
     """`expr` as a number of `dtype`, written out even where it has that dtype."""
-    return Apply(f"{'bool_' if dtype == 'bool' else dtype}(_0)", (expr,), dtype)
+    return apply(CASTS[dtype], expr)
 
 
 def within(index: Expr, size: Expr) -> Expr:
     """Whether an index, which may count from the end, lies within an axis."""
-    return Apply("(_0 >= -_1) & (_0 < _1)", (index, size), "bool")
+    return apply(AND, apply(GE, index, apply(NEG, size)), apply(LT, index, size))
 
 
-def typed(template: str, args: tuple[Expr, ...], dtype: str) -> Expr:
-    """A template applied to those of the arguments that it has holes for."""
-    template, holes = _holes_used(template)
-    args = tuple(args[hole] for hole in holes)
-    return args[0] if template == "_0" else Apply(template, args, dtype)
-
-
-@lru_cache(maxsize=512)
-def _holes_used(template: str) -> tuple[str, tuple[int, ...]]:
-    """The template with its holes numbered anew, and which holes these were."""
-    holes = sorted({int(number) for number in HOLE.findall(template)})
-    return HOLE.sub(lambda hole: f"_{holes.index(int(hole[1]))}", template), tuple(holes)
+def same_value(a: Expr, b: Expr) -> Expr:
+    """Whether two numbers are equal, or both NaN."""
+    if not is_float(a.dtype):
+        return apply(EQ, a, b)
+    return apply(OR, apply(EQ, a, b), apply(AND, apply(NE, a, a), apply(NE, b, b)))
 
 
 def literal_const(value: object, dtype: str) -> Const:
@@ -66,16 +94,27 @@ def start_const(text: str, dtype: str) -> Const:
 
 def add_to_total(total: Var, lost: Var, part: Expr) -> tuple[Set, Set]:
     """The steps that add to a sum carried in two floats."""
-    error = Apply("rounding(_0, _1)", (total, part), total.dtype)
-    return (
-        Set(lost, Apply("accumulate(_0, _1)", (lost, error), lost.dtype)),
-        Set(total, Apply("accumulate_in_order(_0, _1)", (total, part), total.dtype)),
-    )
+    error = apply(ROUNDING, total, part)
+    return Set(lost, apply(ACCUMULATE, lost, error)), Set(total, apply(ACCUMULATE_IN_ORDER, total, part))
 
 
 def whole_total(total: Expr, lost: Expr) -> Expr:
-    """A sum that was carried in two floats. Where it is not finite, what was lost is NaN and means nothing."""
-    return Apply("select(isfinite(_0), _0 + _1, _0)", (total, lost), total.dtype)
+    """A sum that was carried in two floats."""
+    return apply(COMPENSATED, total, lost)
+
+
+def written_out(expr: Apply) -> Apply:
+    """An idiom in terms of Python's operators and functions; any other expression as it is."""
+    match expr:
+        case Apply(operators.BLOCKS, (count, Const() as size)):
+            return apply(FLOORDIV, apply(ADD, count, subtract(size, ONE)), size)
+        case Apply(operators.BLOCKS, (count, size)):
+            return apply(FLOORDIV, apply(SUB, apply(ADD, count, size), ONE), size)
+        case Apply(operators.BLOCK_LENGTH, (count, number, size)):
+            return apply(MINIMUM, size, apply(SUB, count, apply(MUL, size, number)))
+        case Apply(operators.COMPENSATED, (total, lost)):
+            return apply(SELECT, apply(ISFINITE, total), apply(ADD, total, lost), total)
+    return expr
 
 
 def has_loops(body: Sequence[Stmt], depth: int) -> bool:
@@ -97,7 +136,7 @@ def divides(stmt: Stmt) -> bool:
         case _:
             pass
     return any(
-        isinstance(part, Apply) and part.dtype == INDEX and part.template in ("_0 // _1", "_0 % _1")
+        isinstance(part, Apply) and part.dtype == INDEX and part.op in (FLOORDIV, MOD)
         for expr in exprs
         for part in subexpressions(expr)
     )

@@ -1,9 +1,8 @@
 """The program of loops: what lowering makes of a graph and what the emitter prints. Plain data.
 
-Expressions are typed trees over named locals and flat buffers; statements nest. An expression's operator is a Python
-template whose holes are `_0`, `_1`, …, so that the same text means the same in generated source and under CPython:
+Expressions are typed trees of operators (operators.py) over named locals and flat buffers; statements nest:
 
-    Expr := Var | Const | Load(buffer, index) | Apply(template, args)
+    Expr := Var | Const | Load(buffer, index) | Apply(op, args) | Pointer(buffer, index) | Opaque(of, args)
     Stmt := Let(var, value) | Set(var, value) | Store(buffer, index, value) | Loop(var, size, body)
           | Check(condition, code) | Invoke(function, args) | Launch(function, count, size, args) | Note(text)
     Function := name, params, body
@@ -17,6 +16,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from graphc.loops import operators
+from graphc.loops.operators import ADD, BLOCK_LENGTH, BLOCKS, FLOORDIV, MOD, MUL, SUB, Operator, result_dtype
 from graphc.startup.record import record
 
 INDEX = "int64"
@@ -52,9 +53,9 @@ class Load:
 
 @record(deep=True)
 class Apply:
-    """A Python expression over the arguments."""
+    """An operator's value."""
 
-    template: str
+    op: Operator
     args: tuple[Expr, ...]
     dtype: str
 
@@ -68,7 +69,17 @@ class Pointer:
     dtype: str
 
 
-Expr: TypeAlias = Var | Const | Load | Apply | Pointer
+@record(deep=True)
+class Opaque:
+    """A value of which only this is known: what it is `of`, and what it depends on. It stands in what is compared,
+    never in a program."""
+
+    of: object
+    args: tuple[Expr, ...]
+    dtype: str
+
+
+Expr: TypeAlias = Var | Const | Load | Apply | Pointer | Opaque
 
 
 @record()
@@ -110,10 +121,12 @@ class Check:
 
 @record()
 class Invoke:
-    """Call a function for its effect: an external one, or another of the same source."""
+    """Call a function for its effect: an external one, or another of the same source. With a `code` the function says
+    whether it failed, and the caller is then left with that."""
 
     function: str
     args: tuple[Expr, ...]
+    code: int = 0
 
 
 @record()
@@ -156,6 +169,11 @@ class Function:
     doc: str
 
 
+def apply(op: Operator, *args: Expr) -> Apply:
+    """An operator's value, of the dtype that its operands give."""
+    return Apply(op, args, result_dtype(op, [arg.dtype for arg in args]))
+
+
 ZERO = Const("0", INDEX)
 ONE = Const("1", INDEX)
 
@@ -180,14 +198,14 @@ def add(left: Expr, right: Expr) -> Expr:
         return left
     if joined := _rejoin(left, right):
         return joined
-    return Apply("_0 + _1", (left, right), INDEX)
+    return Apply(ADD, (left, right), INDEX)
 
 
 def subtract(left: Expr, right: Expr) -> Expr:
     a, b = int_value(left), int_value(right)
     if a is not None and b is not None:
         return integer(a - b)
-    return left if b == 0 else Apply("_0 - _1", (left, right), INDEX)
+    return left if b == 0 else Apply(SUB, (left, right), INDEX)
 
 
 def multiply(left: Expr, right: Expr) -> Expr:
@@ -199,7 +217,7 @@ def multiply(left: Expr, right: Expr) -> Expr:
         return ZERO
     if a == 1:
         return right
-    return left if b == 1 else Apply("_0 * _1", (left, right), INDEX)
+    return left if b == 1 else Apply(MUL, (left, right), INDEX)
 
 
 def quotient(left: Expr, right: Expr) -> Expr:
@@ -209,7 +227,7 @@ def quotient(left: Expr, right: Expr) -> Expr:
         return integer(a // b)
     if a == 0:
         return ZERO
-    return left if b == 1 else Apply("_0 // _1", (left, right), INDEX)
+    return left if b == 1 else Apply(FLOORDIV, (left, right), INDEX)
 
 
 def remainder(left: Expr, right: Expr) -> Expr:
@@ -217,7 +235,7 @@ def remainder(left: Expr, right: Expr) -> Expr:
     a, b = int_value(left), int_value(right)
     if a is not None and b is not None and b > 0:
         return integer(a % b)
-    return ZERO if a == 0 or b == 1 else Apply("_0 % _1", (left, right), INDEX)
+    return ZERO if a == 0 or b == 1 else Apply(MOD, (left, right), INDEX)
 
 
 BLOCK = 256
@@ -231,43 +249,37 @@ ROWS = 32
 """Rows that are added in float32 one after the other, before their sums are added in float64."""
 
 
-def _blocks(block: int) -> str:
-    return f"(_0 + {block - 1}) // {block}"
-
-
-def _turns(block: int) -> str:
-    return f"minimum({block}, _0 - {block} * _1)"
-
-
-_MOST_TURNS = {_turns(block): block for block in (BLOCK, TILE, ROWS)}
-
-
 def blocks_of(length: Expr, block: int = BLOCK) -> Expr:
     """The number of blocks of an axis, the last of which may be shorter."""
-    return Apply(_blocks(block), (length,), INDEX)
+    return Apply(BLOCKS, (length, integer(block)), INDEX)
 
 
 def turns_in_block(length: Expr, number: Expr, block: int = BLOCK) -> Expr:
     """The number of elements in one block of an axis."""
-    return Apply(_turns(block), (length, number), INDEX)
+    return Apply(BLOCK_LENGTH, (length, number, integer(block)), INDEX)
 
 
 def most_turns_in_block(size: Expr) -> int | None:
     """The number of elements in a whole block where `size` is that of one block; None of any other number."""
-    return _MOST_TURNS.get(size.template) if isinstance(size, Apply) else None
+    return int_value(size.args[2]) if isinstance(size, Apply) and size.op is BLOCK_LENGTH else None
 
 
 def length_of_blocks(count: Expr) -> Expr | None:
     """The length of the axis of which `count` is the number of blocks of BLOCK elements; None of any other number."""
-    return count.args[0] if isinstance(count, Apply) and count.template == _blocks(BLOCK) else None
+    if not isinstance(count, Apply) or count.op is not BLOCKS:
+        return None
+    length, block = count.args
+    return length if int_value(block) == BLOCK else None
 
 
 def _rejoin(left: Expr, right: Expr) -> Expr | None:
     """(f // n) * n + f % n is f: what is left of a reshape or of collapsed loops over contiguous data."""
     match left, right:
-        case Apply("_0 * _1", (Apply("_0 // _1", (whole, size), _), stride), _), Apply("_0 % _1", (again, modulus), _):
-            if whole == again and size == stride == modulus:
-                return whole
+        case (
+            Apply(operators.MUL, (Apply(operators.FLOORDIV, (whole, size)), stride)),
+            Apply(operators.MOD, (again, modulus)),
+        ) if whole == again and size == stride == modulus:
+            return whole
     return None
 
 
@@ -290,7 +302,7 @@ def unravel(flat: Expr, sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     # Not a match statement: the passes over statements spend most of their time here.
-    if isinstance(expr, Apply):
+    if isinstance(expr, Apply | Opaque):
         return expr.args
     return (expr.index,) if isinstance(expr, Load | Pointer) else ()
 
@@ -301,7 +313,7 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
     while pending:
         current = pending.pop()
         yield current
-        if isinstance(current, Apply):
+        if isinstance(current, Apply | Opaque):
             pending.extend(reversed(current.args))
         elif isinstance(current, Load | Pointer):
             pending.append(current.index)
@@ -313,9 +325,9 @@ def rebuild(expr: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
     if found is not None:
         return found
     match expr:
-        case Apply(template, args, dtype):
+        case Apply(op, args, dtype):
             new = tuple(rebuild(a, replace) for a in args)
-            return expr if new == args else Apply(template, new, dtype)
+            return expr if new == args else Apply(op, new, dtype)
         case Load(buffer, index, dtype):
             return Load(buffer, rebuild(index, replace), dtype)
         case Pointer(buffer, index, dtype):

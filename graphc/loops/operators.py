@@ -1,92 +1,149 @@
-"""What the templates of expressions mean: the dtype of what they compute.
+"""THE TABLE of the loop IR's operators: whatever a pass has to know of one is a column.
 
-In: a template (loops/ir.py) and the dtypes of its operands. Out: the dtype of its value, or a word on what is wrong.
+In: nothing. Out: `INFIX`, `PREFIX` and `CALLS`, the operators by how Python writes them, and names for those that the
+compiler itself writes. What a name computes is said twice, in `codegen/frontend/language.py` for CPython and in
+`codegen/frontend/intrinsics.py` for numba; tests hold the three together.
 
-The language has Python's operators on operands of one dtype, whose result has that dtype; comparisons, whose result is
-a bool; and calls. A literal of a template takes the dtype of what stands beside it.
+Operands have one dtype, which is that of the result, but for what the columns say. An operator is compared by
+identity.
 """
 
 from __future__ import annotations
 
-import ast
-import re
-from functools import lru_cache
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from graphc.dtypes import DTYPES
-from graphc.loops.ir import INDEX
+from graphc.startup.record import record
 
-CASTS = {**{dtype: dtype for dtype in DTYPES}, "bool_": "bool"}
-TRUTHS = frozenset("isnan isinf isfinite signbit logical_and logical_or logical_xor logical_not".split())
-"""Functions whose results are bools, whatever they are asked of."""
-
-
-CALL = re.compile(r"(\w+)\((_\d+(?:, _\d+)*)?\) == 0")
-"""A check that calls a function of another source, or of the same, which says whether it failed."""
+Form: TypeAlias = Literal["infix", "prefix", "call", "idiom"]
+"""How generated source has an operator: between its operands, before its operand, as a call; or written out in terms
+of others (`build.written_out`)."""
+Neutral: TypeAlias = Literal["", "zero", "one", "lowest", "highest"]
 
 
-class TemplateError(ValueError):
-    """Operands that a template cannot take."""
+@record(eq=False)
+class Operator:
+    """`result`: the dtype of the result where it is not that of the operands. `leading`: the dtypes of first operands
+    that do not take part in that. `cost`: in units of an addition. `neutral`: the operand that leaves the other as it
+    is, of operators by which parts of a sequence may be combined in any order; "" of others. `accumulates`: whether a
+    scalar may go on by it from iteration to iteration of a loop that is shared out or vectorised. `by_known`: whether
+    it is much cheaper where its right operand is a literal."""
+
+    name: str
+    arity: int = 2
+    form: Form = "call"
+    result: str = ""
+    leading: tuple[str, ...] = ()
+    cost: float = 1.0
+    neutral: Neutral = ""
+    accumulates: bool = False
+    by_known: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
 
 
-@lru_cache(maxsize=1024)
-def parsed(template: str) -> ast.expr:
-    return ast.parse(template, mode="eval").body
+class OperandError(ValueError):
+    """Operands that an operator does not take."""
 
 
-def hole(node: ast.AST) -> int | None:
-    """The number of a hole; None of anything else."""
-    if isinstance(node, ast.Name) and node.id[0] == "_" and node.id[1:].isdigit():
-        return int(node.id[1:])
-    return None
+def result_dtype(op: Operator, operands: Sequence[str]) -> str:
+    """The dtype of an operator's value, of the dtypes of its operands. Raises OperandError."""
+    if len(operands) != op.arity:
+        raise OperandError(f"{op.name} takes {op.arity} operands, not {len(operands)}")
+    own = operands[len(op.leading) :]
+    if op.leading and tuple(operands[: len(op.leading)]) != op.leading:
+        raise OperandError(f"{op.name} asks for the truth of {operands[0]}")
+    if any(dtype != own[0] for dtype in own):
+        raise OperandError(f"{op.name} of {' and '.join(sorted(set(own)))}")
+    return op.result or own[0]
 
 
-@lru_cache(maxsize=4096)
-def result_dtype(template: str, operands: tuple[str, ...]) -> str:
-    """The dtype of a template's value. Raises TemplateError."""
-    if CALL.fullmatch(template):
-        return "bool"
-    used = {hole(part) for part in ast.walk(parsed(template)) if isinstance(part, ast.Name)}
-    if used - {None} != set(range(len(operands))):
-        raise TemplateError(f"{template!r} has not the holes of {len(operands)} operands")
-    return _dtype(parsed(template), operands) or INDEX
+# Python's operators ---------------------------------------------------------------------------------------------------
 
 
-def _dtype(node: ast.expr, operands: tuple[str, ...]) -> str | None:
-    """The dtype of a part of a template; None of a number, which takes that of what stands beside it."""
-    match node:
-        case ast.Name():
-            number = hole(node)
-            if number is None:
-                raise TemplateError(f"{node.id} is no operand")
-            return operands[number]
-        case ast.Constant(value):
-            return "bool" if isinstance(value, bool) else None
-        case ast.UnaryOp(_, operand):
-            return _dtype(operand, operands)
-        case ast.BinOp(left, _, right):
-            return _common([_dtype(left, operands), _dtype(right, operands)], node)
-        case ast.Compare(left, _, others):
-            _common([_dtype(each, operands) for each in (left, *others)], node)
-            return "bool"
-        case ast.Call(ast.Name(name), args, []):
-            return _result(name, [_dtype(arg, operands) for arg in args], node)
-    raise TemplateError(f"{ast.unparse(node)!r} is not of the language")
+ADD = Operator("+", form="infix", neutral="zero")
+DIV = Operator("/", form="infix", cost=4.0)
+FLOORDIV, MOD = (Operator(name, form="infix", cost=20.0, by_known=True) for name in ("//", "%"))
+AND = Operator("&", form="infix", neutral="highest", accumulates=True)
+OR = Operator("|", form="infix", neutral="zero", accumulates=True)
+SUB, MUL, XOR = (Operator(name, form="infix") for name in "-*^")
+EQ, NE, LT, LE, GT, GE = (Operator(name, form="infix", result="bool") for name in "== != < <= > >=".split())
+NEG, INVERT = (Operator(name, 1, "prefix") for name in "-~")
+
+INFIX = {op.name: op for op in (ADD, SUB, MUL, DIV, FLOORDIV, MOD, AND, OR, XOR, EQ, NE, LT, LE, GT, GE)}
+PREFIX = {op.name: op for op in (NEG, INVERT)}
+
+# Functions ------------------------------------------------------------------------------------------------------------
+
+SELECT = Operator("select", 3, leading=("bool",))
+MINIMUM, MAXIMUM = Operator("minimum"), Operator("maximum")
+ISFINITE = Operator("isfinite", 1, result="bool")
+LOGICAL_AND = Operator("logical_and", result="bool", neutral="highest")
+LOGICAL_OR = Operator("logical_or", result="bool", neutral="zero")
+
+ACCUMULATE = Operator("accumulate", neutral="zero", accumulates=True)
+"""Additions whose order is the compiler's to choose."""
+ACCUMULATE_IN_ORDER = Operator("accumulate_in_order", accumulates=True)
+ROUNDING = Operator("rounding")
+"""What an addition rounds away."""
+ACCUMULATE_MINIMUM = Operator("accumulate_minimum", neutral="highest", accumulates=True)
+
+CHUNK, COLUMNS = Operator("chunk"), Operator("columns")
+"""How many iterations a thread takes at a time, or of a loop over columns, of their number and the work of each."""
+FILLS, READS = Operator("fills", 1), Operator("reads", 1)
+"""A pointer of which iteration i fills element i, or reads it."""
+
+CASTS = {dtype: Operator("bool_" if dtype == "bool" else dtype, 1, result=dtype) for dtype in DTYPES}
+
+_COSTS = {
+    "sign": 2.0,
+    "sqrt nextafter": 5.0,
+    "cbrt hypot exp exp2 expm1 log log2 log10 log1p sin cos floordiv mod fmod": 20.0,
+    "sigmoid sinh cosh tanh": 25.0,
+    "tan asin acos atan asinh acosh atanh erf erfc": 30.0,
+    "pow ipow logaddexp logaddexp2 softplus atan2 gammaln digamma trigamma": 40.0,
+    "gcd": 60.0,
+    "lcm": 80.0,
+}
+_COST = {name: cost for names, cost in _COSTS.items() for name in names.split()}
+_UNARY = (
+    "abs_ fabs sign floor ceil trunc rint sqrt exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan asin acos atan "
+    "sinh cosh tanh asinh acosh atanh sigmoid softplus erf erfc gammaln digamma trigamma deg2rad rad2deg"
+).split()
+_BINARY = (
+    "fmin fmax copysign fmod floordiv mod shift_left shift_right ipow gcd lcm heaviside pow atan2 hypot logaddexp "
+    "logaddexp2 nextafter"
+).split()
+_BY_KNOWN = {"floordiv", "mod", "fmod", "pow", "ipow"}
 
 
-def _common(dtypes: list[str | None], node: ast.expr) -> str | None:
-    known = {dtype for dtype in dtypes if dtype is not None}
-    if len(known) > 1:
-        raise TemplateError(f"{ast.unparse(node)!r} of {' and '.join(sorted(known))}")
-    return known.pop() if known else None
+def _functions() -> tuple[Operator, ...]:
+    return (
+        *(Operator(name, 1, cost=_COST.get(name, 1.0)) for name in _UNARY),
+        *(Operator(name, cost=_COST.get(name, 1.0), by_known=name in _BY_KNOWN) for name in _BINARY),
+        *(Operator(name, 1, result="bool") for name in ("isnan", "isinf", "signbit", "logical_not")),
+        Operator("logical_xor", result="bool"),
+        Operator("accumulate_product", neutral="one", accumulates=True),
+        Operator("accumulate_maximum", neutral="lowest", accumulates=True),
+        Operator("accumulate_lowest", neutral="highest", accumulates=True),
+        Operator("accumulate_highest", neutral="lowest", accumulates=True),
+        *(SELECT, MINIMUM, MAXIMUM, ISFINITE, LOGICAL_AND, LOGICAL_OR),
+        *(ACCUMULATE, ACCUMULATE_IN_ORDER, ROUNDING, ACCUMULATE_MINIMUM),
+        *(CHUNK, COLUMNS, FILLS, READS, *CASTS.values()),
+    )
 
 
-def _result(name: str, dtypes: list[str | None], node: ast.Call) -> str | None:
-    """The dtype of a call's value: of one that is not known here, that of its first operand."""
-    if name in CASTS:
-        return CASTS[name]
-    if name == "select":
-        if dtypes[0] not in ("bool", None):
-            raise TemplateError(f"{ast.unparse(node)!r} asks for the truth of {dtypes[0]}")
-        return _common(dtypes[1:], node)
-    common = _common(dtypes, node)
-    return "bool" if name in TRUTHS else common
+CALLS = {op.name: op for op in _functions()}
+
+# Idioms ---------------------------------------------------------------------------------------------------------------
+
+BLOCKS = Operator("blocks", form="idiom", by_known=True)
+"""Into how many blocks of a size a number of elements falls, the last of which may be shorter."""
+BLOCK_LENGTH = Operator("block_length", 3, form="idiom", by_known=True)
+"""How many of a number of elements are in one block, of its number and the size of blocks."""
+COMPENSATED = Operator("compensated", form="idiom")
+"""A sum, with what its additions have rounded away. Where it is not finite, that is NaN and means nothing."""
+
+IDIOMS = {op.name: op for op in (BLOCKS, BLOCK_LENGTH, COMPENSATED)}

@@ -6,10 +6,10 @@ In: a function: its name, parameters and statements. Out: its text, which numba 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from graphc.loops.build import written_out
 from graphc.loops.ir import (
     ZERO,
     Apply,
@@ -23,36 +23,16 @@ from graphc.loops.ir import (
     Load,
     Loop,
     Note,
+    Opaque,
     Pointer,
     Set,
     Stmt,
     Store,
     Var,
 )
+from graphc.loops.syntax import node_of
 
-HOLE = re.compile(r"^_(\d+)$")
 INDENT = "    "
-
-
-@lru_cache(maxsize=512)
-def _template(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
-class _Fill(ast.NodeTransformer):
-    def __init__(self, args: Sequence[ast.expr]):
-        self.args = args
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        hole = HOLE.match(node.id)
-        return self.args[int(hole[1])] if hole else node
-
-
-def _fill(node: ast.expr, args: Sequence[ast.expr]) -> ast.expr:
-    """A copy of a template with its holes filled."""
-    copied = ast.parse(ast.unparse(node), mode="eval").body
-    filled: ast.expr = _Fill(args).visit(copied)
-    return filled
 
 
 def to_ast(expr: Expr) -> ast.expr:
@@ -60,15 +40,24 @@ def to_ast(expr: Expr) -> ast.expr:
         case Var(name, _):
             return ast.Name(name)
         case Const():
-            return _template(const_text(expr))
+            return _literal(const_text(expr))
         case Load(buffer, index, _):
             return ast.Subscript(ast.Name(buffer), to_ast(index))
         case Pointer(buffer, index, _):
             if isinstance(index, Const):
                 return ast.Name(buffer) if index.text == "0" else _call("advance", buffer, index)
             return _call("advance", buffer, index)
-        case Apply(template, args, _):
-            return _fill(_template(template), [to_ast(arg) for arg in args])
+        case Apply(op, args, _):
+            if op.form == "idiom":
+                return to_ast(written_out(expr))
+            return node_of(op, [to_ast(arg) for arg in args])
+        case Opaque():
+            raise AssertionError("what is opaque has no source")
+
+
+@lru_cache(maxsize=512)
+def _literal(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _call(function: str, buffer: str, index: Expr) -> ast.expr:
@@ -101,8 +90,9 @@ def emit_statements(body: Sequence[Stmt], level: int = 1) -> Iterator[str]:
             case Check(condition, code):
                 yield f"{pad}if not ({text_of(condition)}):"
                 yield f"{pad}{INDENT}return {code}"
-            case Invoke(function, args):
-                yield f"{pad}{function}({', '.join(map(text_of, args))})"
+            case Invoke(function, args, code):
+                call = f"{function}({', '.join(map(text_of, args))})"
+                yield f"{pad}if not ({call} == 0):\n{pad}{INDENT}return {code}" if code else f"{pad}{call}"
             case Launch(function, count, size, args):
                 yield f"{pad}parallel({', '.join([function, *map(text_of, (count, size, *args))])})"
             case Note(text, _):

@@ -12,12 +12,13 @@ In: functions, or their text. Out: the text of functions, or functions that are 
             total = accumulate(total, x[i])
         check 1: isfinite(total)
         call other(out[n:], total)
+        call 2: another(total)
         launch nest_other(n, chunk(n, 4), x[0:])
 
-`let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Expressions are Python's: an operator or a
-call of a function is a template that says no more than that; any other template is written out, and called:
-`'minimum(256, _0 - 256 * _1)'(n, i)`. A dtype is written, `0.0 @ float32`, where it is not the one that declarations
-and `templates.result_dtype` tell: 0 is an int64, 0.0 a float64, and an undeclared name an int64.
+`let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called says that
+it failed, `call 2` leaves with 2. Expressions are Python's, of the operators of the table; idioms are calls, too:
+`block_length(n, i, 256)`. A dtype is written, `0.0 @ float32`, where it is not the one that declarations and
+`operators.result_dtype` tell: 0 is an int64, 0.0 a float64, and an undeclared name an int64.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from graphc.loops.ir import (
     Load,
     Loop,
     Note,
+    Opaque,
     Param,
     Pointer,
     Set,
@@ -49,7 +51,8 @@ from graphc.loops.ir import (
     Store,
     Var,
 )
-from graphc.loops.operators import TemplateError, hole, parsed, result_dtype
+from graphc.loops.operators import NEG, OperandError, Operator, result_dtype
+from graphc.loops.syntax import node_of, read_operator
 
 INDENT = "    "
 FLOAT = "float64"
@@ -122,8 +125,8 @@ def _print_line(stmt: Stmt, names: _Names) -> str:
             return f"for {var.name}{kind} in range({text(size) if begin == ZERO else text(begin, size)}):"
         case Check(condition, code):
             return f"check {code}: {text(condition)}"
-        case Invoke(function, args):
-            return f"call {function}({text(*args)})"
+        case Invoke(function, args, code):
+            return f"call {f'{code}: ' if code else ''}{function}({text(*args)})"
         case Launch(function, count, size, args):
             return f"launch {function}({text(count, size, *args)})"
         case Note(note, subject):
@@ -132,7 +135,11 @@ def _print_line(stmt: Stmt, names: _Names) -> str:
 
 def _to_ast(expr: Expr, names: _Names) -> ast.expr:
     node, expected = _unmarked(expr, names)
-    return node if expr.dtype == expected else ast.BinOp(node, ast.MatMult(), ast.Name(expr.dtype))
+    return node if expr.dtype == expected else _of_dtype(node, expr.dtype)
+
+
+def _of_dtype(node: ast.expr, dtype: str) -> ast.expr:
+    return ast.BinOp(node, ast.MatMult(), ast.Name(dtype))
 
 
 def _unmarked(expr: Expr, names: _Names) -> tuple[ast.expr, str]:
@@ -146,43 +153,20 @@ def _unmarked(expr: Expr, names: _Names) -> tuple[ast.expr, str]:
             return ast.Subscript(ast.Name(buffer), _to_ast(index, names)), names.buffer(buffer)
         case Pointer(buffer, index, _):
             return ast.Subscript(ast.Name(buffer), ast.Slice(_to_ast(index, names))), names.buffer(buffer)
-        case Apply(template, args, _):
-            return _applied(template, [_to_ast(arg, names) for arg in args]), _expected(template, args)
+        case Apply(op, args, _):
+            nodes = [_to_ast(arg, names) for arg in args]
+            if op is NEG and isinstance(args[0], Const):  # -2.0 is a literal
+                nodes = [_of_dtype(_literal(args[0].text), args[0].dtype)]
+            return node_of(op, nodes), _expected(op, args)
+        case Opaque(of, args, dtype):
+            return ast.Call(ast.Constant(str(of)), [_to_ast(arg, names) for arg in args], []), dtype
 
 
-def _expected(template: str, args: Sequence[Expr]) -> str:
+def _expected(op: Operator, args: Sequence[Expr]) -> str:
     try:
-        return result_dtype(template, tuple(arg.dtype for arg in args))
-    except (TemplateError, SyntaxError):
+        return result_dtype(op, [arg.dtype for arg in args])
+    except OperandError:
         return INDEX
-
-
-def _applied(template: str, args: list[ast.expr]) -> ast.expr:
-    try:
-        if _template_of(plain := _filled(parsed(template), args)) == (template, args):
-            return plain
-    except (SyntaxError, IndexError):
-        pass
-    return ast.Call(ast.Constant(template), args, [])
-
-
-def _filled(node: ast.expr, args: list[ast.expr]) -> ast.expr:
-    """A template that is one operator or call, over these operands."""
-
-    def fill(part: ast.expr) -> ast.expr:
-        number = hole(part)
-        return part if number is None else args[number]
-
-    match node:
-        case ast.UnaryOp(op, operand):
-            return ast.UnaryOp(op, fill(operand))
-        case ast.BinOp(left, op, right):
-            return ast.BinOp(fill(left), op, fill(right))
-        case ast.Compare(left, [op], [right]):
-            return ast.Compare(fill(left), [op], [fill(right)])
-        case ast.Call(function, operands, []):
-            return ast.Call(function, [fill(operand) for operand in operands], [])
-    return node
 
 
 def _literal(text: str) -> ast.expr:
@@ -298,10 +282,13 @@ def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: _Names) -> L
 
 
 def _parse_call(word: str, text: str, names: _Names) -> Stmt:
-    match ast.parse(text, mode="eval").body:
+    code, colon, call = text.partition(": ")
+    match ast.parse(call if colon else text, mode="eval").body:
         case ast.Call(ast.Name(function), operands, []):
             args = tuple(_read(operand, names) for operand in operands)
-            return Invoke(function, args) if word == "call" else Launch(function, args[0], args[1], args[2:])
+            if word == "launch":
+                return Launch(function, args[0], args[1], args[2:])
+            return Invoke(function, args, int(code) if colon else 0)
     raise ValueError("it calls nothing")
 
 
@@ -328,9 +315,9 @@ def _read_as(node: ast.expr, dtype: str | None, names: _Names) -> Expr:
             return Pointer(buffer, _read(lower, names), dtype or names.buffer(buffer))
         case ast.Subscript(ast.Name(buffer), index):
             return Load(buffer, _read(index, names), dtype or names.buffer(buffer))
-    template, operands = _template_of(node)
+    op, operands = read_operator(node)
     args = tuple(_read(operand, names) for operand in operands)
-    return Apply(template, args, dtype or _expected(template, args))
+    return Apply(op, args, dtype or _expected(op, args))
 
 
 def _literal_text(node: ast.expr) -> str | None:
@@ -345,23 +332,3 @@ def _literal_text(node: ast.expr) -> str | None:
         case ast.UnaryOp(ast.USub(), ast.Name("inf" | "nan") | ast.Constant(int() | float()) as operand):
             return f"-{_literal_text(operand)}"
     return None
-
-
-def _template_of(node: ast.expr) -> tuple[str, list[ast.expr]]:
-    """The template and the operands that an operator or a call is written for."""
-    outline: ast.expr
-    match node:
-        case ast.Call(ast.Constant(str() as template), operands, []):
-            return template, operands
-        case ast.UnaryOp(op, operand) if _literal_text(node) is None:
-            parts, outline = [operand], ast.UnaryOp(op, ast.Name("_0"))
-        case ast.BinOp(left, op, right):
-            parts, outline = [left, right], ast.BinOp(ast.Name("_0"), op, ast.Name("_1"))
-        case ast.Compare(left, [op], [right]):
-            parts, outline = [left, right], ast.Compare(ast.Name("_0"), [op], [ast.Name("_1")])
-        case ast.Call(ast.Name() as function, operands, []):
-            holes: list[ast.expr] = [ast.Name(f"_{number}") for number in range(len(operands))]
-            parts, outline = operands, ast.Call(function, holes, [])
-        case _:
-            return "", []
-    return ast.unparse(outline), parts

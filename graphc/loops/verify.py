@@ -7,7 +7,7 @@ is wrong with which statement of which function.
     let         names a value once: not a parameter, a loop's variable, an accumulator, or what has a name already
     loops       have int64 variables, sizes and beginnings; so have indices
     buffers     are parameters, and elements have their dtype
-    templates   have operands of the dtypes they take, and give the dtype that is said
+    operators   have operands of the dtypes they take, and give the dtype that is said
     calls       have arguments of the kinds that their functions take
 """
 
@@ -32,6 +32,7 @@ from graphc.loops.ir import (
     Load,
     Loop,
     Note,
+    Opaque,
     Pointer,
     Set,
     Stmt,
@@ -39,14 +40,11 @@ from graphc.loops.ir import (
     Var,
     subexpressions,
 )
-from graphc.loops.operators import CALL, TemplateError, result_dtype
+from graphc.loops.operators import FILLS, READS, OperandError, Operator, result_dtype
 from graphc.loops.text import print_statement
 
 Kinds = Sequence[str]
 """The kinds of a function's parameters, as `Param` has them."""
-
-MARKS = ("fills(_0)", "reads(_0)")
-"""What an argument of a launch may say of a pointer."""
 
 
 def verify_functions(functions: Sequence[Function], externals: Mapping[str, Kinds] = {}) -> None:
@@ -104,8 +102,10 @@ class _Function:
                     self.loop(var, size, begin, inner)
                 case Check(condition, code):
                     self.check(condition, code)
-                case Invoke(function, args):
+                case Invoke(function, args, code):
                     self.call(function, [self.argument(arg) for arg in args])
+                    if code < 0:
+                        self.fail(f"{code} is no code")
                 case Launch(function, count, size, args):
                     self.value(count, INDEX)
                     self.value(size, INDEX)
@@ -127,11 +127,7 @@ class _Function:
     def check(self, condition: Expr, code: int) -> None:
         if code < 1:
             self.fail(f"code {code} would say that all is well")
-        called = CALL.fullmatch(condition.template) if isinstance(condition, Apply) else None
-        if called is None or not isinstance(condition, Apply):
-            self.value(condition, "bool")
-        else:
-            self.call(called[1], [self.argument(arg) for arg in condition.args])
+        self.value(condition, "bool")
 
     def call(self, function: str, given: Kinds) -> None:
         wanted = self.callees.get(function)
@@ -147,7 +143,7 @@ class _Function:
                 self.value(index, INDEX)
                 self.same(self.buffer(buffer), dtype)
                 return f"{dtype}*"
-            case Apply(template, (Pointer() as pointer,), dtype) if template in MARKS:
+            case Apply(op, (Pointer() as pointer,), dtype) if op in (FILLS, READS):
                 kind = self.argument(pointer)
                 self.same(kind[:-1], dtype)
                 return kind
@@ -197,18 +193,20 @@ class _Function:
                 case Load(buffer, index, known):
                     self.same(self.buffer(buffer), known)
                     self.same(INDEX, index.dtype)
-                case Apply(template, args, known):
-                    self.applied(template, tuple([arg.dtype for arg in args]), known)
+                case Apply(op, args, known):
+                    self.applied(op, [arg.dtype for arg in args], known)
                 case Const(text, known):
                     if known not in DTYPES or not text:
                         self.fail(f"{text!r} is no literal of {known}")
                 case Pointer(buffer):
                     self.fail(f"the address of {buffer} is no value")
+                case Opaque(of):
+                    self.fail(f"{of} has no value here")
 
-    def applied(self, template: str, operands: tuple[str, ...], dtype: str) -> None:
+    def applied(self, op: Operator, operands: Sequence[str], dtype: str) -> None:
         try:
-            known = result_dtype(template, operands)
-        except (TemplateError, SyntaxError) as error:
+            known = result_dtype(op, operands)
+        except OperandError as error:
             self.fail(str(error))
         if known != dtype:
-            self.fail(f"{template!r} of {', '.join(operands)} is {known}, not {dtype}")
+            self.fail(f"{op.name} of {', '.join(operands)} is {known}, not {dtype}")

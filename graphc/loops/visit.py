@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
+from graphc.loops.build import written_out
 from graphc.loops.ir import (
     INDEX,
     ZERO,
@@ -21,6 +20,7 @@ from graphc.loops.ir import (
     Load,
     Loop,
     Note,
+    Opaque,
     Pointer,
     Set,
     Stmt,
@@ -31,9 +31,8 @@ from graphc.loops.ir import (
     multiply,
     subexpressions,
 )
+from graphc.loops.operators import ADD, MUL
 from graphc.startup.record import fresh, record
-
-HOLE = re.compile(r"\b_\d+\b")
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
@@ -47,7 +46,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (size,) if begin is ZERO else (begin, size)
         case Check(condition, _):
             return (condition,)
-        case Invoke(_, args):
+        case Invoke(_, args, _):
             return args
         case Launch(_, count, size, args):
             return (count, size, *args)
@@ -73,25 +72,18 @@ def all_expressions(body: Iterable[Stmt]) -> Iterator[Expr]:
 
 
 def use_counts(exprs: Iterable[Expr]) -> Counter[Var]:
-    """How often each name is written in source: as often as the templates that hold it have its hole."""
+    """How often each name is written in source."""
     counts: Counter[Var] = Counter()
-    pending = [(expr, 1) for expr in exprs]
+    pending = [*exprs]
     while pending:
-        expr, times = pending.pop()
+        expr = pending.pop()
         if isinstance(expr, Var):
-            counts[expr] += times
-        elif isinstance(expr, Apply):
-            holes = hole_counts(expr.template)
-            pending.extend((arg, times * holes[f"_{position}"]) for position, arg in enumerate(expr.args))
+            counts[expr] += 1
+        elif isinstance(expr, Apply) and expr.op.form == "idiom":
+            pending.extend(children(written_out(expr)))
         else:
-            pending.extend((child, times) for child in children(expr))
+            pending.extend(children(expr))
     return counts
-
-
-@lru_cache(maxsize=512)
-def hole_counts(template: str) -> Counter[str]:
-    """How often each hole occurs."""
-    return Counter(HOLE.findall(template))
 
 
 def defined(body: Iterable[Stmt]) -> set[Var]:
@@ -113,7 +105,7 @@ def stored_buffers(body: Iterable[Stmt]) -> set[str]:
         match stmt:
             case Store(buffer, _, _):
                 stored.add(buffer)
-            case Invoke() | Check():  # only these call functions
+            case Invoke():
                 stored.update(part.buffer for part in all_expressions([stmt]) if isinstance(part, Pointer))
     return stored
 
@@ -190,8 +182,8 @@ def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return Loop(var, change(size), inside, begin if begin is ZERO else change(begin))
         case Check(condition, code):
             return Check(change(condition), code)
-        case Invoke(function, args):
-            return Invoke(function, tuple(map(change, args)))
+        case Invoke(function, args, code):
+            return Invoke(function, tuple(map(change, args)), code)
         case Launch(function, count, size, args):
             return Launch(function, change(count), change(size), tuple(map(change, args)))
         case Note():
@@ -203,19 +195,21 @@ def replace_vars(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
     match expr:
         case Var():
             return values.get(expr, expr)
-        case Apply(template, args, dtype):
+        case Apply(op, args, dtype):
             new = tuple(replace_vars(arg, values) for arg in args)
             if new == args:
                 return expr
-            if dtype == INDEX and template == "_0 + _1":
+            if dtype == INDEX and op is ADD:
                 return add(*new)
-            if dtype == INDEX and template == "_0 * _1":
+            if dtype == INDEX and op is MUL:
                 return multiply(*new)
-            return Apply(template, new, dtype)
+            return Apply(op, new, dtype)
         case Load(buffer, index, dtype):
             return Load(buffer, replace_vars(index, values), dtype)
         case Pointer(buffer, index, dtype):
             return Pointer(buffer, replace_vars(index, values), dtype)
+        case Opaque(of, args, dtype):
+            return Opaque(of, tuple(replace_vars(arg, values) for arg in args), dtype)
         case Const():
             return expr
 
@@ -225,5 +219,5 @@ def with_values(body: Iterable[Stmt], values: Mapping[Var, Expr]) -> Iterator[St
     return (map_expressions(stmt, lambda expr: replace_vars(expr, values)) for stmt in body)
 
 
-def operators(expr: Expr) -> int:
+def op_count(expr: Expr) -> int:
     return sum(isinstance(part, Apply | Load) for part in subexpressions(expr))

@@ -41,7 +41,8 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import as_size_node
 from graphc.loops import ir as loops
-from graphc.loops.ir import Apply, Expr
+from graphc.loops.ir import Expr
+from graphc.loops.operators import ADD, CASTS, LT, SELECT
 from graphc.ops.elementwise import elementwise
 from graphc.ops.shape import (
     as_sizes,
@@ -345,10 +346,11 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
     """An element of an index array, counted from the end where it is negative."""
     value = element(index, position)
     if index.dtype != loops.INDEX:
-        value = Apply("int64(_0)", (value,), loops.INDEX)
+        value = loops.apply(CASTS[loops.INDEX], value)
     if index.dtype in ("uint8", "uint16", "uint32") or never_negative(index):
         return value
-    return Apply("select(_0 < 0, _0 + _1, _0)", (value, size_expr(size, element)), loops.INDEX)
+    from_end = loops.apply(ADD, value, size_expr(size, element))
+    return loops.apply(SELECT, loops.apply(LT, value, loops.ZERO), from_end, value)
 
 
 def never_negative(index: Node) -> bool:

@@ -26,9 +26,8 @@ def value(expr: Expr) -> int:
             return NUMBERS[name]
         case Const(text):
             return int(text)
-        case Apply(_, (left, right)):
-            (found,) = (plain for symbol, (_, plain) in FOLDED.items() if f" {symbol} " in expr.template)
-            return int(found(value(left), value(right)))
+        case Apply(op, (left, right)):
+            return int(FOLDED[op.name][1](value(left), value(right)))
     raise AssertionError(expr)
 
 

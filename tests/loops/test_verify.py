@@ -14,7 +14,8 @@ from graphc.codegen.pipeline import program
 from graphc.errors import GraphTypeError, ParseError, VerifyError
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
-from graphc.loops.ir import Apply, Const, Function, Let, Load, Loop, Note, Param, Set, Stmt, Store, Var, integer
+from graphc.loops.ir import Apply, Const, Function, Let, Load, Loop, Note, Param, Set, Stmt, Store, Var, apply, integer
+from graphc.loops.operators import CALLS, LT, NEG, OR, SUB
 from graphc.loops.text import parse_function, parse_functions, print_function
 from graphc.loops.verify import verify_functions
 from graphc.options import options
@@ -27,10 +28,10 @@ ODD = (
     Let(Var("y", "int8"), X),
     Set(Var("let", "float64"), Const("-inf", "float64")),
     Set(Var("let", "float64"), Const("1.50", "float64")),
-    Let(Var("z", "float64"), Apply("-_0", (Const("2.0", "float64"),), "float64")),
-    Let(Var("w", "float64"), Apply("-_0", (Var("z", "float64"),), "float64")),
-    Set(N, Apply("_1 - _0", (integer(-3), Apply("_0 - _1", (N, Apply("_0 - _1", (N, N), "int64")), "int64")), "int64")),
-    Let(Var("v", "bool"), Apply("(_0 < _1)  |  (_0 != _0)", (X, X), "bool")),
+    Let(Var("z", "float64"), apply(NEG, Const("2.0", "float64"))),
+    Let(Var("w", "float64"), apply(NEG, Var("z", "float64"))),
+    Set(N, apply(SUB, apply(SUB, N, apply(SUB, N, N)), integer(-3))),
+    Let(Var("v", "bool"), apply(OR, apply(LT, X, X), Apply(CALLS["pow"], (X, N), "bool"))),
     Store("unknown", Const("7", "uint8"), Load("unknown", Var("i", "float64"), "bool")),
     Loop(Var("i", "float32"), N, (Note('it\'s\na "remark"', "of 'subjects'"),), begin=Const("0", "int8")),
     Let(Var("t", "bool"), Const("True", "bool")),
@@ -47,7 +48,9 @@ def test_whatever_is_printed_reads_back(stmt: Stmt) -> None:
     assert print_function(parse_function(text)) == text
 
 
-@pytest.mark.parametrize("line", ["out[0] = ", "for i in n:", "x + 1", "check one: n < 2", "call f", "let a = b c"])
+@pytest.mark.parametrize(
+    "line", ["out[0] = ", "for i in n:", "x + 1", "check one: n < 2", "call f", "let a = b c", "n = power(n, n)"]
+)
 def test_a_line_that_cannot_be_read_is_named(line: str) -> None:
     with pytest.raises(ParseError, match="line 3"):
         parse_functions(f"def f(n: int64, out: float64*):\n    n = 1\n    {line}")
@@ -83,8 +86,8 @@ BAD = {
     "for k in range(a):": "float64 where int64 belongs",
     "for k in range(k, n):": "k is read where it has no value",
     "for k in range(i[0], n):": "int32 where int64 belongs",
-    "out[0] = a * n": "'_0 [*] _1' of float64 and int64",
-    "out[0] = 'pow(_0, _2)'(a, a)": "has not the holes of 2 operands",
+    "out[0] = a * n": "[*] of float64 and int64",
+    "out[0] = pow(a)": "pow takes 2 operands, not 1",
     "out[0] = select(a, a, a)": "truth of float64",
     "let c: float32 = a": "float64 where float32 belongs",
     "out[0] = (a < a) @ float64": "is bool, not float64",

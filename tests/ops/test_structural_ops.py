@@ -8,6 +8,7 @@ compared with finite differences, to second order.
 from __future__ import annotations
 
 import zlib
+from ast import Name, unparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import Graph, as_size_node
 from graphc.loops import ir as loops
+from graphc.loops.syntax import node_of
 from graphc.ops import index, linalg, reduce, shape
 from graphc.ops.elementwise import elementwise
 
@@ -102,8 +104,9 @@ class Machine:
                 return np.dtype(dtype).type(
                     names[text] if text in names else float(text) if "float" in dtype else int(text)
                 )
-            case loops.Apply(template, args, dtype):
-                return np.dtype(dtype).type(self.compute(template, [self.number(arg) for arg in args]))
+            case loops.Apply(op, args, dtype):
+                source = unparse(node_of(op, [Name(f"_{hole}") for hole in range(op.arity)]))
+                return np.dtype(dtype).type(self.compute(source, [self.number(arg) for arg in args]))
         raise AssertionError(expr)
 
     def compute(self, template: str, values: Sequence[Any]) -> Any:

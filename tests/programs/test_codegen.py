@@ -25,7 +25,7 @@ from graphc.codegen.schedule.plan import loop_vars
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import DTYPES
 from graphc.ir.node import Node, Type, variable
-from graphc.loops.ir import Apply, Var, integer
+from graphc.loops.ir import Var, add, integer
 from graphc.loops.names import Names
 from graphc.ops.custom import custom_op
 from graphc.options import options
@@ -485,7 +485,7 @@ def test_names_that_were_taken_back_are_known_nowhere() -> None:
     (i,) = loop_vars(1)
     before = Mark(lowerer, lowerer.top)
     inner = lowerer.enter(lowerer.top, i, integer(5))
-    first = lowerer.bind(Apply("_0 + 1", (i,), "int64"), "total")
+    first = lowerer.bind(add(i, integer(1)), "total")
     assert lowerer.home(first) is inner
     before.restore()
     again = Var(lowerer.names.fresh("total"), "int64")

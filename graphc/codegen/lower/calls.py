@@ -14,8 +14,9 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.schedule.plan import PRODUCTS, Nest, call_kind, loop_vars
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.node import Index, Node, constant_value
-from graphc.loops.build import literal_const, typed
-from graphc.loops.ir import ONE, ZERO, Apply, Check, Expr, Invoke, Load, Pointer, Store, add, integer, multiply
+from graphc.loops.build import literal_const
+from graphc.loops.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
+from graphc.loops.operators import MUL
 from graphc.ops.linalg import Product, as_product
 
 SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
@@ -76,7 +77,7 @@ def _is_nonzero(node: Node) -> bool:
 
 
 def _scaled(factor: Expr, value: Expr) -> Expr:
-    return typed("_0 * _1", (factor, value), value.dtype)
+    return apply(MUL, factor, value)
 
 
 def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr) -> None:
@@ -139,6 +140,4 @@ def _call_python(lowerer: Lowerer, nest: Nest, node: Node) -> None:
     extents = [lowerer.size(size) for n in operands for size in n.type.shape]
     name = f"{CALLBACK}{len(lowerer.callbacks)}"
     lowerer.callbacks[name] = node
-    args = (*pointers, *extents)
-    holes = ", ".join(f"_{n}" for n in range(len(args)))
-    lowerer.top.body.append(Check(Apply(f"{name}({holes}) == 0", args, "bool"), nest.number + 1))
+    lowerer.top.body.append(Invoke(name, (*pointers, *extents), nest.number + 1))

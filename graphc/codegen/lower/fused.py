@@ -13,8 +13,10 @@ from graphc.codegen.lower.lowerer import Lowerer, Scope
 from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, fold_rows
 from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, label, nests_of
 from graphc.ir.node import Fold, Index, Node, Size
-from graphc.loops.build import add_to_total, cast, start_const, typed, whole_total
+from graphc.loops.build import add_to_total, cast, start_const, whole_total
 from graphc.loops.ir import ZERO, Expr, Note, Set, Store, Var
+from graphc.loops.operators import ACCUMULATE
+from graphc.loops.syntax import filled, operator_of
 from graphc.startup.record import record
 
 Remarks = Callable[[Nest], Sequence[Note]]
@@ -115,7 +117,7 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total
 
 
 def _is_float_sum(fold: Fold) -> bool:
-    return fold.dtypes[0] == "float64" and fold.step[0] == "accumulate(_0, _1)"
+    return fold.dtypes[0] == "float64" and operator_of(fold.step[0]) is ACCUMULATE
 
 
 def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> None:
@@ -127,7 +129,7 @@ def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> N
     fold = fold_of(node)
     part = _reduce_rest(lowerer, node, fold, nest.index[: scope.depth], len(nest.space) - scope.depth)
     if total.lost is None:
-        step = typed(fold.step[0], (total.value, part, ZERO), total.value.dtype)
+        step = filled(fold.step[0], (total.value, part, ZERO), total.value.dtype)
         scope.body.append(Set(total.value, step))
     else:
         scope.body.extend(add_to_total(total.value, total.lost, part))

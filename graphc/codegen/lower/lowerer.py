@@ -18,7 +18,6 @@ import numpy as np
 from graphc.codegen.lower.tiling import loop_across
 from graphc.codegen.schedule.plan import Nest, Plan, gathered, loop_vars, unrolls
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import (
     LEAVES,
@@ -41,8 +40,8 @@ from graphc.loops.build import (
     divides,
     has_loops,
     literal_const,
+    same_value,
     start_const,
-    typed,
     whole_total,
     within,
 )
@@ -64,6 +63,7 @@ from graphc.loops.ir import (
     Store,
     Var,
     add,
+    apply,
     blocks_of,
     int_value,
     integer,
@@ -74,9 +74,9 @@ from graphc.loops.ir import (
     unravel,
 )
 from graphc.loops.names import Names
+from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CASTS, OR, SELECT
+from graphc.loops.syntax import filled, operator_of
 from graphc.startup.record import fresh, record
-
-SAME_FLOAT = "(_0 == _1) | ((_0 != _0) & (_1 != _1))"
 
 Unfold: TypeAlias = Callable[[Index], Index]
 
@@ -253,7 +253,7 @@ class Lowerer:
                     known[placed] = bound
                 placed = known[placed]
             args.append(placed)
-        return Apply(expr.template, tuple(args), INDEX)
+        return Apply(expr.op, tuple(args), INDEX)
 
     # Elements -------------------------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ class Lowerer:
         match lowering:
             case Scalar(template):
                 args = tuple(self.element(arg, index) for arg in node.args)
-                return self.bind(typed(template, self.with_dtype(args), node.dtype), hint)
+                return self.bind(filled(template, self.with_dtype(args), node.dtype), hint)
             case View():
                 self.check_gather(node, index)
                 position, inner = lowering.index(node, index, self.element_here)
@@ -385,8 +385,8 @@ class Lowerer:
             return self.unrolled(node, fold, index, [turn or 0 for turn in turns], unfold)
         length = turns[-1] if turns else 1
         if (length is None or length > BLOCK) and self.unchecked is None:
-            narrow = node.dtype == "float32" and fold.term == "float64(_0)"
-            is_sum = fold.dtypes == ("float64",) and fold.step == ("accumulate(_0, _1)",)
+            narrow = node.dtype == "float32" and operator_of(fold.term) is CASTS["float64"]
+            is_sum = fold.dtypes == ("float64",) and operator_of(fold.step[0]) is ACCUMULATE
             if is_sum and (node.dtype == "float64" or narrow):
                 return self.sum_blocks(node, fold, index, extents, unfold)
             if fold.search and len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1:
@@ -417,7 +417,7 @@ class Lowerer:
                 term = cast(term, fold.dtypes[0])
             holes = self.with_dtype((*values, term, ravel(reduced, sizes)))
             steps = zip(fold.step, fold.dtypes, strict=True)
-            values = [self.bind(typed(step, holes, dtype), hint) for step, dtype in steps]
+            values = [self.bind(filled(step, holes, dtype), hint) for step, dtype in steps]
         return values[fold.result]
 
     def reduced_loops(self, count: int) -> tuple[Var, ...]:
@@ -455,7 +455,7 @@ class Lowerer:
         turn.body.append(Set(part, start_const("0", part.dtype)))
         scope.body.extend(steps)
         self.leave(scope, turn)
-        whole = Apply("accumulate(_0, _1)", (total, cast(part, total.dtype)), total.dtype)
+        whole = apply(ACCUMULATE, total, cast(part, total.dtype))
         turn.body.extend([Set(total, whole)] if lost is None else add_to_total(total, lost, part))
         self.leave(turn, outer)
         self.homes.update(dict.fromkeys(carried, outer))
@@ -470,14 +470,14 @@ class Lowerer:
             Var(self.names.fresh(n), d) for n, d in (("found", INDEX), ("best", dtype), ("part", dtype))
         )
         turn, block, scope, place = self.enter_block(outer, length)
-        step = typed(fold.search, (part, self.fold_term(node, fold, index, unfold((place,)))), dtype)
+        step = filled(fold.search, (part, self.fold_term(node, fold, index, unfold((place,)))), dtype)
         outer.body.extend((Set(where, ZERO), Set(best, start_const(worst, dtype))))
         turn.body.append(Set(part, start_const(worst, dtype)))
         scope.body.append(Set(part, step))
         self.leave(scope, turn)
         self.homes[where] = self.homes[best] = self.homes[part] = turn
         values = [
-            self.bind(typed(step, (where, best, part, block), var.dtype), var.name)
+            self.bind(filled(step, (where, best, part, block), var.dtype), var.name)
             for step, var in zip(fold.step, (where, best), strict=True)
         ]
         turn.body.extend((Set(where, values[0]), Set(best, values[1])))
@@ -486,9 +486,9 @@ class Lowerer:
         first, spot = Var(self.names.fresh(hint), INDEX), Var(self.names.fresh("r"), INDEX)
         inside, place = self.enter_within(outer, length, where, spot)
         term = self.fold_term(node, fold, index, unfold((place,)))
-        hit = typed(f"select({SAME_FLOAT if is_float(dtype) else '_0 == _1'}, _2, {BLOCK})", (term, best, spot), INDEX)
+        hit = apply(SELECT, same_value(term, best), spot, integer(BLOCK))
         outer.body.append(Set(first, integer(BLOCK)))
-        inside.body.append(Set(first, Apply("accumulate_minimum(_0, _1)", (first, hit), INDEX)))
+        inside.body.append(Set(first, apply(ACCUMULATE_MINIMUM, first, hit)))
         self.leave(inside, outer)
         self.homes[first] = outer
         return self.bind(add(multiply(where, integer(BLOCK)), first), hint)
@@ -507,8 +507,8 @@ class Lowerer:
             term = cast(term, accumulators[0].dtype)
         holes = (*accumulators, term, ravel(reduced, self.extents(fold.sizes(node))))
         if len(accumulators) == 1:
-            return [Set(accumulators[0], typed(fold.step[0], holes, accumulators[0].dtype))]
-        steps = [typed(step, holes, var.dtype) for step, var in zip(fold.step, accumulators, strict=True)]
+            return [Set(accumulators[0], filled(fold.step[0], holes, accumulators[0].dtype))]
+        steps = [filled(step, holes, var.dtype) for step, var in zip(fold.step, accumulators, strict=True)]
         values = [self.bind(step, var.name) for step, var in zip(steps, accumulators, strict=True)]
         return [Set(var, value) for var, value in zip(accumulators, values, strict=True)]
 
@@ -516,7 +516,7 @@ class Lowerer:
         operands = fold.operands(node, index, loops)
         elements = tuple(self.element(node.args[position], inner) for position, inner in operands)
         dtype = node.args[operands[0][0]].dtype if fold.term == "_0" else fold.dtypes[0]
-        return self.bind(typed(fold.term, elements, dtype), "term")
+        return self.bind(filled(fold.term, elements, dtype), "term")
 
     # Nests ----------------------------------------------------------------------------------------------------
 
@@ -639,7 +639,7 @@ class Lowerer:
             if region.accumulate:
                 where = self.bind(where, "place")
                 operands = (Load(buffer, where, node.dtype), value)
-                value = typed("_0 | _1" if node.dtype == "bool" else "_0 + _1", operands, node.dtype)
+                value = apply(OR if node.dtype == "bool" else ADD, *operands)
             scope.body.append(Store(buffer, where, value))
             self.leave(scope, self.top)
             self.forget()

@@ -11,8 +11,9 @@ from __future__ import annotations
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.schedule.plan import Nest
 from graphc.ir.node import Index, Node, Recur
-from graphc.loops.build import cast, start_const, typed
+from graphc.loops.build import cast, start_const
 from graphc.loops.ir import INDEX, ONE, Expr, Load, Set, Store, Var, subtract
+from graphc.loops.syntax import filled
 
 
 def lower_recur(lowerer: Lowerer, nest: Nest) -> None:
@@ -69,7 +70,7 @@ def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
 def _turn(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: Expr) -> tuple[Store, Expr]:
     """The store of the element at `index`, and the next carry."""
     elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args)
-    value = lowerer.bind(typed(recur.value, (carry, *elements), recur.dtype), node.name or node.op.name)
-    following = typed(recur.carry, (carry, value, *elements), recur.dtype)
+    value = lowerer.bind(filled(recur.value, (carry, *elements), recur.dtype), node.name or node.op.name)
+    following = filled(recur.carry, (carry, value, *elements), recur.dtype)
     store = Store(lowerer.buffers[node], lowerer.place(node, index), cast(value, node.dtype))
     return store, following

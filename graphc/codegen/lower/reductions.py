@@ -13,8 +13,9 @@ from functools import partial
 from graphc.codegen.lower.lowerer import Lowerer, Scope
 from graphc.codegen.schedule.plan import Nest, loop_vars, split_axes
 from graphc.ir.node import Fold, Index, Node
-from graphc.loops.build import cast, start_const, typed
+from graphc.loops.build import cast, start_const
 from graphc.loops.ir import ZERO, Expr, Load, Store, Var, add, integer, multiply, quotient, remainder
+from graphc.loops.syntax import filled
 
 ROW_BLOCK = 4
 """Rows that reductions by rows take at a time."""
@@ -102,7 +103,7 @@ def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scop
         value: Expr = Load(buffer, where, dtype)
         for index in indices:
             term = cast(lowerer.fold_term(node, fold, *split_axes(index, fold.axes)), dtype)
-            value = typed(fold.step[0], (value, term, ZERO), dtype)
+            value = filled(fold.step[0], (value, term, ZERO), dtype)
         stores.append(Store(buffer, where, value))
     scope.body.extend(stores)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from graphc.loops import operators
 from graphc.loops.ir import (
     TILE,
     Apply,
@@ -18,6 +19,7 @@ from graphc.loops.ir import (
     Let,
     Load,
     Loop,
+    Opaque,
     Stmt,
     Store,
     Var,
@@ -81,16 +83,16 @@ def values_of(body: Sequence[Stmt]) -> Iterator[Expr]:
     return (stmt.value for stmt in body if isinstance(stmt, Let | Store))
 
 
-def stride(position: Expr, var: Var, values: Mapping[Var, Expr]) -> int | None:
+def stride(position: Expr, var: Var | Opaque, values: Mapping[Var, Expr]) -> int | None:
     """By how much a position grows from turn to turn of the loop of `var`: 0, 1 or (None) another number."""
     match position:
-        case Var() if position == var:
+        case Var() | Opaque() if position == var:
             return 1
         case Var() if position in values:
             return stride(values[position], var, values)
         case Var() | Const():
             return 0
-        case Apply("_0 + _1", (left, right), _):
+        case Apply(operators.ADD, (left, right)):
             steps = stride(left, var, values), stride(right, var, values)
             return sum(steps) if 0 in steps and None not in steps else None  # type: ignore[arg-type]
         case _:

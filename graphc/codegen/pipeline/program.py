@@ -40,7 +40,6 @@ from graphc.ir.walk import as_size_node, reachable
 from graphc.loops.ir import (
     CONSTANTS,
     INDEX,
-    Apply,
     Check,
     Expr,
     Function,
@@ -50,9 +49,11 @@ from graphc.loops.ir import (
     Stmt,
     Store,
     Var,
+    apply,
     integer,
 )
 from graphc.loops.names import Names
+from graphc.loops.operators import EQ, INFIX
 from graphc.loops.printer import emit_function
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
@@ -360,10 +361,10 @@ def lower_sizes(
     for dim in dims:
         declared, actual = lowerer.element(dim.size, ()), Var(dim.name, INDEX)
         if declared != actual:
-            lowerer.top.body.append(Check(Apply("_0 == _1", (actual, declared), "bool"), lowerer.unchecked))
+            lowerer.top.body.append(Check(apply(EQ, actual, declared), lowerer.unchecked))
     for number, guard in enumerate(sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
-        lowerer.top.body.append(Check(Apply(f"_0 {guard.relation} _1", sides, "bool"), number))
+        lowerer.top.body.append(Check(apply(INFIX[guard.relation], *sides), number))
     wanted: list[Size] = [size for shape in results.shapes for size in shape]
     wanted += [size for slot in slots for _, shape in slot.rooms for size in shape]
     for place, size in enumerate(wanted):
@@ -440,12 +441,9 @@ def assemble(
 
 def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
     """The external functions that the source calls."""
-    own = {function.name for function in functions}
-    result: dict[str, Prototype] = {}
-    for function in functions:
-        for stmt in statements(function.body):
-            if isinstance(stmt, Invoke) and stmt.function not in own:
-                result[stmt.function] = Prototype(stmt.function, *PROTOTYPES[stmt.function])
+    calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, Invoke))
+    products = {call.function for call in calls} & PROTOTYPES.keys()
+    result = {name: Prototype(name, *PROTOTYPES[name]) for name in products}
     result |= {name: Prototype(name, callback_kinds(node)) for name, node in callbacks.items()}
     return dict(sorted(result.items()))
 

@@ -11,12 +11,13 @@ from graphc.ir.node import Node, Size, Writes
 from graphc.loops.ir import (
     INDEX,
     ONE,
-    Apply,
     Expr,
     Var,
+    apply,
     integer,
     multiply,
 )
+from graphc.loops.operators import MAXIMUM
 from graphc.startup.record import record, replace
 
 MOST_COPIES = 32
@@ -49,7 +50,7 @@ def row_sum(rows: Size, size: Size, length: Expr) -> Target:
 
 def table_of_sums(rows: Size, size: Size, places: Size, length: Expr, turns: Expr) -> Target:
     """A table of so many places (`turns`), to one of which each of so many rows is added."""
-    pays = Apply("maximum(_0, _1)", (multiply(integer(SHARE), turns), ONE), INDEX)
+    pays = apply(MAXIMUM, multiply(integer(SHARE), turns), ONE)
     least = sizes.maximum(sizes.multiply(SHARE, places), 1)
     return Target(rows, size, least, length, pays, is_table=True)
 

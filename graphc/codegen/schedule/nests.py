@@ -64,7 +64,8 @@ from graphc.ir.node import (
     constant_value,
 )
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loops.ir import Apply, Expr, Var, integer, subexpressions
+from graphc.loops.ir import Apply, Expr, Opaque, Var, integer, subexpressions
+from graphc.loops.syntax import holes
 from graphc.ops.linalg import as_product
 
 NEST_OPS = 160
@@ -91,7 +92,7 @@ INDEX_OPS = 60
 
 def is_associative(fold: Fold) -> bool:
     """Whether parts of a reduction may be reduced by themselves, and their results then with the same step."""
-    return len(fold.start) == 1 and "_2" not in fold.step[0]
+    return len(fold.start) == 1 and 2 not in holes(fold.step[0])
 
 
 def needs(node: Node, leaf: Node) -> bool:
@@ -112,7 +113,7 @@ def is_long(index: Index) -> bool:
     composed = [expr for expr in index if not isinstance(expr, Var)]
     if not composed:
         return False
-    parts = (part for expr in composed for part in subexpressions(expr) if isinstance(part, Apply))
+    parts = (part for expr in composed for part in subexpressions(expr) if isinstance(part, Apply | Opaque))
     return next(islice(parts, INDEX_OPS, None), None) is not None
 
 
@@ -505,7 +506,7 @@ class Scheduler:
                 if (value := constant_value(node)) is not None:
                     return integer(int(value))
             self.want(node, Use(use.nest, index, reach(index, use.path)))
-            return Apply(f"element{node.serial}", index, node.dtype)
+            return Opaque(node, index, node.dtype)
 
         return wanted
 

@@ -27,8 +27,9 @@ from graphc.ir.node import (
     constant_value,
     describe_size,
 )
-from graphc.loops.ir import INDEX, ZERO, Apply, Const, Expr, Var, subexpressions
+from graphc.loops.ir import INDEX, ZERO, Const, Expr, Var, subexpressions
 from graphc.loops.printer import text_of
+from graphc.loops.syntax import filled
 from graphc.startup.record import fresh, record
 
 COPY = Op(
@@ -352,5 +353,5 @@ def size_text(size: Node, names: Mapping[Node, str]) -> str:
     lowering = lowering_of(size)
     if isinstance(lowering, Scalar) and len(size.args) <= 2 and all(not arg.args for arg in size.args):
         args = tuple(Var(size_text(arg, names), INDEX) for arg in size.args)
-        return f"({text_of(Apply(lowering.template, args, INDEX))})"
+        return f"({text_of(filled(lowering.template, args, INDEX))})"
     return size.name or f"<{size.op.name}>"

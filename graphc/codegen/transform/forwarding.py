@@ -8,7 +8,6 @@ know, and a row that is written for nothing costs as much as one that is read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphc.codegen.transform.fuse import resolved
@@ -17,7 +16,6 @@ from graphc.loops.visit import expressions, map_expressions, read_buffers, repla
 from graphc.startup.record import replace
 
 Fresh = Callable[[str], str]
-CALL = re.compile(r"(\w+)\(")
 
 
 def forward_stores(body: Sequence[Stmt], temporaries: Collection[str], fresh: Fresh) -> tuple[Stmt, ...]:
@@ -83,8 +81,7 @@ def _forwarded(body: Sequence[Stmt], outer: Mapping[Var, Expr], scope: _Scope) -
 
 def label_of(value: Expr) -> str:
     """A word for a value: the function that gives it, if there is one."""
-    call = CALL.match(value.template) if isinstance(value, Apply) else None
-    return call[1] if call else "value"
+    return value.op.name if isinstance(value, Apply) and value.op.form == "call" else "value"
 
 
 def _read_later(body: Sequence[Stmt], temporaries: frozenset[str]) -> list[frozenset[str]]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.lower.tiling import stride
-from graphc.codegen.transform.parallelize import ACCUMULATIONS
 from graphc.loops.ir import (
     BLOCK,
     INDEX,
@@ -29,6 +28,7 @@ from graphc.loops.ir import (
     Load,
     Loop,
     Note,
+    Opaque,
     Set,
     Stmt,
     Store,
@@ -42,12 +42,12 @@ from graphc.loops.ir import (
     subexpressions,
     turns_in_block,
 )
-from graphc.loops.visit import expressions, independent, operators, read_buffers, read_vars, stored_buffers, with_values
+from graphc.loops.visit import expressions, independent, op_count, read_buffers, read_vars, stored_buffers, with_values
 from graphc.startup.record import record, replace
 
 MOST_OPS = 160
 """Operators of a loop that is made of several: compile time grows faster than the gain."""
-PLACE = Var("place of both", INDEX)
+PLACE = Opaque("place", (), INDEX)
 """The index into the range, in positions that are compared."""
 
 
@@ -119,7 +119,7 @@ def adds_up(turn: Sequence[Stmt]) -> bool:
         reads = sum(part == var for stmt in turn for expr in expressions(stmt) for part in subexpressions(expr))
         steps = [stmt.value for stmt in turn if isinstance(stmt, Set) and stmt.var == var]
         step = steps[0]
-        known = isinstance(step, Apply) and ACCUMULATIONS.match(step.template) and step.args[0] == var
+        known = isinstance(step, Apply) and step.op.accumulates and step.args[0] == var
         if not known or len(steps) > 1 or reads > 1:
             return False
     return True
@@ -162,7 +162,7 @@ def may_merge(first: Pass, then: Pass) -> bool:
 
 
 def ops_of(turn: Sequence[Stmt]) -> int:
-    return sum(operators(expr) for stmt in turn for expr in expressions(stmt))
+    return sum(op_count(expr) for stmt in turn for expr in expressions(stmt))
 
 
 def accesses(each: Pass) -> Iterator[tuple[str, Expr]]:

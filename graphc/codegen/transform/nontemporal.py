@@ -22,8 +22,6 @@ from graphc.dtypes import itemsize
 from graphc.loops.ir import Expr, Let, Loop, Store, int_value
 from graphc.startup.record import record
 
-FILLS, READS = "fills(_0)", "reads(_0)"
-"""A pointer of which turn i fills element i, or reads it."""
 MOST_WORK = 16
 """Of a turn, in units of an addition: the arithmetic of more takes as long as memory does."""
 

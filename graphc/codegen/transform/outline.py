@@ -57,17 +57,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.schedule.accumulators import MOST_COPIES, Target
 from graphc.codegen.threads.chunking import MOST_CHUNKS, PAST_CACHES
-from graphc.codegen.transform.nontemporal import FILLS, READS, stream_of
+from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
 from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Nearby, Part, by_length, find_parts
-from graphc.codegen.transform.parallelize import COLUMNS, ROUNDING, Shares, describe_work
+from graphc.codegen.transform.parallelize import Shares, describe_work
 from graphc.codegen.transform.privatize import most_chunks, stride
 from graphc.loops.ir import (
     INDEX,
     ONE,
     ZERO,
-    Apply,
-    Check,
     Expr,
     Function,
     Invoke,
@@ -82,12 +80,14 @@ from graphc.loops.ir import (
     Store,
     Var,
     add,
+    apply,
     integer,
     multiply,
     quotient,
     rebuild,
 )
 from graphc.loops.names import Names
+from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
 from graphc.loops.printer import text_of
 from graphc.loops.visit import map_expressions, read_buffers
 from graphc.startup.record import fresh, record, replace
@@ -233,11 +233,7 @@ class Caller:
         places = [self.place(var.dtype) for var in part.results]
         outs = (Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
         args = (*((ZERO, part.extent) if part.extent is not None else ()), *given, *outs)
-        if part.code is not None:
-            holes = ", ".join(f"_{position}" for position in range(len(args)))
-            yield Check(Apply(f"{function.name}({holes}) == 0", args, "bool"), part.code)
-        else:
-            yield Invoke(function.name, args)
+        yield Invoke(function.name, args, part.code)
         for var, (buffer, place, dtype) in zip(part.results, places, strict=True):
             yield Let(var, Load(buffer, integer(place), dtype))
 
@@ -248,7 +244,7 @@ class Caller:
         assert shares is not None and count is not None
         otherwise = ", or all into one by columns" if part.columns is not None else ""
         self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}{otherwise}")
-        size = Apply(shares.chunk, (count, shares.work), INDEX)
+        size = apply(shares.chunk, count, shares.work)
         if not (part.results or shares.rows or shares.sums):
             yield Launch(function.name, count, size, self.streamed(part, used, given))
             return
@@ -263,9 +259,9 @@ class Caller:
         yield from (stmt for stmt in part.body if isinstance(stmt, Set))
         partials = [Load(buffer, add(turn, integer(place)), dtype) for buffer, place, dtype in places]
         terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
-        errors = [(shares.lost[var], Apply(ROUNDING, (var, p), p.dtype)) for var, p in terms if var in shares.lost]
+        errors = [(shares.lost[var], apply(ROUNDING, var, p)) for var, p in terms if var in shares.lost]
         steps = shares.steps
-        combined = tuple(Set(var, Apply(steps[var], (var, term), var.dtype)) for var, term in (*errors, *terms))
+        combined = tuple(Set(var, apply(steps[var], var, term)) for var, term in (*errors, *terms))
         if combined:
             yield Loop(turn, chunks_of(count, chunk), combined)
 
@@ -280,7 +276,7 @@ class Caller:
         self.launches[-1] += f"; {stream.fills} {PAST_CACHES} where it is large"
         words = {stream.fills: FILLS, stream.reads: READS}
         marked = (
-            Apply(words[operand], (pointer,), self.buffers[operand]) if operand in words else pointer
+            apply(words[operand], pointer) if operand in words else pointer
             for operand, pointer in zip(used.operands, given, strict=False)
         )
         return (*marked, *given[len(used.operands) :])
@@ -301,17 +297,17 @@ class Caller:
         targets = tuple(target for target, _ in shares.sums.values())
         most, shared, turn = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
         yield Let(most, most_chunks(count, targets))
-        yield Let(chunk, Apply("maximum(_0, _1)", (size, chunks_of(count, most)), INDEX))
-        yield Let(shared, Apply("select(_0 > _1, _0, 0)", (count, chunk), INDEX))
+        yield Let(chunk, apply(MAXIMUM, size, chunks_of(count, most)))
+        yield Let(shared, apply(SELECT, apply(GT, count, chunk), count, ZERO))
         if part.columns is None:
             yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
         else:
-            columns = Apply("select(_0 > 0, 0, _1)", (shared, part.columns.extent), INDEX)
-            part_of_row = Apply(COLUMNS, (columns, part.columns.work), INDEX)
+            columns = apply(SELECT, apply(GT, shared, ZERO), ZERO, part.columns.extent)
+            part_of_row = apply(COLUMNS, columns, part.columns.work)
             yield Launch(function.name, columns, part_of_row, (*given, chunk, ZERO, *outs))
         begins = self.copy_places(shares, most)
         replaced = dict(zip(used.operands, given, strict=False)) | begins
-        copied = Apply("minimum(_0, _1)", (shared, ONE), INDEX)
+        copied = apply(MINIMUM, shared, ONE)
         operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
         yield Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
         for length, buffers in by_length(shares).items():
@@ -319,7 +315,7 @@ class Caller:
             for buffer in buffers:
                 begin, step = begins[buffer], shares.sums[buffer][1]
                 copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), PLACE), begin.dtype)
-                whole = Apply(step, (Load(buffer, PLACE, begin.dtype), copy), begin.dtype)
+                whole = apply(step, Load(buffer, PLACE, begin.dtype), copy)
                 stores.append(Store(buffer, PLACE, whole))
             yield Loop(turn, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
 
@@ -379,7 +375,7 @@ class Caller:
 
 def chunks_of(count: Expr, size: Expr) -> Expr:
     """How many chunks of a size a loop has."""
-    return Apply("(_0 + _1 - 1) // _1", (count, size), INDEX)
+    return apply(BLOCKS, count, size)
 
 
 def moved_rows(body: Iterable[Stmt], first: Mapping[str, Var]) -> Iterator[Stmt]:

@@ -20,6 +20,7 @@ from graphc.loops.ir import (
     Load,
     Loop,
     Note,
+    Opaque,
     Pointer,
     Set,
     Stmt,
@@ -83,7 +84,7 @@ def statement_words(stmt: Stmt) -> Iterator[object]:
             yield len(body)
         case Store(buffer, _, _):
             yield Buffer(buffer)
-        case Invoke(function, _) | Launch(function, _, _, _):
+        case Invoke(function, _, _) | Launch(function, _, _, _):
             yield function
         case Check() | Note():
             pass
@@ -103,8 +104,10 @@ def expression_words(expr: Expr, lift: bool) -> Iterator[object]:
                 yield from (part,) if lifted and dtype != "bool" else (text, dtype)
             case Load(buffer, _, _) | Pointer(buffer, _, _):
                 yield from (type(part), Buffer(buffer))
-            case Apply(template, args, dtype):
-                yield from (template, len(args), dtype)
+            case Apply(op, args, dtype):
+                yield from (op, len(args), dtype)
+            case Opaque():
+                yield part
 
 
 def may_lift(stmt: Stmt) -> bool:
@@ -115,7 +118,7 @@ def may_lift(stmt: Stmt) -> bool:
 
 def may_lift_from(expr: Expr) -> bool:
     """Whether an expression's own literals may: division and powers are much cheaper by a number that is known."""
-    return not (isinstance(expr, Apply) and any(word in expr.template for word in ("//", "%", "mod", "div", "pow")))
+    return not (isinstance(expr, Apply) and expr.op.by_known)
 
 
 def varying(literals: Sequence[tuple[Const, ...]]) -> dict[int, int]:
@@ -133,7 +136,7 @@ def with_literals(body: Iterable[Stmt], given: Mapping[int, Var]) -> Iterator[St
         nonlocal count
         if isinstance(expr, Apply) and not may_lift_from(expr):
             kept = tuple(arg if isinstance(arg, Const) else rebuild(arg, change) for arg in expr.args)
-            return Apply(expr.template, kept, expr.dtype)
+            return Apply(expr.op, kept, expr.dtype)
         if not isinstance(expr, Const) or expr.dtype == "bool":
             return None
         count += 1

@@ -14,8 +14,10 @@ from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
 from graphc.codegen.transform.privatize import instead_of_columns, neutral
 from graphc.dtypes import itemsize
+from graphc.loops import operators
 from graphc.loops.ir import (
     INDEX,
+    ZERO,
     Apply,
     Check,
     Const,
@@ -29,11 +31,14 @@ from graphc.loops.ir import (
     Store,
     Var,
     add,
+    apply,
     int_value,
     integer,
     multiply,
+    subtract,
 )
-from graphc.loops.visit import all_expressions, operators, read_vars, statements
+from graphc.loops.operators import BLOCKS, GT, MINIMUM, SELECT
+from graphc.loops.visit import all_expressions, op_count, read_vars, statements
 from graphc.startup.record import record, replace
 
 OUTLINE_ABOVE = 12
@@ -69,15 +74,15 @@ these."""
 class Part:
     """Statements that become a function, the scalars they make for the kernel, and the remark above them.
 
-    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check, and
-    `shares` says how threads may share it.
+    A nest has the `extent` of its loop, which itself runs from BEGIN to END; `code` is the number of its check,
+    if it has one, and `shares` says how threads may share it.
     """
 
     body: tuple[Stmt, ...]
     results: tuple[Var, ...]
     note: Note
     extent: Expr | None = None
-    code: int | None = None
+    code: int = 0
     shares: Shares | None = None
     kind: str = "nest"
     """What its function is called after."""
@@ -106,7 +111,7 @@ def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Par
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
     where they are large."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
-    ops = sum(operators(stmt.value) for stmt in body if isinstance(stmt, Let))
+    ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, Let))
     parts = find_nests(body, own)
     if not always and loops <= OUTLINE_ABOVE:
         parts = {place: part for place, part in parts.items() if part.shares is not None}
@@ -128,7 +133,7 @@ def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
         if starts.keys() >= set(carried) and len(codes) <= 1:
             loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
             first = tuple(starts[var] for var in carried)
-            code = codes.pop() if codes else None
+            code = codes.pop() if codes else 0
             shares = shares_of(stmt, carried, own.rows)
             columns = None if carried or shares is not None else columns_of(stmt)
             if columns is None:
@@ -145,9 +150,9 @@ def rows_of_turn(turns: Expr, body: Sequence[Stmt]) -> int:
     """How many rows a turn of a loop of so many turns takes; 0 where they are only what whole blocks leave."""
     values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
     match values.get(turns, turns) if isinstance(turns, Var) else turns:
-        case Apply("_0 // _1", (_, Const(text)), _):
+        case Apply(operators.FLOORDIV, (_, Const(text))):
             return int(text)
-        case Apply("_0 % _1", (_, Const()), _):
+        case Apply(operators.MOD, (_, Const())):
             return 0
     return 1
 
@@ -159,18 +164,19 @@ def of_columns(
     where COPIED is 1."""
     if rows is None:
         part = Loop(inner.var, END, inner.body, BEGIN)
-        return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, None, columns)
+        return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, 0, columns)
+    by_rows = apply(GT, COPIED, ZERO)
     limits = (
-        Let(FIRST, Apply("select(_0 > 0, _1, 0)", (COPIED, BEGIN), INDEX)),
-        Let(LAST, Apply("select(_0 > 0, _1, _2)", (COPIED, END, loop.size), INDEX)),
-        Let(LEFT, Apply("select(_0 > 0, 0, _1)", (COPIED, BEGIN), INDEX)),
-        Let(RIGHT, Apply("select(_0 > 0, _1, _2)", (COPIED, inner.size, END), INDEX)),
+        Let(FIRST, apply(SELECT, by_rows, BEGIN, ZERO)),
+        Let(LAST, apply(SELECT, by_rows, END, loop.size)),
+        Let(LEFT, apply(SELECT, by_rows, ZERO, BEGIN)),
+        Let(RIGHT, apply(SELECT, by_rows, inner.size, END)),
     )
     part = Loop(inner.var, RIGHT, inner.body, LEFT)
     nest = Loop(loop.var, LAST, (*loop.body[:-1], part), FIRST)
     over_rows = in_strips(nest, part) if wants_strips(inner, dtypes) else nest
     body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, over_rows)
-    return Part(body, (), note, loop.size, None, rows, columns=Columns(inner.size, columns.work))
+    return Part(body, (), note, loop.size, 0, rows, columns=Columns(inner.size, columns.work))
 
 
 def wants_strips(inner: Loop, dtypes: Mapping[str, str]) -> bool:
@@ -190,10 +196,10 @@ def in_strips(nest: Loop, part: Loop) -> Loop:
     length = integer(MOST_COLUMNS)
     limits = (
         Let(STRIP_BEGIN, add(part.begin, multiply(STRIP, length))),
-        Let(STRIP_END, Apply("minimum(_0, _1 + _2)", (part.size, STRIP_BEGIN, length), INDEX)),
+        Let(STRIP_END, apply(MINIMUM, part.size, add(STRIP_BEGIN, length))),
     )
     rows = replace(nest, body=(*nest.body[:-1], replace(part, begin=STRIP_BEGIN, size=STRIP_END)))
-    return Loop(STRIP, Apply("(_0 - _1 + _2 - 1) // _2", (part.size, part.begin, length), INDEX), (*limits, rows))
+    return Loop(STRIP, apply(BLOCKS, subtract(part.size, part.begin), length), (*limits, rows))
 
 
 def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
@@ -223,7 +229,7 @@ def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
         if not isinstance(stmt, Let):
             continue
         run.append(stmt)
-        ops += operators(stmt.value)
+        ops += op_count(stmt.value)
         if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], Let):
             continue
         if ops >= least:

@@ -17,13 +17,12 @@ is one that they only add into, of which each chunk of the loop then has a copy 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from graphc.codegen.schedule.accumulators import Target
 from graphc.codegen.threads.chunking import CHUNK_WORK
 from graphc.codegen.transform.privatize import added_into
-from graphc.dtypes import DTYPES
+from graphc.loops import operators
 from graphc.loops.ir import (
     INDEX,
     ZERO,
@@ -49,15 +48,10 @@ from graphc.loops.ir import (
     multiply,
     subexpressions,
 )
+from graphc.loops.operators import ADD, CHUNK, COLUMNS, MOD, MUL, ROUNDING, Operator
 from graphc.loops.visit import expressions, statements
-from graphc.ops.elementwise import ROWS
 from graphc.startup.record import fresh, record, replace
 
-ACCUMULATIONS = re.compile(r"(accumulate\w*\(_0, _1\)|_0 [|&] _1)$")
-"""Steps that combine the results of parts as they combine elements."""
-ROUNDING = "rounding(_0, _1)"
-CHUNK, COLUMNS = "chunk(_0, _1)", "columns(_0, _1)"
-"""How many turns a thread takes at a time, or of a loop over columns, of their number and the work of each."""
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
 GUESSED_TURNS = 16
@@ -74,12 +68,12 @@ class Shares:
     threads need one each."""
 
     work: Expr
-    steps: Mapping[Var, str]
+    steps: Mapping[Var, Operator]
     lost: Mapping[Var, Var]
     rows: Mapping[str, Expr]
-    chunk: str = CHUNK
+    chunk: Operator = CHUNK
     """The turns of a chunk, of their number and the work of each."""
-    sums: Mapping[str, tuple[Target, str]] = fresh(factory=dict)
+    sums: Mapping[str, tuple[Target, Operator]] = fresh(factory=dict)
     """Buffers that turns add into, each with the step: a chunk has copies of its own."""
 
 
@@ -124,17 +118,17 @@ def only_fills(loop: Loop) -> bool:
     return all(isinstance(stmt.value, Const) for stmt in statements(loop.body) if isinstance(stmt, Store | Set))
 
 
-def accumulation(var: Var, loop: Loop) -> str | None:
+def accumulation(var: Var, loop: Loop) -> Operator | None:
     """The step that combines a scalar's values of two parts of a loop, or None where the loop uses it otherwise."""
-    found: str | None = None
+    found: Operator | None = None
     for stmt in statements(loop.body):
         reads = sum(reads_of(var, expr) for expr in expressions(stmt))
         match stmt:
-            case Set(target, Apply(template, (first, *_), _)) if target == var:
-                known = ACCUMULATIONS.match(template) and found in (None, template)
+            case Set(target, Apply(op, (first, *_))) if target == var:
+                known = op.accumulates and found in (None, op)
                 if not known or first != var or reads > 1:
                     return None
-                found = template
+                found = op
             case Set(target, _) if target == var:
                 return None
             case _ if reads:
@@ -149,7 +143,7 @@ def lost_of(loop: Loop, carried: Sequence[Var]) -> dict[Var, Var]:
         for stmt in statements(loop.body)
         if isinstance(stmt, Set) and stmt.var in carried
         for part in subexpressions(stmt.value)
-        if isinstance(part, Apply) and part.template == ROUNDING
+        if isinstance(part, Apply) and part.op is ROUNDING
         for total in part.args[:1]
         if isinstance(total, Var) and total in carried
     }
@@ -158,7 +152,7 @@ def lost_of(loop: Loop, carried: Sequence[Var]) -> dict[Var, Var]:
 def reads_of(var: Var, expr: Expr) -> int:
     """How often an expression reads a scalar, but for asking what an addition to it will round away: that is another
     number for every way in which a sum is taken apart, and right for each."""
-    if isinstance(expr, Apply) and expr.template == ROUNDING and expr.args[0] == var:
+    if isinstance(expr, Apply) and expr.op is ROUNDING and expr.args[0] == var:
         return reads_of(var, expr.args[1])
     return (expr == var) + sum(reads_of(var, child) for child in children(expr))
 
@@ -190,12 +184,12 @@ class Scope:
         expr, size = self.resolve(expr), self.resolve(size)
         if isinstance(expr, Var):
             return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
-        if isinstance(expr, Apply) and expr.template == "_0 + _1":
+        if isinstance(expr, Apply) and expr.op is ADD:
             return self.is_in_block(expr.args[0], expr.args[1], size)
         low, high = int_value(expr), int_value(size)
         if low is not None:
             return high is not None and 0 <= low < high
-        return isinstance(expr, Apply) and expr.template == "_0 % _1" and self.resolve(expr.args[1]) == size
+        return isinstance(expr, Apply) and expr.op is MOD and self.resolve(expr.args[1]) == size
 
     def is_at_most(self, turns: Expr, size: Expr) -> bool:
         """Whether a loop's number of turns is known to be no more than a size."""
@@ -208,7 +202,7 @@ class Scope:
         most = most_turns_in_block(turns) if turns is not None else None
         if most is None or not isinstance(turns, Apply):
             return False
-        length, number = turns.args
+        length, number, _ = turns.args
         return self.resolve(length) == size and begin == multiply(number, integer(most))
 
     def region(self, position: Expr) -> Region | None:
@@ -218,13 +212,13 @@ class Scope:
             return ()
         if not isinstance(position, Apply) or position.dtype != INDEX:
             return None
-        if position.template == "_0 * _1":
+        if position.op is MUL:
             return self.grow(position.args[0], position.args[1], "*")
-        if position.template != "_0 + _1":
+        if position.op is not ADD:
             return None
         for base, rest in (position.args, position.args[::-1]):
             row = self.resolve(base)
-            if isinstance(row, Apply) and row.template == "_0 * _1":
+            if isinstance(row, Apply) and row.op is MUL:
                 for outer, size in (row.args, row.args[::-1]):
                     if rest == self.loop and self.is_within(rest, size):
                         return (("%", self.resolve(size)),)
@@ -237,7 +231,7 @@ class Scope:
     def is_size(self, expr: Expr) -> bool:
         """Whether an expression is a size, which is 0 only where there are no elements, or a product of sizes."""
         expr = self.resolve(expr)
-        if isinstance(expr, Apply) and expr.template == "_0 * _1":
+        if isinstance(expr, Apply) and expr.op is MUL:
             return all(map(self.is_size, expr.args))
         value = int_value(expr)
         return value > 0 if value is not None else isinstance(expr, Var) and expr not in self.changing
@@ -291,19 +285,6 @@ def accesses(body: Sequence[Stmt], scope: Scope) -> Iterator[tuple[str, Expr, Sc
 # Work ---------------------------------------------------------------------------------------------------------------
 
 
-def costs_of_templates() -> dict[str, float]:
-    """The cost of each scalar op by its source, whatever dtype it computes in."""
-    result: dict[str, float] = {}
-    for row in ROWS.values():
-        templates: Callable[[str], str] | str = row.template
-        texts = {templates} if isinstance(templates, str) else {templates(dtype) for dtype in DTYPES}
-        result |= dict.fromkeys(texts, row.cost)
-    return result
-
-
-COSTS = costs_of_templates()
-
-
 def work_of(loop: Loop) -> Expr:
     """The work of one turn, a sum over the loops inside it."""
     changing = {stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop)}
@@ -342,12 +323,12 @@ def work_of(loop: Loop) -> Expr:
 def plus(left: Expr, right: Expr) -> Expr:
     """left + right, literals first and folded."""
     match left:
-        case Apply("_0 + _1", (first, rest), _) if int_value(first) is not None and int_value(right) is not None:
+        case Apply(operators.ADD, (first, rest)) if int_value(first) is not None and int_value(right) is not None:
             return add(add(first, right), rest)
         case _ if int_value(right) is not None:
             return add(right, left)
     match right:
-        case Apply("_0 + _1", (first, rest), _) if int_value(left) is not None and int_value(first) is not None:
+        case Apply(operators.ADD, (first, rest)) if int_value(left) is not None and int_value(first) is not None:
             return add(add(left, first), rest)
     return add(left, right)
 
@@ -358,9 +339,13 @@ def cost(expr: Expr) -> float:
     for part in subexpressions(expr):
         if isinstance(part, Load):
             result += LOAD_COST
-        elif isinstance(part, Apply) and part.dtype != INDEX:
-            result += COSTS.get(part.template, 1.0)
+        elif isinstance(part, Apply) and not (part.dtype == INDEX or compares_positions(part)):
+            result += part.op.cost
     return result
+
+
+def compares_positions(expr: Apply) -> bool:
+    return expr.dtype == "bool" and expr.args[0].dtype == INDEX
 
 
 def describe_work(count: Expr, shares: Shares, text_of: Callable[[Expr], str]) -> str:

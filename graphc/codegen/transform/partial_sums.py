@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from graphc.codegen.schedule.accumulators import Target
 from graphc.codegen.transform.privatize import added_into
 from graphc.ir import sizes
+from graphc.loops import operators
 from graphc.loops.ir import (
     INDEX,
     ONE,
@@ -27,16 +28,18 @@ from graphc.loops.ir import (
     Store,
     Var,
     add,
+    apply,
     blocks_of,
     int_value,
     integer,
     multiply,
     turns_in_block,
 )
+from graphc.loops.operators import ACCUMULATE, CASTS
 from graphc.loops.visit import statements
 from graphc.startup.record import fresh, record, replace
 
-ACCUMULATE, WIDEN = "accumulate(_0, _1)", "float64(_0)"
+WIDEN = CASTS["float64"]
 
 
 @record()
@@ -94,7 +97,7 @@ def stores_to(loop: Loop, targets: Mapping[str, Target]) -> bool:
 def narrow_term(stmt: Store) -> Expr | None:
     """The float32 number that a store adds to an element of float64; None of any other store."""
     match stmt.value:
-        case Apply(template, (Load(), Apply(widen, (term,), _)), _) if (template, widen) == (ACCUMULATE, WIDEN):
+        case Apply(operators.ACCUMULATE, (Load(), Apply(widen, (term,)))) if widen is WIDEN:
             return term if term.dtype == "float32" else None
     return None
 
@@ -106,8 +109,8 @@ def by_blocks(loop: Loop, held: Mapping[str, str], lengths: Mapping[str, Expr], 
     starts: dict[Expr, list[Stmt]] = {}
     ends: dict[Expr, list[Stmt]] = {}
     for buffer, name in held.items():
-        sums = Apply(WIDEN, (Load(name, place, "float32"),), "float64")
-        total = Apply(ACCUMULATE, (Load(buffer, place, "float64"), sums), "float64")
+        sums = apply(WIDEN, Load(name, place, "float32"))
+        total = apply(ACCUMULATE, Load(buffer, place, "float64"), sums)
         starts.setdefault(lengths[buffer], []).append(Store(name, place, zero))
         ends.setdefault(lengths[buffer], []).append(Store(buffer, place, total))
     first, last = ([Loop(place, length, tuple(body)) for length, body in part.items()] for part in (starts, ends))
@@ -126,7 +129,7 @@ def narrowed(body: Sequence[Stmt], held: Mapping[str, str]) -> tuple[Stmt, ...]:
             stmt = replace(stmt, body=narrowed(stmt.body, held))
         elif isinstance(stmt, Store) and stmt.buffer in held and (term := narrow_term(stmt)) is not None:
             name = held[stmt.buffer]
-            total = Apply(ACCUMULATE, (Load(name, stmt.index, "float32"), term), "float32")
+            total = apply(ACCUMULATE, Load(name, stmt.index, "float32"), term)
             stmt = Store(name, stmt.index, total)
         result.append(stmt)
     return tuple(result)

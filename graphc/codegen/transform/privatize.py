@@ -12,14 +12,13 @@ any number of threads. A loop of one chunk needs no copy.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from graphc.codegen.schedule.accumulators import MOST_COPIES, PADDING, Target
 from graphc.dtypes import is_float
+from graphc.loops.build import start_const
 from graphc.loops.ir import (
-    INDEX,
     ONE,
     Apply,
     Const,
@@ -28,27 +27,25 @@ from graphc.loops.ir import (
     Loop,
     Store,
     add,
+    apply,
     integer,
     multiply,
     quotient,
     subexpressions,
 )
+from graphc.loops.operators import MAXIMUM, MINIMUM, Operator
 from graphc.loops.visit import expressions, statements
 from graphc.ops.reduce import highest, lowest
 from graphc.startup.record import replace
 
-STEPS = re.compile(
-    r"(accumulate(_(product|minimum|maximum|lowest|highest))?\(_0, _1\)|logical_(or|and)\(_0, _1\)|_0 [+|&] _1)$"
-)
-"""Steps whose results for parts of a loop combine as its elements do, in whatever order."""
 COLUMNS_SHARE = 32
 """The same of a loop that could also be shared by columns, with no copies at all. Whole rows are read faster than parts
 of them, by a tenth where they are long and twice as fast where they are short."""
 
 
-def added_into(loop: Loop, targets: Collection[str]) -> dict[str, str]:
+def added_into(loop: Loop, targets: Collection[str]) -> dict[str, Operator]:
     """Those of `targets` that a loop only adds into, each with the step."""
-    steps: dict[str, str | None] = {}
+    steps: dict[str, Operator | None] = {}
     other_reads: Counter[str] = Counter()  # than by the steps themselves
     for stmt in statements(loop.body):
         parts = (part for expr in expressions(stmt) for part in subexpressions(expr))
@@ -60,31 +57,29 @@ def added_into(loop: Loop, targets: Collection[str]) -> dict[str, str]:
     return {buffer: step for buffer, step in steps.items() if step is not None and not other_reads[buffer]}
 
 
-def step_of(stmt: Store) -> str | None:
-    """The step by which a store adds to the element that it overwrites; None of any other store."""
+def step_of(stmt: Store) -> Operator | None:
+    """The operator by which a store adds to the element that it overwrites; None of any other store."""
     match stmt.value:
-        case Apply(template, (before, _), _) if STEPS.match(template):
-            while isinstance(before, Apply) and before.template == template:  # several elements, one after the other
+        case Apply(op, (before, _)) if op.neutral:
+            while isinstance(before, Apply) and before.op is op:  # several elements, one after the other
                 before = before.args[0]
             overwritten = isinstance(before, Load) and (before.buffer, before.index) == (stmt.buffer, stmt.index)
-            return template if overwritten else None
+            return op if overwritten else None
     return None
 
 
-def neutral(step: str, dtype: str) -> Const:
+def neutral(step: Operator, dtype: str) -> Const:
     """What a step leaves any other number as it is with: of sums the negative zero, which keeps the sign of zeros."""
-    match step:
-        case "accumulate_product(_0, _1)":
+    match step.neutral:
+        case "one":
             text = "1"
-        case "accumulate_minimum(_0, _1)" | "accumulate_lowest(_0, _1)":
+        case "highest":
             text = highest(dtype)
-        case "accumulate_maximum(_0, _1)" | "accumulate_highest(_0, _1)":
+        case "lowest":
             text = lowest(dtype)
         case _:
-            text = "-0.0" if is_float(dtype) else "0"
-    if dtype == "bool":
-        return Const(str(step in ("_0 & _1", "logical_and(_0, _1)") or text in ("True", "1")), dtype)
-    return Const(repr(float(text)) if is_float(dtype) else text, dtype)
+            text = "-0.0"
+    return start_const(text if is_float(dtype) else text.removeprefix("-0.0") or "0", dtype)
 
 
 def instead_of_columns(targets: Mapping[str, Target], rows: int) -> dict[str, Target]:
@@ -104,8 +99,8 @@ def most_chunks(count: Expr, targets: Iterable[Target]) -> Expr:
     """How many chunks a loop of `count` turns may have, at least one, in the kernel's terms."""
     most: Expr = integer(MOST_COPIES)
     for pays in dict.fromkeys(target.pays for target in targets):
-        most = Apply("minimum(_0, _1)", (quotient(count, pays), most), INDEX)
-    return Apply("maximum(_0, _1)", (most, ONE), INDEX)
+        most = apply(MINIMUM, quotient(count, pays), most)
+    return apply(MAXIMUM, most, ONE)
 
 
 def stride(length: Expr) -> Expr:

@@ -30,7 +30,7 @@ from graphc.loops.visit import (
     expressions,
     independent,
     map_expressions,
-    operators,
+    op_count,
     own_expressions,
     read_vars,
     replace_vars,
@@ -194,7 +194,7 @@ def _inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt,
         if isinstance(stmt, Loop):
             stmt = replace(stmt, body=_inline_once(stmt.body, counts))
         once = isinstance(stmt, Let) and counts[stmt.var] == local[stmt.var] == 1
-        if isinstance(stmt, Let) and once and operators(stmt.value) <= INLINE_OPS:
+        if isinstance(stmt, Let) and once and op_count(stmt.value) <= INLINE_OPS:
             pending[stmt.var] = place, stmt
             readers.add(stmt.var, stmt.value)
         else:

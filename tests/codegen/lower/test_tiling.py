@@ -17,7 +17,8 @@ from graphc.codegen.lower.tiling import loop_across, stride
 from graphc.codegen.pipeline import build
 from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, TILE, Apply, Expr, Let, Load, Loop, Set, Stmt, Store, Var, add, integer, multiply
+from graphc.loops.ir import INDEX, TILE, Expr, Let, Load, Loop, Set, Stmt, Store, Var, add, apply, integer, multiply
+from graphc.loops.operators import FLOORDIV
 
 Array = NDArray[Any]
 TURN, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
@@ -72,7 +73,7 @@ HERE, ACROSS = add(ROW, J), add(multiply(J, N), TURN)
         (add(TURN, TURN), None, 0),
         (multiply(ROW, K), None, 0),
         (Load("x", J, INDEX), 0, None),
-        (Apply("_0 // _1", (add(TURN, K), N), INDEX), None, 0),
+        (apply(FLOORDIV, add(TURN, K), N), None, 0),
         (integer(3), 0, 0),
     ],
 )

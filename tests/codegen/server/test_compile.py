@@ -36,6 +36,8 @@ from graphc.codegen.server import process as child
 from graphc.codegen.server.client import CompileServer, Prototype, Request, compile_source
 from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
 from graphc.errors import CompileError
+from graphc.loops.operators import CALLS, result_dtype
+from graphc.loops.syntax import read_operator
 from graphc.options import options
 from graphc.startup.record import replace
 
@@ -257,6 +259,16 @@ def test_prelude_is_numpy(index: int) -> None:
 
 def test_every_name_has_both_meanings() -> None:
     assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "columns", "parallel", "fills", "reads"}
+    assert set(PRELUDE) == set(CALLS) | {"advance", "parallel"}
+
+
+def test_the_table_of_operators_says_what_each_gives() -> None:
+    unused = {f"operator {name}" for name in ("lshift", "rshift", "pos", "not_")}
+    told = [case for case in CASES if case[0] not in unused]
+    for _, expression, _, operands, result in told:
+        op, _ = read_operator(ast.parse(expression, mode="eval").body)
+        assert result_dtype(op, operands) == result, expression
+    assert {name for name, *_ in told} >= {"operator add", "operator invert", "operator eq", "exp", "bool_"}
 
 
 @pytest.mark.parametrize("settings", [(1, 4, CHUNK_WORK, 0), (2, 4, CHUNK_WORK, 0), (7, 2, 500, 0), (3, 16, 10**9, 0)])

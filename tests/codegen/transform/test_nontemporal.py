@@ -28,7 +28,8 @@ from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.transform.nontemporal import MOST_WORK, Stream, stream_of
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
 from graphc.errors import CompileError
-from graphc.loops.ir import INDEX, Apply, Expr, Load, Loop, Stmt, Store, Var, integer
+from graphc.loops.ir import INDEX, Expr, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loops.operators import ADD, CASTS, MUL
 from graphc.options import options
 
 Array = NDArray[Any]
@@ -53,15 +54,15 @@ def loop(*body: Stmt) -> Loop:
 
 
 COPY = loop(Store("a", TURN, load("b")))
-NEXT = Apply("_0 + _1", (TURN, integer(1)), INDEX)
+NEXT = apply(ADD, TURN, integer(1))
 FLOATS = dict.fromkeys("abc", "float64")
 KEPT: Mapping[str, Loop] = {
     "in place": loop(Store("a", TURN, load("a"))),
-    "reads nothing": loop(Store("a", TURN, Apply("float64(_0)", (TURN,), "float64"))),
+    "reads nothing": loop(Store("a", TURN, apply(CASTS["float64"], TURN))),
     "reads another element": loop(Store("a", TURN, load("b", NEXT))),
     "fills another element": loop(Store("a", NEXT, load("b"))),
     "two results": loop(Store("a", TURN, load("b")), Store("c", TURN, load("b"))),
-    "rows": loop(Loop(J, M, (Store("a", Apply("_0 * _1 + _2", (TURN, M, J), INDEX), load("b")),))),
+    "rows": loop(Loop(J, M, (Store("a", apply(ADD, apply(MUL, TURN, M), J), load("b")),))),
 }
 
 
@@ -87,7 +88,7 @@ def test_what_takes_long_or_is_small_beside_what_is_read_does_not() -> None:
 
 
 def test_the_widest_operand_is_asked_for_ahead() -> None:
-    mixed = loop(Store("a", TURN, Apply("_0 + _1", (Load("c", TURN, "int8"), load("b")), "float64")))
+    mixed = loop(Store("a", TURN, apply(ADD, apply(CASTS["float64"], Load("c", TURN, "int8")), load("b"))))
     assert stream_of(mixed, integer(6), {"b", "c"}, FLOATS | {"c": "int8"}) == Stream("a", "b")
 
 

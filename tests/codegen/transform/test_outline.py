@@ -17,7 +17,6 @@ from graphc.ir.node import Node
 from graphc.loops.ir import (
     INDEX,
     ZERO,
-    Apply,
     Check,
     Const,
     Expr,
@@ -30,8 +29,10 @@ from graphc.loops.ir import (
     Stmt,
     Store,
     Var,
+    apply,
 )
 from graphc.loops.names import Names
+from graphc.loops.operators import ACCUMULATE, ADD, CALLS, GE, MUL, SUB, Operator
 from graphc.options import options
 
 Program = tuple[list[Node], list[Node]]
@@ -46,13 +47,13 @@ def always() -> Iterator[None]:
         yield
 
 
-def scale(source: str, target: str, dtype: str = "float64", factor: str = "2.0", template: str = "_0 * _1") -> Loop:
-    value = Apply(template, (Load(source, ROW, dtype), Const(factor, dtype)), dtype)
+def scale(source: str, target: str, dtype: str = "float64", factor: str = "2.0", op: Operator = MUL) -> Loop:
+    value = apply(op, Load(source, ROW, dtype), Const(factor, dtype))
     return Loop(ROW, N, (Store(target, ROW, value),))
 
 
-def total(source: str, into: Var, start: Expr = NOTHING, step: str = "accumulate(_0, _1)") -> tuple[Stmt, ...]:
-    value = Apply(step, (into, Load(source, ROW, "float64")), "float64")
+def total(source: str, into: Var, start: Expr = NOTHING, step: Operator = ACCUMULATE) -> tuple[Stmt, ...]:
+    value = apply(step, into, Load(source, ROW, "float64"))
     return Set(into, start), Loop(ROW, N, (Set(into, value),))
 
 
@@ -72,17 +73,15 @@ def test_a_literal_in_which_equal_nests_differ_is_a_parameter() -> None:
     assert found.functions[0].params[-1].kind == "float64"
     literals = [stmt.args[-1] for stmt in found.body if isinstance(stmt, Launch)]
     assert literals == [Const("2.0", "float64"), Const("3.0", "float64")]
-    assert (
-        outlined_functions(scale("a", "b", template="pow(_0, _1)"), scale("b", "c", "float64", "3.0", "pow(_0, _1)"))
-        == 2
-    )
+    power = CALLS["pow"]
+    assert outlined_functions(scale("a", "b", op=power), scale("b", "c", "float64", "3.0", power)) == 2
 
 
 def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
     steps = [Let(Var("v0", "float64"), Load("a", ZERO, "float64"))]
     for number in range(400):
         before = Var(f"v{number}", "float64")
-        steps.append(Let(Var(f"v{number + 1}", "float64"), Apply("_0 * _0", (before,), "float64")))
+        steps.append(Let(Var(f"v{number + 1}", "float64"), apply(MUL, before, before)))
     found = outline([*steps, Store("b", ZERO, steps[-1].var)], Names(()), BUFFERS)
     calls = [stmt.function for stmt in found.body if isinstance(stmt, Invoke)]
     assert len(calls) == 4
@@ -92,8 +91,8 @@ def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
 
 def test_a_scalar_leaves_its_nest_through_the_buffer_of_scalars() -> None:
     other = Var("other", "float64")
-    use = Store("c", ZERO, Apply("_0 + _1", (SUM, other), "float64"))
-    totals = *total("a", SUM, step="_1 - _0"), *total("b", other, step="_1 - _0")
+    use = Store("c", ZERO, apply(ADD, SUM, other))
+    totals = *total("a", SUM, step=SUB), *total("b", other, step=SUB)
     found = outline((*totals, use), Names(()), BUFFERS, "always")
     assert len(found.functions) == 1
     assert found.scalars == {"scalars_float64": ("float64", 2)}
@@ -109,15 +108,15 @@ def test_a_scalar_that_does_not_start_anew_stays_in_the_kernel() -> None:
 
 
 def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
-    positive = Apply("_0 >= 0.0", (Load("a", ROW, "float64"),), "bool")
+    positive = apply(GE, Load("a", ROW, "float64"), NOTHING)
     body = [Loop(ROW, N, (Check(positive, code),)) for code in (3, 4)]
     found = outline(body, Names(()), BUFFERS, "always")
     assert len(found.functions) == 1
-    assert [stmt.code for stmt in found.body if isinstance(stmt, Check)] == [3, 4]
+    assert [stmt.code for stmt in found.body if isinstance(stmt, Invoke)] == [3, 4]
 
 
 def test_a_small_kernel_stays_one_function() -> None:
-    assert outline(total("a", SUM, step="_1 - _0"), Names(()), BUFFERS).functions == ()
+    assert outline(total("a", SUM, step=SUB), Names(()), BUFFERS).functions == ()
 
 
 def test_a_nest_that_threads_may_share_is_launched_and_its_scalars_are_combined_in_order() -> None:

@@ -26,7 +26,8 @@ from graphc.codegen.pipeline import build
 from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Apply, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, integer
+from graphc.loops.ir import INDEX, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, apply, integer
+from graphc.loops.operators import ACCUMULATE, ADD, CALLS, MOD, MUL, SUB
 from graphc.loops.printer import text_of
 from graphc.options import options
 
@@ -49,11 +50,11 @@ def everything_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plus(left: Expr, right: Expr | int) -> Expr:
-    return Apply("_0 + _1", (left, integer(right) if isinstance(right, int) else right), INDEX)
+    return apply(ADD, left, integer(right) if isinstance(right, int) else right)
 
 
 def times(left: Expr, right: Expr) -> Expr:
-    return Apply("_0 * _1", (left, right), INDEX)
+    return apply(MUL, left, right)
 
 
 def load(buffer: str, index: Expr) -> Load:
@@ -61,7 +62,7 @@ def load(buffer: str, index: Expr) -> Load:
 
 
 def accumulated(term: Expr, into: Var = TOTAL) -> Set:
-    return Set(into, Apply("accumulate(_0, _1)", (into, term), "float64"))
+    return Set(into, apply(ACCUMULATE, into, term))
 
 
 def loop(*body: Stmt, size: Expr = N) -> Loop:
@@ -91,7 +92,7 @@ SERIAL: Mapping[str, Loop] = {
     "two layouts": loop(Store("a", TURN, VALUE), Loop(J, M, (Store("a", plus(times(TURN, M), J), VALUE),))),
     "another row": loop(Loop(J, M, (Store("a", plus(times(TURN, M), J), load("a", plus(times(J, M), TURN))),))),
     "a moving offset": loop(Loop(J, M, (Store("a", plus(TURN, J), VALUE),))),
-    "a remainder": loop(Store("a", Apply("_0 % _1", (TURN, M), INDEX), VALUE)),
+    "a remainder": loop(Store("a", apply(MOD, TURN, M), VALUE)),
     "a column too many": loop(*(Store("a", plus(times(TURN, integer(3)), column), VALUE) for column in range(4))),
     "the same number": loop(Store("a", TURN, NUMBER)),
     "short": loop(Store("a", TURN, VALUE), size=integer(1000)),
@@ -110,15 +111,15 @@ def test_turns_that_may_meet_are_not_shared(name: str) -> None:
 
 def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
     found = shares_of(loop(Loop(J, M, (accumulated(load("b", J)),))), [TOTAL])
-    assert found is not None and found.steps == {TOTAL: "accumulate(_0, _1)"}
+    assert found is not None and found.steps == {TOTAL: ACCUMULATE}
     assert shares_of(loop(accumulated(load("b", TURN)), Store("a", TURN, TOTAL)), [TOTAL]) is None
     assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, load("b", TURN))), [TOTAL]) is None
-    assert shares_of(loop(Set(TOTAL, Apply("_0 - _1", (TOTAL, load("b", TURN)), "float64"))), [TOTAL]) is None
+    assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load("b", TURN)))), [TOTAL]) is None
 
 
 def test_columns_are_shared_where_rows_are_not() -> None:
-    summed = Store("a", J, Apply("accumulate(_0, _1)", (load("a", J), load("b", plus(ROW, J))), "float64"))
+    summed = Store("a", J, apply(ACCUMULATE, load("a", J), load("b", plus(ROW, J))))
     rows = loop(Let(ROW, times(TURN, M)), Loop(J, M, (summed,)))
     assert shares_of(rows, ()) is None
     found = columns_of(rows)
@@ -165,7 +166,7 @@ def test_sums_over_the_first_axis_are_right_and_the_same_for_any_number_of_threa
 
 
 def test_work_counts_inner_loops() -> None:
-    exp = Apply("exp(_0)", (load("b", J),), "float64")
+    exp = apply(CALLS["exp"], load("b", J))
     rows = loop(
         Set(TOTAL, NUMBER), Loop(J, M, (accumulated(exp),)), Loop(J, M, (Store("a", plus(times(TURN, M), J), exp),))
     )
@@ -178,8 +179,8 @@ def test_work_counts_inner_loops() -> None:
 INDICES = st.recursive(
     st.sampled_from([TURN, J, N, M, integer(0), integer(1), integer(2)]),
     lambda inner: st.builds(
-        lambda operator, left, right: Apply(f"_0 {operator} _1", (left, right), INDEX),
-        st.sampled_from("++**%"),
+        apply,
+        st.sampled_from([ADD, ADD, MUL, MUL, MOD]),
         inner,
         inner,
     ),
@@ -194,9 +195,9 @@ INDICES = st.recursive(
 @settings(max_examples=400, suppress_health_check=list(HealthCheck))
 def test_what_is_shared_never_meets(stores: list[tuple[str, Expr]], loads: list[tuple[str, Expr]]) -> None:
     """Loops over random positions, run: in those that are shared no turn reaches what another writes."""
-    value = Apply(
-        " + ".join(f"_{n}" for n in range(len(loads))) or "0.0", tuple(load(*read) for read in loads), "float64"
-    )
+    value: Expr = NUMBER
+    for read in loads:
+        value = apply(ADD, value, load(*read))
     body = tuple(Store(buffer, index, value) for buffer, index in stores)
     if shares_of(loop(Loop(J, M, body)), ()) is None:
         return

@@ -18,7 +18,8 @@ from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.privatize import added_into, neutral
 from graphc.ir.node import Node, variable
-from graphc.loops.ir import INDEX, Apply, Expr, Load, Loop, Store, Var, integer
+from graphc.loops.ir import INDEX, Expr, Load, Loop, Store, Var, apply, integer
+from graphc.loops.operators import ACCUMULATE, ADD, CALLS, INFIX, SUB, Operator
 
 Array = NDArray[Any]
 TURN, J, N, M = (Var(name, INDEX) for name in "ijnm")
@@ -30,24 +31,24 @@ needs_threads = pytest.mark.skipif(not has_threads(), reason="the pool needs fut
 # What a loop does to a buffer ----------------------------------------------------------------------------------------
 
 
-def added(buffer: str, index: Expr, value: Expr, step: str = "accumulate(_0, _1)") -> Store:
-    return Store(buffer, index, Apply(step, (Load(buffer, index, "float64"), value), "float64"))
+def added(buffer: str, index: Expr, value: Expr, step: Operator = ACCUMULATE) -> Store:
+    return Store(buffer, index, apply(step, Load(buffer, index, "float64"), value))
 
 
 def test_what_is_only_added_into_is_found() -> None:
     value = Load("x", TURN, "float64")
 
-    def found(*body: Store) -> dict[str, str]:
+    def found(*body: Store) -> dict[str, Operator]:
         return added_into(Loop(TURN, N, (Loop(J, M, body),)), {"a", "b"})
 
-    assert found(added("a", J, value)) == {"a": "accumulate(_0, _1)"}
-    assert found(added("a", J, value), added("a", TURN, value), added("c", J, value)) == {"a": "accumulate(_0, _1)"}
-    assert found(added("a", J, value, "_0 + _1"), added("b", J, value)).keys() == {"a", "b"}
-    assert not found(added("a", J, value, "_0 - _1"))
-    assert not found(added("a", J, value), added("a", J, value, "accumulate_maximum(_0, _1)"))
+    assert found(added("a", J, value)) == {"a": ACCUMULATE}
+    assert found(added("a", J, value), added("a", TURN, value), added("c", J, value)) == {"a": ACCUMULATE}
+    assert found(added("a", J, value, ADD), added("b", J, value)).keys() == {"a", "b"}
+    assert not found(added("a", J, value, SUB))
+    assert not found(added("a", J, value), added("a", J, value, CALLS["accumulate_maximum"]))
     assert not found(added("a", J, value), Store("a", TURN, value))
     assert found(added("a", J, Load("b", J, "float64")), added("b", J, value)).keys() == {"a"}
-    assert not found(Store("a", J, Apply("accumulate(_0, _1)", (Load("a", TURN, "float64"), value), "float64")))
+    assert not found(Store("a", J, apply(ACCUMULATE, Load("a", TURN, "float64"), value)))
     assert not found(added("a", J, Load("a", integer(3), "float64")))
 
 
@@ -55,29 +56,29 @@ def test_several_elements_are_added_at_once() -> None:
     """A block of rows loads and stores what it adds into once."""
     value = Load("x", TURN, "float64")
 
-    def block(inner: str, last: Expr) -> dict[str, str]:
+    def block(inner: Operator, last: Expr) -> dict[str, Operator]:
         chain: Expr = Load("a", J, "float64")
-        for step, term in ((inner, value), ("accumulate(_0, _1)", value), ("accumulate(_0, _1)", last)):
-            chain = Apply(step, (chain, term), "float64")
+        for step, term in ((inner, value), (ACCUMULATE, value), (ACCUMULATE, last)):
+            chain = apply(step, chain, term)
         return added_into(Loop(TURN, N, (Loop(J, M, (Store("a", J, chain),)),)), {"a"})
 
-    assert block("accumulate(_0, _1)", value) == {"a": "accumulate(_0, _1)"}
-    assert not block("_0 - _1", value)
-    assert not block("accumulate(_0, _1)", Load("a", TURN, "float64"))
+    assert block(ACCUMULATE, value) == {"a": ACCUMULATE}
+    assert not block(SUB, value)
+    assert not block(ACCUMULATE, Load("a", TURN, "float64"))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
 def test_nothing_is_changed_by_what_copies_begin_with(dtype: str) -> None:
     steps: dict[str, Callable[..., Any]] = {
-        "accumulate(_0, _1)": np.add,
-        "accumulate_product(_0, _1)": np.multiply,
-        "accumulate_minimum(_0, _1)": np.minimum,
-        "accumulate_maximum(_0, _1)": np.maximum,
+        "accumulate": np.add,
+        "accumulate_product": np.multiply,
+        "accumulate_minimum": np.minimum,
+        "accumulate_maximum": np.maximum,
     }
     if dtype == "bool":
-        steps = {"logical_or(_0, _1)": np.logical_or, "_0 & _1": np.logical_and}
+        steps = {"logical_or": np.logical_or, "logical_and": np.logical_and, "|": np.logical_or, "&": np.logical_and}
     for step, ufunc in steps.items():
-        text = neutral(step, dtype).text
+        text = neutral((CALLS | INFIX)[step], dtype).text
         start = np.array(eval(text, {"inf": np.inf}), dtype)
         values = np.array([0, 1, 5], dtype)
         if dtype.startswith("float"):

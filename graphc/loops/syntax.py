@@ -1,0 +1,120 @@
+"""Expressions in Python's syntax: operators as Python writes them, and the templates of scalar ops.
+
+In: an operator and its operands as nodes of Python's syntax, such a node, or the template of an op (ir/node.py):
+source with holes `_0`, `_1`, …. Out: a node; an operator with its operands; or an expression over what fills the holes.
+A template is parsed once, and nothing looks at its text afterwards.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from graphc.dtypes import is_float
+from graphc.loops.ir import Apply, Const, Expr
+from graphc.loops.operators import CALLS, CASTS, IDIOMS, INFIX, PREFIX, Operator, result_dtype
+from graphc.startup.record import record
+
+_BINARY: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+_UNARY: dict[type[ast.AST], str] = {ast.USub: "-", ast.Invert: "~"}
+_NODES = {INFIX[name]: kind() for kind, name in _BINARY.items()} | {
+    PREFIX[name]: kind() for kind, name in _UNARY.items()
+}
+
+
+def node_of(op: Operator, args: Sequence[ast.expr]) -> ast.expr:
+    """An operator between, before or around its operands."""
+    match _NODES.get(op):
+        case ast.operator() as symbol:
+            return ast.BinOp(args[0], symbol, args[1])
+        case ast.cmpop() as symbol:
+            return ast.Compare(args[0], [symbol], [args[1]])
+        case ast.unaryop() as symbol:
+            return ast.UnaryOp(symbol, args[0])
+    return ast.Call(ast.Name(op.name), list(args), [])
+
+
+def read_operator(node: ast.expr) -> tuple[Operator, list[ast.expr]]:
+    """The operator of a node, and the nodes of its operands. Raises ValueError."""
+    match node:
+        case ast.UnaryOp(symbol, operand) if type(symbol) in _UNARY:
+            return PREFIX[_UNARY[type(symbol)]], [operand]
+        case ast.BinOp(left, symbol, right) if type(symbol) in _BINARY:
+            return INFIX[_BINARY[type(symbol)]], [left, right]
+        case ast.Compare(left, [symbol], [right]) if type(symbol) in _BINARY:
+            return INFIX[_BINARY[type(symbol)]], [left, right]
+        case ast.Call(ast.Name(name), operands, []) if name in CALLS or name in IDIOMS:
+            return CALLS.get(name) or IDIOMS[name], operands
+    raise ValueError(f"{ast.unparse(node)!r} is not of the language")
+
+
+# Templates ------------------------------------------------------------------------------------------------------------
+
+
+@record()
+class Part:
+    """An operator of a template over parts of it: numbers of holes, literals, and other such."""
+
+    op: Operator
+    parts: tuple[Tree, ...]
+
+
+Tree: TypeAlias = int | Const | Part
+
+
+@lru_cache(maxsize=1024)
+def parse(template: str) -> Tree:
+    """A template as a tree. Raises ValueError."""
+    return _tree(ast.parse(template, mode="eval").body)
+
+
+def _tree(node: ast.expr) -> Tree:
+    match node:
+        case ast.Name(name) if name[0] == "_" and name[1:].isdigit():
+            return int(name[1:])
+        case ast.Call(ast.Name(dtype), [ast.Constant(int() | float() as value)], []) if dtype in CASTS:
+            return Const(repr(float(value) if is_float(dtype) else value), dtype)
+        case ast.Constant():
+            raise ValueError(f"a literal of a template says its dtype: float64({ast.unparse(node)})")
+    op, operands = read_operator(node)
+    return Part(op, tuple(map(_tree, operands)))
+
+
+def operator_of(template: str) -> Operator | None:
+    """The operator that a template says no more of than that it is applied to the holes in order."""
+    tree = parse(template)
+    return tree.op if isinstance(tree, Part) and tree.parts == tuple(range(tree.op.arity)) else None
+
+
+def holes(template: str) -> set[int]:
+    """The holes that a template has."""
+    return _holes(parse(template))
+
+
+def _holes(tree: Tree) -> set[int]:
+    if isinstance(tree, Part):
+        return set().union(*map(_holes, tree.parts))
+    return {tree} if isinstance(tree, int) else set()
+
+
+def filled(template: str, args: Sequence[Expr], dtype: str) -> Expr:
+    """A template over the expressions that fill its holes; `dtype` is that of its value."""
+    tree = parse(template)
+    if not isinstance(tree, Part):
+        return _fill(tree, args)
+    return Apply(tree.op, tuple([_fill(part, args) for part in tree.parts]), dtype)
+
+
+def _fill(tree: Tree, args: Sequence[Expr]) -> Expr:
+    if isinstance(tree, int):
+        return args[tree]
+    if isinstance(tree, Const):
+        return tree
+    operands = tuple([_fill(part, args) for part in tree.parts])
+    return Apply(tree.op, operands, result_dtype(tree.op, [operand.dtype for operand in operands]))
