@@ -1,4 +1,4 @@
-"""What one stage of the back end hands to the next: signatures of C functions, and modules of LLVM IR.
+"""What one stage of the back end hands to the next: signatures of C functions, words of C structs, modules of LLVM IR.
 
 In: nothing. Out: records, which cross the pipe to the compile process as they are. No module of llvmlite is imported.
 """
@@ -24,6 +24,24 @@ class Prototype:
     name: str
     args: tuple[str, ...]
     returns: str = "int64"
+
+
+class PointerField(int):
+    """A word of a struct, by its offset in bytes: an address."""
+
+    __slots__ = ()
+
+
+class HalfField(int):
+    """An integer of 32 bits in a struct, by its offset in bytes."""
+
+    __slots__ = ()
+
+
+class LongField(int):
+    """An integer of 64 bits in a struct, by its offset in bytes."""
+
+    __slots__ = ()
 
 
 @record()

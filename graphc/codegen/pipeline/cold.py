@@ -13,8 +13,7 @@ from platform import machine
 from typing import Any, TypeAlias, cast
 
 from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
-from graphc.codegen.call.callees import apart_ir
-from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.call.entry import apart_ir, entry_ir
 from graphc.codegen.call.poison import poisoned
 from graphc.codegen.frontend.language import bind_source
 from graphc.codegen.gemm.api import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
