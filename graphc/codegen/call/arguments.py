@@ -16,13 +16,13 @@ from graphc.codegen.call.layout import (
     TUPLE_SIZE,
     WRITEABLE,
 )
-from graphc.codegen.call.objects import NULL, clear_error, each_output, fits, new_copy, release, word, word_at
+from graphc.codegen.call.objects import clear_error, each_output, fits, new_copy, release, word, word_at
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import function
-from graphc.codegen.llvm.typed import I32, I64, Bool, Ptr
+from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
 
 
-@function("noinline optnone", is_apart=True)
+@function("noinline optnone")
 def arrange(
     code: Code, record: Ptr, args: Ptr, given: I64, kwnames: Ptr, places: Ptr, out: Ptr, count: I64, names: I64
 ) -> Bool:
@@ -70,7 +70,7 @@ def seek(code: Code, names: Ptr, count: I64, name: Ptr, guess: I64, missing: Lab
     return place.value
 
 
-@function("noinline", is_apart=True)
+@function("noinline")
 def elements(code: Code, array: Ptr) -> I64:
     """The number of elements of an array that exists: the product cannot overflow."""
     shape, product = array.get(ARRAY_SHAPE), code.variable(I64.of(1))
@@ -79,7 +79,7 @@ def elements(code: Code, array: Ptr) -> I64:
     return product.value
 
 
-@function("noinline", is_apart=True)
+@function("noinline")
 def adopt(
     code: Code, object: Ptr, record: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, itemsize: I64, references: Ptr
 ) -> Ptr:
@@ -100,7 +100,7 @@ def adopt(
     return NULL
 
 
-@function("noinline", is_apart=True)
+@function("noinline")
 def discard(code: Code, references: Ptr, record: Ptr) -> None:
     """Gives back what a list holds, the last first."""
     left = code.variable(references.load(I64))
@@ -137,7 +137,7 @@ def suits(
     return Bool.of(True)
 
 
-@function(is_apart=True)
+@function()
 def suit(code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, ranges: Ptr) -> Bool:
     """Whether each array that is given for an output suits it."""
     with each_output(code, record, outputs, count, dims, lengths, given) as output, code.when(output.given != NULL):

@@ -41,6 +41,7 @@ from graphc.codegen.call.layout import (
 )
 from graphc.codegen.call.result_memory import block
 from graphc.codegen.link import image
+from graphc.codegen.llvm.module import POISON
 from graphc.dtypes import DTYPES, itemsize
 from graphc.errors import GraphcError
 from graphc.options import options
@@ -57,10 +58,6 @@ MOST_COPIED = 2**16
 
 ALIGNMENT = 64
 """Of each temp, in bytes: a cache line, and the widest vector register."""
-
-POISON = 0xFFFADEAD
-"""What memory is filled with under `options.poison`, word by word: NaN as float32 and, two of them, as float64; as an
-integer of 32 or 64 bits a negative number that is no index of anything."""
 
 OUT = sys.intern("out")
 """The keyword of the arrays that results are to be written to."""

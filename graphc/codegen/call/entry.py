@@ -49,7 +49,6 @@ from graphc.codegen.call.layout import (
 from graphc.codegen.call.locks import READER, WRITER
 from graphc.codegen.call.objects import (
     NOTHING,
-    NULL,
     OFFSETS,
     Imported,
     call_object,
@@ -70,11 +69,11 @@ from graphc.codegen.call.objects import (
     word,
     word_at,
 )
-from graphc.codegen.call.poison import poison
 from graphc.codegen.call.scalars import scalar_function
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, external, function, module_text
-from graphc.codegen.llvm.typed import I32, I64, Bool, Ptr
+from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
+from graphc.codegen.llvm.poison import poison
+from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
 from graphc.dtypes import itemsize
 from graphc.startup.record import record
 
@@ -103,17 +102,8 @@ def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> 
     whole=False: it declares as well what `apart_ir` exports, which is compiled once for all entry points.
     poison: before the kernel runs it fills the memory of all results and temps with a pattern.
     """
-    updated = {output.replaces for output in signature.outputs}
-    modes = [WRITER if array.written or n in updated else READER for n, array in enumerate(signature.shared)]
-    tables = {"rooms": _rooms(signature), "outputs": _outputs(signature), "modes": modes}
-    data = [
-        f"@layout = constant i64 {layout_tag()}",
-        *(
-            f"@{name} = private constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]"
-            for name, words in tables.items()
-        ),
-    ]
     declares = [] if whole else [function.name for function in APART]
+    data = [f"@layout = constant i64 {layout_tag()}"]
     return module_text(_entry_points(signature, poison), data, declares=declares)
 
 
@@ -133,6 +123,17 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Ptr]
         return entry(code, self, args, flagged & (2**63 - 1), kwnames)
 
     return [entry, vectorcall]
+
+
+def table(name: str, words: Sequence[int]) -> Global:
+    """Constant words."""
+    return Global(name, f"private constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]")
+
+
+def _modes(signature: Signature) -> list[int]:
+    """For each shared variable the mark that a call sets (locks.py)."""
+    updated = {output.replaces for output in signature.outputs}
+    return [WRITER if array.written or n in updated else READER for n, array in enumerate(signature.shared)]
 
 
 def _rooms(signature: Signature) -> list[int]:
@@ -317,12 +318,12 @@ class Call:
     def measure(self) -> I64 | int:
         """Finds the bytes of the outputs and the offsets of the temps. The elements of all, operands too."""
         counts = [operand.count for operand in self.operands]
-        rooms = len(_rooms(self.signature)) // 3
+        rooms = _rooms(self.signature)
         if rooms:
             outputs = len(self.signature.outputs)
             buffers = I64.of(outputs), I64.of(outputs + len(self.signature.temps))
-            table = self.code.global_("rooms"), I64.of(rooms)
-            placed = place(self.code, self.dims, *table, self.lengths, *buffers)
+            held = table("rooms", rooms)(self.code), I64.of(len(rooms) // 3)
+            placed = place(self.code, self.dims, *held, self.lengths, *buffers)
             end = placed.first(I64)
             self.arena_length.store(end)
             counts.append(placed.second(I64))
@@ -364,7 +365,8 @@ class Call:
 
     def outputs(self) -> tuple[Ptr, I64, Ptr, Ptr]:
         """What functions are told of the outputs."""
-        return self.code.global_("outputs"), I64.of(len(self.signature.outputs)), self.dims, self.lengths
+        count = I64.of(len(self.signature.outputs))
+        return table("outputs", _outputs(self.signature))(self.code), count, self.dims, self.lengths
 
     def claim(self) -> None:
         """Keeps the shared arrays: while Python runs to find memory for a large result, others may set their cells."""
@@ -414,6 +416,10 @@ class Call:
         shared = len(self.signature.shared)
         return I64.of(8 * (len(RECORD) + shared + 2 * len(self.signature.inputs)))
 
+    def modes(self) -> tuple[Ptr, I64]:
+        """What functions are told of the marks of the call."""
+        return table("modes", _modes(self.signature))(self.code), I64.of(len(self.signature.shared))
+
     def enter(self, is_heavy: Bool) -> None:
         """Looks whether a shared variable is in use, where any is; marks them where the GIL will be given up."""
         code, count = self.code, len(self.signature.shared)
@@ -428,8 +434,7 @@ class Call:
         for number, operand in enumerate(self.operands[-count:]):
             values.at(number, Ptr).store(operand.object)
         cells = I64.of(8 * len(RECORD))
-        table = values, code.global_("modes"), I64.of(count)
-        wait.unless(enter(code, self.record, self.locks(), cells, *table, is_heavy))
+        wait.unless(enter(code, self.record, self.locks(), cells, values, *self.modes(), is_heavy))
         self.is_marked.value = is_heavy
         if any(number >= len(self.signature.inputs) for number in self.signature.reads):
             # Sizes follow from elements that another thread may have changed while memory was found.
@@ -503,8 +508,8 @@ class Call:
         code.place(go_on)
         if self.signature.shared:
             with code.when(self.is_marked.value):
-                table = self.locks(), code.global_("modes"), I64.of(len(self.signature.shared))
-                with code.when(~depart(code, record, *table)):
+                is_well = depart(code, record, self.locks(), *self.modes())
+                with code.when(~is_well):
                     self.drop_result()
                     self.status.value = I64.of(0)
                     self.is_contended.value = Bool.of(False)

@@ -30,13 +30,12 @@ from graphc.codegen.call.locks import FORKING
 from graphc.codegen.call.result_memory import LARGE
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import external, function
-from graphc.codegen.llvm.typed import I32, I64, Bool, Ptr, SizeAndFlag, TwoSizes, Value
+from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr, SizeAndFlag, TwoSizes, Value
 
 R = TypeVar("R", Ptr, I32, I64, None)
 
 OFFSETS = {name: 8 * number for number, name in enumerate(RECORD)}
 """Where the words of a record stand in it."""
-NULL = Ptr.null()
 
 
 def word_at(record: Ptr, offset: I64 | int) -> Ptr:
@@ -124,7 +123,7 @@ def install(code: Code, cell: Ptr, new: Ptr) -> Ptr:
     return old
 
 
-@function(is_apart=True)
+@function()
 def overlap(code: Code, begins: Ptr, ends: Ptr, written: I64, count: I64) -> Bool:
     """Whether one of the first `written` byte ranges overlaps a later one of `count`."""
     clash = code.variable(Bool.of(False))
@@ -152,7 +151,7 @@ def mark(code: Code, record: Ptr, words: I64, modes: Ptr, count: I64, sign: I64)
         lock.store(lock.load(I64) + modes.at(k, I64).load(I64) * sign)
 
 
-@function("noinline", is_apart=True)
+@function("noinline")
 def enter(code: Code, record: Ptr, words: I64, cells: I64, arrays: Ptr, modes: Ptr, count: I64, marks: Bool) -> Bool:
     """Whether a call may use its shared variables: nobody changes what it reads, or reads what it changes, and the
     cells still hold `arrays`. `words` is the offset in the record of the words of each lock, `cells` that of the cells;
@@ -175,7 +174,7 @@ def enter(code: Code, record: Ptr, words: I64, cells: I64, arrays: Ptr, modes: P
     return Bool.of(True)
 
 
-@function("noinline", is_apart=True)
+@function("noinline")
 def depart(code: Code, record: Ptr, words: I64, modes: Ptr, count: I64) -> Bool:
     """Takes back what `enter` has marked, and wakes those that wait for it. False with an exception set where that
     fails."""
@@ -200,7 +199,7 @@ def times(code: Code, count: I64, size: I64) -> I64:
     return (negative | over | (product > MOST)).choose(I64.of(-1), product)
 
 
-@function(is_apart=True)
+@function()
 def place(code: Code, dims: Ptr, rooms: Ptr, count: I64, lengths: Ptr, outputs: I64, buffers: I64) -> TwoSizes:
     """Measures the results and finds the place of each temp. `dims` are the sizes of what they hold, `rooms` says of
     each thing held: its rank, its itemsize, the number of its buffer, results first. `lengths` gets the bytes of each
@@ -250,7 +249,7 @@ def empty(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr
 # it.
 
 
-@function("noinline optnone", is_apart=True)
+@function("noinline optnone")
 def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length: I64) -> Ptr:
     """The array of a large result of so many bytes, over a block (result_memory.py), or null with an exception set."""
     failed, argument = code.label("failed"), code.local(Ptr)
@@ -314,7 +313,7 @@ def each_output(
         cursor.value = cursor.value.at(rank, I64)
 
 
-@function(is_apart=True)
+@function()
 def make(
     code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, references: Ptr
 ) -> Bool:
@@ -338,7 +337,7 @@ def make(
     return Bool.of(True)
 
 
-@function("noinline optnone", is_apart=True)
+@function("noinline optnone")
 def grow(code: Code, record: Ptr, length: Ptr) -> Ptr:
     """The arena's array with a reference for the caller, made anew where it has less than `length[0]` bytes; null with
     an exception set. Only for the call that holds `busy`. The old one goes first, so that both are never there at

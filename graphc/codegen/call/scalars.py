@@ -17,10 +17,10 @@ from graphc.codegen.call.layout import (
     OBJECT_TYPE,
     VALUE,
 )
-from graphc.codegen.call.objects import NULL, Imported, word
+from graphc.codegen.call.objects import Imported, word
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function, function
-from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, Int, Ptr, Real
+from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Int, Ptr, Real
 from graphc.dtypes import DTYPES, FLOATS, can_cast_safely
 
 TYPES: dict[str, type[Int] | type[Real]] = {

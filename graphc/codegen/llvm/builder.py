@@ -109,6 +109,8 @@ class Code:
         self.lines: list[str] = []
         self.locals: list[str] = []
         self.called: dict[str, Any] = {}
+        """The functions that it calls, and the lines of the globals that it names."""
+        self.data: dict[str, str] = {}
         self.block = "start"
         """The block that is being written; "" behind one that has ended, where nothing may follow."""
         self.values: Values = {}
@@ -155,16 +157,16 @@ class Code:
         self.locals.append(f"  {name} = alloca {held}{f', align {align}' if align else ''}")
         return Ptr(self, name)
 
-    def global_(self, name: str) -> Ptr:
-        """The address of a global of the module."""
-        return Ptr(self, f"@{name}")
-
     def call(self, kind: type[V] | None, callee: str, args: Sequence[Value], attributes: str = "") -> V:
         text = f"{callee}({', '.join([f'{arg.spelling} {arg.text}' for arg in args])}){attributes}"
         if kind is None:
             self.do(f"call void {text}")
             return cast("V", None)
         return self.emit(kind, f"call {kind.spelling} {text}")
+
+    def fence(self) -> None:
+        """All that was stored before is seen before all that comes after."""
+        self.do("fence seq_cst")
 
     # Control flow. ---------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ waits for a first call.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.typed import Ptr, Value
@@ -27,15 +27,14 @@ R = TypeVar("R")
 
 
 class Function(Generic[P, R]):
-    """A function of a module. body: what writes it, None where it is defined elsewhere. is_apart: a module may declare
-    it, and another one define it for all."""
+    """A function of a module. body: what writes it, None where it is defined elsewhere."""
 
     __slots__ = (
         "attributes",
         "body",
         "call_attributes",
-        "is_apart",
         "is_internal",
+        "is_variadic",
         "kept",
         "name",
         "params",
@@ -51,7 +50,7 @@ class Function(Generic[P, R]):
         attributes: str = "",
         *,
         is_internal: bool = False,
-        is_apart: bool = False,
+        is_variadic: bool = False,
         call_attributes: str = "",
     ) -> None:
         self.name = name
@@ -60,16 +59,19 @@ class Function(Generic[P, R]):
         self.body = body
         self.attributes = attributes
         self.is_internal = is_internal
-        self.is_apart = is_apart
+        self.is_variadic = is_variadic
         self.call_attributes = call_attributes
         self.kept: dict[bool, Definition] = {}
 
     def __call__(self, code: Code, *args: P.args, **kwargs: P.kwargs) -> R:
         given = cast("Sequence[Value]", args)
-        if [arg.spelling for arg in given] != [kind.spelling for kind in self.params.values()]:
+        taken = [kind.spelling for kind in self.params.values()]
+        known = given[: len(taken)] if self.is_variadic else given
+        if [arg.spelling for arg in known] != taken:
             raise TypeError(f"@{self.name}({', '.join(map(str, given))}), where {self.head()} is meant")
         code.called[self.name] = self
-        return cast("R", code.call(self.returns, f"@{self.name}", given, self.call_attributes))
+        callee = f"({', '.join(taken)}, ...) @{self.name}" if self.is_variadic else f"@{self.name}"
+        return cast("R", code.call(self.returns, callee, given, self.call_attributes))
 
     def pointer(self, code: Code) -> Ptr:
         """Its address."""
@@ -82,6 +84,7 @@ class Function(Generic[P, R]):
             " ".join(filter(None, (kind.spelling, kind.attributes, f"%{name}" if names else "")))
             for name, kind in self.params.items()
         ]
+        params += ["..."] * self.is_variadic
         return f"{'void' if self.returns is None else self.returns.spelling} @{self.name}({', '.join(params)})"
 
     def definition(self, poison: bool = False) -> Definition:
@@ -94,16 +97,18 @@ class Function(Generic[P, R]):
             result = write(code, *(kind(code, f"%{name}") for name, kind in self.params.items()))
             if code.block:
                 code.ret(result)
-            made = self.kept[poison] = Definition(self, "\n".join(["start:", *code.locals, *code.lines]), code.called)
+            blocks = "\n".join(["start:", *code.locals, *code.lines])
+            made = self.kept[poison] = Definition(self, blocks, code.called, code.data)
         return made
 
 
 class Definition(NamedTuple):
-    """A function as it was written: its blocks, and the functions that it calls."""
+    """A function as it was written: its blocks, the functions that it calls, and the globals that it names."""
 
     function: Function[Any, Any]
     blocks: str
     called: Mapping[str, Function[Any, Any]]
+    data: Mapping[str, str]
 
     def text(self, linkage: str = "") -> str:
         """It defined. linkage: beside that of a function that all may call."""
@@ -116,7 +121,6 @@ def function(
     *,
     name: str = "",
     kinds: Mapping[str, type[Value]] | None = None,
-    is_apart: bool = False,
     is_internal: bool = True,
 ) -> Callable[[Callable[Concatenate[Code, P], R]], Function[P, R]]:
     """Makes a Python function that writes one of LLVM's into that: its name and its annotations are those of both.
@@ -127,18 +131,39 @@ def function(
         _, *annotations = body.__annotations__.items()
         types = {param: found[annotation] for param, annotation in annotations}
         returns = types.pop("return")
-        return Function(
-            name or body.__name__, returns, types, body, attributes, is_internal=is_internal, is_apart=is_apart
-        )
+        return Function(name or body.__name__, returns, types, body, attributes, is_internal=is_internal)
 
     return make
 
 
-def external(name: str, returns: type[R] | None, *params: type[Value], call_attributes: str = "") -> Function[..., R]:
+@overload
+def external(name: str, returns: None, *params: type[Value], is_variadic: bool = False) -> Function[..., None]: ...
+@overload
+def external(
+    name: str, returns: type[R], *params: type[Value], is_variadic: bool = False, call_attributes: str = ""
+) -> Function[..., R]: ...
+def external(
+    name: str, returns: type[R] | None, *params: type[Value], is_variadic: bool = False, call_attributes: str = ""
+) -> Function[..., Any]:
     """A function that is defined elsewhere."""
     types = {str(number): kind for number, kind in enumerate(params)}
     result = cast("type[Value] | None", returns)
-    return Function(name, result, types, call_attributes=call_attributes)
+    return Function(name, result, types, is_variadic=is_variadic, call_attributes=call_attributes)
+
+
+class Global:
+    """Memory of a module: its name, and its definition or declaration."""
+
+    __slots__ = ("name", "text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+
+    def __call__(self, code: Code) -> Ptr:
+        """Its address."""
+        code.data[self.name] = f"@{self.name} = {self.text}"
+        return Ptr(code, f"@{self.name}")
 
 
 def module_text(
@@ -149,11 +174,13 @@ def module_text(
     exports: Collection[str] = (),
     poison: bool = False,
 ) -> str:
-    """A module of these functions and all that they call, with lines for its data. declares: functions that another
-    module exports; what only they call is left out. exports: functions that are internal elsewhere."""
+    """A module of these functions, all that they call and all globals that these name, and lines for more data.
+    declares: functions that another module exports; what only they call is left out. exports: functions that are
+    internal elsewhere."""
     names = frozenset(declares)
     found = {function.name: function for function in functions}
-    texts: list[str] = [*data]
+    lines = dict.fromkeys(data)
+    texts: list[str] = []
     waiting = [*functions]
     for each in waiting:
         if each.body is None or each.name in names:
@@ -162,6 +189,11 @@ def module_text(
         definition = each.definition(poison)
         internal = each.is_internal and each.name not in exports
         texts.append(definition.text("internal " if internal else ""))
+        lines |= dict.fromkeys(definition.data.values())
         waiting += [function for name, function in definition.called.items() if name not in found]
         found.update(definition.called)
-    return "\n".join([*texts, "!0 = !{}", ""])
+    return "\n".join([*lines, *texts, METADATA])
+
+
+METADATA = "!0 = !{}\n!1 = !{i32 1}\n"
+"""What instructions' notes name: nothing, as invariant loads have it, and 1, as non-temporal stores do."""

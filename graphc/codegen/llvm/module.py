@@ -13,6 +13,11 @@ AHEAD = "graphc compiles ahead"
 """The name of a thread that only waits for the compile process: it imports nothing meanwhile."""
 
 
+POISON = 0xFFFADEAD
+"""What memory is filled with under `options.poison`, word by word: NaN as float32 and, two of them, as float64; as an
+integer of 32 or 64 bits a negative number that is no index of anything."""
+
+
 @record()
 class Prototype:
     """A C function: its symbol, the types of its arguments, and of its result.

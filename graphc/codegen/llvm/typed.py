@@ -135,6 +135,9 @@ class Int(Number):
         """Of numbers that are not negative."""
         return self._make("udiv", other)
 
+    def __rfloordiv__(self: I, other: int) -> I:
+        return self.of(other)._make("udiv", self)
+
     def __mod__(self: I, other: I | int) -> I:
         """Of numbers that are not negative."""
         return self._make("urem", other)
@@ -356,11 +359,6 @@ class Ptr(Value):
     __hash__ = None  # type: ignore[assignment]
     spelling = "ptr"
 
-    @classmethod
-    def null(cls) -> Ptr:
-        """No address."""
-        return Ptr(None, "null")
-
     def __eq__(self, other: Ptr) -> Bool:  # type: ignore[override]
         return self._compare("eq", other)
 
@@ -376,9 +374,6 @@ class Ptr(Value):
         if not isinstance(other, Ptr) or code is None:
             raise TypeError(f"{self} is not compared with {other}")
         return code.emit(Bool, f"icmp {relation} ptr {self.text}, {other.text}")
-
-    def is_null(self) -> Bool:
-        return self == Ptr(None, "null")
 
     def _code(self) -> Emitter:
         assert self.code is not None, "nothing stands at a constant address"
@@ -439,6 +434,9 @@ class Ptr(Value):
 
 
 KINDS: Mapping[type[int], type[Value]] = {PointerField: Ptr, HalfField: I32, LongField: I64}
+
+
+NULL = Ptr(None, "null")
 
 
 class NoAlias(Ptr):

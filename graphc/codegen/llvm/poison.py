@@ -1,23 +1,23 @@
 """Memory filled with a pattern before it is used, so that what is read before it is written shows.
 
-In: IR text of matrix products or of the pool. Out: the same, with every piece of memory that it takes filled; `poison`
-is the function that fills, which entry points call for the arena and the results (entry.py).
+In: IR text of matrix products. Out: the same, with every piece of memory that it takes filled; `poison` is the function
+that fills, which entry points (call/entry.py) and the pool call themselves.
 """
 
 from __future__ import annotations
 
 import re
 
-from graphc.codegen.call.bind import POISON
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import function
-from graphc.codegen.llvm.typed import I8, I32, I64, Ptr
+from graphc.codegen.llvm.module import POISON
+from graphc.codegen.llvm.typed import I8, I32, I64, NULL, Ptr
 
 
 @function("noinline")
 def poison(code: Code, memory: Ptr, length: I64) -> None:
     """Fills memory with the words of a pattern; nothing where there is none."""
-    with code.when(memory == Ptr.null()):
+    with code.when(memory == NULL):
         code.ret()
     with code.count(0, length >> 2) as i:
         memory.at(i, I32).store(I32.of(POISON), align=1)
