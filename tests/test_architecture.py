@@ -27,14 +27,14 @@ ops                 elementwise custom scalar shape index recur reduce linalg __
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
 rewrite             engine algebra views stable linear moments pairs scatter pipeline __init__
 codegen             __init__
-codegen.llvm        module cpu binding target split values integers builder __init__
+codegen.llvm        module typed builder functions counted poison cpu binding target split values integers __init__
 codegen.link        image lljit relocations elf __init__
 codegen.threads     chunking nontemporal pool settings __init__
 codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric gamma log_gamma
                     table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
-codegen.call        callback locks result_memory bind objects arguments callees scalars guard_pages poison vectorcall
+codegen.call        callback locks layout result_memory bind objects arguments scalars guard_pages vectorcall
                     entry __init__
 codegen.schedule    memory sizes plan accumulators cost strided fusion nests scheduler __init__
 codegen.lower       tiling lowerer calls reductions recurrences fused __init__
@@ -69,7 +69,7 @@ LATE = {
     ("shared", "copy"),
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
-    ("codegen.pipeline.runtime", "graphc.codegen.call.callees"),
+    ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
     ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
     ("codegen.pipeline.build", "graphc.codegen.server.client"),

@@ -11,8 +11,7 @@ arrays, with no Python frame between.
 `launch_python` is the same protocol for the generated source under CPython.
 
 The entry point reads Python's and NumPy's objects by offset and reaches every address of this process through its
-record: an array of words laid out as RECORD says, followed by the cells of the shared variables. `verify_layout`
-compares each offset with what Python itself says of known objects before the first function is bound.
+record: an array of words laid out as layout.RECORD says, followed by the cells of the shared variables.
 """
 
 from __future__ import annotations
@@ -30,32 +29,26 @@ import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from graphc.codegen.call import locks
+from graphc.codegen.call.layout import (
+    ARRAY_ABI,
+    ARRAY_ABI_SLOT,
+    ARRAY_API,
+    PYTHON_API,
+    RECORD,
+    layout_tag,
+    verify_layout,
+    word_at,
+)
 from graphc.codegen.call.result_memory import block
 from graphc.codegen.link import image
+from graphc.codegen.llvm.module import POISON
 from graphc.dtypes import DTYPES, itemsize
 from graphc.errors import GraphcError
 from graphc.options import options
-from graphc.startup.digest import digest_of
 from graphc.startup.record import record
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
 Cell = list[Any]
-
-# Offsets in bytes, on a 64-bit CPython with the GIL; verify_layout() compares them with live objects.
-OBJECT_TYPE = 8
-VALUE = 16  # of a float, and of a NumPy scalar
-LIST_SIZE = 16
-LIST_ITEMS = 24
-TUPLE_SIZE = 16
-TUPLE_ITEMS = tuple.__basicsize__
-CALLABLE_BINDING = object.__basicsize__
-ARRAY_DATA = 16
-ARRAY_RANK = 24
-ARRAY_SHAPE = 32
-ARRAY_DTYPE = 56
-ARRAY_FLAGS = 64
-
-CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 MOST = 2**58
 """Elements or bytes above which a size is absurd: sums of a few such numbers still fit an int64."""
@@ -65,37 +58,6 @@ MOST_COPIED = 2**16
 
 ALIGNMENT = 64
 """Of each temp, in bytes: a cache line, and the widest vector register."""
-
-POISON = 0xFFFADEAD
-"""What memory is filled with under `options.poison`, word by word: NaN as float32 and, two of them, as float64; as an
-integer of 32 or 64 bits a negative number that is no index of anything."""
-
-PYTHON_API = (
-    "PyObject_Vectorcall",
-    "Py_DecRef",
-    "PyLong_FromLongLong",
-    "PyLong_AsLongLongAndOverflow",
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-    "PyList_New",
-    "PyErr_Clear",
-)
-# Slots of NumPy's array API table; part of its stable ABI.
-ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
-ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
-
-RECORD = (
-    *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
-    *("ndarray", "tuple", "float", "int", "true", "false", "none"),
-    *PYTHON_API,
-    *ARRAY_API,
-    *(f"{dtype} descriptor" for dtype in DTYPES),
-    *(f"{dtype} scalar" for dtype in DTYPES),
-)
-"""The words of a record, by name: addresses all, but `exact`, which is 1 where no Python number may be converted.
-`busy` is that of a word which is 1 while a call uses the arena, `activity` that of the words of locks.py, 0 where calls
-have their locks already. The cells of the shared variables follow, then the keyword of each input, then their defaults,
-0 where there is none, then the words of the lock of each shared variable."""
 
 OUT = sys.intern("out")
 """The keyword of the arrays that results are to be written to."""
@@ -271,25 +233,6 @@ class Binding(NamedTuple):
     locking: Locking | None
 
 
-def layout_tag() -> int:
-    """A number that differs where an entry point compiled for other offsets or another record must not be loaded."""
-    offsets = (
-        OBJECT_TYPE,
-        VALUE,
-        LIST_SIZE,
-        LIST_ITEMS,
-        TUPLE_SIZE,
-        TUPLE_ITEMS,
-        CALLABLE_BINDING,
-        ARRAY_DATA,
-        ARRAY_RANK,
-        ARRAY_SHAPE,
-        ARRAY_DTYPE,
-        ARRAY_FLAGS,
-    )
-    return int(digest_of(repr((offsets, RECORD)).encode())[:8], 16)
-
-
 EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")
 """What the code of a graph exports."""
 
@@ -304,7 +247,7 @@ def load(code: bytes, symbols: Mapping[str, int], settings: AnyArray | None = No
     """
     loaded = image.load(code, {"bad_call": image.process_symbol("PyErr_BadInternalCall"), **symbols}, EXPORTS)
     addresses = loaded.addresses
-    if _word(addresses["layout"]) != layout_tag():
+    if word_at(addresses["layout"]) != layout_tag():
         raise GraphcError("the compiled object is for another Python or another version of graphc")
     entry, vectorcall, sizes, kernel = (addresses[name] for name in EXPORTS[:4])
     return Library(entry, vectorcall, sizes, kernel, loaded.owner, settings)
@@ -379,7 +322,7 @@ def _process_record() -> tuple[int, ...]:
         "false": id(False),
         "none": id(None),
         **{name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0 for name in PYTHON_API},
-        **{name: _word(table + 8 * slot) for name, slot in ARRAY_API.items()},
+        **{name: word_at(table + 8 * slot) for name, slot in ARRAY_API.items()},
         **{f"{dtype} descriptor": id(np.dtype(dtype)) for dtype in DTYPES},
         **{f"{dtype} scalar": id(np.dtype(dtype).type) for dtype in DTYPES},
     }
@@ -392,70 +335,15 @@ def _array_api() -> int:
     get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
     get_pointer.restype = ctypes.c_void_p
     table: int = get_pointer(_multiarray_umath._ARRAY_API, None)
-    abi = ctypes.CFUNCTYPE(ctypes.c_uint)(_word(table + 8 * ARRAY_ABI_SLOT))()
+    abi = ctypes.CFUNCTYPE(ctypes.c_uint)(word_at(table + 8 * ARRAY_ABI_SLOT))()
     if abi != ARRAY_ABI:
         raise GraphcError(f"NumPy {np.__version__} has the C interface {abi:#x}; graphc knows {ARRAY_ABI:#x}")
     return table
 
 
-def _word(address: int) -> int:
-    return ctypes.c_int64.from_address(address).value
-
-
-def _half(address: int) -> int:
-    return ctypes.c_int32.from_address(address).value
-
-
 def _address(array: AnyArray) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
-
-
-@cache
-def verify_layout() -> None:
-    """Raises GraphcError where this interpreter's objects are not laid out as the entry points expect."""
-    if sys.implementation.name != "cpython" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
-        raise GraphcError("compiled functions need a 64-bit little-endian CPython; use mode='interpreted'")
-    if "t" in sys.abiflags or hasattr(sys, "getobjects"):
-        raise GraphcError(
-            "compiled functions need a CPython with the GIL and without Py_TRACE_REFS; use mode='interpreted'"
-        )
-    wrong = [name for name, agrees in _layout_checks().items() if not agrees]
-    if wrong:
-        raise GraphcError(
-            f"Python {sys.version.split()[0]} with NumPy {np.__version__} lays out {', '.join(wrong)} unexpectedly"
-        )
-
-
-def _layout_checks() -> dict[str, bool]:
-    array = np.arange(6.0).reshape(2, 3)
-    frozen = np.array(0)
-    frozen.flags.writeable = False
-    mask = CONTIGUOUS | ALIGNED | WRITEABLE
-    listed = [array, frozen]
-    paired = (array, frozen)
-    number = 1.25
-    new = object()
-    holders = [new] * 5
-    return {
-        "type": _word(id(array) + OBJECT_TYPE) == id(np.ndarray),
-        "reference count": _half(id(new)) == 1 + len(holders),
-        "list": _word(id(listed) + LIST_SIZE) == 2 and _word(_word(id(listed) + LIST_ITEMS) + 8) == id(frozen),
-        "tuple": (_word(id(paired) + TUPLE_SIZE), _word(id(paired) + TUPLE_ITEMS)) == (2, id(array)),
-        "float": ctypes.c_double.from_address(id(number) + VALUE).value == number,
-        "array data": _word(id(array) + ARRAY_DATA) == _address(array),
-        "array rank": (_half(id(array) + ARRAY_RANK), _half(id(frozen) + ARRAY_RANK)) == (2, 0),
-        "array shape": [_word(_word(id(array) + ARRAY_SHAPE) + 8 * axis) for axis in (0, 1)] == [2, 3],
-        "array dtype": _word(id(array) + ARRAY_DTYPE) == id(np.dtype("float64")),
-        "array flags": (_half(id(array) + ARRAY_FLAGS) & mask, _half(id(frozen) + ARRAY_FLAGS) & mask)
-        == (mask, mask ^ WRITEABLE),
-        "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in DTYPES),
-    }
-
-
-def _scalar_agrees(dtype: np.dtype[Any]) -> bool:
-    scalar = dtype.type(1)
-    return ctypes.string_at(id(scalar) + VALUE, dtype.itemsize) == bytes(scalar.tobytes())
 
 
 def overlapping(signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> tuple[int, ...]:

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.call.bind import POISON, AnyArray, Library, Signature, fill
+from graphc.codegen.call.bind import AnyArray, Library, Signature, fill
+from graphc.codegen.llvm.module import POISON
 from graphc.errors import GraphcError
 
 LEAST_FORBIDDEN = 2**16

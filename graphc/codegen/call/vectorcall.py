@@ -14,7 +14,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any, TypeVar
 
-from graphc.codegen.call.bind import CALLABLE_BINDING, Binding
+from graphc.codegen.call.bind import Binding
+from graphc.codegen.call.layout import CALLABLE_BINDING
 from graphc.errors import GraphcError
 
 HAVE_VECTORCALL, HAVE_VERSION_TAG = 1 << 11, 1 << 18

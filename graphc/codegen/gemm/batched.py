@@ -12,7 +12,7 @@ from __future__ import annotations
 from string import Template
 
 from graphc.codegen.gemm.context import read_ir, record_ir, write_ir
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 from graphc.codegen.threads.chunking import SETTINGS
 
 UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 0.5}

@@ -29,7 +29,7 @@ from graphc.codegen.gemm.api import free_name
 from graphc.codegen.gemm.context import read_ir, record_ir, write_ir
 from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of, tile_ir, words_of
 from graphc.codegen.gemm.packing import GROUP, pack_ir, panels_ir
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 
 DEPTH = 512
 """Numbers of a panel's lane that are multiplied at a time. A panel of b is 64 kB then: the second cache gives it as

@@ -22,7 +22,7 @@ from graphc.codegen.gemm.context import share_ir
 from graphc.codegen.gemm.gemv import dots_ir, vectors_ir
 from graphc.codegen.gemm.microkernel import ARITHMETIC
 from graphc.codegen.gemm.small import loops_ir
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.threads.chunking import SETTINGS
 from graphc.codegen.threads.pool import has_threads

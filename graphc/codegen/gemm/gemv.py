@@ -20,7 +20,7 @@ from string import Template
 from graphc.codegen.gemm.context import read_ir, record_ir, write_ir
 from graphc.codegen.gemm.gemv_kernels import columns_ir, rows_ir, short_ir
 from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of, words_of
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 
 ROWS = 4
 """Rows of a matrix whose inner products with a vector are computed at a time."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of, splat
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 from graphc.codegen.llvm.target import has_avx512
 
 SUMS = {False: 2, True: 4}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from string import Template
 
 from graphc.codegen.gemm.microkernel import ARITHMETIC, words_of
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 
 GROUP = 8
 """Lanes that are packed at a time."""

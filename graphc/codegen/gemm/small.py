@@ -16,7 +16,7 @@ from string import Template
 
 from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of, parts_ir, tile_ir, words_of
 from graphc.codegen.gemm.packing import GROUP, pack_ir
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 from graphc.codegen.llvm.target import has_avx512
 
 PANEL_ROWS = 256

@@ -1,4 +1,4 @@
-"""What one stage of the back end hands to the next: signatures of C functions, and modules of LLVM IR.
+"""What one stage of the back end hands to the next: signatures of C functions, words of C structs, modules of LLVM IR.
 
 In: nothing. Out: records, which cross the pipe to the compile process as they are. No module of llvmlite is imported.
 """
@@ -13,6 +13,11 @@ AHEAD = "graphc compiles ahead"
 """The name of a thread that only waits for the compile process: it imports nothing meanwhile."""
 
 
+POISON = 0xFFFADEAD
+"""What memory is filled with under `options.poison`, word by word: NaN as float32 and, two of them, as float64; as an
+integer of 32 or 64 bits a negative number that is no index of anything."""
+
+
 @record()
 class Prototype:
     """A C function: its symbol, the types of its arguments, and of its result.
@@ -24,6 +29,24 @@ class Prototype:
     name: str
     args: tuple[str, ...]
     returns: str = "int64"
+
+
+class PointerField(int):
+    """A word of a struct, by its offset in bytes: an address."""
+
+    __slots__ = ()
+
+
+class HalfField(int):
+    """An integer of 32 bits in a struct, by its offset in bytes."""
+
+    __slots__ = ()
+
+
+class LongField(int):
+    """An integer of 64 bits in a struct, by its offset in bytes."""
+
+    __slots__ = ()
 
 
 @record()

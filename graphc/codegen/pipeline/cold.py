@@ -13,15 +13,14 @@ from platform import machine
 from typing import Any, TypeAlias, cast
 
 from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
-from graphc.codegen.call.callees import apart_ir
-from graphc.codegen.call.entry import entry_ir
-from graphc.codegen.call.poison import poisoned
+from graphc.codegen.call.entry import apart_ir, entry_ir
 from graphc.codegen.frontend.language import bind_source
 from graphc.codegen.gemm.api import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_ir
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.module import IR, Module
+from graphc.codegen.llvm.poison import poisoned
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_avx512
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
@@ -273,7 +272,7 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
     if name == ENTRY_POINTS:
         return [apart_ir()], APART_EFFORT
     if name == PARALLEL:
-        return [_filled(pool_ir())], POOL_EFFORT
+        return [pool_ir(options.poison != "off")], POOL_EFFORT
     if name in PROTOTYPES:
         return [_filled(text) for text in split(blas_ir([name]), PRODUCT_MODULES)], PRODUCTS_EFFORT
     if name in LARGE_PRODUCTS:

@@ -70,7 +70,7 @@ def begin_entry_points() -> Callable[[], bytes] | None:
     cold path; a function that waits for its code."""
     if options.compile != "process" or find_part(ENTRY_POINTS) is not None:
         return None
-    ir = import_module("graphc.codegen.call.callees").apart_ir()
+    ir = import_module("graphc.codegen.call.entry").apart_ir()
     finish: Callable[[], bytes] = import_module("graphc.codegen.server.client").compile_ahead(ir, APART_EFFORT)
     return finish
 

@@ -23,7 +23,8 @@ the patience (pool.py), the least bytes to go past the caches (nontemporal.py)."
 SETTINGS_WORDS = 5
 PAST_CACHES = "past the caches"
 """What a plan says of a result that non-temporal stores may write."""
-LEAST_CHUNKS, LEAST_WORK = 1, 2
+THREADS, LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD, LEAST_STREAMED = range(5)
+"""Where they stand."""
 PATIENCE = 20
 """Threads lose at most one part in so many, whatever else the machine does."""
 

@@ -31,6 +31,29 @@ when that time is over gets them for the rest. Whatever else the machine does, l
 Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for a
 tenth of a millisecond after a launch that they had a seat in, then sleep in a futex.
 
+A worker goes through these states, and moves itself but for one step:
+
+    looking   its share, then the others', holds an unclaimed chunk of the launch it has seen: it claims that -> running
+              its share is of that launch, and no chunk is left                                              -> spinning
+              its share is of another launch: it has no seat in this one                                       -> dozing
+    running   the chunk is done, and `pending` is one less; it wakes a caller that sleeps, if it was the last -> looking
+    spinning  `launches` has changed                                                                          -> looking
+              it has spun long enough                                                                          -> dozing
+    dozing    counted in `sleepers`; `launches` is still what it has seen: the system puts it to sleep         -> asleep
+              it is not                                                                                       -> looking
+    asleep    the caller of a launch wakes it                                                                 -> looking
+
+A launch is moved by its caller, but for the chunks:
+
+    free      the caller takes `owner`                                                                      -> owned
+    owned     workers are there; body, context, count, size, crew, then `pending`, then the shares are set  -> open
+    open      the caller sets `launches` and wakes who sleeps; the crew, and the caller as one of it, claim
+              chunks until none is left, each counting `pending` down                                       -> joined
+    joined    the caller has found nothing to claim; it spins, then sleeps, until `pending` is 0            -> complete
+    complete  the caller settles its account of time and gives `owner` back                                 -> free
+
+tests/test_pool_protocol.py takes the functions that are written here through all orders of their steps.
+
     shares      by seat: number of the launch << 32 | first chunk that nobody has claimed << 16 | the one after the last
     launches    the number of the last launch; workers sleep on it, each with the bit of its seat modulo 32
     sleepers    workers that sleep, or are about to
@@ -67,16 +90,22 @@ from __future__ import annotations
 import platform
 import signal
 import sys
-from string import Template
+from typing import Any
 
-from graphc.codegen.threads.chunking import LINE, MOST_CHUNKS
-from graphc.codegen.threads.nontemporal import STREAM_IR
+from graphc.codegen.llvm.builder import Code, Variable
+from graphc.codegen.llvm.functions import Global, external, function, module_text
+from graphc.codegen.llvm.typed import F64, I8, I32, I64, NULL, Bool, Ptr, SizeAndFlag
+from graphc.codegen.threads.chunking import LEAST_CHUNKS, LEAST_WORK, LINE, MOST_CHUNKS, PATIENCE_WORD, THREADS
+from graphc.codegen.threads.nontemporal import gc_stream
 from graphc.options import MOST_THREADS
+from graphc.startup.record import record
 
 FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 """Linux's number of the system call, by machine."""
-PAUSE = {"x86_64": "@llvm.x86.sse2.pause()", "aarch64": "@llvm.aarch64.isb(i32 15)"}
-"""The instruction that makes way for the other thread of a core."""
+WAIT_FOR_BITS, WAKE_BITS = 137, 138
+"""What is asked of it: threads are woken by bits, and are all of one process."""
+PAUSE: dict[str, tuple[Any, ...]] = {"x86_64": ("llvm.x86.sse2.pause",), "aarch64": ("llvm.aarch64.isb", 15)}
+"""The instruction that makes way for the other thread of a core, and its arguments."""
 SPINS = 5000
 """Pauses before a thread sleeps: a tenth of a millisecond, more than most programs need from one launch to the next. A
 worker that has to be woken comes some tens of microseconds late, which is all of a small launch."""
@@ -88,6 +117,62 @@ GRACE = 100_000
 is there for the next launch only if that comes before it sleeps again."""
 MOST_COUNTED = 2**16 - 1
 """Chunks that the words of shares can count."""
+PROBE_DEGREE = 8
+WALL, OWN = I32.of(1), I32.of(3)
+"""The system's clocks: of the time, and of that which a thread had a processor."""
+SIGNAL_WORDS = 16
+"""Of a set of signals."""
+
+# Words that different threads change stand on different cache lines.
+SHARES = Global("shares", f"internal global [{MOST_THREADS} x [8 x i64]] zeroinitializer, align 64")
+LAUNCHES = Global("launches", "internal global i32 0, align 64")
+SLEEPERS = Global("sleepers", "internal global i32 0, align 64")
+PENDING = Global("pending", "internal global i32 0, align 64")
+JOINING = Global("joining", "internal global i32 0, align 4")
+OWNER = Global("owner", "internal global i32 0, align 64")
+PROCESS = Global("process", "internal global i32 0, align 4")
+STARTED = Global("started", "internal global i32 0, align 4")
+RESUME = Global("resume", "internal global i64 0, align 8")
+LOST = Global("lost", "internal global i64 0, align 8")
+BODY = Global("body", "internal global ptr null, align 64")
+CONTEXT = Global("context", "internal global ptr null, align 8")
+COUNT = Global("count", "internal global i64 0, align 8")
+SIZE = Global("size", "internal global i64 0, align 8")
+CREW = Global("crew", "internal global i64 0, align 8")
+SAMPLE = Global("sample", "internal global i64 0, align 64")
+
+system_call = external("syscall", I64, I64, is_variadic=True)
+getpid = external("getpid", I32)
+clock_gettime = external("clock_gettime", I32, I32, Ptr)
+sched_yield = external("sched_yield", I32)
+pthread_create = external("pthread_create", I32, Ptr, Ptr, Ptr, Ptr)
+pthread_detach = external("pthread_detach", I32, Ptr)
+pthread_sigmask = external("pthread_sigmask", I32, I32, Ptr, Ptr)
+sigfillset = external("sigfillset", I32, Ptr)
+set_memory = external("llvm.memset.p0.i64", None, Ptr, I8, I64, Bool)
+multiply = external("llvm.umul.with.overflow.i64", SizeAndFlag, I64, I64)
+least = external("llvm.umin.i64", I64, I64, I64)
+most = external("llvm.umax.i64", I64, I64, I64)
+signed_most = external("llvm.smax.i64", I64, I64, I64)
+
+
+def setting(settings: Ptr, place: int) -> I64:
+    return settings.at(place, I64).load(I64)
+
+
+@record()
+class Launch:
+    """What is launched: body(context, begin, end) for the chunks of `size` that 0 .. count falls into."""
+
+    body: Ptr
+    context: Ptr
+    count: I64
+    size: I64
+
+
+def share_of(code: Code, seat: I64) -> Ptr:
+    """Where the share of a seat stands."""
+    return SHARES(code).at(seat << 3, I64)
 
 
 def has_threads() -> bool:
@@ -95,517 +180,333 @@ def has_threads() -> bool:
     return sys.platform == "linux" and platform.machine() in FUTEX
 
 
-def pool_ir() -> str:
-    """The module that defines gc_parallel for this machine."""
-    if not has_threads():
-        return SERIAL + ALONE + CHUNK + STREAM_IR + PROBE
-    pause = PAUSE.get(platform.machine())
-    words = {
-        "futex": FUTEX[platform.machine()],
-        "declare_pause": f"declare void {pause.replace(' 15', '')}" if pause else "",
-        "pause": f"call void {pause}" if pause else "",
-        "spins": SPINS,
-        "yield_less": YIELD - 1,
-        "grace": GRACE,
-        "most_counted": MOST_COUNTED,
-        "most_threads": MOST_THREADS,
-        "shares_size": 64 * MOST_THREADS,
-        "block": int(signal.SIG_BLOCK),
-        "restore": int(signal.SIG_SETMASK),
-    }
-    return SERIAL + CHUNK + STREAM_IR + PROBE + Template(WORDS + SLEEP + WORK + RECRUIT + LAUNCH).substitute(words)
+def pool_ir(poison: bool = False) -> str:
+    """The module that defines the functions above for this machine. poison: lines on the stack are filled."""
+    parallel = gc_parallel if has_threads() else gc_parallel_alone
+    return module_text([parallel, gc_stream, gc_chunk, gc_probe], poison=poison)
 
 
-SERIAL = """
-; Run the chunks that begin with turn %first.
-define internal void @serial(ptr %body, ptr %context, i64 %first, i64 %count, i64 %size) {
-start:
-  %some = icmp slt i64 %first, %count
-  br i1 %some, label %chunk, label %done
-chunk:
-  %begin = phi i64 [%first, %start], [%next, %chunk]
-  %next = add i64 %begin, %size
-  %whole = icmp slt i64 %next, %count
-  %end = select i1 %whole, i64 %next, i64 %count
-  call void %body(ptr %context, i64 %begin, i64 %end)
-  br i1 %whole, label %chunk, label %done
-done:
-  ret void
-}
-"""
+# Without threads. ----------------------------------------------------------------------------------------------------
 
-ALONE = """
-define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) {
-  call void @serial(ptr %body, ptr %context, i64 0, i64 %count, i64 %size)
-  ret void
-}
-"""
 
-CHUNK = f"""
-declare {{i64, i1}} @llvm.umul.with.overflow.i64(i64, i64)
-declare i64 @llvm.umin.i64(i64, i64)
-declare i64 @llvm.umax.i64(i64, i64)
-declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @llvm.smax.i64(i64, i64)
+def chunk_end(begin: I64, size: I64, count: I64) -> I64:
+    """Where the chunk that begins there ends: the last one is shorter."""
+    following = begin + size
+    return (following < count).choose(following, count)
 
-define i64 @gc_chunk(i64 %count, i64 %work, ptr %settings) {{
-  %least.at = getelementptr i64, ptr %settings, i64 2
-  %least = load i64, ptr %least.at
-  %product = call {{i64, i1}} @llvm.umul.with.overflow.i64(i64 %count, i64 %work)
-  %total = extractvalue {{i64, i1}} %product, 0
-  %absurd = extractvalue {{i64, i1}} %product, 1
-  %exact = udiv i64 %total, %least
-  %wanted = select i1 %absurd, i64 {MOST_CHUNKS}, i64 %exact
-  %some = call i64 @llvm.umax.i64(i64 %wanted, i64 1)
-  %chunks = call i64 @llvm.umin.i64(i64 %some, i64 {MOST_CHUNKS})
-  %padded = add i64 %count, %chunks
-  %above = sub i64 %padded, 1
-  %size = udiv i64 %above, %chunks
-  %more = add i64 %size, {LINE - 1}
-  %lines = and i64 %more, {-LINE}
-  %large = icmp uge i64 %size, {16 * LINE}
-  %rounded = select i1 %large, i64 %lines, i64 %size
-  %result = call i64 @llvm.umax.i64(i64 %rounded, i64 1)
-  ret i64 %result
-}}
-"""
 
-PROBE_DEGREE = 8
-PROBE = (
-    """
-define void @gc_probe(ptr %context, i64 %begin, i64 %end) {
-start:
-  %some = icmp slt i64 %begin, %end
-  br i1 %some, label %turn, label %done
-turn:
-  %i = phi i64 [%begin, %start], [%next, %turn]
-  %at = getelementptr double, ptr %context, i64 %i
-  %x = load double, ptr %at
-  %sum0 = fadd double 0.0, 1.0
-"""
-    + "".join(
-        f"""
-  %product{step} = fmul double %x, %sum{step}
-  %sum{step + 1} = fadd double %product{step}, 1.0
-"""
-        for step in range(PROBE_DEGREE)
-    )
-    + f"""
-  store double %sum{PROBE_DEGREE}, ptr %at
-  %next = add nsw i64 %i, 1
-  %more = icmp slt i64 %next, %end
-  br i1 %more, label %turn, label %done
-done:
-  ret void
-}}
-"""
-)
+@function()
+def serial(code: Code, body: Ptr, context: Ptr, first: I64, count: I64, size: I64) -> None:
+    """Runs the chunks that begin with iteration `first`."""
+    with code.count(first, count, size) as begin:
+        body.call(None, context, begin, chunk_end(begin, size, count))
 
-# Words that different threads change stand on different cache lines.
-WORDS = """
-%share = type [8 x i64]
-@shares = internal global [$most_threads x %share] zeroinitializer, align 64
-@launches = internal global i32 0, align 64
-@sleepers = internal global i32 0, align 64
-@pending = internal global i32 0, align 64
-@joining = internal global i32 0, align 4
-@owner = internal global i32 0, align 64
-@process = internal global i32 0, align 4
-@started = internal global i32 0, align 4
-@resume = internal global i64 0, align 8
-@lost = internal global i64 0, align 8
-@body = internal global ptr null, align 64
-@context = internal global ptr null, align 8
-@count = internal global i64 0, align 8
-@size = internal global i64 0, align 8
-@crew = internal global i64 0, align 8
-@sample = internal global i64 0, align 64
 
-declare i64 @syscall(i64, ...)
-declare i32 @getpid()
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-declare i32 @clock_gettime(i32, ptr)
-declare i32 @sched_yield()
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_detach(ptr)
-declare i32 @pthread_sigmask(i32, ptr, ptr)
-declare i32 @sigfillset(ptr)
-$declare_pause
-"""
+@function(name="gc_parallel", is_internal=False)
+def gc_parallel_alone(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, settings: Ptr) -> None:
+    serial(code, body, context, I64.of(0), count, size)
 
-SLEEP = """
-; Linux's futexes that are woken by bits, private to a process: 137 waits, 138 wakes.
-; Sleep until woken by one of these bits, unless the word has another value already. May return for no reason.
-define internal void @sleep(ptr %word, i32 %value, i32 %bits) {
-  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 137, i32 %value, ptr null, ptr null, i32 %bits)
-  ret void
-}
 
-; Wake the threads that sleep on the word with one of these bits.
-define internal void @wake(ptr %word, i32 %bits) {
-  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 138, i32 2147483647, ptr null, ptr null, i32 %bits)
-  ret void
-}
+@function(is_internal=False)
+def gc_chunk(code: Code, count: I64, work: I64, settings: Ptr) -> I64:
+    total = multiply(code, count, work)
+    exact = total.first(I64) // setting(settings, LEAST_WORK)
+    wanted = total.second(Bool).choose(I64.of(MOST_CHUNKS), exact)
+    chunks = least(code, most(code, wanted, I64.of(1)), I64.of(MOST_CHUNKS))
+    size = (count + chunks - 1) // chunks
+    lines = (size + (LINE - 1)) & -LINE
+    return most(code, (~size.below(16 * LINE)).choose(lines, size), I64.of(1))
 
-; Nanoseconds of a clock: 1 is the time, 3 the time that this thread had a processor.
-define internal i64 @read(i32 %clock) {
-  %time = alloca {i64, i64}
-  %problem = call i32 @clock_gettime(i32 %clock, ptr %time)
-  %rest.at = getelementptr {i64, i64}, ptr %time, i32 0, i32 1
-  %seconds = load i64, ptr %time
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000000000
-  %sum = add i64 %whole, %rest
-  ret i64 %sum
-}
 
-; Spin while the word has this value; whether it has another in the end. What is waited for may need this processor.
-define internal i1 @spin(ptr %word, i32 %value) {
-start:
-  br label %look
-look:
-  %turn = phi i32 [0, %start], [%turn.next, %count]
-  %now = load atomic i32, ptr %word acquire, align 4
-  %changed = icmp ne i32 %now, %value
-  br i1 %changed, label %yes, label %again
-again:
-  $pause
-  %turn.next = add i32 %turn, 1
-  %some = and i32 %turn.next, ${yield_less}
-  %make.way = icmp eq i32 %some, 0
-  br i1 %make.way, label %yield, label %count
-yield:
-  %yielded = call i32 @sched_yield()
-  br label %count
-count:
-  %late = icmp eq i32 %turn.next, $spins
-  br i1 %late, label %no, label %look
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-"""
+@function(is_internal=False)
+def gc_probe(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+    with code.count(begin, end) as i:
+        number = context.at(i, F64)
+        x, total = number.load(F64), F64.of(1.0)
+        for _ in range(PROBE_DEGREE):
+            total = x * total + 1.0
+        number.store(total)
 
-WORK = """
-; Run chunks of this launch while there are some, if the seat is one of its crew's; whether it is. Adds to %tally how
-; many it ran.
-define internal i1 @work(i64 %seat, i64 %launch, ptr %tally) {
-start:
-  %own.at = getelementptr %share, ptr @shares, i64 %seat
-  %own = load atomic i64, ptr %own.at acquire, align 64
-  %last = lshr i64 %own, 32
-  %seated = icmp eq i64 %last, %launch
-  %crew = load atomic i64, ptr @crew monotonic, align 8
-  br i1 %seated, label %look, label %leave
-look:
-  %offset = phi i64 [0, %start], [%offset, %claim], [%offset, %finish], [%offset, %rouse], [%farther, %on]
-  %other = add i64 %seat, %offset
-  %beyond = icmp uge i64 %other, %crew
-  %wrapped = sub i64 %other, %crew
-  %whose = select i1 %beyond, i64 %wrapped, i64 %other
-  %share.at = getelementptr %share, ptr @shares, i64 %whose
-  %share = load atomic i64, ptr %share.at acquire, align 64
-  %number = lshr i64 %share, 32
-  %both = and i64 %share, 4294967295
-  %first = lshr i64 %both, 16
-  %limit = and i64 %share, 65535
-  %same = icmp eq i64 %number, %launch
-  %some = icmp ult i64 %first, %limit
-  %may = and i1 %same, %some
-  br i1 %may, label %claim, label %on
-on:
-  %farther = add i64 %offset, 1
-  %more = icmp ult i64 %farther, %crew
-  br i1 %more, label %look, label %leave
-claim:
-  %body = load atomic ptr, ptr @body monotonic, align 8
-  %context = load atomic ptr, ptr @context monotonic, align 8
-  %count = load atomic i64, ptr @count monotonic, align 8
-  %size = load atomic i64, ptr @size monotonic, align 8
-  %is.own = icmp eq i64 %offset, 0
-  %taken = select i1 %is.own, i64 65536, i64 -1
-  %rest = add i64 %share, %taken
-  %claimed = cmpxchg ptr %share.at, i64 %share, i64 %rest acq_rel acquire, align 64
-  %mine = extractvalue {i64, i1} %claimed, 1
-  br i1 %mine, label %run, label %look
-run:
-  %final = sub i64 %limit, 1
-  %chunk = select i1 %is.own, i64 %first, i64 %final
-  %begin = mul i64 %chunk, %size
-  %next = add i64 %begin, %size
-  %whole = icmp slt i64 %next, %count
-  %end = select i1 %whole, i64 %next, i64 %count
-  %run.began = call i64 @read(i32 1)
-  call void %body(ptr %context, i64 %begin, i64 %end)
-  %run.ended = call i64 @read(i32 1)
-  %run.took = sub i64 %run.ended, %run.began
-  store atomic i64 %run.took, ptr @sample monotonic, align 8
-  %before = load i64, ptr %tally
-  %after = add i64 %before, 1
-  store i64 %after, ptr %tally
-  br label %finish
-finish:
-  %unfinished = atomicrmw sub ptr @pending, i32 1 seq_cst
-  %joining = load atomic i32, ptr @joining seq_cst, align 4
-  %complete = icmp eq i32 %unfinished, 1
-  %waits = icmp ne i32 %joining, 0
-  %awaited = and i1 %complete, %waits
-  br i1 %awaited, label %rouse, label %look
-rouse:
-  call void @wake(ptr @pending, i32 -1)
-  br label %look
-leave:
-  ret i1 %seated
-}
 
-define internal ptr @worker(ptr %argument) {
-start:
-  %tally = alloca i64
-  store i64 0, ptr %tally
-  %seat = ptrtoint ptr %argument to i64
-  %narrow = trunc i64 %seat to i32
-  %place = and i32 %narrow, 31
-  %bit = shl i32 1, %place
-  br label %turn
-turn:
-  %seen = load atomic i32, ptr @launches seq_cst, align 4
-  %launch = zext i32 %seen to i64
-  %seated = call i1 @work(i64 %seat, i64 %launch, ptr %tally)
-  br i1 %seated, label %wait, label %rest
-wait:
-  %launched = call i1 @spin(ptr @launches, i32 %seen)
-  br i1 %launched, label %turn, label %rest
-rest:
-  %others = atomicrmw add ptr @sleepers, i32 1 seq_cst
-  call void @sleep(ptr @launches, i32 %seen, i32 %bit)
-  %woken = atomicrmw sub ptr @sleepers, i32 1 seq_cst
-  br label %turn
-}
-"""
+# Sleep and time. -----------------------------------------------------------------------------------------------------
 
-RECRUIT = """
-; Make the pool this process's own, empty; false where another thread is at it.
-define internal i1 @adopt(i32 %here, i32 %known) {
-  %making = icmp eq i32 %known, -1
-  br i1 %making, label %no, label %try
-try:
-  %exchange = cmpxchg ptr @process, i32 %known, i32 -1 acq_rel acquire, align 4
-  %mine = extractvalue {i32, i1} %exchange, 1
-  br i1 %mine, label %make, label %no
-make:
-  call void @llvm.memset.p0.i64(ptr @shares, i8 0, i64 $shares_size, i1 false)
-  store atomic i32 0, ptr @sleepers monotonic, align 4
-  store atomic i32 0, ptr @pending monotonic, align 4
-  store atomic i32 0, ptr @joining monotonic, align 4
-  store atomic i32 0, ptr @owner monotonic, align 4
-  store atomic i32 0, ptr @started monotonic, align 4
-  store atomic i64 0, ptr @resume monotonic, align 8
-  store i64 0, ptr @lost
-  store atomic i32 %here, ptr @process release, align 4
-  ret i1 true
-no:
-  ret i1 false
-}
 
-; Start workers until there are so many, or the system gives no more. Only for the owner.
-define internal void @recruit(i32 %wanted) noinline {
-start:
-  %all = alloca [128 x i8], align 8
-  %before = alloca [128 x i8], align 8
-  %thread.at = alloca ptr
-  %filled = call i32 @sigfillset(ptr %all)
-  %blocked = call i32 @pthread_sigmask(i32 $block, ptr %all, ptr %before)
-  br label %look
-look:
-  %started = load i32, ptr @started
-  %enough = icmp sge i32 %started, %wanted
-  br i1 %enough, label %done, label %create
-create:
-  %more = add i32 %started, 1
-  %seat = zext i32 %more to i64
-  %argument = inttoptr i64 %seat to ptr
-  %problem = call i32 @pthread_create(ptr %thread.at, ptr null, ptr @worker, ptr %argument)
-  %failed = icmp ne i32 %problem, 0
-  br i1 %failed, label %done, label %created
-created:
-  %thread = load ptr, ptr %thread.at
-  %detached = call i32 @pthread_detach(ptr %thread)
-  store i32 %more, ptr @started
-  br label %look
-done:
-  %restored = call i32 @pthread_sigmask(i32 $restore, ptr %before, ptr null)
-  ret void
-}
-"""
+@function()
+def sleep(code: Code, word: Ptr, value: I32, bits: I32) -> None:
+    """Sleeps until woken by one of these bits, unless the word has another value already. May return for no reason."""
+    futex = I64.of(FUTEX[platform.machine()])
+    system_call(code, futex, word, I32.of(WAIT_FOR_BITS), value, NULL, NULL, bits)
 
-LAUNCH = """
-define void @gc_parallel(ptr %body, ptr %context, i64 %count, i64 %size, ptr %settings) noinline {
-start:
-  %tally = alloca i64
-  store i64 0, ptr %tally
-  %threads = load i64, ptr %settings
-  %least.at = getelementptr i64, ptr %settings, i64 1
-  %least = load i64, ptr %least.at
-  %padded = add i64 %count, %size
-  %above = sub i64 %padded, 1
-  %chunks = udiv i64 %above, %size
-  %several = icmp sgt i64 %threads, 1
-  %enough = icmp sge i64 %chunks, %least
-  %countable = icmp sle i64 %chunks, $most_counted
-  %worthy = and i1 %several, %enough
-  %parallel = and i1 %worthy, %countable
-  br i1 %parallel, label %identify, label %alone
-identify:
-  %here = call i32 @getpid()
-  %known = load atomic i32, ptr @process acquire, align 4
-  %same = icmp eq i32 %here, %known
-  br i1 %same, label %time, label %adopt
-adopt:
-  %adopted = call i1 @adopt(i32 %here, i32 %known)
-  br i1 %adopted, label %time, label %alone
-time:
-  %here.began = call i64 @read(i32 1)
-  %resume = load atomic i64, ptr @resume monotonic, align 8
-  %early = icmp slt i64 %here.began, %resume
-  br i1 %early, label %one, label %take
-one:
-  ; chunks by the caller until the pause is over: a long loop outlasts it, and workers take part in the rest
-  %begin = phi i64 [0, %time], [%begin.next, %look]
-  %number.alone = phi i64 [0, %time], [%number.next, %look]
-  %begin.next = add i64 %begin, %size
-  %number.next = add i64 %number.alone, 1
-  %whole = icmp slt i64 %begin.next, %count
-  %end = select i1 %whole, i64 %begin.next, i64 %count
-  call void %body(ptr %context, i64 %begin, i64 %end)
-  br i1 %whole, label %look, label %over
-look:
-  %now.alone = call i64 @read(i32 1)
-  %still = icmp slt i64 %now.alone, %resume
-  br i1 %still, label %one, label %take
-over:
-  ret void
-take:
-  %skipped = phi i64 [0, %time], [%number.next, %look]
-  %began = phi i64 [%here.began, %time], [%now.alone, %look]
-  %rest = sub i64 %chunks, %skipped
-  %exchange = cmpxchg ptr @owner, i32 0, i32 1 acq_rel acquire, align 4
-  %mine = extractvalue {i32, i1} %exchange, 1
-  br i1 %mine, label %man, label %alone
-man:
-  %fewer = call i64 @llvm.smin.i64(i64 %threads, i64 %rest)
-  %wanted = call i64 @llvm.smin.i64(i64 %fewer, i64 $most_threads)
-  %workers = sub i64 %wanted, 1
-  %workers.narrow = trunc i64 %workers to i32
-  %started = load i32, ptr @started
-  %manned = icmp sge i32 %started, %workers.narrow
-  br i1 %manned, label %prepare, label %recruit
-recruit:
-  call void @recruit(i32 %workers.narrow)
-  br label %prepare
-prepare:
-  %there = load i32, ptr @started
-  %there.wide = zext i32 %there to i64
-  %all = add i64 %there.wide, 1
-  %crew = call i64 @llvm.smin.i64(i64 %wanted, i64 %all)
-  store atomic ptr %body, ptr @body monotonic, align 8
-  store atomic ptr %context, ptr @context monotonic, align 8
-  store atomic i64 %count, ptr @count monotonic, align 8
-  store atomic i64 %size, ptr @size monotonic, align 8
-  store atomic i64 %crew, ptr @crew monotonic, align 8
-  %unfinished = trunc i64 %rest to i32
-  store atomic i32 %unfinished, ptr @pending seq_cst, align 4
-  %last = load atomic i32, ptr @launches monotonic, align 4
-  %number = add i32 %last, 1
-  %launch = zext i32 %number to i64
-  %high = shl i64 %launch, 32
-  br label %share
-share:
-  %seat = phi i64 [0, %prepare], [%seat.next, %share]
-  %first = phi i64 [%skipped, %prepare], [%limit, %share]
-  %seat.next = add i64 %seat, 1
-  %parts = mul i64 %seat.next, %rest
-  %part = udiv i64 %parts, %crew
-  %limit = add i64 %skipped, %part
-  %middle = shl i64 %first, 16
-  %low = or i64 %middle, %limit
-  %word = or i64 %high, %low
-  %share.at = getelementptr %share, ptr @shares, i64 %seat
-  store atomic i64 %word, ptr %share.at release, align 64
-  %more = icmp ult i64 %seat.next, %crew
-  br i1 %more, label %share, label %announce
-announce:
-  store atomic i32 %number, ptr @launches seq_cst, align 4
-  %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
-  %asleep = icmp ne i32 %sleepers, 0
-  br i1 %asleep, label %rouse, label %work
-rouse:
-  %many = icmp uge i64 %crew, 32
-  %bit = shl i64 1, %crew
-  %ones = sub i64 %bit, 2
-  %bits.wide = select i1 %many, i64 -1, i64 %ones
-  %bits = trunc i64 %bits.wide to i32
-  call void @wake(ptr @launches, i32 %bits)
-  br label %work
-work:
-  ; waking others is no work that the caller would have had alone
-  %busy.began = call i64 @read(i32 3)
-  %unused = call i1 @work(i64 0, i64 %launch, ptr %tally)
-  %busy.ended = call i64 @read(i32 3)
-  br label %join
-join:
-  %left = load atomic i32, ptr @pending acquire, align 4
-  %finished = icmp eq i32 %left, 0
-  br i1 %finished, label %done, label %wait
-wait:
-  %progress = call i1 @spin(ptr @pending, i32 %left)
-  br i1 %progress, label %join, label %doze
-doze:
-  store atomic i32 1, ptr @joining seq_cst, align 4
-  %now = load atomic i32, ptr @pending seq_cst, align 4
-  %complete = icmp eq i32 %now, 0
-  br i1 %complete, label %woken, label %sleep
-sleep:
-  call void @sleep(ptr @pending, i32 %now, i32 -1)
-  br label %woken
-woken:
-  store atomic i32 0, ptr @joining seq_cst, align 4
-  br label %join
-done:
-  %ended = call i64 @read(i32 1)
-  %took = sub i64 %ended, %began
-  %busy = sub i64 %busy.ended, %busy.began
-  %ran = load i64, ptr %tally
-  %idle = icmp eq i64 %ran, 0
-  %divisor = select i1 %idle, i64 1, i64 %ran
-  %own.each = udiv i64 %busy, %divisor
-  %sample = load atomic i64, ptr @sample monotonic, align 8
-  %each = select i1 %idle, i64 %sample, i64 %own.each
-  %serial = mul i64 %each, %rest
-  %lost.here = sub i64 %took, %serial
-  %lost.before = load i64, ptr @lost
-  %lost.sum = add i64 %lost.before, %lost.here
-  %lost = call i64 @llvm.smax.i64(i64 %lost.sum, i64 0)
-  %graced = icmp sle i64 %lost, $grace
-  br i1 %graced, label %remember, label %pause
-remember:
-  store i64 %lost, ptr @lost
-  br label %leave
-pause:
-  store i64 0, ptr @lost
-  %patience.at = getelementptr i64, ptr %settings, i64 3
-  %patience = load i64, ptr %patience.at
-  %penalty = mul i64 %lost, %patience
-  %until = add i64 %ended, %penalty
-  store atomic i64 %until, ptr @resume monotonic, align 8
-  br label %leave
-leave:
-  store atomic i32 0, ptr @owner release, align 4
-  ret void
-alone:
-  %from.chunk = phi i64 [0, %start], [0, %adopt], [%skipped, %take]
-  %from = mul i64 %from.chunk, %size
-  call void @serial(ptr %body, ptr %context, i64 %from, i64 %count, i64 %size)
-  ret void
-}
-"""
+
+@function()
+def wake(code: Code, word: Ptr, bits: I32) -> None:
+    """Wakes the threads that sleep on the word with one of these bits."""
+    futex = I64.of(FUTEX[platform.machine()])
+    system_call(code, futex, word, I32.of(WAKE_BITS), I32.of(2**31 - 1), NULL, NULL, bits)
+
+
+@function()
+def clock(code: Code, number: I32) -> I64:
+    """Nanoseconds: of the time (WALL), or of that which this thread had a processor (OWN)."""
+    time = code.local(I64, 2, align=8)
+    clock_gettime(code, number, time)
+    return time.load(I64) * 10**9 + time.at(1, I64).load(I64)
+
+
+@function()
+def spin(code: Code, word: Ptr, value: I32) -> Bool:
+    """Spins while the word has this value; whether it has another in the end. What is waited for may need this
+    processor."""
+    turns = code.variable(I32.of(0))
+    with code.loop() as turn:
+        with code.when(word.load(I32, order="acquire", align=4) != value):
+            code.ret(True)
+        pause(code)
+        turns.value += 1
+        with code.when((turns.value & (YIELD - 1)) == 0):
+            sched_yield(code)
+        turn.leave.when(turns.value == SPINS)
+    return Bool.of(False)
+
+
+def pause(code: Code) -> None:
+    if platform.machine() in PAUSE:
+        name, *given = PAUSE[platform.machine()]
+        external(name, None, *[I32] * len(given))(code, *map(I32.of, given))
+
+
+# Workers. ------------------------------------------------------------------------------------------------------------
+
+
+class Share:
+    """What is left of a seat's share of a launch: the chunks from `first` to before `limit`."""
+
+    def __init__(self, word: I64) -> None:
+        self.launch = word >> 32
+        self.first = (word & 0xFFFFFFFF) >> 16
+        self.limit = word & 0xFFFF
+
+
+TAKE_FIRST, TAKE_LAST = 1 << 16, -1
+"""What a claim adds to the word of a share."""
+
+
+@function()
+def work(code: Code, seat: I64, launch: I64, tally: Ptr) -> Bool:
+    """Runs chunks of this launch while there are some, if the seat is one of its crew's; whether it is. Adds to `tally`
+    how many it ran."""
+    own = Share(share_of(code, seat).load(I64, order="acquire", align=64))
+    with code.when(own.launch != launch):
+        code.ret(False)
+    crew = CREW(code).load(I64, order="monotonic", align=8)
+    farther = code.variable(I64.of(0))
+    with code.loop() as turn:
+        other = seat + farther.value
+        whose = other.below(crew).choose(other, other - crew)
+        at = share_of(code, whose)
+        word = at.load(I64, order="acquire", align=64)
+        share = Share(word)
+        with code.when((share.launch == launch) & share.first.below(share.limit)):
+            what = launch_now(code)
+            is_own = farther.value == 0
+            rest = word + is_own.choose(I64.of(TAKE_FIRST), TAKE_LAST)
+            _, is_mine = at.exchange(word, rest, "acq_rel", align=64)
+            turn.again.unless(is_mine)
+            run(code, what, is_own.choose(share.first, share.limit - 1))
+            tally.store(tally.load(I64) + 1)
+            finish(code)
+            turn.again.go()
+        farther.value += 1
+        turn.leave.unless(farther.value.below(crew))
+    return Bool.of(True)
+
+
+def launch_now(code: Code) -> Launch:
+    """The launch as its caller wrote it, if a claim that follows succeeds."""
+    body, context = (word(code).load(Ptr, order="monotonic", align=8) for word in (BODY, CONTEXT))
+    count, size = (word(code).load(I64, order="monotonic", align=8) for word in (COUNT, SIZE))
+    return Launch(body, context, count, size)
+
+
+def run(code: Code, launch: Launch, chunk: I64) -> None:
+    begin = chunk * launch.size
+    end = chunk_end(begin, launch.size, launch.count)
+    began = clock(code, WALL)
+    launch.body.call(None, launch.context, begin, end)
+    SAMPLE(code).store(clock(code, WALL) - began, order="monotonic", align=8)
+
+
+def finish(code: Code) -> None:
+    """Counts a chunk as done. The last one wakes the caller, where that sleeps."""
+    unfinished = PENDING(code).update("sub", I32.of(1), "seq_cst")
+    is_awaited = JOINING(code).load(I32, order="seq_cst", align=4) != 0
+    with code.when((unfinished == 1) & is_awaited):
+        wake(code, PENDING(code), I32.of(-1))
+
+
+@function()
+def worker(code: Code, argument: Ptr) -> Ptr:
+    """A thread of the crew, for life. Its seat is its argument."""
+    tally = code.local(I64)
+    tally.store(I64.of(0))
+    seat = argument.integer()
+    bit = 1 << (seat.to(I32) & 31)
+    with code.loop() as turn:
+        seen = LAUNCHES(code).load(I32, order="seq_cst", align=4)
+        has_seat = work(code, seat, seen.to(I64, signed=False), tally)
+        with code.when(has_seat):
+            turn.again.when(spin(code, LAUNCHES(code), seen))
+        SLEEPERS(code).update("add", I32.of(1), "seq_cst")
+        sleep(code, LAUNCHES(code), seen, bit)
+        SLEEPERS(code).update("sub", I32.of(1), "seq_cst")
+    return NULL
+
+
+# Callers. ------------------------------------------------------------------------------------------------------------
+
+
+@function("noinline", is_internal=False)
+def gc_parallel(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, settings: Ptr) -> None:
+    launch = Launch(body, context, count, size)
+    alone, skipped = code.label("alone"), code.variable(I64.of(0))
+    threads = setting(settings, THREADS)
+    chunks = (count + size - 1) // size
+    is_worthy = (threads > 1) & (chunks >= setting(settings, LEAST_CHUNKS)) & (chunks <= MOST_COUNTED)
+    alone.unless(is_worthy)
+    here, known = getpid(code), PROCESS(code).load(I32, order="acquire", align=4)
+    with code.when(here != known):
+        alone.unless(adopt(code, here, known))
+    began = code.variable(clock(code, WALL))
+    resume = RESUME(code).load(I64, order="monotonic", align=8)
+    with code.when(began.value < resume):
+        run_until(code, launch, resume, skipped, began)
+    _, is_mine = OWNER(code).exchange(I32.of(0), I32.of(1), "acq_rel", align=4)
+    alone.unless(is_mine)
+    rest = chunks - skipped.value
+    crew = man(code, threads, rest)
+    number = publish(code, launch, crew, skipped.value, rest)
+    announce(code, number, crew)
+    tally = code.local(I64)
+    tally.store(I64.of(0))
+    busy = clock(code, OWN)  # behind `announce`: waking others is no work that the caller would have had alone
+    work(code, I64.of(0), number.to(I64, signed=False), tally)
+    busy = clock(code, OWN) - busy
+    join(code)
+    settle(code, settings, rest, busy, tally.load(I64), began.value)
+    OWNER(code).store(I32.of(0), order="release", align=4)
+    code.ret()
+    code.place(alone)
+    serial(code, body, context, skipped.value * size, count, size)
+
+
+def run_until(code: Code, launch: Launch, resume: I64, skipped: Variable[I64], now: Variable[I64]) -> None:
+    """Chunks by the caller until there may be workers again: a long loop outlasts that, and gets them for the rest."""
+    begin = code.variable(I64.of(0))
+    with code.loop() as turn:
+        end = chunk_end(begin.value, launch.size, launch.count)
+        launch.body.call(None, launch.context, begin.value, end)
+        with code.when(end == launch.count):
+            code.ret()
+        begin.value += launch.size
+        skipped.value += 1
+        now.value = clock(code, WALL)
+        turn.leave.unless(now.value < resume)
+
+
+def man(code: Code, threads: I64, chunks: I64) -> I64:
+    """How many threads take part, the caller one of them. Starts those that are missing."""
+    wanted = least(code, least(code, threads, chunks), I64.of(MOST_THREADS))
+    workers = (wanted - 1).to(I32)
+    with code.when(STARTED(code).load(I32) < workers):
+        recruit(code, workers)
+    return least(code, wanted, STARTED(code).load(I32).to(I64, signed=False) + 1)
+
+
+def publish(code: Code, launch: Launch, crew: I64, first: I64, chunks: I64) -> I32:
+    """Writes the launch, and to each seat of its crew an equal share of its chunks; its number."""
+    BODY(code).store(launch.body, order="monotonic", align=8)
+    CONTEXT(code).store(launch.context, order="monotonic", align=8)
+    COUNT(code).store(launch.count, order="monotonic", align=8)
+    SIZE(code).store(launch.size, order="monotonic", align=8)
+    CREW(code).store(crew, order="monotonic", align=8)
+    PENDING(code).store(chunks.to(I32), order="seq_cst", align=4)
+    number = LAUNCHES(code).load(I32, order="monotonic", align=4) + 1
+    high = number.to(I64, signed=False) << 32
+    begin = code.variable(first)
+    with code.count(0, crew, sure=True) as seat:
+        limit = first + (seat + 1) * chunks // crew
+        word = high | ((begin.value << 16) | limit)
+        share_of(code, seat).store(word, order="release", align=64)
+        begin.value = limit
+    return number
+
+
+def announce(code: Code, number: I32, crew: I64) -> None:
+    """Lets the crew see the launch, and wakes who sleeps of it: the seats from 1 on, each by its bit."""
+    LAUNCHES(code).store(number, order="seq_cst", align=4)
+    with code.when(SLEEPERS(code).load(I32, order="seq_cst", align=4) != 0):
+        bits = crew.below(32).choose((1 << crew) - 2, -1)
+        wake(code, LAUNCHES(code), bits.to(I32))
+
+
+def join(code: Code) -> None:
+    """Waits until all chunks are finished."""
+    with code.loop() as turn:
+        left = PENDING(code).load(I32, order="acquire", align=4)
+        turn.leave.when(left == 0)
+        turn.again.when(spin(code, PENDING(code), left))
+        JOINING(code).store(I32.of(1), order="seq_cst", align=4)
+        now = PENDING(code).load(I32, order="seq_cst", align=4)
+        with code.when(now != 0):
+            sleep(code, PENDING(code), now, I32.of(-1))
+        JOINING(code).store(I32.of(0), order="seq_cst", align=4)
+
+
+def settle(code: Code, settings: Ptr, chunks: I64, busy: I64, ran: I64, began: I64) -> None:
+    """Adds up what launches have lost against the caller alone; where that is too much, there are none for a while. A
+    chunk takes as long as those that the caller ran, in `busy`, or where it ran none as some other did."""
+    ended = clock(code, WALL)
+    is_idle = ran == 0
+    own = busy // is_idle.choose(I64.of(1), ran)
+    each = is_idle.choose(SAMPLE(code).load(I64, order="monotonic", align=8), own)
+    lost = signed_most(code, LOST(code).load(I64) + (ended - began - each * chunks), I64.of(0))
+    with code.when(lost <= GRACE):
+        LOST(code).store(lost)
+    with code.otherwise():
+        LOST(code).store(I64.of(0))
+        RESUME(code).store(ended + lost * setting(settings, PATIENCE_WORD), order="monotonic", align=8)
+
+
+@function()
+def adopt(code: Code, here: I32, known: I32) -> Bool:
+    """Makes the pool this process's own, empty; false where another thread is at it."""
+    with code.when(known == -1):
+        code.ret(False)
+    _, is_mine = PROCESS(code).exchange(known, I32.of(-1), "acq_rel", align=4)
+    with code.when(~is_mine):
+        code.ret(False)
+    set_memory(code, SHARES(code), I8.of(0), I64.of(64 * MOST_THREADS), Bool.of(False))
+    for word in (SLEEPERS, PENDING, JOINING, OWNER, STARTED):
+        word(code).store(I32.of(0), order="monotonic", align=4)
+    RESUME(code).store(I64.of(0), order="monotonic", align=8)
+    LOST(code).store(I64.of(0))
+    PROCESS(code).store(here, order="release", align=4)
+    return Bool.of(True)
+
+
+@function("noinline")
+def recruit(code: Code, wanted: I32) -> None:
+    """Starts workers until there are so many, or the system gives no more. Only for the owner."""
+    every, before = (code.local(I64, SIGNAL_WORDS, align=8) for _ in range(2))
+    thread = code.local(Ptr)
+    sigfillset(code, every)
+    pthread_sigmask(code, I32.of(int(signal.SIG_BLOCK)), every, before)
+    with code.loop() as turn:
+        started = STARTED(code).load(I32)
+        turn.leave.when(started >= wanted)
+        seat = started + 1
+        argument = seat.to(I64, signed=False).address()
+        turn.leave.when(pthread_create(code, thread, NULL, worker.pointer(code), argument) != 0)
+        pthread_detach(code, thread.load(Ptr))
+        STARTED(code).store(seat)
+    pthread_sigmask(code, I32.of(int(signal.SIG_SETMASK)), before, NULL)

@@ -36,12 +36,11 @@ from graphc.codegen.call.bind import (
     Temp,
     bind,
     launch_python,
-    layout_tag,
     load,
     overlapping,
-    verify_layout,
 )
 from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.call.layout import layout_tag, verify_layout
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import join
 from graphc.codegen.llvm.target import emit_object

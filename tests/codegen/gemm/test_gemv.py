@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.llvm.builder import expand_loops
+from graphc.codegen.llvm.counted import expand_loops
 from graphc.codegen.pipeline import build
 from graphc.ir.node import Node
 

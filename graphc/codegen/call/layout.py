@@ -1,0 +1,139 @@
+"""Where things stand in Python's and NumPy's objects, and in the record behind a compiled function.
+
+In: nothing. Out: fields by name, which native code reads (llvm/typed.py); `verify_layout`, which compares each with
+what Python itself says of known objects, before the first function is bound.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.llvm.module import HalfField, LongField, PointerField
+from graphc.dtypes import DTYPES
+from graphc.errors import GraphcError
+from graphc.startup.digest import digest_of
+
+# Offsets in bytes, on a 64-bit CPython with the GIL; `verify_layout` compares them with live objects.
+OBJECT_COUNT = HalfField(0)  # its low half: negative for objects that are immortal
+OBJECT_TYPE = PointerField(8)
+VALUE = 16  # of a float, and of a NumPy scalar
+LIST_SIZE = LongField(16)
+LIST_ITEMS = PointerField(24)
+TUPLE_SIZE = LongField(16)
+TUPLE_ITEMS = tuple.__basicsize__
+CALLABLE_BINDING = PointerField(object.__basicsize__)
+ARRAY_DATA = PointerField(16)
+ARRAY_RANK = HalfField(24)
+ARRAY_SHAPE = PointerField(32)
+ARRAY_DTYPE = PointerField(56)
+ARRAY_FLAGS = HalfField(64)
+
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+
+PYTHON_API = (
+    "PyObject_Vectorcall",
+    "Py_DecRef",
+    "PyLong_FromLongLong",
+    "PyLong_AsLongLongAndOverflow",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyList_New",
+    "PyErr_Clear",
+)
+# Slots of NumPy's array API table; part of its stable ABI.
+ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
+ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
+
+RECORD = (
+    *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
+    *("ndarray", "tuple", "float", "int", "true", "false", "none"),
+    *PYTHON_API,
+    *ARRAY_API,
+    *(f"{dtype} descriptor" for dtype in DTYPES),
+    *(f"{dtype} scalar" for dtype in DTYPES),
+)
+"""The words of a record, by name: addresses all, but `exact`, which is 1 where no Python number may be converted.
+`busy` is that of a word which is 1 while a call uses the arena, `activity` that of the words of locks.py, 0 where calls
+have their locks already. The cells of the shared variables follow, then the keyword of each input, then their defaults,
+0 where there is none, then the words of the lock of each shared variable."""
+
+
+def layout_tag() -> int:
+    """A number that differs where an entry point compiled for other offsets or another record must not be loaded."""
+    offsets = (
+        OBJECT_TYPE,
+        VALUE,
+        LIST_SIZE,
+        LIST_ITEMS,
+        TUPLE_SIZE,
+        TUPLE_ITEMS,
+        CALLABLE_BINDING,
+        ARRAY_DATA,
+        ARRAY_RANK,
+        ARRAY_SHAPE,
+        ARRAY_DTYPE,
+        ARRAY_FLAGS,
+    )
+    return int(digest_of(repr((offsets, RECORD)).encode())[:8], 16)
+
+
+def word_at(address: int) -> int:
+    """The 64 bits at an address of this process."""
+    return ctypes.c_int64.from_address(address).value
+
+
+def half_at(address: int) -> int:
+    """The 32 bits at an address of this process."""
+    return ctypes.c_int32.from_address(address).value
+
+
+@cache
+def verify_layout() -> None:
+    """Raises GraphcError where this interpreter's objects are not laid out as the entry points expect."""
+    if sys.implementation.name != "cpython" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        raise GraphcError("compiled functions need a 64-bit little-endian CPython; use mode='interpreted'")
+    if "t" in sys.abiflags or hasattr(sys, "getobjects"):
+        raise GraphcError(
+            "compiled functions need a CPython with the GIL and without Py_TRACE_REFS; use mode='interpreted'"
+        )
+    wrong = [name for name, agrees in _layout_checks().items() if not agrees]
+    if wrong:
+        raise GraphcError(
+            f"Python {sys.version.split()[0]} with NumPy {np.__version__} lays out {', '.join(wrong)} unexpectedly"
+        )
+
+
+def _layout_checks() -> dict[str, bool]:
+    array = np.arange(6.0).reshape(2, 3)
+    frozen = np.array(0)
+    frozen.flags.writeable = False
+    mask = CONTIGUOUS | ALIGNED | WRITEABLE
+    listed = [array, frozen]
+    paired = (array, frozen)
+    number = 1.25
+    new = object()
+    holders = [new] * 5
+    return {
+        "type": word_at(id(array) + OBJECT_TYPE) == id(np.ndarray),
+        "reference count": half_at(id(new)) == 1 + len(holders),
+        "list": word_at(id(listed) + LIST_SIZE) == 2 and word_at(word_at(id(listed) + LIST_ITEMS) + 8) == id(frozen),
+        "tuple": (word_at(id(paired) + TUPLE_SIZE), word_at(id(paired) + TUPLE_ITEMS)) == (2, id(array)),
+        "float": ctypes.c_double.from_address(id(number) + VALUE).value == number,
+        "array data": word_at(id(array) + ARRAY_DATA) == array.__array_interface__["data"][0],
+        "array rank": (half_at(id(array) + ARRAY_RANK), half_at(id(frozen) + ARRAY_RANK)) == (2, 0),
+        "array shape": [word_at(word_at(id(array) + ARRAY_SHAPE) + 8 * axis) for axis in (0, 1)] == [2, 3],
+        "array dtype": word_at(id(array) + ARRAY_DTYPE) == id(np.dtype("float64")),
+        "array flags": (half_at(id(array) + ARRAY_FLAGS) & mask, half_at(id(frozen) + ARRAY_FLAGS) & mask)
+        == (mask, mask ^ WRITEABLE),
+        "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in DTYPES),
+    }
+
+
+def _scalar_agrees(dtype: np.dtype[Any]) -> bool:
+    scalar = dtype.type(1)
+    return ctypes.string_at(id(scalar) + VALUE, dtype.itemsize) == bytes(scalar.tobytes())

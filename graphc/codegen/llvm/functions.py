@@ -1,0 +1,199 @@
+"""Functions of LLVM IR, and modules of them.
+
+In: Python functions that write a body (builder.py), whose annotations are LLVM's types (typed.py). Out: functions that
+such functions call by calling them, and text of modules, with what is called defined or declared.
+
+    @function("noinline")
+    def total(code: Code, numbers: Ptr, count: I64) -> I64:
+        sum = code.variable(I64.of(0))
+        with code.count(0, count) as i:
+            sum.value += numbers.at(i, I64).load(I64)
+        return sum.value
+
+Importing this is cheap, which importing llvmlite.ir is not: entry points are written in the user's process, while it
+waits for a first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
+
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.typed import Ptr, Value
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Function(Generic[P, R]):
+    """A function of a module. body: what writes it, None where it is defined elsewhere."""
+
+    __slots__ = (
+        "attributes",
+        "body",
+        "call_attributes",
+        "is_internal",
+        "is_variadic",
+        "kept",
+        "name",
+        "params",
+        "returns",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        returns: type[Value] | None,
+        params: Mapping[str, type[Value]],
+        body: Callable[Concatenate[Code, P], R] | None = None,
+        attributes: str = "",
+        *,
+        is_internal: bool = False,
+        is_variadic: bool = False,
+        call_attributes: str = "",
+    ) -> None:
+        self.name = name
+        self.returns = returns
+        self.params = params
+        self.body = body
+        self.attributes = attributes
+        self.is_internal = is_internal
+        self.is_variadic = is_variadic
+        self.call_attributes = call_attributes
+        self.kept: dict[bool, Definition] = {}
+
+    def __call__(self, code: Code, *args: P.args, **kwargs: P.kwargs) -> R:
+        given = cast("Sequence[Value]", args)
+        taken = [kind.spelling for kind in self.params.values()]
+        known = given[: len(taken)] if self.is_variadic else given
+        if [arg.spelling for arg in known] != taken:
+            raise TypeError(f"@{self.name}({', '.join(map(str, given))}), where {self.head()} is meant")
+        code.called[self.name] = self
+        callee = f"({', '.join(taken)}, ...) @{self.name}" if self.is_variadic else f"@{self.name}"
+        return cast("R", code.call(self.returns, callee, given, self.call_attributes))
+
+    def pointer(self, code: Code) -> Ptr:
+        """Its address."""
+        code.called[self.name] = self
+        return Ptr(code, f"@{self.name}")
+
+    def head(self, names: bool = False) -> str:
+        """Its result, name and parameters, as they are declared or, with names, defined."""
+        params = [
+            " ".join(filter(None, (kind.spelling, kind.attributes, f"%{name}" if names else "")))
+            for name, kind in self.params.items()
+        ]
+        params += ["..."] * self.is_variadic
+        return f"{'void' if self.returns is None else self.returns.spelling} @{self.name}({', '.join(params)})"
+
+    def definition(self, poison: bool = False) -> Definition:
+        """Its text, written once for a process."""
+        made = self.kept.get(poison)
+        if made is None:
+            assert self.body is not None, self.name
+            code = Code(poison)
+            write = cast("Callable[..., Value | None]", self.body)
+            result = write(code, *(kind(code, f"%{name}") for name, kind in self.params.items()))
+            if code.block:
+                code.ret(result)
+            blocks = "\n".join(["start:", *code.locals, *code.lines])
+            made = self.kept[poison] = Definition(self, blocks, code.called, code.data)
+        return made
+
+
+class Definition(NamedTuple):
+    """A function as it was written: its blocks, the functions that it calls, and the globals that it names."""
+
+    function: Function[Any, Any]
+    blocks: str
+    called: Mapping[str, Function[Any, Any]]
+    data: Mapping[str, str]
+
+    def text(self, linkage: str = "") -> str:
+        """It defined. linkage: beside that of a function that all may call."""
+        attributes = f" {self.function.attributes}" if self.function.attributes else ""
+        return f"define {linkage}{self.function.head(names=True)}{attributes} {{\n{self.blocks}\n}}\n"
+
+
+def function(
+    attributes: str = "",
+    *,
+    name: str = "",
+    kinds: Mapping[str, type[Value]] | None = None,
+    is_internal: bool = True,
+) -> Callable[[Callable[Concatenate[Code, P], R]], Function[P, R]]:
+    """Makes a Python function that writes one of LLVM's into that: its name and its annotations are those of both.
+    kinds: types by the names that annotations have for them, before those of the function's module."""
+
+    def make(body: Callable[Concatenate[Code, P], R]) -> Function[P, R]:
+        found = {**body.__globals__, **(kinds or {}), "None": None}
+        _, *annotations = body.__annotations__.items()
+        types = {param: found[annotation] for param, annotation in annotations}
+        returns = types.pop("return")
+        return Function(name or body.__name__, returns, types, body, attributes, is_internal=is_internal)
+
+    return make
+
+
+@overload
+def external(name: str, returns: None, *params: type[Value], is_variadic: bool = False) -> Function[..., None]: ...
+@overload
+def external(
+    name: str, returns: type[R], *params: type[Value], is_variadic: bool = False, call_attributes: str = ""
+) -> Function[..., R]: ...
+def external(
+    name: str, returns: type[R] | None, *params: type[Value], is_variadic: bool = False, call_attributes: str = ""
+) -> Function[..., Any]:
+    """A function that is defined elsewhere."""
+    types = {str(number): kind for number, kind in enumerate(params)}
+    result = cast("type[Value] | None", returns)
+    return Function(name, result, types, is_variadic=is_variadic, call_attributes=call_attributes)
+
+
+class Global:
+    """Memory of a module: its name, and its definition or declaration."""
+
+    __slots__ = ("name", "text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+
+    def __call__(self, code: Code) -> Ptr:
+        """Its address."""
+        code.data[self.name] = f"@{self.name} = {self.text}"
+        return Ptr(code, f"@{self.name}")
+
+
+def module_text(
+    functions: Sequence[Function[Any, Any]],
+    data: Sequence[str] = (),
+    *,
+    declares: Collection[str] = (),
+    exports: Collection[str] = (),
+    poison: bool = False,
+) -> str:
+    """A module of these functions, all that they call and all globals that these name, and lines for more data.
+    declares: functions that another module exports; what only they call is left out. exports: functions that are
+    internal elsewhere."""
+    names = frozenset(declares)
+    found = {function.name: function for function in functions}
+    lines = dict.fromkeys(data)
+    texts: list[str] = []
+    waiting = [*functions]
+    for each in waiting:
+        if each.body is None or each.name in names:
+            texts.append(f"declare {each.head()}\n")
+            continue
+        definition = each.definition(poison)
+        internal = each.is_internal and each.name not in exports
+        texts.append(definition.text("internal " if internal else ""))
+        lines |= dict.fromkeys(definition.data.values())
+        waiting += [function for name, function in definition.called.items() if name not in found]
+        found.update(definition.called)
+    return "\n".join([*lines, *texts, METADATA])
+
+
+METADATA = "!0 = !{}\n!1 = !{i32 1}\n"
+"""What instructions' notes name: nothing, as invariant loads have it, and 1, as non-temporal stores do."""

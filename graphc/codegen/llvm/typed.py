@@ -1,0 +1,459 @@
+"""Values of LLVM's with their types: what formulas and accesses to memory are written with.
+
+In: values, and Python numbers beside them. Out: instructions, each given to the code that its operands belong to.
+
+A value's class is its type. An operation of two types raises TypeError at the line that wrote it. A Python number
+beside a value is a constant of its type. Integers are compared as signed ones unless a method says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from struct import pack, unpack
+from typing import Any, ClassVar, Protocol, TypeVar, cast, overload
+
+from graphc.codegen.llvm.module import HalfField, LongField, PointerField
+
+V = TypeVar("V", bound="Value")
+N = TypeVar("N", bound="Number")
+I = TypeVar("I", bound="Int")  # noqa: E741 - as in Int
+F = TypeVar("F", bound="Real")
+
+
+class Emitter(Protocol):
+    """Where instructions go."""
+
+    def emit(self, kind: type[V], text: str) -> V:
+        """An instruction with a result."""
+
+    def do(self, text: str) -> None:
+        """An instruction without a result."""
+
+    def call(self, kind: type[V] | None, callee: str, args: Sequence[Value]) -> V:
+        """A call of a function."""
+
+
+class Value:
+    """A value of LLVM's: the function that computes it, None for a constant, and its name there."""
+
+    __slots__ = ("code", "text")
+    spelling: ClassVar[str]
+    """How LLVM spells the type of the class's values."""
+    attributes: ClassVar[str] = ""
+    """What a function is told of a parameter of the type."""
+
+    def __init__(self, code: Emitter | None, text: str) -> None:
+        self.code = code
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.spelling} {self.text}"
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self} is not known before it runs")
+
+
+class Number(Value):
+    """What is compared and computed with."""
+
+    __slots__ = ()
+    lanes: ClassVar[int] = 1
+    vectors: ClassVar[str] = ""
+    """How the names of intrinsics spell the type."""
+
+    @classmethod
+    def of(cls: type[N], number: float) -> N:
+        """A constant, the same in each lane of a vector."""
+        raise NotImplementedError
+
+    def _two(self: N, other: N | float) -> tuple[Emitter, str]:
+        """The code that an operation belongs to, and its operands."""
+        if not isinstance(other, Value):
+            other = self.of(other)
+        elif other.spelling != self.spelling:
+            raise TypeError(f"{self} and {other} are of different types")
+        code = self.code or other.code
+        if code is None:
+            raise TypeError(f"{self} and {other} are both constants")
+        return code, f"{self.spelling} {self.text}, {other.text}"
+
+    def _make(self: N, opcode: str, other: N | float) -> N:
+        code, operands = self._two(other)
+        return code.emit(type(self), f"{opcode} {operands}")
+
+    def _compare(self: N, relation: str, other: N | float) -> Bool:
+        code, operands = self._two(other)
+        return code.emit(truth(self.lanes), f"{relation} {operands}")
+
+    def _cast(self, opcode: str, kind: type[N]) -> N:
+        assert self.code is not None, self
+        return self.code.emit(kind, f"{opcode} {self.spelling} {self.text} to {kind.spelling}")
+
+
+class Int(Number):
+    """An integer, or a vector of them."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    bits: ClassVar[int]
+
+    @classmethod
+    def of(cls: type[I], number: float) -> I:
+        if not isinstance(number, int):
+            raise TypeError(f"{number} is no {cls.spelling}")
+        return cls(None, str(number) if cls.lanes == 1 else f"splat (i{cls.bits} {number})")
+
+    def __add__(self: I, other: I | int) -> I:
+        return self._make("add", other)
+
+    def __sub__(self: I, other: I | int) -> I:
+        return self._make("sub", other)
+
+    def __rsub__(self: I, other: int) -> I:
+        return self.of(other)._make("sub", self)
+
+    def __mul__(self: I, other: I | int) -> I:
+        return self._make("mul", other)
+
+    def __and__(self: I, other: I | int) -> I:
+        return self._make("and", other)
+
+    def __or__(self: I, other: I | int) -> I:
+        return self._make("or", other)
+
+    def __lshift__(self: I, other: I | int) -> I:
+        return self._make("shl", other)
+
+    def __rlshift__(self: I, other: int) -> I:
+        return self.of(other)._make("shl", self)
+
+    def __rshift__(self: I, other: I | int) -> I:
+        """Filled with zeros."""
+        return self._make("lshr", other)
+
+    def __floordiv__(self: I, other: I | int) -> I:
+        """Of numbers that are not negative."""
+        return self._make("udiv", other)
+
+    def __rfloordiv__(self: I, other: int) -> I:
+        return self.of(other)._make("udiv", self)
+
+    def __mod__(self: I, other: I | int) -> I:
+        """Of numbers that are not negative."""
+        return self._make("urem", other)
+
+    def __lt__(self: I, other: I | int) -> Bool:
+        return self._compare("icmp slt", other)
+
+    def __le__(self: I, other: I | int) -> Bool:
+        return self._compare("icmp sle", other)
+
+    def __gt__(self: I, other: I | int) -> Bool:
+        return self._compare("icmp sgt", other)
+
+    def __ge__(self: I, other: I | int) -> Bool:
+        return self._compare("icmp sge", other)
+
+    def __eq__(self: I, other: I | int) -> Bool:  # type: ignore[override]
+        return self._compare("icmp eq", other)
+
+    def __ne__(self: I, other: I | int) -> Bool:  # type: ignore[override]
+        return self._compare("icmp ne", other)
+
+    def below(self: I, other: I | int) -> Bool:
+        """As numbers without sign."""
+        return self._compare("icmp ult", other)
+
+    def above(self: I, other: I | int) -> Bool:
+        """As numbers without sign."""
+        return self._compare("icmp ugt", other)
+
+    def to(self, kind: type[N], *, signed: bool = True) -> N:
+        """The same number in another type; of a shorter integer what fits."""
+        if issubclass(kind, Real):
+            return self._cast("sitofp" if signed else "uitofp", kind)
+        assert issubclass(kind, Int)
+        if kind.bits == self.bits:
+            return cast("N", self)
+        return self._cast("trunc" if kind.bits < self.bits else "sext" if signed else "zext", kind)
+
+    def address(self) -> Ptr:
+        """What stands at this address."""
+        assert self.code is not None
+        return self.code.emit(Ptr, f"inttoptr {self} to ptr")
+
+
+class Bool(Int):
+    """Truth, or a vector of it."""
+
+    __slots__ = ()
+    spelling, bits, vectors = "i1", 1, "i1"
+
+    @classmethod
+    def of(cls: type[I], number: float) -> I:
+        return cls(None, "true" if number else "false")
+
+    def __invert__(self) -> Bool:
+        return self._make("xor", True)
+
+    def choose(self, yes: V, no: V | float) -> V:
+        """One of two values that are both there."""
+        code = self.code
+        assert code is not None
+        other = no if isinstance(no, Value) else cast("Any", yes).of(no)
+        if other.spelling != yes.spelling:
+            raise TypeError(f"{yes} and {other} are of different types")
+        return code.emit(type(yes), f"select {self}, {yes}, {other}")
+
+
+class I8(Int):
+    __slots__ = ()
+    spelling, bits, vectors = "i8", 8, "i8"
+
+
+class I16(Int):
+    __slots__ = ()
+    spelling, bits, vectors = "i16", 16, "i16"
+
+
+class I32(Int):
+    __slots__ = ()
+    spelling, bits, vectors = "i32", 32, "i32"
+
+
+class I64(Int):
+    __slots__ = ()
+    spelling, bits, vectors = "i64", 64, "i64"
+
+
+class Real(Number):
+    """A floating-point number, or a vector of them."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    bits: ClassVar[int]
+
+    @classmethod
+    def of(cls: type[F], number: float) -> F:
+        """The constant: LLVM reads the bits of a float64, of which a float32 uses some."""
+        if cls.bits == 32:
+            (number,) = unpack("f", pack("f", number))
+        text = f"0x{pack('>d', number).hex().upper()}"
+        element = "double" if cls.bits == 64 else "float"
+        return cls(None, text if cls.lanes == 1 else f"splat ({element} {text})")
+
+    def __add__(self: F, other: F | float) -> F:
+        return self._make("fadd", other)
+
+    def __sub__(self: F, other: F | float) -> F:
+        return self._make("fsub", other)
+
+    def __mul__(self: F, other: F | float) -> F:
+        return self._make("fmul", other)
+
+    def __truediv__(self: F, other: F | float) -> F:
+        return self._make("fdiv", other)
+
+    def __lt__(self: F, other: F | float) -> Bool:
+        return self._compare("fcmp olt", other)
+
+    def __le__(self: F, other: F | float) -> Bool:
+        return self._compare("fcmp ole", other)
+
+    def __gt__(self: F, other: F | float) -> Bool:
+        return self._compare("fcmp ogt", other)
+
+    def __ge__(self: F, other: F | float) -> Bool:
+        return self._compare("fcmp oge", other)
+
+    def __eq__(self: F, other: F | float) -> Bool:  # type: ignore[override]
+        return self._compare("fcmp oeq", other)
+
+    def to(self, kind: type[N]) -> N:
+        """The same number in another format, or without its fraction."""
+        if issubclass(kind, Int):
+            return self._cast("fptosi", kind)
+        assert issubclass(kind, Real)
+        if kind.bits == self.bits:
+            return cast("N", self)
+        return self._cast("fptrunc" if kind.bits < self.bits else "fpext", kind)
+
+
+class F32(Real):
+    __slots__ = ()
+    spelling, bits, vectors = "float", 32, "f32"
+
+
+class F64(Real):
+    __slots__ = ()
+    spelling, bits, vectors = "double", 64, "f64"
+
+
+_vectors: dict[tuple[type[Number], int], type[Any]] = {(Bool, 1): Bool}
+
+
+def vector(element: type[Number], lanes: int) -> type[Any]:
+    """The type of a vector."""
+    kind = _vectors.get((element, lanes))
+    if kind is None:
+        family = Bool if element is Bool else element.__mro__[1]
+        spelt = {"spelling": f"<{lanes} x {element.spelling}>", "vectors": f"v{lanes}{element.vectors}"}
+        bits = cast("Any", element).bits
+        kind = type(f"V{lanes}{element.__name__}", (family,), {"__slots__": (), "lanes": lanes, "bits": bits, **spelt})
+        _vectors[element, lanes] = kind
+    return kind
+
+
+def truth(lanes: int) -> type[Bool]:
+    """The type of what a comparison gives."""
+    return Bool if lanes == 1 else cast("type[Bool]", vector(Bool, lanes))
+
+
+class Pair(Value):
+    """Two values that a function returns."""
+
+    __slots__ = ()
+
+    def first(self, kind: type[V]) -> V:
+        return self._part(kind, 0)
+
+    def second(self, kind: type[V]) -> V:
+        return self._part(kind, 1)
+
+    def _part(self, kind: type[V], place: int) -> V:
+        if self.spelling[1:-1].split(", ")[place] != kind.spelling:
+            raise TypeError(f"item {place} of {self} is no {kind.spelling}")
+        assert self.code is not None
+        return self.code.emit(kind, f"extractvalue {self}, {place}")
+
+
+class SizeAndFlag(Pair):
+    __slots__ = ()
+    spelling = "{i64, i1}"
+
+
+class HalfAndFlag(Pair):
+    __slots__ = ()
+    spelling = "{i32, i1}"
+
+
+class TwoSizes(Pair):
+    __slots__ = ()
+    spelling = "{i64, i64}"
+
+    @classmethod
+    def of(cls, code: Emitter, first: I64, second: I64) -> TwoSizes:
+        """Two sizes together."""
+        half = code.emit(cls, f"insertvalue {cls.spelling} undef, {first}, 0")
+        return code.emit(cls, f"insertvalue {half}, {second}, 1")
+
+
+PAIRS: dict[type[Value], type[Pair]] = {I64: SizeAndFlag, I32: HalfAndFlag}
+"""What an exchange of a word in memory gives, and whether it took place."""
+
+
+class Ptr(Value):
+    """An address."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    spelling = "ptr"
+
+    def __eq__(self, other: Ptr) -> Bool:  # type: ignore[override]
+        return self._compare("eq", other)
+
+    def __ne__(self, other: Ptr) -> Bool:  # type: ignore[override]
+        return self._compare("ne", other)
+
+    def below(self, other: Ptr) -> Bool:
+        """Whether it is the lower one."""
+        return self._compare("ult", other)
+
+    def _compare(self, relation: str, other: Ptr) -> Bool:
+        code = self.code or other.code
+        if not isinstance(other, Ptr) or code is None:
+            raise TypeError(f"{self} is not compared with {other}")
+        return code.emit(Bool, f"icmp {relation} ptr {self.text}, {other.text}")
+
+    def _code(self) -> Emitter:
+        assert self.code is not None, "nothing stands at a constant address"
+        return self.code
+
+    def at(self, index: I64 | int, kind: type[Value] = I8) -> Ptr:
+        """The address so many values of a type further; bytes where none is named."""
+        return self._code().emit(Ptr, f"getelementptr {kind.spelling}, ptr {self.text}, {size_text(index)}")
+
+    def load(self, kind: type[V], *, align: int = 0, order: str = "", note: str = "") -> V:
+        """What stands there. order: of an atomic access. note: LLVM's metadata."""
+        how = f"load atomic {kind.spelling}" if order else f"load {kind.spelling}"
+        return self._code().emit(kind, f"{how}, ptr {self.text}{_access(align, order, note)}")
+
+    def store(self, value: Value, *, align: int = 0, order: str = "", note: str = "") -> None:
+        how = "store atomic" if order else "store"
+        code = self.code or value.code
+        assert code is not None
+        code.do(f"{how} {value}, ptr {self.text}{_access(align, order, note)}")
+
+    @overload
+    def get(self, field: PointerField) -> Ptr: ...
+    @overload
+    def get(self, field: HalfField) -> I32: ...
+    @overload
+    def get(self, field: LongField) -> I64: ...
+    def get(self, field: PointerField | HalfField | LongField) -> Value:
+        """A word of the struct that stands there."""
+        kind = KINDS[type(field)]
+        return (self.at(field) if field else self).load(kind)
+
+    def put(self, field: PointerField | HalfField | LongField, value: Value) -> None:
+        """Stores a word of the struct that stands there."""
+        if value.spelling != KINDS[type(field)].spelling:
+            raise TypeError(f"{value} is no word of class {type(field).__name__}")
+        (self.at(field) if field else self).store(value)
+
+    def exchange(self, old: V, new: V, order: str, *, align: int) -> tuple[V, Bool]:
+        """Replaces a word, where it has that value: what it was, and whether it had. order: on success; where it
+        fails, the word is acquired."""
+        if old.spelling != new.spelling:
+            raise TypeError(f"{old} and {new} are of different types")
+        how = f"{order} acquire, align {align}"
+        pair = self._code().emit(PAIRS[type(new)], f"cmpxchg ptr {self.text}, {old}, {new} {how}")
+        return pair.first(type(new)), pair.second(Bool)
+
+    def update(self, operation: str, value: V, order: str) -> V:
+        """Adds to a word (`operation`: add, sub), at once for all threads: what it was."""
+        return self._code().emit(type(value), f"atomicrmw {operation} ptr {self.text}, {value} {order}")
+
+    def call(self, kind: type[V] | None, *args: Value) -> V:
+        """Calls the function that stands there. kind: of its result, None for one that has none."""
+        return self._code().call(kind, self.text, args)
+
+    def integer(self) -> I64:
+        """The address as a number."""
+        return self._code().emit(I64, f"ptrtoint {self} to i64")
+
+
+KINDS: Mapping[type[int], type[Value]] = {PointerField: Ptr, HalfField: I32, LongField: I64}
+
+
+NULL = Ptr(None, "null")
+
+
+class NoAlias(Ptr):
+    """The address of memory that a function reaches in no other way."""
+
+    __slots__ = ()
+    attributes = "noalias"
+
+
+def size_text(number: I64 | int) -> str:
+    """A number of bytes or elements as an operand."""
+    if isinstance(number, int):
+        return f"i64 {int(number)}"
+    if number.spelling != "i64":
+        raise TypeError(f"{number} is no size")
+    return f"i64 {number.text}"
+
+
+def _access(align: int, order: str, note: str) -> str:
+    return f"{f' {order}' if order else ''}{f', align {align}' if align else ''}{f', {note}' if note else ''}"
