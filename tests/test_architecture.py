@@ -112,6 +112,8 @@ def in_order(floors: str) -> Iterator[str]:
 
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+STUBS = {module_name(path) for path in PACKAGE.rglob("*.pyi")}
+"""What type checkers know of tables (test_stubs.py): on no floor, since nothing imports them."""
 ORDER = list(in_order(FLOORS))
 ROOTS = {"", "__main__"}
 """The package itself and its command: above all floors."""
@@ -136,7 +138,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 def known(module: str) -> set[str]:
     """The modules of graphc that `module` imports."""
-    return {name.removeprefix("graphc.") for name in imports(parse(module)) if name.startswith("graphc.")}
+    return {name.removeprefix("graphc.") for name in imports(parse(module)) if name.startswith("graphc.")} - STUBS
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -112,9 +112,9 @@ class Function:
         return print_graph(self.graph)
 
     @property
-    def shared(self) -> tuple[Node, ...]:
+    def shared(self) -> tuple[SharedVariable, ...]:
         """The shared variables that the function reads or updates."""
-        return self.kernel.shared
+        return tuple(leaf for leaf in self.kernel.shared if isinstance(leaf, SharedVariable))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
@@ -228,6 +228,11 @@ class Function:
         """The generated Python source, that of all stages; the interpreted mode has none but gives the one it would
         have."""
         return "\n\n".join(build_python(stage).source for stage in stages_of(self.kernel))
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text, that of all stages; a mode without gives the one it would have."""
+        return "\n".join(cold().build_assembly(stage) for stage in stages_of(self.kernel))
 
     def memory(self, *sizes: Any) -> Memory:
         """The bytes that a call would allocate for inputs of these sizes, found out without one.
@@ -578,12 +583,6 @@ class Compiled(Lowered, Direct):
         shared = f"{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
         streamed = f"\npast the caches goes what has {least / 2**20:.3g} MiB or more" if PAST_CACHES in text else ""
         return f"{text}\n{shared}{streamed}"
-
-    @property
-    def assembly(self) -> str:
-        """The machine code as text."""
-        text: str = cold().build_assembly(self.kernel)
-        return text
 
 
 class Guarded(Compiled):
