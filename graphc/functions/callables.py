@@ -71,10 +71,59 @@ MODES: dict[str, Mode] = {
 }
 
 
+PUBLIC = (
+    "assembly",
+    "explain",
+    "free",
+    "graph",
+    "memory",
+    "mode",
+    "name",
+    "profile",
+    "shared",
+    "source",
+    "text",
+    "where",
+)
+"""What a user asks of a function beside calling it."""
+
+
+class Description:
+    """The docstring of a class of functions; that of a function is what it says of itself."""
+
+    def __init__(self, doc: str | None) -> None:
+        self.doc = doc
+
+    def __get__(self, function: Function | None, kind: object) -> str | None:
+        return self.doc if function is None else function.describe()
+
+
 class Function:
-    """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name."""
+    """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name.
+
+    mode: how it runs. name: what it was called. where: the line of the program that made it. profile: how many calls
+    there were, and how long they took, where it was made with profile=True.
+    """
 
     mode: Mode = "interpreted"
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = Description(cls.__doc__)  # type: ignore[assignment]
+
+    def __dir__(self) -> list[str]:
+        return [*(name for name in super().__dir__() if name.startswith("__")), *PUBLIC]
+
+    def describe(self) -> str:
+        """What `help` shows of the function."""
+        results = ", ".join(str(node.type) for node in self.kernel.outputs) or "nothing"
+        changed = ", ".join(leaf.name or str(leaf.type) for leaf, _ in self.kernel.updates)
+        made = f", made at {self.where}" if self.where else ""
+        lines = [f"A {self.mode} function{made}. It returns {results}{changed and ' and updates '}{changed}.", ""]
+        for name, item in ((name, vars(Function).get(name)) for name in PUBLIC):
+            if callable(item) or isinstance(item, property):
+                said, _, _ = (item.__doc__ or "").partition("\n\n")
+                lines.append(f"{name}{'()' * callable(item)}: {' '.join(said.split())}")
+        return "\n".join(lines)
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         self.kernel = kernel
@@ -606,7 +655,10 @@ class Guarded(Compiled):
 
 @cache
 def _direct() -> type[Compiled]:
-    return vectorcall_type(Compiled)
+    direct: Any = vectorcall_type(Compiled)
+    direct.__doc__ = Description(Compiled.__doc__)
+    kind: type[Compiled] = direct
+    return kind
 
 
 def keywords_of(call: Convention) -> Keywords:

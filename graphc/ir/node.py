@@ -606,7 +606,7 @@ METHODS = {
 } | {"set": "set_subtensor", "inc": "inc_subtensor"}
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
 
-INTERNAL = {"cell", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
+INTERNAL = {"_name", "cell", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
 """Attributes of nodes that are no user's business."""
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
