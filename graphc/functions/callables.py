@@ -35,7 +35,7 @@ from graphc.codegen.call.callback import CALLBACK, Failures, address, native_cal
 from graphc.codegen.call.locks import OPEN, run
 from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
 from graphc.codegen.gemm.lazy import free_panels
-from graphc.codegen.pipeline.build import build_native, build_python, cold, stages_of
+from graphc.codegen.pipeline.build import build_native, build_python, compilation, generation, stages_of
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import PAST_CACHES
 from graphc.dtypes import itemsize
@@ -281,7 +281,7 @@ class Function:
     @property
     def assembly(self) -> str:
         """The machine code as text, that of all stages; a mode without gives the one it would have."""
-        return "\n".join(cold().build_assembly(stage) for stage in stages_of(self.kernel))
+        return "\n".join(compilation().build_assembly(stage) for stage in stages_of(self.kernel))
 
     def memory(self, *sizes: Any) -> Memory:
         """The bytes that a call would allocate for inputs of these sizes, found out without one.
@@ -468,7 +468,7 @@ class Generated(Lowered):
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)
         self.take(build_python(kernel))
-        self.functions = cold().bind_python(self.built, self.failures)
+        self.functions = generation().bind_python(self.built, self.failures)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)

@@ -22,7 +22,7 @@ from graphc.codegen.call.poison import POISON_IR, poisoned
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_ir
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import build, cold, runtime
+from graphc.codegen.pipeline import build, compilation, runtime
 from graphc.codegen.threads.pool import pool_ir
 from graphc.errors import GraphcError, ShapeError
 from graphc.options import options
@@ -130,7 +130,7 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
     for make in (blas_ir, broken):
         monkeypatch.setattr(build, "_products", {})
         monkeypatch.setattr(runtime, "_kept", {})
-        monkeypatch.setattr(cold, "blas_ir", make)
+        monkeypatch.setattr(compilation, "blas_ir", make)
         with options.change(poison="on", cache=False):
             found = graphc.function([x, y], T.dot(x, y.T))(a, b)
         if make is blas_ir:
