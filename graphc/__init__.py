@@ -58,3 +58,7 @@ __all__ = [
     "custom_op", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "jvp", "nnet", "on_phase", "op",
     "options", "parse_graph", "print_graph", "shared", "tensor", "value_and_grad", "vjp",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

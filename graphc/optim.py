@@ -25,6 +25,13 @@ from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable, shared
 from graphc.tensor.elementary import sqr, sqrt
 
+__all__ = ["adadelta", "adagrad", "adam", "momentum", "nesterov", "rmsprop", "sgd"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Cost: TypeAlias = "Node | Sequence[Node]"
 Params: TypeAlias = "SharedVariable | Sequence[SharedVariable]"
 Number: TypeAlias = "float | Node"

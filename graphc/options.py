@@ -15,7 +15,40 @@ from graphc.errors import GraphcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/server/prestart.py)
-    from typing import Any
+    from typing import Any, Generic, TypedDict, TypeVar, Unpack
+
+    Given = TypeVar("Given")
+    Kept = TypeVar("Kept")
+    Path = str | os.PathLike[str]
+
+    class Setting(Generic[Given, Kept]):
+        """An `Option` as type checkers see it: what it may be set to, and what it is then."""
+
+        def __get__(self, options: Options, kind: object = None) -> Kept: ...
+        def __set__(self, options: Options, value: Given) -> None: ...
+
+    class Changes(TypedDict, total=False):
+        """What each option may be set to."""
+
+        floatX: str
+        mode: str
+        compile: str
+        target: str
+        threads: int | str
+        fast_math: bool
+        excluding: str | Iterable[str]
+        outline: str
+        on_unused_input: str
+        cache: bool
+        cache_dir: Path
+        cache_shared: Path | Iterable[Path]
+        cache_megabytes: int
+        cache_require: bool
+        results_megabytes: int
+        poison: bool | str
+        progress: bool
+        verify: bool
+
 
 PREFIX = "GRAPHC_"
 ELSEWHERE = ("GRAPHC_PROGRAMS", "GRAPHC_UPDATE")
@@ -27,8 +60,8 @@ TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512")
 """Processors that code can be made for: this machine's, and older ones by LLVM's names (codegen/llvm/target.py)."""
 
 
-def _choice(*allowed: str) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
+def _choice(*allowed: str) -> Callable[[str, str], str]:
+    def check(name: str, value: str) -> str:
         if value not in allowed:
             raise GraphcError(f"option {name}={value!r}: must be one of {', '.join(allowed)}")
         return str(value)
@@ -36,7 +69,7 @@ def _choice(*allowed: str) -> Callable[[str, Any], str]:
     return check
 
 
-def _switch(name: str, value: Any) -> bool:
+def _switch(name: str, value: bool | str) -> bool:
     if isinstance(value, str) and value.lower() in ("1", "true", "yes", "on", "0", "false", "no", "off", ""):
         return value.lower() in ("1", "true", "yes", "on")
     if isinstance(value, bool):
@@ -44,7 +77,7 @@ def _switch(name: str, value: Any) -> bool:
     raise GraphcError(f"option {name}={value!r}: must be true or false")
 
 
-def _poison(name: str, value: Any) -> str:
+def _poison(name: str, value: bool | str) -> str:
     if value in ("off", "on", "guard"):
         return str(value)
     try:
@@ -53,8 +86,8 @@ def _poison(name: str, value: Any) -> str:
         raise GraphcError(f"option {name}={value!r}: must be true, false or 'guard'") from None
 
 
-def _count(least: int) -> Callable[[str, Any], int]:
-    def check(name: str, value: Any) -> int:
+def _count(least: int) -> Callable[[str, int], int]:
+    def check(name: str, value: int) -> int:
         try:
             number = int(value)
         except (TypeError, ValueError):
@@ -66,7 +99,7 @@ def _count(least: int) -> Callable[[str, Any], int]:
     return check
 
 
-def check_threads(name: str, value: Any) -> int | str:
+def check_threads(name: str, value: int | str) -> int | str:
     """A number of threads, or "auto"; GraphcError for anything else."""
     if value == "auto":
         return "auto"
@@ -76,97 +109,120 @@ def check_threads(name: str, value: Any) -> int | str:
     return number
 
 
-def _names(name: str, value: Any) -> tuple[str, ...]:
+def _names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     return tuple(sorted(part.strip() for part in parts if part.strip()))
 
 
-def _folder(name: str, value: Any) -> str:
+def _folder(name: str, value: Path) -> str:
     path = str(os.path.expanduser(os.fspath(value)))
     return path.rstrip(os.sep) or path
 
 
-def _folders(name: str, value: Any) -> tuple[str, ...]:
-    several = [value] if isinstance(value, os.PathLike) else value
+def _folders(name: str, value: Path | Iterable[Path]) -> tuple[str, ...]:
+    several: str | Iterable[Path] = [value] if isinstance(value, os.PathLike) else value
     parts = several.split(os.pathsep) if isinstance(several, str) else several
     return tuple(_folder(name, part) for part in parts if str(part))
 
 
-_RULES: dict[str, tuple[Callable[[str, Any], Any], Any]] = {
-    "floatX": (_choice("float32", "float64"), "float64"),
-    "mode": (_choice("compiled", "interpreted", "python"), "compiled"),
-    "compile": (_choice("process", "inline"), "process"),
-    "target": (_choice(*TARGETS), NATIVE),
-    "threads": (check_threads, "auto"),
-    "fast_math": (_switch, False),
-    "excluding": (_names, ()),
-    "outline": (_choice("auto", "always", "never"), "auto"),
-    "on_unused_input": (_choice("raise", "warn", "ignore"), "raise"),
-    "cache": (_switch, True),
-    "cache_dir": (_folder, os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "graphc")),
-    "cache_shared": (_folders, ()),
-    "cache_megabytes": (_count(1), 512),
-    "cache_require": (_switch, False),
-    "results_megabytes": (_count(0), 256),
-    "poison": (_poison, "off"),
-    "progress": (_switch, False),
-    "verify": (_switch, False),
-}
+class Option:
+    """An option: what it takes, what it is at first, what it is for. It is read as any attribute of `options` is."""
+
+    def __init__(self, check: Callable[[str, Any], Any], default: Any, doc: str) -> None:
+        self.check = check
+        self.default = default
+        self.__doc__ = doc
+
+    def __set_name__(self, kind: object, name: str) -> None:
+        self.name = name
+
+    def __set__(self, options: Options, value: Any) -> None:
+        vars(options)[self.name] = self.check(self.name, value)
+
+
+def option(check: Callable[[str, Given], Kept], default: Any, doc: str) -> Setting[Given, Kept]:
+    """An `Option`, of the types of its check."""
+    made: Any = Option(check, default, doc)
+    typed: Setting[Given, Kept] = made
+    return typed
 
 
 class Options:
-    """One attribute for each option.
+    """The settings of graphc: one attribute for each, which `GRAPHC_` and its name in capitals sets at the start."""
 
-    floatX: dtype of Python floats and of the typeless constructors. mode: how functions run. compile: in a helper
-    process or in this one. target: the processor that code is made for, which this machine must be able to run; it is
-    chosen before the first function is compiled. threads: how many a call may use, where `function` is not told; "auto"
-    for what OMP_NUM_THREADS says, else as many as this process has processors. fast_math: allow rewrites that are true
-    of real numbers only, arithmetic in any order, and
-    elementary functions of 4 ulp that promise neither subnormal numbers nor the sign of zero, and give NaN for sin, cos
-    and tan of huge angles; other NaN and infinities stay. excluding: names of rewrite rules that are off. outline: when
-    loops become functions of their own: where there are many or threads may share them, always, never: no threads.
-    on_unused_input: what `function` does about one. cache: keep compiled graphs on disk.
-    cache_dir: where, as text. cache_shared: folders that are read as well, never written (GRAPHC_CACHE_SHARED separates
-    them as PATH does). cache_megabytes: above this size the least recently used entries go. cache_require: a graph that
-    is not in the cache is an error. results_megabytes: memory of dropped results above 32 MiB that is kept for the next
-    ones. poison: fill results and temporaries with a pattern, which is NaN as a float, before each call, so that an
-    element shows which is read before it is written; "guard": put each array of a call between pages that nobody may
-    touch, besides. progress: print each phase of making a function to standard error as it begins, and the time that
-    it took. verify: check the graph and the loops after every pass of the compiler.
-    """
-
-    floatX: str  # noqa: N815 - Theano's name
-    mode: str
-    compile: str
-    target: str
-    threads: int | str
-    fast_math: bool
-    excluding: tuple[str, ...]
-    outline: str
-    on_unused_input: str
-    cache: bool
-    cache_dir: str
-    cache_shared: tuple[str, ...]
-    cache_megabytes: int
-    cache_require: bool
-    results_megabytes: int
-    poison: str
-    progress: bool
-    verify: bool
+    floatX = option(  # noqa: N815 - Theano's name
+        _choice("float32", "float64"), "float64", "The dtype of Python floats and of the typeless constructors."
+    )
+    mode = option(_choice("compiled", "interpreted", "python"), "compiled", "How functions run.")
+    compile = option(_choice("process", "inline"), "process", "Compile in a helper process or in this one.")
+    target = option(
+        _choice(*TARGETS),
+        NATIVE,
+        "The processor that code is made for, which this machine must be able to run; it is chosen before the first "
+        "function is compiled.",
+    )
+    threads = option(
+        check_threads,
+        "auto",
+        'How many threads a call may use, where `function` is not told; "auto": as many as OMP_NUM_THREADS says, else '
+        "as this process has processors.",
+    )
+    fast_math = option(
+        _switch,
+        False,
+        "Allow rewrites that are true of real numbers only, arithmetic in any order, and elementary functions of 4 ulp "
+        "that promise neither subnormal numbers nor the sign of zero, and give NaN for sin, cos and tan of huge "
+        "angles; other NaN and infinities stay.",
+    )
+    excluding = option(_names, (), "Names of rewrite rules that are off.")
+    outline = option(
+        _choice("auto", "always", "never"),
+        "auto",
+        "When loops become functions of their own: where there are many or threads may share them, always, never: no "
+        "threads.",
+    )
+    on_unused_input = option(_choice("raise", "warn", "ignore"), "raise", "What `function` does about one.")
+    cache = option(_switch, True, "Keep compiled graphs on disk.")
+    cache_dir = option(
+        _folder, os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "graphc"), "Where, as text."
+    )
+    cache_shared = option(
+        _folders, (), "Folders that are read as well, never written (GRAPHC_CACHE_SHARED separates them as PATH does)."
+    )
+    cache_megabytes = option(_count(1), 512, "The size above which the least recently used entries go.")
+    cache_require = option(_switch, False, "A graph that is not in the cache is an error.")
+    results_megabytes = option(
+        _count(0), 256, "How much memory of dropped results above 32 MiB is kept for the next ones."
+    )
+    poison = option(
+        _poison,
+        "off",
+        "Fill results and temporaries with a pattern, which is NaN as a float, before each call, so that an element "
+        'shows which is read before it is written; "guard": put each array of a call between pages that nobody may '
+        "touch, besides.",
+    )
+    progress = option(
+        _switch,
+        False,
+        "Print each phase of making a function to standard error as it begins, and the time that it took.",
+    )
+    verify = option(_switch, False, "Check the graph and the loops after every pass of the compiler.")
 
     def __init__(self) -> None:
-        for name, (_, default) in _RULES.items():
-            setattr(self, name, os.environ.get(PREFIX + name.upper()) or default)
+        for name, each in OPTIONS.items():
+            setattr(self, name, os.environ.get(PREFIX + name.upper()) or each.default)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _RULES:
-            raise GraphcError(f"there is no option {name!r}; options are {', '.join(_RULES)}")
-        object.__setattr__(self, name, _RULES[name][0](name, value))
+    if not TYPE_CHECKING:  # which know the names
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in OPTIONS:
+                raise GraphcError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
+            object.__setattr__(self, name, value)
 
     @contextmanager
-    def change(self, **values: Any) -> Iterator[None]:
+    def change(self, **values: Unpack[Changes]) -> Iterator[None]:
         """Set options for the time of a with-block."""
-        before = {name: getattr(self, name) for name in values if name in _RULES}
+        before = {name: getattr(self, name) for name in values if name in OPTIONS}
         try:
             for name, value in values.items():
                 setattr(self, name, value)
@@ -176,12 +232,16 @@ class Options:
                 setattr(self, name, value)
 
     def __repr__(self) -> str:
-        return "\n".join(f"{name} = {getattr(self, name)!r}" for name in _RULES)
+        return "\n".join(f"{name} = {getattr(self, name)!r}" for name in OPTIONS)
+
+
+OPTIONS: dict[str, Option] = {name: item for name, item in vars(Options).items() if isinstance(item, Option)}
+"""All options by name."""
 
 
 def warn_of_unknown(variables: Iterable[str]) -> None:
     """One warning for the environment variables that look like options and are none."""
-    known = [name.upper() for name in _RULES]
+    known = [name.upper() for name in OPTIONS]
     ours = (name.removeprefix(PREFIX) for name in variables if name.startswith(PREFIX))
     unknown = sorted(name for name in ours if name not in known)
     if unknown:

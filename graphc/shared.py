@@ -62,14 +62,16 @@ def _copy(cell: list[Array]) -> Array:
 
 
 class SharedVariable(Node):
-    """A variable with a value of its own. Make one with `shared`.
+    """A variable with a value of its own. Make one with `shared`."""
 
-    cell: a list of the current value. lock: what calls that use the variable wait for. default_update: a node that
-    becomes the value after each call of a function that uses the variable and has no update for it; None for none.
-    strict, allow_downcast: which values `set_value` takes, as `shared` was told.
-    """
-
-    __slots__ = ("allow_downcast", "cell", "default_update", "lock", "sizes", "strict")
+    __slots__ = {
+        "allow_downcast": "Whether values that are set may lose precision.",
+        "cell": "A list of the current value.",
+        "default_update": "The value after each call of a function that has no update of its own; None for the same.",
+        "lock": "What calls that use the variable wait for.",
+        "sizes": "The size along each axis, None where a value decides.",
+        "strict": "Whether values that are set must be arrays of exactly its dtype.",
+    }
 
     cell: list[Array]
     lock: Lock

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline import cold
+from graphc.codegen.pipeline import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
 from graphc.ir.node import Node
@@ -74,11 +74,11 @@ def compile_broken(name: str) -> graphc.Function:
         assert program.source.count(broken.right) == 1, program.source
         return replace(program, source=program.source.replace(broken.right, broken.wrong))
 
-    with patch.object(cold, "generate_program", generate):
+    with patch.object(generation, "generate_program", generate):
         return graphc.function([x], broken.graph(x), "compiled", name=f"broken: {name}")
 
 
-GENERATE = cold.generate_program
+GENERATE = generation.generate_program
 
 
 def argument(name: str) -> NDArray[Any]:

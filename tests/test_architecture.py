@@ -43,7 +43,7 @@ codegen.transform   passes simplify privatize parallelize fuse forwarding partia
 codegen.frontend    language intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files sources store bundle __init__
-codegen.pipeline    kernel program runtime cold build stages __init__
+codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
 functions           convention layouts variants callables staged __init__
 .                   function
@@ -73,11 +73,12 @@ LATE = {
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
     ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
     ("codegen.pipeline.build", "graphc.codegen.server.client"),
-    ("codegen.pipeline.build", "graphc.codegen.pipeline.cold"),
+    ("codegen.pipeline.build", "graphc.codegen.pipeline.compilation"),
+    ("codegen.pipeline.build", "graphc.codegen.pipeline.generation"),
     ("codegen.pipeline.build", "graphc.codegen.pipeline.stages"),
     ("codegen.pipeline.build", "graphc.codegen.llvm.target"),
-    ("codegen.pipeline.cold", "graphc.codegen.vecmath.outofline"),
-    ("codegen.pipeline.runtime", "graphc.codegen.pipeline.cold"),
+    ("codegen.pipeline.compilation", "graphc.codegen.vecmath.outofline"),
+    ("codegen.pipeline.runtime", "graphc.codegen.pipeline.compilation"),
     ("codegen.server.client", "graphc.codegen.server.worker"),
     ("functions.callables", "graphc.codegen.call.guard_pages"),
     ("functions.callables", "graphc.functions.staged"),
@@ -112,6 +113,8 @@ def in_order(floors: str) -> Iterator[str]:
 
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+STUBS = {module_name(path) for path in PACKAGE.rglob("*.pyi")}
+"""What type checkers know of tables (test_stubs.py): on no floor, since nothing imports them."""
 ORDER = list(in_order(FLOORS))
 ROOTS = {"", "__main__"}
 """The package itself and its command: above all floors."""
@@ -136,7 +139,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 def known(module: str) -> set[str]:
     """The modules of graphc that `module` imports."""
-    return {name.removeprefix("graphc.") for name in imports(parse(module)) if name.startswith("graphc.")}
+    return {name.removeprefix("graphc.") for name in imports(parse(module)) if name.startswith("graphc.")} - STUBS
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -224,7 +227,7 @@ __future__ _blake2 atexit errno gc marshal mmap
 """What graphc may import beside itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
 codegen.cache.bundle codegen.server.client loops.printer codegen.link.lljit codegen.link.elf codegen.lower.lowerer
-codegen.schedule.plan codegen.pipeline.cold codegen.pipeline.program codegen.schedule.scheduler
+codegen.schedule.plan codegen.pipeline.generation codegen.pipeline.program codegen.schedule.scheduler
 codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse optim rewrite session testing
 """
 
@@ -239,6 +242,38 @@ def test_a_warm_start_imports_no_more_than_it_needs(tmp_path: Path) -> None:
         assert found == origin
     assert {name for name in modules if name.partition(".")[0] != "graphc"} <= set(STANDARD.split())
     assert not {f"graphc.{name}" for name in NOT_WARM.split()} & set(modules)
+
+
+SOURCES = """
+import sys
+import numpy as np
+import graphc
+import graphc.tensor as T
+x, w = T.dmatrix("x"), graphc.shared(np.ones((3, 2)), name="w")
+cost = graphc.nnet.sigmoid(T.dot(x, w)).mean()
+f = graphc.function([x], cost, updates=[(w, w - graphc.grad(cost, w))])
+g = graphc.function([x], cost, mode="python")
+g(np.ones((4, 3)))
+assert "def kernel" in f.source and "plan:" in f.explain() and g.source and g.explain()
+print(f.built.report.origin, *sorted(sys.modules))
+"""
+COMPILING = """
+llvmlite numba graphc.codegen.llvm.binding graphc.codegen.llvm.target graphc.codegen.llvm.builder
+graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.frontend.lowering graphc.codegen.gemm.dispatch
+graphc.codegen.gemm.blocked graphc.codegen.link.elf graphc.codegen.pipeline.compilation graphc.codegen.server.client
+graphc.codegen.threads.pool graphc.codegen.vecmath graphc.codegen.vectorize
+"""
+
+
+def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
+    environment = {**os.environ, "GRAPHC_CACHE_DIR": str(tmp_path)}
+    for origin in ("compiled", "cache"):
+        command = [sys.executable, "-c", SOURCES]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        found, *modules = done.stdout.split()
+        assert found == origin
+    assert not set(COMPILING.split()) & set(modules)
+    assert "graphc.codegen.pipeline.generation" in modules
 
 
 def test_names_say_what_is_in_a_module() -> None:

@@ -420,7 +420,7 @@ BUILT = {
     "another static size": Bad(lambda f: HELD.set_value(np.ones(4)), ShapeError, "held", "size 4.*has 3"),
     "no value": Bad(lambda f: X.eval(), MissingInputError, "x", "not an input"),
     "a value of another rank": Bad(lambda f: X.eval({X: [1.0]}), GraphTypeError, "x", r"shape \(1,\)"),
-    "a value by name": Bad(lambda f: X.eval({"x": A}), GraphTypeError, "", "'x'"),
+    "a value by name": Bad(lambda f: X.eval({"x": A}), GraphTypeError, "", "'x'"),  # type: ignore[dict-item]
     "an option": Bad(lambda f: setattr(options, "mode", "quick"), GraphcError, "", "mode='quick'.*compiled"),
     "an option that is not": Bad(lambda f: setattr(options, "speed", 2), GraphcError, "", "'speed'.*floatX"),
 }  # fmt: skip

@@ -241,7 +241,7 @@ def test_strict_variables_take_their_own_dtype_only() -> None:
 
 def test_a_variable_has_no_value_attribute() -> None:
     with pytest.raises(AttributeError):
-        _ = shared(1.0).value
+        _ = shared(1.0).value  # type: ignore[attr-defined]
 
 
 # Copies

@@ -35,7 +35,7 @@ from graphc.codegen.call.callback import CALLBACK, Failures, address, native_cal
 from graphc.codegen.call.locks import OPEN, run
 from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
 from graphc.codegen.gemm.lazy import free_panels
-from graphc.codegen.pipeline.build import build_native, build_python, cold, stages_of
+from graphc.codegen.pipeline.build import build_native, build_python, compilation, generation, stages_of
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import PAST_CACHES
 from graphc.dtypes import itemsize
@@ -71,10 +71,59 @@ MODES: dict[str, Mode] = {
 }
 
 
+PUBLIC = (
+    "assembly",
+    "explain",
+    "free",
+    "graph",
+    "memory",
+    "mode",
+    "name",
+    "profile",
+    "shared",
+    "source",
+    "text",
+    "where",
+)
+"""What a user asks of a function beside calling it."""
+
+
+class Description:
+    """The docstring of a class of functions; that of a function is what it says of itself."""
+
+    def __init__(self, doc: str | None) -> None:
+        self.doc = doc
+
+    def __get__(self, function: Function | None, kind: object) -> str | None:
+        return self.doc if function is None else function.describe()
+
+
 class Function:
-    """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name."""
+    """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name.
+
+    mode: how it runs. name: what it was called. where: the line of the program that made it. profile: how many calls
+    there were, and how long they took, where it was made with profile=True.
+    """
 
     mode: Mode = "interpreted"
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = Description(cls.__doc__)  # type: ignore[assignment]
+
+    def __dir__(self) -> list[str]:
+        return [*(name for name in super().__dir__() if name.startswith("__")), *PUBLIC]
+
+    def describe(self) -> str:
+        """What `help` shows of the function."""
+        results = ", ".join(str(node.type) for node in self.kernel.outputs) or "nothing"
+        changed = ", ".join(leaf.name or str(leaf.type) for leaf, _ in self.kernel.updates)
+        made = f", made at {self.where}" if self.where else ""
+        lines = [f"A {self.mode} function{made}. It returns {results}{changed and ' and updates '}{changed}.", ""]
+        for name, item in ((name, vars(Function).get(name)) for name in PUBLIC):
+            if callable(item) or isinstance(item, property):
+                said, _, _ = (item.__doc__ or "").partition("\n\n")
+                lines.append(f"{name}{'()' * callable(item)}: {' '.join(said.split())}")
+        return "\n".join(lines)
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         self.kernel = kernel
@@ -112,9 +161,9 @@ class Function:
         return print_graph(self.graph)
 
     @property
-    def shared(self) -> tuple[Node, ...]:
+    def shared(self) -> tuple[SharedVariable, ...]:
         """The shared variables that the function reads or updates."""
-        return self.kernel.shared
+        return tuple(leaf for leaf in self.kernel.shared if isinstance(leaf, SharedVariable))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
@@ -228,6 +277,11 @@ class Function:
         """The generated Python source, that of all stages; the interpreted mode has none but gives the one it would
         have."""
         return "\n\n".join(build_python(stage).source for stage in stages_of(self.kernel))
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text, that of all stages; a mode without gives the one it would have."""
+        return "\n".join(compilation().build_assembly(stage) for stage in stages_of(self.kernel))
 
     def memory(self, *sizes: Any) -> Memory:
         """The bytes that a call would allocate for inputs of these sizes, found out without one.
@@ -414,7 +468,7 @@ class Generated(Lowered):
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)
         self.take(build_python(kernel))
-        self.functions = cold().bind_python(self.built, self.failures)
+        self.functions = generation().bind_python(self.built, self.failures)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)
@@ -579,12 +633,6 @@ class Compiled(Lowered, Direct):
         streamed = f"\npast the caches goes what has {least / 2**20:.3g} MiB or more" if PAST_CACHES in text else ""
         return f"{text}\n{shared}{streamed}"
 
-    @property
-    def assembly(self) -> str:
-        """The machine code as text."""
-        text: str = cold().build_assembly(self.kernel)
-        return text
-
 
 class Guarded(Compiled):
     """Runs native code under CPython's eyes, on arrays between pages that nobody may touch
@@ -607,7 +655,10 @@ class Guarded(Compiled):
 
 @cache
 def _direct() -> type[Compiled]:
-    return vectorcall_type(Compiled)
+    direct: Any = vectorcall_type(Compiled)
+    direct.__doc__ = Description(Compiled.__doc__)
+    kind: type[Compiled] = direct
+    return kind
 
 
 def keywords_of(call: Convention) -> Keywords:

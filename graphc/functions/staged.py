@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.codegen.pipeline.build import cold
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
 from graphc.errors import IndexOutOfBounds, ShapeError
@@ -95,11 +94,6 @@ class Staged(Function):
         values = ", ".join(describe_origin(node) for stage in before for node in stage.kernel.outputs)
         lines = [repr(self), f"{len(self.stages)} stages: sizes or positions follow from the values of {values}"]
         return "\n".join((*lines, *(stage.explain() for stage in self.stages)))
-
-    @property
-    def assembly(self) -> str:
-        """The machine code of all stages as text."""
-        return "\n".join(cold().build_assembly(stage.kernel) for stage in self.stages)
 
 
 def _by_position(stage: Kernel, call: Convention) -> Convention:

@@ -5,7 +5,8 @@ interned: the same op on the same arguments is the same object, so common subexp
 and comparing nodes is comparing identities. A size is a number or an int64 scalar node. Sizes that are not known when
 a variable is made are leaves of their own (`SIZE`), bound by the arrays a function is called with.
 
-A node's operators and methods are looked up in `FUNCTIONS`, which the floors above fill.
+A node's operators and methods are looked up in `FUNCTIONS`, which the floors above fill; `methods.pyi` tells editors
+and type checkers of the methods.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache
 from operator import itemgetter
 from types import FrameType
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
@@ -26,6 +27,11 @@ from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
 from graphc.loops.ir import Expr
 from graphc.startup.record import record
+
+if TYPE_CHECKING:
+    from graphc.ir.methods import Methods
+else:
+    Methods = object
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -387,10 +393,20 @@ def _unary(function: str) -> Callable[[Node], Node]:
     return operator
 
 
-class Node:
+class Node(Methods):
     """A value of the graph: an op applied to arguments. Immutable but for its display name."""
 
-    __slots__ = ("__weakref__", "_name", "args", "attrs", "mentioned", "op", "serial", "type", "where")
+    __slots__ = {
+        "__weakref__": None,
+        "_name": None,
+        "args": "What the op is applied to.",
+        "attrs": "What the op is told beside its arguments.",
+        "mentioned": "Whether the program used it in a way that may have left no trace (`ir.walk.mention`).",
+        "op": "What is computed.",
+        "serial": "How many nodes there were before.",
+        "type": "The dtype and the sizes.",
+        "where": "The line of the program that made it.",
+    }
 
     op: Op
     args: tuple[Node, ...]
@@ -398,7 +414,7 @@ class Node:
     type: Type
     where: Where | None
     serial: int
-    mentioned: bool  # by the program in a way that may have left no trace (`ir.walk.mention`)
+    mentioned: bool
 
     __array_ufunc__ = None  # NumPy arrays leave their operators to us
     __array_priority__ = 1000
@@ -429,10 +445,12 @@ class Node:
 
     @property
     def dtype(self) -> str:
+        """The name of the dtype of its elements."""
         return self.type.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.type.shape)
 
     @property
@@ -531,14 +549,16 @@ class Node:
             f"{describe(self)} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
         )
 
-    def __getattr__(self, name: str) -> Any:
-        method = METHODS.get(name)
-        if method not in FUNCTIONS:
-            raise AttributeError(f"a tensor has no attribute {name!r}")
-        return FUNCTIONS[method].__get__(self)
+    if not TYPE_CHECKING:  # which know the methods
+
+        def __getattr__(self, name: str) -> Any:
+            method = METHODS.get(name)
+            if method not in FUNCTIONS:
+                raise AttributeError(f"a tensor has no attribute {name!r}")
+            return FUNCTIONS[method].__get__(self)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *METHODS]
+        return [name for name in (*super().__dir__(), *METHODS) if name not in INTERNAL]
 
 
 class Comparison(Node):
@@ -564,13 +584,16 @@ class Comparison(Node):
         compared: Node = FUNCTIONS[self.relation](*self.operands)
         return compared
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in Node.__slots__:
-            return super().__getattr__(name)
-        node = self.node()
-        for slot in Node.__slots__[1:]:
-            setattr(self, slot, getattr(node, slot))
-        return getattr(node, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in Node.__slots__:
+                return super().__getattr__(name)
+            node = self.node()
+            for slot in Node.__slots__:
+                if slot != "__weakref__":
+                    setattr(self, slot, getattr(node, slot))
+            return getattr(node, name)
 
 
 METHODS = {
@@ -578,10 +601,13 @@ METHODS = {
     for name in (
         "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
         "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
-        "ones_like conj nonzero exp log sqrt sigmoid tanh"
+        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp"
     ).split()
-}
-"""The methods of a tensor, each the function of that name with the tensor as its first argument."""
+} | {"set": "set_subtensor", "inc": "inc_subtensor"}
+"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
+
+INTERNAL = {"_name", "cell", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
+"""Attributes of nodes that are no user's business."""
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 

@@ -69,7 +69,7 @@ def _fold_constants(node: Node, uses: Uses) -> Node | None:
     if node.op.lower(node) == PYTHON or not all(isinstance(size, int) for size in node.type.shape):
         return None
     values: list[Array] = [arg.attrs["value"].value for arg in node.args]
-    if int(sizes.product(node.type.shape)) > max(_SMALL, sum(value.size for value in values)):
+    if sizes.product(node.type.shape) > max(_SMALL, sum(value.size for value in values)):
         return None
     with np.errstate(all="ignore"):
         try:

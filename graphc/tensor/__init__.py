@@ -44,3 +44,12 @@ dscalars, dvectors, drows, dcols, dmatrices, dtensor3s, dtensor4s, dtensor5s = p
 
 as_tensor_variable = as_tensor
 outdim = flatten
+
+_INTERNAL = """
+annotations constructors creation elementary indexing joining plural_constructors products reductions shaping variables
+"""
+__all__ = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,13 +1,14 @@
 """Functions of single elements: NumPy's names, and Theano's for the same.
 
 In: nodes, arrays, numbers or lists of them. Out: nodes of the broadcast shape, dtypes as NumPy has them (NEP 50). The
-functions themselves are rows of the table `graphc.ops.scalar`; what is written out here is composed of them.
+functions themselves are rows of the table `graphc.ops.scalar`, of which `rows.pyi` tells editors and type checkers;
+what is written out here is composed of them.
 """
 
+# ruff: noqa: F403, F405 - rows.pyi says what the table has
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
 from graphc.ops import scalar as _table  # fills FUNCTIONS
-from graphc.ops.elementwise import as_node, elementwise
+from graphc.ops.elementwise import ROWS, as_node, elementwise
 from graphc.ops.elementwise import cast as _cast
 from graphc.tensor.variables import resolve_dtype
 
@@ -35,100 +36,11 @@ __all__ = [
     "tri_gamma", "trigamma", "true_div", "trunc", "where", "xlog1py", "xlogy", "xlogy0", "xor", "zero_grad",
 ]  # fmt: skip
 
-Function = Callable[..., Node]
-
 stop_gradient = _table.stop_gradient
-_F = FUNCTIONS
-
-# Arithmetic.
-sub: Function = _F["sub"]
-true_div: Function = _F["true_div"]
-floor_div: Function = _F["floor_div"]
-mod: Function = _F["mod"]
-fmod: Function = _F["fmod"]
-pow: Function = _F["pow"]
-float_power: Function = _F["float_power"]
-neg: Function = _F["neg"]
-positive: Function = _F["positive"]
-abs: Function = _F["abs"]
-fabs: Function = _F["fabs"]
-sign: Function = _F["sign"]
-sqr: Function = _F["sqr"]
-sqrt: Function = _F["sqrt"]
-cbrt: Function = _F["cbrt"]
-reciprocal: Function = _F["reciprocal"]
-hypot: Function = _F["hypot"]
-maximum: Function = _F["maximum"]
-minimum: Function = _F["minimum"]
-fmax: Function = _F["fmax"]
-fmin: Function = _F["fmin"]
-heaviside: Function = _F["heaviside"]
-copysign: Function = _F["copysign"]
-nextafter: Function = _F["nextafter"]
-signbit: Function = _F["signbit"]
-gcd: Function = _F["gcd"]
-lcm: Function = _F["lcm"]
-floor: Function = _F["floor"]
-ceil: Function = _F["ceil"]
-trunc: Function = _F["trunc"]
-rint: Function = _F["rint"]
-
-# Exponentials, trigonometry, special functions.
-exp: Function = _F["exp"]
-exp2: Function = _F["exp2"]
-expm1: Function = _F["expm1"]
-log: Function = _F["log"]
-log2: Function = _F["log2"]
-log10: Function = _F["log10"]
-log1p: Function = _F["log1p"]
-logaddexp: Function = _F["logaddexp"]
-logaddexp2: Function = _F["logaddexp2"]
-sigmoid: Function = _F["sigmoid"]
-softplus: Function = _F["softplus"]
-xlogy: Function = _F["xlogy"]
-xlog1py: Function = _F["xlog1py"]
-sin: Function = _F["sin"]
-cos: Function = _F["cos"]
-tan: Function = _F["tan"]
-arcsin: Function = _F["arcsin"]
-arccos: Function = _F["arccos"]
-arctan: Function = _F["arctan"]
-arctan2: Function = _F["arctan2"]
-sinh: Function = _F["sinh"]
-cosh: Function = _F["cosh"]
-tanh: Function = _F["tanh"]
-arcsinh: Function = _F["arcsinh"]
-arccosh: Function = _F["arccosh"]
-arctanh: Function = _F["arctanh"]
-deg2rad: Function = _F["deg2rad"]
-rad2deg: Function = _F["rad2deg"]
-erf: Function = _F["erf"]
-erfc: Function = _F["erfc"]
-gammaln: Function = _F["gammaln"]
-digamma: Function = _F["digamma"]
-trigamma: Function = _F["trigamma"]
-
-# Comparison, logic, bits, choice.
-equal: Function = _F["equal"]
-not_equal: Function = _F["not_equal"]
-less: Function = _F["less"]
-less_equal: Function = _F["less_equal"]
-greater: Function = _F["greater"]
-greater_equal: Function = _F["greater_equal"]
-logical_and: Function = _F["logical_and"]
-logical_or: Function = _F["logical_or"]
-logical_xor: Function = _F["logical_xor"]
-logical_not: Function = _F["logical_not"]
-isnan: Function = _F["isnan"]
-isinf: Function = _F["isinf"]
-isfinite: Function = _F["isfinite"]
-bitwise_and: Function = _F["bitwise_and"]
-bitwise_or: Function = _F["bitwise_or"]
-bitwise_xor: Function = _F["bitwise_xor"]
-invert: Function = _F["invert"]
-left_shift: Function = _F["left_shift"]
-right_shift: Function = _F["right_shift"]
-where: Function = _F["where"]
+if TYPE_CHECKING:
+    from graphc.tensor.rows import *
+else:
+    globals().update({name: FUNCTIONS[name] for name in ROWS})
 
 
 def _fold(name: str, first: Any, others: tuple[Any, ...]) -> Node:

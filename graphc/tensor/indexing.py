@@ -21,7 +21,7 @@ import numpy as np
 from graphc.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, METHODS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops
 from graphc.ops import shape as layout
@@ -610,4 +610,3 @@ FUNCTIONS.update(
     diagonal=diagonal, getitem=getitem, inc_subtensor=inc_subtensor, nonzero=nonzero, set_subtensor=set_subtensor,
     take=take,
 )  # fmt: skip
-METHODS.update(set="set_subtensor", inc="inc_subtensor")

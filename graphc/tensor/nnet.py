@@ -52,6 +52,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def _floating(x: Any) -> Node:
     """`x` as a node of a float dtype."""
     node = as_node(x)

@@ -12,7 +12,7 @@ from typing import Any
 from graphc.dtypes import accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, METHODS, Node, describe, literal
+from graphc.ir.node import FUNCTIONS, Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import recur
 from graphc.ops import reduce as ops
@@ -262,4 +262,3 @@ FUNCTIONS.update(
     all=all, any=any, argmax=argmax, argmin=argmin, cumprod=cumprod, cumsum=cumsum, max=max, mean=mean, min=min,
     norm=norm, prod=prod, ptp=ptp, std=std, sum=sum, var=var,
 )  # fmt: skip
-METHODS.update(ptp="ptp")

@@ -96,7 +96,7 @@ def test_a_node_has_no_truth_value_and_no_unknown_length() -> None:
         len(x)
     assert len(variable("float64", (3, None))) == 3
     with pytest.raises(AttributeError, match="frobnicate"):
-        _ = x.frobnicate
+        _ = x.frobnicate  # type: ignore[attr-defined]
 
 
 def test_descriptions_name_the_variable_and_the_users_line() -> None:

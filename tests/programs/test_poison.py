@@ -23,7 +23,7 @@ from graphc.codegen.llvm.module import POISON
 from graphc.codegen.llvm.poison import poison as fill
 from graphc.codegen.llvm.poison import poisoned
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import build, cold, runtime
+from graphc.codegen.pipeline import build, compilation, runtime
 from graphc.codegen.threads.pool import pool_ir
 from graphc.errors import GraphcError, ShapeError
 from graphc.options import options
@@ -131,7 +131,7 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
     for make in (blas_ir, broken):
         monkeypatch.setattr(build, "_products", {})
         monkeypatch.setattr(runtime, "_kept", {})
-        monkeypatch.setattr(cold, "blas_ir", make)
+        monkeypatch.setattr(compilation, "blas_ir", make)
         with options.change(poison="on", cache=False):
             found = graphc.function([x, y], T.dot(x, y.T))(a, b)
         if make is blas_ir:

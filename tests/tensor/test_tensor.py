@@ -976,7 +976,7 @@ MASK = T.tensor("bool", (None,), "mask")
         (lambda: nnet.categorical_crossentropy(X, V), GraphTypeError, "weights.*bias"),
         (lambda: nnet.crossentropy_categorical_1hot(X, V), GraphTypeError, "bias.*float64"),
         (lambda: T.one_hot(V, 3), GraphTypeError, "bias.*float64"),
-        (lambda: X.nothing, AttributeError, "nothing"),
+        (lambda: X.nothing, AttributeError, "nothing"),  # type: ignore[attr-defined]
     ],
 )
 def test_bad_calls_say_what_is_wrong(call: Callable[[], Any], error: type[Exception], message: str) -> None:

@@ -49,6 +49,11 @@ __all__ = [
     "list_entries", "load", "package_fingerprint", "size", "store",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Metadata = dict[str, Any]
 Text = Literal["graph", "plan", "source"]
 

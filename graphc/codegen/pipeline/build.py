@@ -1,4 +1,4 @@
-"""A function's graph to a loaded library: found in the store, or made by the cold path, compiled and stored.
+"""A function's graph to a loaded library: found in the store, or generated, compiled and stored.
 
 In: a `Kernel` as the user wrote it. Out: `Built`: what is needed to bind native code, and a report of how it came
 about.
@@ -52,14 +52,20 @@ from graphc.startup.garbage import uncollected
 from graphc.startup.record import record
 
 
-def cold() -> ModuleType:
-    """`codegen.produce`. Not an import statement: rewriting and code generation would double the warm start."""
+def generation() -> ModuleType:
+    """The module that makes a source of a graph. Not an import statement: it would double the warm start."""
     with uncollected():
-        return import_module("graphc.codegen.pipeline.cold")
+        return import_module("graphc.codegen.pipeline.generation")
+
+
+def compilation() -> ModuleType:
+    """The one that compiles it."""
+    with uncollected():
+        return import_module("graphc.codegen.pipeline.compilation")
 
 
 def start_compiler() -> None:
-    """Let the compile process import numba while this one imports the cold path and rewrites the graph. Raises
+    """Let the compile process import numba while this one imports the rest and rewrites the graph. Raises
     GraphcError where this machine does not run the target."""
     if options.target != NATIVE:
         import_module("graphc.codegen.llvm.target").processor(options.target)
@@ -137,7 +143,7 @@ def is_counted(node: Node) -> bool:
 
 def build_python(kernel: Kernel) -> Built:
     """What the `python` mode runs: the generated source, nothing compiled."""
-    built: Built = cold().build_python(kernel)
+    built: Built = generation().build_python(kernel)
     return built
 
 
@@ -156,19 +162,19 @@ def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], L
             return built, loader(kernel, found.object, found.metadata["products"], found.metadata["parallel"], report)
     start_compiler()
     ahead = begin_entry_points()
-    produce = cold()
-    program = produce.generate_program(kernel, report)
-    products = produce.products_of(program)
+    compiler = compilation()
+    program = generation().generate_program(kernel, report)
+    products = compiler.products_of(program)
     parts = [*product_parts(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
         Counter.compilations += 1
-        compiled = produce.compile_program(program, missing_parts(dict.fromkeys(parts)))
+        compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)))
         if ahead:
             keep_part(ENTRY_POINTS, ahead())
         for name, part in compiled.parts.items():
             keep_part(name, part)
         others = [part_code(name) for name in (*compiled.called, ENTRY_POINTS)]
-        code: bytes = produce.link([*compiled.objects, *others], EXPORTS)
+        code: bytes = compiler.link([*compiled.objects, *others], EXPORTS)
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report)
         store.store(store.Entry(key, program.plan, program.source, metadata, code))

@@ -1,6 +1,6 @@
 """What is handed to the code generator, and how a callable came about.
 
-In: a function's graph. Out: the records that the warm path, which finds code in the cache, and the cold path, which
+In: a function's graph. Out: the records that the warm path, which finds code in the cache, and the cold one, which
 makes it, share.
 """
 

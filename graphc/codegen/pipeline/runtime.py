@@ -1,7 +1,7 @@
 """Code that is compiled once for a machine and used by the functions of every graph.
 
 In: the name of a part: ENTRY_POINTS, PARALLEL, a matrix product, large products, or an elementary function. Out: its
-code, from the cache or the cold path; and from how many chunks of a loop on threads pay, which is measured once for a
+code, from the cache or the compiler; and from how many chunks of a loop on threads pay, which is measured once for a
 machine.
 """
 
@@ -66,8 +66,8 @@ def keep_part(name: str, code: bytes) -> None:
 
 
 def begin_entry_points() -> Callable[[], bytes] | None:
-    """Where the entry points' part is missing, begin to compile it in the compile process, while this one imports the
-    cold path; a function that waits for its code."""
+    """Where the entry points' part is missing, begin to compile it in the compile process, while this one imports
+    the rest; a function that waits for its code."""
     if options.compile != "process" or find_part(ENTRY_POINTS) is not None:
         return None
     ir = import_module("graphc.codegen.call.entry").apart_ir()
@@ -85,7 +85,7 @@ def part_code(name: str) -> bytes:
     """The code of a part, compiled where it is missing."""
     code = find_part(name)
     if code is None:
-        made: bytes = import_module("graphc.codegen.pipeline.cold").compile_part(name)
+        made: bytes = import_module("graphc.codegen.pipeline.compilation").compile_part(name)
         keep_part(name, made)
         code = made
     return code

@@ -567,8 +567,8 @@ def test_entries_that_others_could_write_are_refused_though_the_folder_is_mended
         planted(path, monkeypatch)
     else:
         path.chmod(path.stat().st_mode | (0o020 if how == "group" else 0o002))
-    folders = {"cache_dir": tmp_path / "mine", "cache_shared": [folder]} if shared else {}
-    with options.change(**folders), pytest.warns(CacheWarning, match="not used.*delete it") as warned:
+    change = options.change(cache_dir=tmp_path / "mine", cache_shared=[folder]) if shared else options.change()
+    with change, pytest.warns(CacheWarning, match="not used.*delete it") as warned:
         assert store.load(KEY) is None
         assert store.load(KEY) is None
         assert store.list_entries() == [] or part == "object"  # which a list does not read

@@ -326,15 +326,15 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
 COLD = """
 import numpy as np, graphc, graphc.tensor as T
 from graphc.codegen.gemm import api
-from graphc.codegen.pipeline import cold
+from graphc.codegen.pipeline import compilation
 from graphc.codegen.llvm import target
 x, y = T.matrix("x"), T.matrix("y")
 f = graphc.function([x, y], x @ y)
 def refuse(*args, **kwargs):
     raise AssertionError("compiled at a call")
-for module in (target, cold):
+for module in (target, compilation):
     module.emit_object = refuse
-cold.compile_source = cold.compile_part = refuse
+compilation.compile_source = compilation.compile_part = refuse
 rng = np.random.default_rng(0)
 for m, n, k in ((300, 280, 260), (300, 1, 260), (1, 300, 260), (1200, 1, 1200), (20, 20, 20)):
     a, b = rng.normal(size=(m, k)), rng.normal(size=(k, n))

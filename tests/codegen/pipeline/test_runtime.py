@@ -22,7 +22,7 @@ from graphc.codegen.link.image import MAGIC
 from graphc.codegen.llvm.module import Module
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import build, cold, runtime
+from graphc.codegen.pipeline import build, compilation, generation, runtime
 from graphc.codegen.pipeline.kernel import Report
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
 from graphc.codegen.server import client as compiler
@@ -44,9 +44,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_processes_compile_the_same(name: str) -> None:
-    texts, effort = cold.part_ir(name)
+    texts, effort = compilation.part_ir(name)
     for ir in texts:
-        assert cold.emit_here(ir, effort) == cold.emit_beside(ir, effort)
+        assert compilation.emit_here(ir, effort) == compilation.emit_beside(ir, effort)
 
 
 @pytest.mark.parametrize("name", ["gc_gemm_f64", "gc_gemv_f32", "gc_batched_gemm_i64"])
@@ -70,7 +70,7 @@ def test_a_part_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     code = runtime.part_code(PARALLEL)
     assert code.startswith(MAGIC) and runtime.missing_parts(NAMES) == [ENTRY_POINTS, "gc_gemv_f64"]
     monkeypatch.setattr(runtime, "_kept", {})  # as another process finds it
-    monkeypatch.setattr(cold, "compile_part", None)
+    monkeypatch.setattr(compilation, "compile_part", None)
     with options.change(cache_require=True):
         assert runtime.part_code(PARALLEL) == code
 
@@ -127,7 +127,7 @@ def test_a_kernel_that_cannot_be_compiled_is_an_error_whatever_parts_are_left(mo
     def refuse(*_: object, **__: object) -> None:
         raise graphc.GraphcError("not today")
 
-    monkeypatch.setattr(cold, "lower_source", refuse)
+    monkeypatch.setattr(compilation, "lower_source", refuse)
     x = T.dvector("x")
     with pytest.raises(graphc.GraphcError, match="not today"):
         graphc.function([x], x - 1.0)
@@ -158,11 +158,11 @@ def code_of(function: graphc.Function) -> bytes:
 @pytest.mark.parametrize("who", ["here", "beside", "whoever is free"])
 def test_code_does_not_depend_on_who_compiles_a_module(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
-    here, beside = cold.emit_here, cold.emit_beside
+    here, beside = compilation.emit_here, compilation.emit_beside
     is_kernel = threading.Event()
 
     def emit_here(ir: str, effort: int) -> bytes:
-        if effort == cold.KERNEL_EFFORT:
+        if effort == compilation.KERNEL_EFFORT:
             compiled.append("here")
             if who == "beside":
                 is_kernel.wait(20)  # the other takes all that are left
@@ -174,15 +174,15 @@ def test_code_does_not_depend_on_who_compiles_a_module(who: str, monkeypatch: py
             is_kernel.wait(20)
         return beside(ir, effort)
 
-    def take(work: cold.Work, last: bool, take: Any = cold.Work.take) -> cold.Job | None:
-        job: cold.Job | None = take(work, last)
+    def take(work: compilation.Work, last: bool, take: Any = compilation.Work.take) -> compilation.Job | None:
+        job: compilation.Job | None = take(work, last)
         if job is None:
             is_kernel.set()
         return job
 
-    monkeypatch.setattr(cold, "emit_here", emit_here)
-    monkeypatch.setattr(cold, "emit_beside", emit_beside)
-    monkeypatch.setattr(cold.Work, "take", take)
+    monkeypatch.setattr(compilation, "emit_here", emit_here)
+    monkeypatch.setattr(compilation, "emit_beside", emit_beside)
+    monkeypatch.setattr(compilation.Work, "take", take)
     function = many_nests()
     arrays = np.random.default_rng(0).normal(size=(len(FUNCTIONS), 5, 7))
     *results, product = function(*arrays)
@@ -210,7 +210,7 @@ def lowered(server: CompileServer, request: Request) -> list[Module]:
 
 
 def request_of(function: graphc.Function) -> Request:
-    program = cold.generate_program(function.kernel, Report("f"))
+    program = generation.generate_program(function.kernel, Report("f"))
     return Request(program.source, program.prototypes, tuple(program.externals.items()), wanted="modules")
 
 
@@ -258,9 +258,9 @@ w"""
 ELSEWHERE = """
 import numpy as np
 import graphc, graphc.tensor as T
-from graphc.codegen.pipeline import cold
+from graphc.codegen.pipeline import compilation
 from graphc.codegen.link.image import join
-cold.link = lambda objects, exports: join(objects)
+compilation.link = lambda objects, exports: join(objects)
 x, w = T.dmatrix("x"), graphc.shared(np.full((3, 2), 0.5), name="w")
 f = graphc.function([x], T.exp(T.dot(x, w)).sum(axis=1), updates=[(w, w * 2.0)], threads=2)
 a = np.random.default_rng(0).normal(size=(400, 3))

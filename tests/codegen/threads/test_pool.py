@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -280,7 +281,7 @@ def test_control_groups_limit_the_processors(tmp_path: Path, files: dict[str, st
 
 
 @pytest.mark.parametrize("threads", ["0", "-1", "two", "1.5", "²", str(MOST_THREADS + 1), True, None])
-def test_a_wrong_number_of_threads_is_an_error(threads: object) -> None:
+def test_a_wrong_number_of_threads_is_an_error(threads: Any) -> None:
     with pytest.raises(GraphcError, match="threads.*must be a whole number from 1"), options.change(threads=threads):
         pass
 

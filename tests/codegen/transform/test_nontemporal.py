@@ -20,7 +20,7 @@ import graphc.tensor as T
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.llvm.target import emit_assembly
 from graphc.codegen.pipeline import build
-from graphc.codegen.pipeline.cold import POOL_EFFORT
+from graphc.codegen.pipeline.compilation import POOL_EFFORT
 from graphc.codegen.server.client import compile_source
 from graphc.codegen.threads import settings
 from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES, MOST_WORDS

@@ -19,7 +19,7 @@ import graphc.tensor as T
 from graphc.codegen.cache import store
 from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.pipeline import cold, runtime
+from graphc.codegen.pipeline import compilation, runtime
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.vecmath import outofline
@@ -145,7 +145,7 @@ def test_functions_are_compiled_once_for_a_machine(folder: Path, how: str, monke
                 raise AssertionError(f"{name} is there already")
 
         monkeypatch.setattr(outofline, "math_ir", Refused)
-        monkeypatch.setattr(cold, "Elementary", Refused)  # in the compile process too
+        monkeypatch.setattr(compilation, "Elementary", Refused)  # in the compile process too
         g = graphc.function([x, y], T.exp(x) * T.log(y) + T.tanh(x) * T.exp(y), name="second")
         np.testing.assert_allclose(g(*a), np.exp(a[0]) * np.log(a[1]) + np.tanh(a[0]) * np.exp(a[1]), rtol=1e-12)
         assert stored() == functions | {ENTRY_POINTS, PARALLEL, "first", "second"}

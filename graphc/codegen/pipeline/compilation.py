@@ -1,6 +1,6 @@
-"""The cold path: what happens only where the cache does not have a graph. Loaded at the first miss.
+"""Compiling: what happens only where the cache does not have a graph or a part. Loaded at the first miss.
 
-In: a `Kernel` as the user wrote it. Out: its generated source, its objects, its machine code as text.
+In: a `Program`; the name of a part (runtime.py). Out: objects and images; the machine code of a kernel as text.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from platform import machine
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
-from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
 from graphc.codegen.call.entry import apart_ir, entry_ir
-from graphc.codegen.frontend.language import bind_source
-from graphc.codegen.gemm.api import PROTOTYPES, PYTHON_SHIMS, blocks_name, free_name
+from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_ir
 from graphc.codegen.link.elf import link
@@ -23,19 +21,17 @@ from graphc.codegen.llvm.module import IR, Module
 from graphc.codegen.llvm.poison import poisoned
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_avx512
-from graphc.codegen.pipeline.kernel import Built, Kernel, Report
-from graphc.codegen.pipeline.program import Program, generate
+from graphc.codegen.pipeline.generation import generate_program
+from graphc.codegen.pipeline.kernel import Kernel, Report
+from graphc.codegen.pipeline.program import Program
 from graphc.codegen.pipeline.runtime import APART_EFFORT, ENTRY_POINTS, missing_parts
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS
-from graphc.ir.verify import verify
-from graphc.ir.walk import Graph
 from graphc.options import options
-from graphc.rewrite import rewrite
-from graphc.startup.record import record, replace
+from graphc.startup.record import record
 
 
 @record()
@@ -58,42 +54,6 @@ ENTRY_EFFORT = PRODUCTS_EFFORT = 1
 POOL_EFFORT = 0 if machine() == "x86_64" else 1
 """The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
 time to make, which a first start waits for. For other processors LLVM then forgets what is to go past the caches."""
-
-
-def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
-    graph, fired = rewrite(
-        Graph(kernel.inputs, kernel.results), fast_math=options.fast_math, excluding=options.excluding
-    )
-    report.fired = [str(fire) for fire in fired]
-    count = len(kernel.outputs)
-    news = graph.outputs[count:]
-    updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
-    return replace(kernel, outputs=graph.outputs[:count], updates=updates)
-
-
-def generate_program(kernel: Kernel, report: Report) -> Program:
-    if options.verify:
-        verify(Graph(kernel.inputs, kernel.results), kernel.shared)
-    with report.phase("rewrite"):
-        rewritten = rewrite_kernel(kernel, report)
-    with report.phase("generate"):
-        program = generate(kernel, rewritten, options.outline)
-    report.plan = program.plan
-    return program
-
-
-def build_python(kernel: Kernel) -> Built:
-    """What the `python` mode runs: the generated source, nothing compiled."""
-    report = Report(kernel.name, "generated")
-    program = generate_program(kernel, report)
-    return Built(program.signature, program.source, program.constants, program.calls, report)
-
-
-def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any]]:
-    """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
-    own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
-    name = f"<generated source of {built.signature.name}>"
-    return bind_source(built.source, name, {**PYTHON_SHIMS, **own})
 
 
 def build_assembly(kernel: Kernel) -> str:

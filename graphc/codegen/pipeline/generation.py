@@ -1,0 +1,56 @@
+"""From a graph to its generated source: rewriting, then program.py. Nothing is compiled, and no compiler imported.
+
+In: a `Kernel` as the user wrote it. Out: its `Program`; for the `python` mode the functions of its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
+from graphc.codegen.frontend.language import bind_source
+from graphc.codegen.gemm.api import PYTHON_SHIMS
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report
+from graphc.codegen.pipeline.program import Program, generate
+from graphc.ir.verify import verify
+from graphc.ir.walk import Graph
+from graphc.options import options
+from graphc.rewrite import rewrite
+from graphc.startup.record import replace
+
+
+def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
+    graph, fired = rewrite(
+        Graph(kernel.inputs, kernel.results), fast_math=options.fast_math, excluding=options.excluding
+    )
+    report.fired = [str(fire) for fire in fired]
+    count = len(kernel.outputs)
+    news = graph.outputs[count:]
+    updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
+    return replace(kernel, outputs=graph.outputs[:count], updates=updates)
+
+
+def generate_program(kernel: Kernel, report: Report) -> Program:
+    if options.verify:
+        verify(Graph(kernel.inputs, kernel.results), kernel.shared)
+    with report.phase("rewrite"):
+        rewritten = rewrite_kernel(kernel, report)
+    with report.phase("generate"):
+        program = generate(kernel, rewritten, options.outline)
+    report.plan = program.plan
+    return program
+
+
+def build_python(kernel: Kernel) -> Built:
+    """What the `python` mode runs: the generated source, nothing compiled."""
+    report = Report(kernel.name, "generated")
+    program = generate_program(kernel, report)
+    return Built(program.signature, program.source, program.constants, program.calls, report)
+
+
+def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any]]:
+    """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
+    own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
+    name = f"<generated source of {built.signature.name}>"
+    return bind_source(built.source, name, {**PYTHON_SHIMS, **own})

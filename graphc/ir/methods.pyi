@@ -1,0 +1,153 @@
+"""The methods of tensors, from `METHODS` and `FUNCTIONS` (node.py).
+
+Written from the tables by `GRAPHC_UPDATE=1 pytest tests/test_stubs.py`, for editors and type checkers alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphc.ir.node import Array, Node
+
+class Methods:
+    """What a tensor can be asked for as a method."""
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Node:
+        """Whether all elements along `axis` are not 0."""
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Node:
+        """Whether any element along `axis` is not 0."""
+
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> Node:
+        """The int64 position of the first maximum (or first NaN) along `axis`, or in C order over all or several axes."""
+
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> Node:
+        """The int64 position of the first minimum (or first NaN) along `axis`, or in C order over all or several axes."""
+
+    def astype(self, dtype: Any) -> Node:
+        """`x` converted to `dtype` as NumPy's astype does; "floatX" is `options.floatX`."""
+
+    def clip(self, min: Any = None, max: Any = None) -> Node:
+        """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross."""
+
+    def conj(self) -> Node:
+        """`x` itself: graphc has no complex dtypes."""
+
+    def copy(self) -> Node:
+        """`x` itself: nodes never change."""
+
+    def cumprod(self, axis: int | None = None) -> Node:
+        """The products of the first 1, 2, … elements along `axis`, or of all elements in C order."""
+
+    def cumsum(self, axis: int | None = None) -> Node:
+        """The sums of the first 1, 2, … elements along `axis`, or of all elements in C order."""
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
+        """The elements x[i, i + offset] of two axes, as the last axis of the result."""
+
+    def dimshuffle(self, *pattern: Any) -> Node:
+        """The axes of `x` in the order of `pattern`; 'x' makes a new axis of size 1; an axis left out must have size 1."""
+
+    def dot(self, b: Any) -> Node:
+        """NumPy's dot: a product with a scalar, or the sum of products over the last axis of `a`, the last but one of `b`."""
+
+    def eval(self, inputs_to_values: Mapping[Node, Any] | None = None, mode: str | None = None) -> Array:
+        """The value of a node, given those of the inputs it needs: a function made, called once and dropped."""
+
+    def exp(self, /) -> Node:
+        """e**x."""
+
+    def fill(self, value: Any) -> Node:
+        """`value` in the shape of `x`, in the value's dtype (Theano's). Raises ShapeError where it has more axes."""
+
+    def flatten(self, ndim: int = 1) -> Node:
+        """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's)."""
+
+    def inc(
+        self, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False, set_instead_of_inc: bool = False
+    ) -> Node:
+        """The array of which `x` is a part, with `y` added to that part; where indices repeat, all are added."""
+
+    def item(self) -> Node:
+        """The only element of `x`, a scalar; a ShapeError where there are more."""
+
+    def log(self, /) -> Node:
+        """Natural logarithm."""
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Node:
+        """The maximum over `axis`, NaN where an element is. Equal maxima share the derivative. Empty axes are an error."""
+
+    def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
+        """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given."""
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Node:
+        """The minimum over `axis`, NaN where an element is. Equal minima share the derivative. Empty axes are an error."""
+
+    def nonzero(self) -> tuple[Node, ...]:
+        """The positions of the elements of a constant that are not 0, one vector for each axis."""
+
+    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Node:
+        """The vector norm over `axis`, of all elements by default: the `ord`-th root of the sum of |x|**ord; None is 2."""
+
+    def ones_like(self, dtype: Any = None) -> Node:
+        """Ones in the shape, and unless given the dtype, of `x`."""
+
+    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
+        """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0."""
+
+    def ptp(self, axis: Any = None, keepdims: bool = False) -> Node:
+        """The maximum less the minimum over `axis`."""
+
+    def ravel(self) -> Node:
+        """`x` as a vector."""
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Node:
+        """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a constant for each of them."""
+
+    def reshape(self, *newshape: Any, ndim: int | None = None) -> Node:
+        """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`."""
+
+    def round(self, decimals: int = 0, mode: str = "half_to_even") -> Node:
+        """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0."""
+
+    def set(self, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False) -> Node:
+        """The array of which `x` is a part, with that part replaced by `y`: `set_subtensor(a[1:3], y)`."""
+
+    def sigmoid(self, /) -> Node:
+        """1 / (1 + e**-x)."""
+
+    def sqrt(self, /) -> Node:
+        """Square root."""
+
+    def squeeze(self, axis: Any = None) -> Node:
+        """`x` without axes of size 1: all whose size is known to be 1, or those named, which must be."""
+
+    def std(
+        self, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False, dtype: Any = None
+    ) -> Node:
+        """The square root of `var`."""
+
+    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
+        """The sum over `axis`, 0 where there is nothing. Integers are summed as int64 or uint64 unless `dtype` is given."""
+
+    def swapaxes(self, axis1: int, axis2: int) -> Node:
+        """Two axes exchanged."""
+
+    def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Node:
+        """The elements of `x` at integer `indices` along `axis`, or of all its elements where that is None."""
+
+    def tanh(self, /) -> Node:
+        """Hyperbolic tangent."""
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
+        """The sum of a diagonal."""
+
+    def transpose(self, *axes: Any) -> Node:
+        """The axes of `x` reversed, or in the order of `axes`."""
+
+    def var(
+        self, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False, dtype: Any = None
+    ) -> Node:
+        """The mean squared deviation from the mean over `axis`; divided by the number of elements less `ddof`."""
+
+    def zeros_like(self, dtype: Any = None) -> Node:
+        """Zeros in the shape, and unless given the dtype, of `x`."""

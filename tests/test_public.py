@@ -1,0 +1,88 @@
+"""What a user is shown: `dir` gives what is public and nothing else, all with a docstring, and `help` reads well."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc import nnet, optim
+from graphc.functions.callables import PUBLIC
+from graphc.ir.node import METHODS
+from graphc.options import OPTIONS, options
+
+
+def public(item: object) -> list[str]:
+    return sorted(name for name in dir(item) if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("module", [graphc, T, nnet, optim, graphc.cache])
+def test_a_module_shows_what_it_offers(module: types.ModuleType) -> None:
+    assert dir(module) == sorted(module.__all__)
+    items = {name: getattr(module, name) for name in dir(module)}
+    assert [name for name, item in items.items() if not item.__doc__] == []
+    foreign = [
+        name
+        for name, item in items.items()
+        if (isinstance(item, types.ModuleType) and item not in (T, nnet, graphc.cache))
+        or not (getattr(item, "__module__", None) or "graphc").startswith("graphc")
+    ]
+    assert foreign == []
+
+
+def test_the_tensor_functions_are_all_there() -> None:
+    assert {"exp", "mean", "dmatrix", "bvectors", "grad", "nnet", "softmax", "set_subtensor", "as_tensor"} <= {*dir(T)}
+    assert {"sgd", "momentum", "adam"} < {*dir(optim)} < {*dir(optim), *vars(optim)}
+
+
+def test_options_show_themselves() -> None:
+    assert public(options) == sorted([*OPTIONS, "change"])
+    assert all(inspect.getdoc(getattr(type(options), name)) for name in public(options))
+
+
+OWN = "T args attrs broadcastable dtype name ndim op owner shape size type where"
+KEPT = "allow_downcast container default_update get_value set_value strict"
+
+
+@pytest.mark.parametrize(
+    ("tensor", "names"),
+    [(T.dmatrix("x"), OWN), (T.dmatrix("x") == 1.0, OWN), (graphc.shared(1.0), f"{OWN} {KEPT}")],
+)
+def test_a_tensor_shows_its_methods(tensor: graphc.Node, names: str) -> None:
+    assert public(tensor) == sorted([*METHODS, *names.split()])
+    assert all(inspect.getdoc(getattr(type(tensor), name, None) or getattr(tensor, name)) for name in public(tensor))
+    assert inspect.getdoc(type(tensor).op) == "What is computed."
+
+
+def example(mode: str, **given: Any) -> graphc.Function:
+    x, n = T.dmatrix("x"), T.lvector("n")
+    w = graphc.shared(np.zeros(3), name="w")
+    inputs, result = ([x, n], x[: T.cumsum(n)[-1]]) if mode == "staged" else ([x], T.dot(x, w))
+    return graphc.function(
+        inputs, result, updates=[(w, w + 1.0)], mode="compiled" if mode == "staged" else mode, **given
+    )
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python", "staged", "profiled"])
+def test_a_function_shows_what_it_can_be_asked(mode: str) -> None:
+    f = example("compiled", profile=True) if mode == "profiled" else example(mode)
+    assert public(f) == sorted(PUBLIC)
+    assert all(hasattr(f, name) for name in PUBLIC)
+    shown = pydoc.plain(pydoc.render_doc(f))
+    assert "function function(x: float64[x.0, x.1]" in shown
+    assert f"A {f.mode} function, made at test_public.py:" in shown and "and updates w." in shown
+    assert "explain(): How the function came about" in shown and "source: The generated" in shown
+    assert "run_values" not in shown and len(shown.splitlines()) < 30
+    assert "A compiled, interpreted" in (graphc.Function.__doc__ or "") and isinstance(type(f).__doc__, str)
+
+
+def test_help_lists_the_functions_of_tensors() -> None:
+    shown = pydoc.plain(pydoc.render_doc(T))
+    assert "mean(x: 'Any', axis: 'Any' = None" in shown and "The mean" in shown
+    assert "import_module" not in pydoc.plain(pydoc.render_doc(graphc))

@@ -1,0 +1,175 @@
+"""What editors and type checkers know of a user's program: what is wrong in it, and what is right.
+
+The stubs of tensors are written from the tables, by `GRAPHC_UPDATE=1 pytest tests/test_stubs.py`, and are never behind.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphc
+from graphc.ir.node import FUNCTIONS, METHODS
+from graphc.ops.elementwise import ROWS
+from graphc.options import OPTIONS, options
+from graphc.tensor import elementary
+
+PACKAGE = Path(graphc.__file__ or "").parent
+HEAD = '''"""{doc}
+
+Written from the tables by `GRAPHC_UPDATE=1 pytest tests/test_stubs.py`, for editors and type checkers alone.
+"""
+
+{imports}
+
+'''
+LONGEST = 120
+
+
+class Text(str):
+    """Text that stands for itself in a signature."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def shown(value: Any) -> Any:
+    return Text(f'"{value}"') if isinstance(value, str) else value
+
+
+def is_row(function: Callable[..., Any]) -> bool:
+    """Whether a function is what the table makes of a row, which takes any operands and counts them itself."""
+    return "operands" in inspect.signature(function).parameters
+
+
+def stub(name: str, function: Callable[..., Any], indent: str = "", first: str | None = None) -> str:
+    """The signature of a function and the first line of its docstring; `first` is the name of its first parameter."""
+    signature = inspect.signature(function)
+    parameters = [
+        p.replace(annotation=Text(p.annotation), default=shown(p.default)) for p in signature.parameters.values()
+    ]
+    if is_row(function):
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        arity = ROWS[function.__name__].arity
+        parameters = [inspect.Parameter(x, kind, annotation=Text("Any")) for x in "xyz"[:arity]]
+    if first is not None:
+        parameters[0] = inspect.Parameter(first, parameters[0].kind)
+    written = signature.replace(parameters=parameters, return_annotation=Text(signature.return_annotation))
+    head = f"{indent}def {name}{written}:"
+    if len(head) > LONGEST:
+        taken, _, result = str(written)[1:].rpartition(") -> ")
+        head = f"{indent}def {name}(\n{indent}    {taken}\n{indent}) -> {result}:"
+    line, _, _ = (function.__doc__ or "").partition("\n")
+    return f'{head}\n{indent}    """{line}"""\n'
+
+
+def methods() -> str:
+    """graphc/ir/methods.pyi"""
+    doc = "The methods of tensors, from `METHODS` and `FUNCTIONS` (node.py)."
+    imports = "from collections.abc import Mapping\nfrom typing import Any\n\nfrom graphc.ir.node import Array, Node"
+    listed = (stub(name, FUNCTIONS[METHODS[name]], "    ", "self") for name in sorted(METHODS))
+    described = 'class Methods:\n    """What a tensor can be asked for as a method."""\n\n'
+    return HEAD.format(doc=doc, imports=imports) + described + "\n".join(listed)
+
+
+def rows() -> str:
+    """graphc/tensor/rows.pyi"""
+    doc = "The functions that rows of the table `ops/scalar.py` make (elementary.py)."
+    imports = "from typing import Any\n\nfrom graphc.ir.node import Node"
+    listed = (stub(name, FUNCTIONS[name]) for name in sorted(ROWS) if is_row(getattr(elementary, name)))
+    return HEAD.format(doc=doc, imports=imports) + "\n".join(listed)
+
+
+@pytest.mark.parametrize(("file", "write"), [("ir/methods.pyi", methods), ("tensor/rows.pyi", rows)])
+def test_the_stubs_are_those_of_the_tables(file: str, write: Callable[[], str]) -> None:
+    path = PACKAGE / file
+    if os.environ.get("GRAPHC_UPDATE"):
+        path.write_text(write(), "utf-8")
+    assert path.read_text("utf-8") == write()
+
+
+GOOD = """
+import numpy as np
+
+import graphc
+import graphc.tensor as T
+from graphc import optim
+
+x, y = T.dmatrix("x"), T.dvector("y")
+w = graphc.shared(np.zeros(3), name="w", shape=(3,))
+z = (x - x.mean(axis=0, keepdims=True)) ** 2 + 1 - 2 / (1 + abs(-x))
+a = x.T @ x + 1 % x[0, :, None] - x[1:].sum(0)
+b = T.where((x == 0) | (x > 1), T.exp(x), x.clip(0, 1)).astype("float32").reshape((-1,)).max()
+c = x.dimshuffle("x", 0, 1)[0].set(1.0).std().sqrt() + x[1:].inc(x[1:]).shape[0] + x.size + x.ndim
+q, r = divmod(x, 2)
+for row in T.ones((2, 3)):
+    b = b + row.sum()
+values = x.eval({x: np.ones((2, 2))}).tolist()
+cost = T.sqr(T.dot(x, w) - y).mean()
+updates = optim.adam(cost, w, learning_rate=0.1)
+f = graphc.function([x, graphc.In(y, mutable=True)], [cost, b], updates=updates, threads=2)
+print(f(np.ones((2, 3)), y=np.ones(2)), f.text, f.source, f.assembly, f.explain(), f.memory((2, 3), (2,)).total)
+print(f.name, f.mode, f.profile, f.shared[0].get_value(borrow=True), w.default_update)
+f.free()
+graphc.options.threads = 2
+graphc.options.excluding = "softplus"
+with graphc.options.change(floatX="float32", excluding=["softplus"], poison=True):
+    print(graphc.config.floatX.upper(), *graphc.options.excluding)
+"""
+
+BAD = """
+x.meen()
+x.mean(axs=0)
+x.sum().sqroot()
+(x + 1).meen()
+(x == 0).anny()
+x.shpe
+x.T.dott(x)
+x.sum(1, None, True, None, 5)
+T.exq(x)
+T.exp(x, x)
+T.where(x, x)
+graphc.options.treads
+graphc.options.treads = 2
+graphc.options.threads = 2.5
+graphc.options.change(treads=2)
+graphc.options.change(threads=[])
+graphc.function([x], x, thread=2)
+f.sorce
+f.explain(1)
+w.get_valeu()
+w.set_value(1.0, borow=True)
+"""
+
+
+def errors(folder: Path, *programs: str) -> list[dict[int, str]]:
+    """What mypy says of programs: errors by line, for each."""
+    paths = [folder / f"program{number}.py" for number in range(len(programs))]
+    for path, program in zip(paths, programs, strict=True):
+        path.write_text(program)
+    command = ["mypy", "--strict", "--config-file=", f"--cache-dir={folder / 'cache'}", *(path.name for path in paths)]
+    done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    found = re.findall(r"^program(\d+)\.py:(\d+): error: (.*)", done.stdout, re.MULTILINE)
+    return [{int(line): text for file, line, text in found if int(file) == n} for n in range(len(programs))]
+
+
+def test_the_program_that_is_right_runs() -> None:
+    with options.change(threads=options.threads, excluding=options.excluding):
+        exec(GOOD, {})
+
+
+def test_a_type_checker_knows_right_from_wrong(tmp_path: Path) -> None:
+    setup, bad = GOOD[: GOOD.index("graphc.options.threads")], BAD.strip().splitlines()
+    settings = "".join(f"graphc.options.change({name}=graphc.options.{name})\n" for name in OPTIONS)
+    of_good, of_bad = errors(tmp_path, GOOD + settings, setup + BAD.strip())
+    assert of_good == {}
+    assert [line - setup.count("\n") - 1 for line in sorted(of_bad)] == list(range(len(bad))), of_bad
