@@ -20,7 +20,7 @@ SIEVE = (
 
 LOOPS = Area(
     "passes over loops",
-    ("codegen/transform/test_loop_passes.py", "codegen/transform/test_fuse.py", "codegen/transform/test_forwarding.py", "codegen/transform/test_executed_passes.py", "codegen/lower/test_reductions.py"),
+    ("loops/test_folding.py", "codegen/transform/test_loop_passes.py", "codegen/transform/test_fuse.py", "codegen/transform/test_forwarding.py", "codegen/transform/test_executed_passes.py", "codegen/lower/test_reductions.py"),
     (
         M("a statement moves above the stores that it reads", "codegen/transform/fuse.py",
           "independent([stmt], [head, *stay])", "independent([stmt], [head])"),
