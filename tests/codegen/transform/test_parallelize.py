@@ -17,7 +17,7 @@ from bounds import assert_within
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from test_random_programs import INSTRUCTION, SHAPES, arrays, compare, outcome
+from test_random_programs import INSTRUCTION, SHAPES, arrays, compare_with_state, outcome
 from test_random_programs import build as build_program
 
 import graphc
@@ -271,11 +271,9 @@ def test_random_programs_on_three_threads(instructions: list[tuple[int, int, int
     start = weight.get_value()
     for rows, columns in SHAPES:
         values = arrays(rows, columns, rng)
-        found = {}
-        for mode, call in calls.items():
-            weight.set_value(start)
-            found[mode] = outcome(call, values), weight.get_value()
-        compare("compiled", found["compiled"], found["interpreted"], calls["compiled"])
+        want = outcome(calls["interpreted"], values)
+        weight.set_value(start)
+        compare_with_state(outcome(calls["compiled"], values), want, calls["compiled"], values, weight, start)
 
 
 def test_results_are_the_same_for_any_number_of_threads() -> None:
