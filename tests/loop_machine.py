@@ -372,9 +372,9 @@ def text_of(expr: Expr) -> str:
     if isinstance(expr, Var):
         return expr.name
     if isinstance(expr, Load):
-        return f"{expr.buffer}[{text_of(expr.index)}]"
+        return f"{expr.buffer.name}[{text_of(expr.index)}]"
     if isinstance(expr, Pointer):
-        return f"advance({expr.buffer}, {text_of(expr.index)})"
+        return f"advance({expr.buffer.name}, {text_of(expr.index)})"
     assert isinstance(expr, Const)
     return const_text(expr)
 
@@ -385,7 +385,7 @@ def lines_of(body: Iterable[Stmt], pad: str) -> Iterator[str]:
             case Let(var, value) | Set(var, value):
                 yield f"{pad}{var.name} = {text_of(value)}"
             case Store(buffer, index, value):
-                yield f"{pad}{buffer}[{text_of(index)}] = {text_of(value)}"
+                yield f"{pad}{buffer.name}[{text_of(index)}] = {text_of(value)}"
             case Loop(var, size, inner, begin):
                 yield f"{pad}for {var.name} in range({text_of(begin)}, {text_of(size)}):"
                 yield from lines_of(inner, pad + " ")
@@ -441,10 +441,10 @@ def run(
     memories: dict[str, Memory] = {}
     args: list[Any] = []
     for param in function.params:
-        if not param.kind.endswith("*"):
+        if isinstance(param, Var):
             args.append(numbers[param.name])
             continue
-        memory = Memory(param.name, param.kind[:-1], launches, exact, limits.get(param.name))
+        memory = Memory(param.name, param.dtype, launches, exact, limits.get(param.name))
         memory.fill(given.get(param.name, ()))
         memories[param.name] = memory
         args.append(memory)

@@ -15,6 +15,7 @@ from graphc.loops.ir import (
     INDEX,
     ONE,
     ZERO,
+    Buffer,
     Const,
     Expr,
     Function,
@@ -22,10 +23,10 @@ from graphc.loops.ir import (
     Load,
     Loop,
     Note,
-    Param,
     Set,
     Stmt,
     Store,
+    Target,
     Var,
     add,
     apply,
@@ -37,15 +38,17 @@ from graphc.loops.ir import (
 from graphc.loops.operators import ACCUMULATE, ADD, CALLS, CASTS, MUL
 
 FLOAT = "float64"
-DTYPES = {"x": FLOAT, "y": FLOAT, "a": FLOAT, "b": FLOAT, "out": FLOAT, "f": "float32"}
-READ = ("x", "y", "a", "b", "out")
-WRITTEN = ("a", "b", "out")
-TEMPORARIES = ("a", "b")
 LENGTH = 40
 """Of every buffer: no place lies beyond."""
+SUMS = Target(integer(LENGTH), ONE)
+X, Y, F = Buffer("x", FLOAT), Buffer("y", FLOAT), Buffer("f", "float32")
+A, B = (Buffer(name, FLOAT, is_temporary=True, target=SUMS) for name in "ab")
+OUT = Buffer("out", FLOAT, target=SUMS)
+READ = (X, Y, A, B, OUT)
+WRITTEN = (A, B, OUT)
 N, M = Var("n", INDEX), Var("m", INDEX)
 NUMBERS = {"n": 3, "m": 4}
-PARAMS = (*(Param(name, f"{dtype}*") for name, dtype in DTYPES.items()), Param("n", INDEX), Param("m", INDEX))
+PARAMS = (*READ, F, N, M)
 
 
 @dataclass
@@ -72,7 +75,7 @@ class Writer:
             case 0 if self.values or self.totals:
                 return self.draw.choice([*self.values[-3:], *self.totals])
             case 0 | 1 | 2:
-                return Load(self.draw.choice(READ), self.place(), FLOAT)
+                return Load(self.draw.choice(READ), self.place())
             case 3:
                 value = self.value(depth - 1)
                 return apply(ADD, value, value)
@@ -107,9 +110,9 @@ class Writer:
     def added(self) -> Store:
         """An element is added to another, of rows in float32 maybe."""
         buffer, place = self.draw.choice(WRITTEN), self.place()
-        narrow = apply(CASTS[FLOAT], Load("f", self.place(), "float32"))
+        narrow = apply(CASTS[FLOAT], Load(F, self.place()))
         term = narrow if self.draw.random() < 0.5 else self.value(1)
-        return Store(buffer, place, apply(ACCUMULATE, Load(buffer, place, FLOAT), term))
+        return Store(buffer, place, apply(ACCUMULATE, Load(buffer, place), term))
 
     def steps(self, most: int) -> list[Stmt]:
         return [self.step() for _ in range(self.draw.randrange(1, most))]
@@ -172,5 +175,5 @@ def random_loops(seed: int) -> Function:
         row = writer.name("i", INDEX)
         body.append(Loop(row, N, writer.inside([row], writer.row)))
     if writer.totals:
-        body.append(Store("out", ZERO, writer.totals[-1]))
+        body.append(Store(OUT, ZERO, writer.totals[-1]))
     return Function("kernel", PARAMS, tuple(body), "")

@@ -26,7 +26,7 @@ from graphc.ir.interpret import interpret
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
-from graphc.loops.ir import Function
+from graphc.loops.ir import Function, Var
 from graphc.loops.text import parse_functions, print_functions
 
 Array = NDArray[Any]
@@ -55,7 +55,7 @@ class Watched:
         """The sizes that the passes know, each with the operand and the axis that it belongs to."""
         operands = self.signature.inputs + self.signature.shared
         places = [(n, axis) for n, operand in enumerate(operands) for axis, s in enumerate(operand.shape) if s is None]
-        names = [param.name for param in self.sizes[0].after[-1].params if not param.kind.endswith("*")]  # type: ignore[index]
+        names = [param.name for param in self.sizes[0].after[-1].params if isinstance(param, Var)]  # type: ignore[index]
         return dict(zip(names, places, strict=True))
 
 

@@ -33,6 +33,10 @@ class Var:
     name: str
     dtype: str
 
+    @property
+    def kind(self) -> str:
+        return self.dtype
+
 
 @record()
 class Const:
@@ -42,13 +46,46 @@ class Const:
     dtype: str
 
 
+@record()
+class Target:
+    """What is known of a buffer that loops add into: it may have copies of its `length`, one for each chunk of a loop,
+    of which each should have as many iterations as `pays`. Of a table an iteration adds to one place of several."""
+
+    length: Expr
+    pays: Expr
+    is_table: bool = False
+
+
+@record(deep=True)
+class Buffer:
+    """Flat memory, a parameter of functions, and what is known of it.
+
+    `is_temporary`: nothing reads it after the kernel. `row`: the length of what it holds where that is one row at a
+    time, which an iteration of an outermost loop fills before it is read: threads need one each. `target`: of what
+    loops add into.
+    """
+
+    name: str
+    dtype: str
+    is_temporary: bool = False
+    row: Expr | None = None
+    target: Target | None = None
+
+    @property
+    def kind(self) -> str:
+        return f"{self.dtype}*"
+
+
 @record(deep=True)
 class Load:
-    """The element of a flat buffer."""
+    """The element of a buffer."""
 
-    buffer: str
+    buffer: Buffer
     index: Expr
-    dtype: str
+
+    @property
+    def dtype(self) -> str:
+        return self.buffer.dtype
 
 
 @record(deep=True)
@@ -62,11 +99,14 @@ class Apply:
 
 @record(deep=True)
 class Pointer:
-    """The address of element `index` of a buffer: an argument of `Invoke`."""
+    """The address of element `index` of a buffer: an argument of a call."""
 
-    buffer: str
+    buffer: Buffer
     index: Expr
-    dtype: str
+
+    @property
+    def dtype(self) -> str:
+        return self.buffer.dtype
 
 
 @record(deep=True)
@@ -96,7 +136,7 @@ class Set:
 
 @record()
 class Store:
-    buffer: str
+    buffer: Buffer
     index: Expr
     value: Expr
 
@@ -152,19 +192,11 @@ Stmt: TypeAlias = Let | Set | Store | Loop | Check | Invoke | Launch | Note
 
 
 @record()
-class Param:
-    """A parameter: a scalar of a dtype, or a pointer to elements of it ("float64*")."""
-
-    name: str
-    kind: str
-
-
-@record()
 class Function:
-    """A generated function. It returns 0, or the number of the check that failed."""
+    """A generated function: its scalars and buffers. It returns 0, or the number of the check that failed."""
 
     name: str
-    params: tuple[Param, ...]
+    params: tuple[Var | Buffer, ...]
     body: tuple[Stmt, ...]
     doc: str
 
@@ -328,9 +360,9 @@ def rebuild(expr: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
         case Apply(op, args, dtype):
             new = tuple(rebuild(a, replace) for a in args)
             return expr if new == args else Apply(op, new, dtype)
-        case Load(buffer, index, dtype):
-            return Load(buffer, rebuild(index, replace), dtype)
-        case Pointer(buffer, index, dtype):
-            return Pointer(buffer, rebuild(index, replace), dtype)
+        case Load(buffer, index):
+            return Load(buffer, rebuild(index, replace))
+        case Pointer(buffer, index):
+            return Pointer(buffer, rebuild(index, replace))
         case _:
             return expr

@@ -41,12 +41,11 @@ def to_ast(expr: Expr) -> ast.expr:
             return ast.Name(name)
         case Const():
             return _literal(const_text(expr))
-        case Load(buffer, index, _):
-            return ast.Subscript(ast.Name(buffer), to_ast(index))
-        case Pointer(buffer, index, _):
-            if isinstance(index, Const):
-                return ast.Name(buffer) if index.text == "0" else _call("advance", buffer, index)
-            return _call("advance", buffer, index)
+        case Load(buffer, index):
+            return ast.Subscript(ast.Name(buffer.name), to_ast(index))
+        case Pointer(buffer, index):
+            begin = ast.Name(buffer.name)
+            return begin if index == ZERO else ast.Call(ast.Name("advance"), [begin, to_ast(index)], [])
         case Apply(op, args, _):
             if op.form == "idiom":
                 return to_ast(written_out(expr))
@@ -58,10 +57,6 @@ def to_ast(expr: Expr) -> ast.expr:
 @lru_cache(maxsize=512)
 def _literal(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
-
-
-def _call(function: str, buffer: str, index: Expr) -> ast.expr:
-    return ast.Call(ast.Name(function), [ast.Name(buffer), to_ast(index)], [])
 
 
 def const_text(const: Const) -> str:
@@ -82,7 +77,7 @@ def emit_statements(body: Sequence[Stmt], level: int = 1) -> Iterator[str]:
             case Let(var, value) | Set(var, value):
                 yield f"{pad}{var.name} = {text_of(value)}"
             case Store(buffer, index, value):
-                yield f"{pad}{buffer}[{text_of(index)}] = {text_of(value)}"
+                yield f"{pad}{buffer.name}[{text_of(index)}] = {text_of(value)}"
             case Loop(var, size, inner, begin):
                 bounds = text_of(size) if begin == ZERO else f"{text_of(begin)}, {text_of(size)}"
                 yield f"{pad}for {var.name} in range({bounds}):"

@@ -15,9 +15,10 @@ In: functions, or their text. Out: the text of functions, or functions that are 
         call 2: another(total)
         launch nest_other(n, chunk(n, 4), x[0:])
 
-`let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called says that
-it failed, `call 2` leaves with 2. Expressions are Python's, of the operators of the table; idioms are calls, too:
-`block_length(n, i, 256)`. A dtype is written, `0.0 @ float32`, where it is not the one that declarations and
+A buffer that something is known of says so: `t: float64* temporary row m`, `sums: float64* target m pays 8`, or
+`table`. `let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called
+says that it failed, `call 2` leaves with 2. Expressions are Python's, of the operators of the table; idioms are calls,
+too: `block_length(n, i, 256)`. A dtype is written, `0.0 @ float32`, where it is not the one that declarations and
 `operators.result_dtype` tell: 0 is an int64, 0.0 a float64, and an undeclared name an int64.
 """
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from graphc.errors import ParseError
 from graphc.loops.ir import (
@@ -33,6 +35,7 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -44,11 +47,11 @@ from graphc.loops.ir import (
     Loop,
     Note,
     Opaque,
-    Param,
     Pointer,
     Set,
     Stmt,
     Store,
+    Target,
     Var,
 )
 from graphc.loops.operators import NEG, OperandError, Operator, result_dtype
@@ -57,21 +60,22 @@ from graphc.loops.syntax import node_of, read_operator
 INDENT = "    "
 FLOAT = "float64"
 _HEAD = re.compile(r"def (\w+)\((.*)\):")
+_PARAM = re.compile(r"(\w+): (\w+)(\*?)( temporary)?(?: row (.+?))?(?: (target|table) (.+) pays (.+))?")
 _NAMED = re.compile(r"(let )?(\w+)(?:: (\w+))? = (.*)")
 
 
 class _Names:
     """The dtypes of the names and buffers that are declared so far."""
 
-    def __init__(self, params: Sequence[Param]) -> None:
-        self.buffers = {param.name: param.kind[:-1] for param in params if param.kind.endswith("*")}
-        self.scalars = {param.name: param.kind for param in params if not param.kind.endswith("*")}
+    def __init__(self, params: Sequence[Var | Buffer]) -> None:
+        self.buffers = {param.name: param for param in params if isinstance(param, Buffer)}
+        self.scalars = {param.name: param.dtype for param in params if isinstance(param, Var)}
 
     def scalar(self, name: str) -> str:
         return self.scalars.get(name, INDEX)
 
-    def buffer(self, name: str) -> str:
-        return self.buffers.get(name, FLOAT)
+    def buffer(self, name: str) -> Buffer:
+        return self.buffers.get(name) or Buffer(name, FLOAT)
 
     def given(self, name: str, value: Expr, is_let: bool) -> str:
         """The dtype of a name that is given a value: it may be known from before, unless it is a new one."""
@@ -87,11 +91,26 @@ def print_functions(functions: Iterable[Function]) -> str:
 
 def print_function(function: Function) -> str:
     names = _Names(function.params)
-    params = ", ".join(f"{param.name}: {param.kind}" for param in function.params)
+    params = ", ".join(_print_param(param, names) for param in function.params)
     head = [f"def {function.name}({params}):"]
     if function.doc:
         head.append(f"{INDENT}{function.doc!r}")
     return "\n".join([*head, *_print_body(function.body, names, INDENT), ""])
+
+
+def _print_param(param: Var | Buffer, names: _Names) -> str:
+    words = [f"{param.name}: {param.kind}"]
+    if isinstance(param, Buffer):
+        words += ["temporary"] if param.is_temporary else []
+        words += [f"row {_text(names, param.row)}"] if param.row is not None else []
+        if param.target is not None:
+            kind = "table" if param.target.is_table else "target"
+            words += [f"{kind} {_text(names, param.target.length)} pays {_text(names, param.target.pays)}"]
+    return " ".join(words)
+
+
+def _text(names: _Names, *exprs: Expr) -> str:
+    return ", ".join(ast.unparse(_to_ast(expr, names)) for expr in exprs)
 
 
 def print_statement(stmt: Stmt) -> str:
@@ -108,9 +127,7 @@ def _print_body(body: Iterable[Stmt], names: _Names, pad: str) -> Iterator[str]:
 
 
 def _print_line(stmt: Stmt, names: _Names) -> str:
-    def text(*exprs: Expr) -> str:
-        return ", ".join(ast.unparse(_to_ast(expr, names)) for expr in exprs)
-
+    text = partial(_text, names)
     match stmt:
         case Let(var, value) | Set(var, value):
             is_let = isinstance(stmt, Let)
@@ -119,7 +136,7 @@ def _print_line(stmt: Stmt, names: _Names) -> str:
             names.scalars[var.name] = var.dtype
             return line
         case Store(buffer, index, value):
-            return f"{buffer}[{text(index)}] = {text(value)}"
+            return f"{buffer.name}[{text(index)}] = {text(value)}"
         case Loop(var, size, _, begin):
             kind = "" if var.dtype == INDEX else f": {var.dtype}"
             return f"for {var.name}{kind} in range({text(size) if begin == ZERO else text(begin, size)}):"
@@ -149,10 +166,10 @@ def _unmarked(expr: Expr, names: _Names) -> tuple[ast.expr, str]:
             return ast.Name(name), names.scalar(name)
         case Const(text, _):
             return _literal(text), _literal_dtype(text)
-        case Load(buffer, index, _):
-            return ast.Subscript(ast.Name(buffer), _to_ast(index, names)), names.buffer(buffer)
-        case Pointer(buffer, index, _):
-            return ast.Subscript(ast.Name(buffer), ast.Slice(_to_ast(index, names))), names.buffer(buffer)
+        case Load(buffer, index):
+            return ast.Subscript(ast.Name(buffer.name), _to_ast(index, names)), buffer.dtype
+        case Pointer(buffer, index):
+            return ast.Subscript(ast.Name(buffer.name), ast.Slice(_to_ast(index, names))), buffer.dtype
         case Apply(op, args, _):
             nodes = [_to_ast(arg, names) for arg in args]
             if op is NEG and isinstance(args[0], Const):  # -2.0 is a literal
@@ -203,8 +220,7 @@ def parse_functions(text: str) -> tuple[Function, ...]:
         head = _HEAD.fullmatch(line.strip())
         if head is None:
             raise ParseError(f"line {number}: {line.strip()!r} is no head of a function")
-        pairs = [pair.split(": ") for pair in head[2].split(", ")] if head[2] else []
-        params = tuple(Param(name, kind) for name, kind in pairs)
+        params = tuple(map(_parse_param, head[2].split(", "))) if head[2] else ()
         margin = _margin(line)
         own = []
         while lines and _margin(lines[0][1]) > margin:
@@ -214,6 +230,18 @@ def parse_functions(text: str) -> tuple[Function, ...]:
             doc = ast.literal_eval(own.pop(0)[1].strip())
         functions.append(Function(head[1], params, _parse_body(own, _Names(params)), doc))
     return tuple(functions)
+
+
+def _parse_param(text: str) -> Var | Buffer:
+    found = _PARAM.fullmatch(text)
+    if found is None:
+        raise ParseError(f"{text!r} is no parameter")
+    name, dtype, star, temporary, row, kind, length, pays = found.groups()
+    if not star:
+        return Var(name, dtype)
+    names = _Names(())
+    target = Target(_parse(length, names), _parse(pays, names), kind == "table") if kind else None
+    return Buffer(name, dtype, bool(temporary), _parse(row, names) if row else None, target)
 
 
 def parse_function(text: str) -> Function:
@@ -263,7 +291,7 @@ def _parse_line(line: str, inner: Sequence[tuple[int, str]], names: _Names) -> S
             return Note(*said)
     match ast.parse(line).body:
         case [ast.Assign([ast.Subscript(ast.Name(buffer), index)], stored)]:
-            return Store(buffer, _read(index, names), _read(stored, names))
+            return Store(names.buffer(buffer), _read(index, names), _read(stored, names))
     raise ValueError("it is no statement")
 
 
@@ -312,9 +340,9 @@ def _read_as(node: ast.expr, dtype: str | None, names: _Names) -> Expr:
         case ast.Name(name):
             return Var(name, dtype or names.scalar(name))
         case ast.Subscript(ast.Name(buffer), ast.Slice(lower)) if lower is not None:
-            return Pointer(buffer, _read(lower, names), dtype or names.buffer(buffer))
+            return Pointer(names.buffer(buffer), _read(lower, names))
         case ast.Subscript(ast.Name(buffer), index):
-            return Load(buffer, _read(index, names), dtype or names.buffer(buffer))
+            return Load(names.buffer(buffer), _read(index, names))
     op, operands = read_operator(node)
     args = tuple(_read(operand, names) for operand in operands)
     return Apply(op, args, dtype or _expected(op, args))

@@ -6,7 +6,7 @@ is wrong with which statement of which function.
     names       are identifiers of one dtype each, defined before they are read, in a scope that is still open
     let         names a value once: not a parameter, a loop's variable, an accumulator, or what has a name already
     loops       have int64 variables, sizes and beginnings; so have indices
-    buffers     are parameters, and elements have their dtype
+    buffers     are parameters of which one thing is known, and elements have their dtype
     operators   have operands of the dtypes they take, and give the dtype that is said
     calls       have arguments of the kinds that their functions take
 """
@@ -22,6 +22,7 @@ from graphc.errors import VerifyError
 from graphc.loops.ir import (
     INDEX,
     Apply,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -62,8 +63,8 @@ class _Function:
 
     def __init__(self, function: Function, callees: Mapping[str, Kinds]) -> None:
         self.function, self.callees = function, callees
-        self.buffers = {param.name: param.kind[:-1] for param in function.params if param.kind.endswith("*")}
-        self.dtypes = {param.name: param.kind for param in function.params if param.name not in self.buffers}
+        self.buffers = {param.name: param for param in function.params if isinstance(param, Buffer)}
+        self.dtypes = {param.name: param.dtype for param in function.params if isinstance(param, Var)}
         self.open: dict[str, str] = dict.fromkeys(self.dtypes, "parameter")
         self.stmt: Stmt | None = None
 
@@ -76,7 +77,7 @@ class _Function:
         for param in self.function.params:
             if names.count(param.name) > 1:
                 self.fail(f"there are two parameters {param.name}")
-            if param.kind.removesuffix("*") not in DTYPES:
+            if param.dtype not in DTYPES:
                 self.fail(f"parameter {param.name} is of kind {param.kind}")
             self.identify(param.name)
         self.body(self.function.body)
@@ -97,7 +98,8 @@ class _Function:
                 case Store(buffer, index, value):
                     self.value(index, INDEX)
                     self.value(value)
-                    self.same(self.buffer(buffer), value.dtype)
+                    self.buffer(buffer)
+                    self.same(buffer.dtype, value.dtype)
                 case Loop(var, size, inner, begin):
                     self.loop(var, size, begin, inner)
                 case Check(condition, code):
@@ -139,10 +141,10 @@ class _Function:
     def argument(self, arg: Expr) -> str:
         """The kind of an argument of a call."""
         match arg:
-            case Pointer(buffer, index, dtype):
+            case Pointer(buffer, index):
                 self.value(index, INDEX)
-                self.same(self.buffer(buffer), dtype)
-                return f"{dtype}*"
+                self.buffer(buffer)
+                return buffer.kind
             case Apply(op, (Pointer() as pointer,), dtype) if op in (FILLS, READS):
                 kind = self.argument(pointer)
                 self.same(kind[:-1], dtype)
@@ -169,10 +171,11 @@ class _Function:
             self.define(var, "accumulator")
         self.same(self.dtypes[var.name], var.dtype)
 
-    def buffer(self, name: str) -> str:
-        if name not in self.buffers:
-            self.fail(f"there is no buffer {name}")
-        return self.buffers[name]
+    def buffer(self, buffer: Buffer) -> None:
+        if buffer.name not in self.buffers:
+            self.fail(f"there is no buffer {buffer.name}")
+        if buffer != self.buffers[buffer.name]:
+            self.fail(f"{buffer} is known as {self.buffers[buffer.name]}")
 
     # expressions
 
@@ -190,8 +193,8 @@ class _Function:
                     if name not in self.open:
                         self.fail(f"{name} is read where it has no value")
                     self.same(self.dtypes[name], known)
-                case Load(buffer, index, known):
-                    self.same(self.buffer(buffer), known)
+                case Load(buffer, index):
+                    self.buffer(buffer)
                     self.same(INDEX, index.dtype)
                 case Apply(op, args, known):
                     self.applied(op, [arg.dtype for arg in args], known)
@@ -199,7 +202,7 @@ class _Function:
                     if known not in DTYPES or not text:
                         self.fail(f"{text!r} is no literal of {known}")
                 case Pointer(buffer):
-                    self.fail(f"the address of {buffer} is no value")
+                    self.fail(f"the address of {buffer.name} is no value")
                 case Opaque(of):
                     self.fail(f"{of} has no value here")
 

@@ -11,6 +11,7 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -29,6 +30,7 @@ from graphc.loops.ir import (
     add,
     children,
     multiply,
+    rebuild,
     subexpressions,
 )
 from graphc.loops.operators import ADD, MUL
@@ -94,13 +96,13 @@ def read_vars(body: Iterable[Stmt]) -> set[Var]:
     return {part for part in all_expressions(body) if isinstance(part, Var)}
 
 
-def read_buffers(body: Iterable[Stmt]) -> set[str]:
+def read_buffers(body: Iterable[Stmt]) -> set[Buffer]:
     return {part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer)}
 
 
-def stored_buffers(body: Iterable[Stmt]) -> set[str]:
+def stored_buffers(body: Iterable[Stmt]) -> set[Buffer]:
     """Buffers that may be written: by stores, and by functions that are given their address."""
-    stored: set[str] = set()
+    stored: set[Buffer] = set()
     for stmt in statements(body):
         match stmt:
             case Store(buffer, _, _):
@@ -110,7 +112,7 @@ def stored_buffers(body: Iterable[Stmt]) -> set[str]:
     return stored
 
 
-def effects(body: Sequence[Stmt]) -> tuple[set[Var | str], set[Var | str]]:
+def effects(body: Sequence[Stmt]) -> tuple[set[Var | Buffer], set[Var | Buffer]]:
     """The names and buffers that statements write, and those that they read."""
     return {*defined(body), *stored_buffers(body)}, {*read_vars(body), *read_buffers(body)}
 
@@ -125,7 +127,7 @@ def independent(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
 class Changes:
     """What statements give another value: buffers, and names that are set."""
 
-    buffers: frozenset[str]
+    buffers: frozenset[Buffer]
     names: frozenset[Var]
 
     @classmethod
@@ -143,7 +145,7 @@ NO_CHANGES = Changes(frozenset(), frozenset())
 class Readers:
     """Which entries of a table read which buffers and names: what a change touches is found without a search."""
 
-    entries: dict[str | Var, dict[Hashable, None]] = fresh(factory=dict)
+    entries: dict[Buffer | Var, dict[Hashable, None]] = fresh(factory=dict)
 
     def add(self, entry: Hashable, value: Expr) -> None:
         """Note what `value`, which `entry` stands for, reads."""
@@ -152,12 +154,12 @@ class Readers:
 
     def touched(self, changes: Changes) -> Iterator[Any]:
         """The entries whose values may be others afterwards, once for each reason."""
-        changed: tuple[str | Var, ...] = (*changes.buffers, *changes.names)
+        changed: tuple[Buffer | Var, ...] = (*changes.buffers, *changes.names)
         for source in changed:
             yield from self.entries.pop(source, {})
 
 
-def sources(expr: Expr) -> Iterator[str | Var]:
+def sources(expr: Expr) -> Iterator[Buffer | Var]:
     """The buffers and names that an expression reads."""
     for part in subexpressions(expr):
         if isinstance(part, Load | Pointer):
@@ -204,14 +206,40 @@ def replace_vars(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
             if dtype == INDEX and op is MUL:
                 return multiply(*new)
             return Apply(op, new, dtype)
-        case Load(buffer, index, dtype):
-            return Load(buffer, replace_vars(index, values), dtype)
-        case Pointer(buffer, index, dtype):
-            return Pointer(buffer, replace_vars(index, values), dtype)
+        case Load(buffer, index):
+            return Load(buffer, replace_vars(index, values))
+        case Pointer(buffer, index):
+            return Pointer(buffer, replace_vars(index, values))
         case Opaque(of, args, dtype):
             return Opaque(of, tuple(replace_vars(arg, values) for arg in args), dtype)
         case Const():
             return expr
+
+
+def moved_buffers(body: Iterable[Stmt], places: Mapping[Buffer, tuple[Buffer, Expr]]) -> tuple[Stmt, ...]:
+    """Statements in which some buffers are others, from an element on."""
+
+    def element(buffer: Buffer, index: Expr) -> tuple[Buffer, Expr]:
+        if buffer not in places:
+            return buffer, value(index)
+        other, first = places[buffer]
+        return other, add(first, value(index))
+
+    def found(expr: Expr) -> Expr | None:
+        return type(expr)(*element(expr.buffer, expr.index)) if isinstance(expr, Load | Pointer) else None
+
+    def value(expr: Expr) -> Expr:
+        return rebuild(expr, found)
+
+    def changed(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Loop(var, size, inner, begin):
+                return Loop(var, value(size), tuple(map(changed, inner)), value(begin))
+            case Store(buffer, index, stored):
+                return Store(*element(buffer, index), value(stored))
+        return map_expressions(stmt, value)
+
+    return tuple(map(changed, body) if places else body)
 
 
 def with_values(body: Iterable[Stmt], values: Mapping[Var, Expr]) -> Iterator[Stmt]:

@@ -14,7 +14,23 @@ from graphc.codegen.pipeline import program
 from graphc.errors import GraphTypeError, ParseError, VerifyError
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
-from graphc.loops.ir import Apply, Const, Function, Let, Load, Loop, Note, Param, Set, Stmt, Store, Var, apply, integer
+from graphc.loops.ir import (
+    Apply,
+    Buffer,
+    Const,
+    Function,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Set,
+    Stmt,
+    Store,
+    Target,
+    Var,
+    apply,
+    integer,
+)
 from graphc.loops.operators import CALLS, LT, NEG, OR, SUB
 from graphc.loops.text import parse_function, parse_functions, print_function
 from graphc.loops.verify import verify_functions
@@ -23,6 +39,7 @@ from graphc.rewrite.engine import Transformation, apply_rules
 from graphc.startup.record import replace
 
 X, N = Var("x", "float32"), Var("n", "int64")
+UNKNOWN = Buffer("unknown", "float64")
 ODD = (
     Let(X, Const("-1e-05", "float32")),
     Let(Var("y", "int8"), X),
@@ -32,7 +49,7 @@ ODD = (
     Let(Var("w", "float64"), apply(NEG, Var("z", "float64"))),
     Set(N, apply(SUB, apply(SUB, N, apply(SUB, N, N)), integer(-3))),
     Let(Var("v", "bool"), apply(OR, apply(LT, X, X), Apply(CALLS["pow"], (X, N), "bool"))),
-    Store("unknown", Const("7", "uint8"), Load("unknown", Var("i", "float64"), "bool")),
+    Store(UNKNOWN, Const("7", "uint8"), Load(UNKNOWN, Var("i", "float64"))),
     Loop(Var("i", "float32"), N, (Note('it\'s\na "remark"', "of 'subjects'"),), begin=Const("0", "int8")),
     Let(Var("t", "bool"), Const("True", "bool")),
     Let(Var("u", "float64"), Const("True", "float64")),
@@ -40,9 +57,17 @@ ODD = (
 """What no pass would write, and reads back nevertheless."""
 
 
+KNOWN = (
+    Buffer("b", "float32"),
+    Buffer("t", "float64", True, N),
+    Buffer("s", "float64", target=Target(apply(SUB, N, integer(1)), integer(8))),
+    Buffer("p", "int8", True, integer(3), Target(N, apply(SUB, N, N), is_table=True)),
+)
+
+
 @pytest.mark.parametrize("stmt", ODD, ids=range(len(ODD)))
 def test_whatever_is_printed_reads_back(stmt: Stmt) -> None:
-    function = Function("f", (Param("n", "int64"), Param("b", "float32*")), (stmt,), 'it\'s "what"\nit does')
+    function = Function("f", (N, *KNOWN), (stmt,), 'it\'s "what"\nit does')
     text = print_function(function)
     assert parse_function(text) == function
     assert print_function(parse_function(text)) == text
@@ -123,7 +148,7 @@ def test_names_that_are_none() -> None:
     with pytest.raises(VerifyError, match="two functions f"):
         verify_functions([twice, twice])
     with pytest.raises(VerifyError, match="two parameters n"):
-        verify_functions([replace(twice, params=(*twice.params, Param("n", "int64")))])
+        verify_functions([replace(twice, params=(*twice.params, N))])
 
 
 def test_a_pass_that_breaks_the_loops_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool) -> Expr:
         return beta
     buffer, shape = lowerer.buffers[root], root.type.shape
     if there:
-        lowerer.fill(buffer, shape, lambda where: _scaled(beta, Load(buffer, where, root.dtype)))
+        lowerer.fill(buffer, shape, lambda where: _scaled(beta, Load(buffer, where)))
     else:
         index = loop_vars(root.ndim)
         scope = lowerer.enter_all(lowerer.top, index, lowerer.extents(shape))
@@ -91,7 +91,7 @@ def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr) -> None:
     inner = lowerer.size(a.type.shape[-1])
     extents = lowerer.extents(root.type.shape)
     start: Index = (*loops, *(ZERO for _ in extents[len(loops) :]))
-    c = Pointer(lowerer.buffers[root], lowerer.position(start, root.type.shape), root.dtype)
+    c = Pointer(lowerer.buffers[root], lowerer.position(start, root.type.shape))
     if a.ndim == 1:
         down, along = b_steps
         args = (extents[0], inner, alpha, b_start, along, down, a_start, *a_steps, beta, c, ONE)
@@ -129,14 +129,14 @@ def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tupl
             steps[part.axis] = multiply(integer(part.step), apart)
         index.insert(0, start)
         apart = multiply(apart, extent)
-    pointer = Pointer(lowerer.buffers[view.base], lowerer.position(tuple(index), view.shape), operand.dtype)
+    pointer = Pointer(lowerer.buffers[view.base], lowerer.position(tuple(index), view.shape))
     return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
 
 
 def _call_python(lowerer: Lowerer, nest: Nest, node: Node) -> None:
     """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
     operands = [*node.args, node]
-    pointers = [Pointer(lowerer.buffers[n], ZERO, n.dtype) for n in operands]
+    pointers = [Pointer(lowerer.buffers[n], ZERO) for n in operands]
     extents = [lowerer.size(size) for n in operands for size in n.type.shape]
     name = f"{CALLBACK}{len(lowerer.callbacks)}"
     lowerer.callbacks[name] = node

@@ -52,6 +52,7 @@ from graphc.loops.ir import (
     TILE,
     ZERO,
     Apply,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -139,11 +140,11 @@ class Lowerer:
 
     def __init__(
         self,
-        buffers: Mapping[Node, str],
+        buffers: Mapping[Node, Buffer],
         size_names: Mapping[Node, str],
         sizing: Sizing,
         names: Names,
-        accumulators: Mapping[Node, str] = {},
+        accumulators: Mapping[Node, Buffer] = {},
         depths: Mapping[Node, int] = {},
         unchecked: int | None = None,
     ) -> None:
@@ -294,7 +295,7 @@ class Lowerer:
         if node.op is SIZE:
             return self.leaf_size(node)
         if node in self.buffers and node not in self.current:
-            load = Load(self.buffers[node], self.place(node, index), node.dtype)
+            load = Load(self.buffers[node], self.place(node, index))
             return self.bind(load, hint, index[: self.depths.get(node, 0)])  # a row is another one in every turn
         lowering = node.op.lower(node)
         match lowering:
@@ -603,7 +604,7 @@ class Lowerer:
                 stores.append(Store(self.buffers[root], self.place(root, index), value))
         scope.body.extend(stores)
 
-    def fill(self, buffer: str, shape: Sequence[Size], value: Callable[[Expr], Expr]) -> None:
+    def fill(self, buffer: Buffer, shape: Sequence[Size], value: Callable[[Expr], Expr]) -> None:
         """One loop that stores a value at every position of a contiguous buffer."""
         var = loop_vars(1)[0]
         scope = self.enter(self.top, var, self.count(self.extents(shape)))
@@ -638,7 +639,7 @@ class Lowerer:
             where = self.position(region.target(index, self.element), node.type.shape)
             if region.accumulate:
                 where = self.bind(where, "place")
-                operands = (Load(buffer, where, node.dtype), value)
+                operands = (Load(buffer, where), value)
                 value = apply(OR if node.dtype == "bool" else ADD, *operands)
             scope.body.append(Store(buffer, where, value))
             self.leave(scope, self.top)

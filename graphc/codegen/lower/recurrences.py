@@ -56,7 +56,7 @@ def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur) -> Non
     taken = _taken(lowerer, recur, step, extents[axis])
     inner = lowerer.enter_all(turn, row, extents[axis + 1 :])
     where = lowerer.position(row, nest.space[axis + 1 :])
-    carry = lowerer.bind(Load(buffer, where, recur.dtype), "carry")
+    carry = lowerer.bind(Load(buffer, where), "carry")
     value, following = _turn(lowerer, node, recur, (*outer, taken, *row), carry)
     inner.body.extend((value, Store(buffer, where, following)))
     lowerer.leave(inner, lowerer.top)

@@ -14,7 +14,7 @@ from graphc.codegen.lower.lowerer import Lowerer, Scope
 from graphc.codegen.schedule.plan import Nest, loop_vars, split_axes
 from graphc.ir.node import Fold, Index, Node
 from graphc.loops.build import cast, start_const
-from graphc.loops.ir import ZERO, Expr, Load, Store, Var, add, integer, multiply, quotient, remainder
+from graphc.loops.ir import ZERO, Buffer, Expr, Load, Store, Var, add, integer, multiply, quotient, remainder
 from graphc.loops.syntax import filled
 
 ROW_BLOCK = 4
@@ -55,13 +55,13 @@ def begin_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
 def finish_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """Bring the results of reductions by rows to their dtypes."""
     for node in nest.roots:
-        buffer, wide = accumulator(lowerer, node), fold_of(node).dtypes[0]
+        buffer = accumulator(lowerer, node)
         if buffer != lowerer.buffers[node]:
-            carried = partial(_narrowed, buffer, wide, node.dtype)
+            carried = partial(_narrowed, buffer, node.dtype)
             fill_part(lowerer, lowerer.buffers[node], node, nest, scope, carried)
 
 
-def accumulator(lowerer: Lowerer, node: Node) -> str:
+def accumulator(lowerer: Lowerer, node: Node) -> Buffer:
     """The buffer in which a reduction by rows is carried."""
     return lowerer.accumulators.get(node, lowerer.buffers[node])
 
@@ -100,7 +100,7 @@ def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scop
         dtype = fold.dtypes[0]
         kept, _ = split_axes(indices[0], fold.axes)
         where = lowerer.place(node, kept)
-        value: Expr = Load(buffer, where, dtype)
+        value: Expr = Load(buffer, where)
         for index in indices:
             term = cast(lowerer.fold_term(node, fold, *split_axes(index, fold.axes)), dtype)
             value = filled(fold.step[0], (value, term, ZERO), dtype)
@@ -109,7 +109,7 @@ def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scop
 
 
 def fill_part(
-    lowerer: Lowerer, buffer: str, node: Node, nest: Nest, scope: Scope, value: Callable[[Expr], Expr]
+    lowerer: Lowerer, buffer: Buffer, node: Node, nest: Nest, scope: Scope, value: Callable[[Expr], Expr]
 ) -> None:
     """One loop that stores a value for every element of a reduction's result, of those that belong to the turn of
     the loops around `scope`."""
@@ -127,9 +127,9 @@ def _constantly(value: Expr, where: Expr) -> Expr:
     return value
 
 
-def _narrowed(buffer: str, wide: str, dtype: str, where: Expr) -> Expr:
+def _narrowed(buffer: Buffer, dtype: str, where: Expr) -> Expr:
     """What a reduction has been carried to at a position of its accumulator, in the dtype of its result."""
-    return cast(Load(buffer, where, wide), dtype)
+    return cast(Load(buffer, where), dtype)
 
 
 def fold_of(node: Node) -> Fold:

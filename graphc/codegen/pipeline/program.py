@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from graphc.codegen.call.bind import Array as Parameter
 from graphc.codegen.call.bind import Signature, Temp
@@ -22,17 +23,16 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.recurrences import lower_recur
 from graphc.codegen.lower.reductions import lower_fold
 from graphc.codegen.pipeline.kernel import Kernel
-from graphc.codegen.schedule.accumulators import Target, most_copies, row_length, stride_size, target_of, target_of_both
-from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
-from graphc.codegen.transform.outline import Copies, outline
+from graphc.codegen.transform.outline import Copies, Outlined, outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
-from graphc.codegen.transform.partial_sums import narrow_sums
+from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.passes import Passes
+from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.simplify import simplify
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size
@@ -40,23 +40,30 @@ from graphc.ir.walk import as_size_node, reachable
 from graphc.loops.ir import (
     CONSTANTS,
     INDEX,
+    ROWS,
+    ZERO,
+    Buffer,
     Check,
     Expr,
     Function,
     Invoke,
     Note,
-    Param,
     Stmt,
     Store,
     Var,
+    add,
     apply,
     integer,
+    quotient,
 )
 from graphc.loops.names import Names
 from graphc.loops.operators import EQ, INFIX
 from graphc.loops.printer import emit_function
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
+
+Rooms: TypeAlias = "tuple[tuple[str, tuple[Size | Expr, ...]], ...]"
+"""Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""
 
 
 @record()
@@ -84,42 +91,31 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     names = Names(reserved_names(nodes))
     constants = stored_constants(kernel, sizing)
     leaves = (*kernel.inputs, *kernel.shared, *constants)
-    buffers = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
+    given = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
     dims = [
-        Dim(number, axis, size, names.fresh(f"{buffers[leaf]}_{axis}"))
+        Dim(number, axis, size, names.fresh(f"{given[leaf]}_{axis}"))
         for number, leaf in enumerate(leaves)
         for axis, size in enumerate(leaf.type.shape)
         if isinstance(size, Node)
     ]
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
-    results, plan = plan_results(kernel, sizing, buffers, size_names, names)
-    sizes_lowerer = Lowerer(buffers, size_names, sizing, Names(names.taken))
-    inputs = tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in kernel.inputs)
-    shared = tuple(parameter(buffers[n], n, buffers[n] in results.owned) for n in (*kernel.shared, *constants))
+    results, plan = plan_results(kernel, sizing, given, size_names, names)
+    sizes_lowerer = Lowerer(plan.leaves, size_names, sizing, Names(names.taken))
+    inputs = tuple(parameter(given[n], n, given[n] in results.owned) for n in kernel.inputs)
+    shared = tuple(parameter(given[n], n, given[n] in results.owned) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer = Lowerer({**buffers, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
-    dtypes = {array.name: array.dtype for array in (*inputs, *shared, *results.outputs)}
-    dtypes |= {slot.name: slot.dtype for slot in plan.arena.slots}
-    passes = Passes("kernel", dtypes, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
-    rows = row_buffers(plan)
-    narrowed = narrow_sums(lower_kernel(plan, lowerer, passes), copy_targets(plan, size_names), names.fresh)
-    lengths = row_lengths(plan, size_names)
-    for name, buffer in narrowed.narrow.items():
-        target = narrowed.targets[buffer]
-        rows[name], lengths[name], dtypes[name] = target.turns, target.length, "float32"
+    lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
+    buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
+    passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
+    narrowed = narrow_sums(lower_kernel(plan, lowerer, passes), names.fresh)
+    passes.know(narrowed.changed, narrowed.narrow)
     passes.ran("narrow_sums", narrowed.body)
-    kernel_part = outline(narrowed.body, names, dtypes, outlining, lengths, narrowed.targets)
-    dtypes |= {name: dtype for name, (dtype, _) in (*kernel_part.scalars.items(), *kernel_part.copies.items())}
+    kernel_part = outline(narrowed.body, names, outlining)
+    passes.know({}, (*kernel_part.scalars, *kernel_part.copies))
     passes.ran("outline", kernel_part.body, kernel_part.functions)
-    scalars = (Slot(name, dtype, ((dtype, (count,)),)) for name, (dtype, count) in kernel_part.scalars.items())
-    chunks = {name: sizing.of(sizes.minimum(rows[name], most)) for name, most in sorted(kernel_part.private.items())}
-    copies = (copies_slot(name, *held, sizing) for name, held in kernel_part.copies.items())
-    narrow = (Slot(n, "float32", (("float32", (narrowed.targets[b].size,)),)) for n, b in narrowed.narrow.items())
-    held = read_buffers(narrowed.body) | stored_buffers(narrowed.body)
-    kept = (*(slot for slot in plan.arena.slots if slot.name in held), *narrow)
-    own = (in_chunks(slot, chunks.get(slot.name, 1)) for slot in kept)
-    slots = (*own, *scalars, *copies)
-    bodies = lower_sizes(results, slots, sizing, dims, sizes_lowerer), kernel_part.body
+    check_sizes(sizing, dims, sizes_lowerer)
+    temporaries = arena(plan, narrowed, kernel_part, sizes_lowerer)
+    bodies = write_sizes(results, temporaries, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
     signature = Signature(
@@ -127,13 +123,16 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         inputs=inputs,
         shared=shared,
         outputs=results.outputs,
-        temps=tuple(Temp(slot.name, slot.dtype, tuple((t, len(shape)) for t, shape in slot.rooms)) for slot in slots),
+        temps=tuple(Temp(b.name, b.dtype, tuple((t, len(shape)) for t, shape in held)) for b, held in temporaries),
         sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
         taken=tuple(sorted(results.taken.items())),
     )
-    functions = (*kernel_part.functions, *assemble(signature, bodies, [dim.name for dim in passed]))
+    functions = (
+        *kernel_part.functions,
+        *assemble(signature, bodies, [*plan.leaves.values()], passes.buffers, [dim.name for dim in passed]),
+    )
     passes.made("assemble", functions)
     return Program(
         source="\n\n".join(map(emit_function, functions)),
@@ -147,62 +146,45 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
 
 
-def row_buffers(plan: Plan) -> dict[str, Size]:
-    """The temporaries that hold one row at a time, each with the number of rows."""
-    slots = {slot.name for slot in plan.arena.slots}
-    buffers: dict[str, Size] = {}
-    for node, depth in plan.depths.items():
-        for name in (plan.places[node].buffer, plan.accumulators.get(node)):
-            if depth and name is not None and name in slots:
-                buffers[name] = plan.sizing.shape(node)[0]
-    return buffers
+def arena(plan: Plan, narrowed: Narrowed, outlined: Outlined, lowerer: Lowerer) -> list[tuple[Buffer, Rooms]]:
+    """The temporaries, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the function
+    that computes sizes."""
+    sizing = plan.sizing
+    slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
+    rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
+    rooms: dict[Buffer, Rooms] = {buffer: slot.rooms for buffer, slot in slots.items()}
+    turns = dict(plan.turns)
+    for old, new in narrowed.changed.items():
+        turns[new] = sizes.floor_divide(sizes.add(turns[old], ROWS - 1), ROWS)
+    for few, target in narrowed.narrow.items():
+        assert few.row is not None
+        rooms[few], rows[few] = ((few.dtype, (few.row,)),), turns[target]
+    held = read_buffers(narrowed.body) | stored_buffers(narrowed.body)
+    chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
+    made = [(buffer, in_chunks(room, chunks.get(buffer, 1))) for buffer, room in rooms.items() if buffer in held]
+    made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
+
+    def room(copies: Copies) -> tuple[Expr, Expr]:
+        counts = {buffer: lowerer.size(sizing.of(turns[buffer])) for buffer in copies.targets}
+        at_once = integer(copies.at_once)
+        most = most_copies((target, quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
+        length: Expr = ZERO
+        for buffer in copies.held:
+            length = add(length, stride(copies.targets[buffer].length))
+        return most, length
+
+    for buffer, launches in outlined.copies.items():
+        made.append((buffer, tuple(dict.fromkeys((buffer.dtype, room(each)) for each in launches))))
+    return made
 
 
-def row_lengths(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Expr]:
-    """The lengths of the temporaries that hold a row along one axis, where these are arguments of the kernel."""
-    rows, lengths = row_buffers(plan), {}
-    for node, depth in plan.depths.items():
-        sides = [size for size in plan.sizing.shape(node)[depth:] if size != 1]
-        if not depth or len(sides) != 1:
-            continue
-        length = row_length(sides, size_names)
-        for buffer in (plan.places[node].buffer, plan.accumulators.get(node)):
-            if buffer in rows and length is not None:
-                lengths[buffer] = length
-    return lengths
+def in_chunks(rooms: Rooms, chunks: Size) -> Rooms:
+    """Memory for as many rows as there may be chunks."""
+    return rooms if chunks == 1 else tuple((dtype, (chunks, *shape)) for dtype, shape in rooms)
 
 
-def copy_targets(plan: Plan, size_names: Mapping[Node, str]) -> dict[str, Target]:
-    """The buffers that loops over rows add into; none that a loop changes in another way, for statements tell by the
-    names of buffers only."""
-    targets: dict[str, Target | None] = {}
-    for nest in plan.nests:
-        for node in nest.roots:
-            own, carried = plan.places[node].buffer, plan.accumulators.get(node)
-            target = target_of(node, nest, size_names, plan.sizing)
-            changed = {own: target} if carried is None else {carried: target, own: None}
-            for buffer, each in changed.items():
-                if buffer is not None:
-                    targets[buffer] = target_of_both(targets[buffer], each) if buffer in targets else each
-    return {buffer: target for buffer, target in targets.items() if target is not None}
-
-
-def copies_slot(name: str, dtype: str, held: Sequence[Copies], sizing: Sizing) -> Slot:
-    """The temporary that holds the copies of one dtype, of all loops in turn."""
-    rooms = []
-    for each in held:
-        length: Size = 0
-        for target in each.held:
-            length = sizes.add(length, stride_size(target.size))
-        rooms.append((dtype, (sizing.of(most_copies(each.targets)), sizing.of(length))))
-    return Slot(name, dtype, tuple(dict.fromkeys(rooms)))
-
-
-def in_chunks(slot: Slot, chunks: Size) -> Slot:
-    """A slot for as many rows as there may be chunks."""
-    if chunks == 1:
-        return slot
-    return Slot(slot.name, slot.dtype, tuple((dtype, (chunks, *shape)) for dtype, shape in slot.rooms))
+SIZES = Buffer("S", INDEX)
+"""What the function that computes sizes writes."""
 
 
 @record()
@@ -262,7 +244,7 @@ def plan_results(
     for attempt in range(MOST_PLANS):
         taken = takers(kernel, sizing, refused) if attempt < MOST_PLANS - 1 else {}
         results = place_results(kernel, sizing, buffers, names, taken)
-        plan = schedule(results.targets, results.owned, sizing, size_names, names.fresh)
+        plan = schedule(results.targets, results.owned, sizing, buffers, size_names, names.fresh)
         wrong = {(place, number) for place, number in taken.items() if buffers[kernel.inputs[number]] in plan.staged}
         if not wrong:
             break
@@ -353,10 +335,8 @@ def parameter(name: str, node: Node, written: bool = False, replaces: int | None
     return Parameter(name, node.dtype, shape, written, replaces)
 
 
-def lower_sizes(
-    results: Results, slots: Sequence[Slot], sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer
-) -> tuple[Stmt, ...]:
-    """The function that checks sizes, then writes those of the results, and of all that temporaries have to hold."""
+def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer) -> None:
+    """The beginning of the function that computes sizes: it checks them."""
     lowerer.unchecked = len(sizing.checks) + 1
     for dim in dims:
         declared, actual = lowerer.element(dim.size, ()), Var(dim.name, INDEX)
@@ -365,12 +345,18 @@ def lower_sizes(
     for number, guard in enumerate(sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
         lowerer.top.body.append(Check(apply(INFIX[guard.relation], *sides), number))
-    wanted: list[Size] = [size for shape in results.shapes for size in shape]
-    wanted += [size for slot in slots for _, shape in slot.rooms for size in shape]
+
+
+def write_sizes(
+    results: Results, temporaries: Iterable[tuple[Buffer, Rooms]], dims: Sequence[Dim], lowerer: Lowerer
+) -> tuple[Stmt, ...]:
+    """The function that computes sizes: those of the results, then of all that temporaries have to hold."""
+    wanted: list[Size | Expr] = [size for shape in results.shapes for size in shape]
+    wanted += [size for _, rooms in temporaries for _, shape in rooms for size in shape]
     for place, size in enumerate(wanted):
-        lowerer.top.body.append(Store("S", integer(place), lowerer.size(size)))
-    buffers = {name: node.dtype for node, name in lowerer.buffers.items()} | {"S": INDEX}
-    passes = Passes("sizes", buffers, [dim.name for dim in dims], dict)
+        value = lowerer.size(size) if isinstance(size, int | Node) else size
+        lowerer.top.body.append(Store(SIZES, integer(place), value))
+    passes = Passes("sizes", (*lowerer.buffers.values(), SIZES), [dim.name for dim in dims], dict)
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
     return simplify(lowered, passes.run)
@@ -378,7 +364,7 @@ def lower_sizes(
 
 def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
     """The operands whose elements statements read, by number."""
-    read = read_buffers(body)
+    read = {buffer.name for buffer in read_buffers(body)}
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
 
 
@@ -403,8 +389,7 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Stmt, ..
     merged = passes.run("merge_rows", merge_rows, body)
     if merged == body:
         return body
-    slots = {slot.name for slot in plan.arena.slots}
-    forward = partial(forward_stores, temporaries=slots, fresh=lowerer.names.fresh)
+    forward = partial(forward_stores, fresh=lowerer.names.fresh)
     return simplify(passes.run("forward_stores", forward, merged), passes.run)
 
 
@@ -423,19 +408,26 @@ def titled(node: Node) -> str:
 
 
 def assemble(
-    signature: Signature, bodies: tuple[tuple[Stmt, ...], tuple[Stmt, ...]], size_params: Sequence[str]
+    signature: Signature,
+    bodies: tuple[tuple[Stmt, ...], tuple[Stmt, ...]],
+    leaves: Sequence[Buffer],
+    buffers: Iterable[Buffer],
+    size_params: Sequence[str],
 ) -> tuple[Function, Function]:
     """The functions that the entry point calls: `sizes` and `kernel`."""
     known = (*signature.inputs, *signature.shared)
     made: tuple[Parameter | Temp, ...] = (*signature.outputs, *signature.temps)
     operands = ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
-    given = tuple(Param(array.name, f"{array.dtype}*") for array in known)
-    buffers = tuple(Param(array.name, f"{array.dtype}*") for array in made)
-    lengths = tuple(Param(name, INDEX) for name in size_params)
-    wanted = Param("S", f"{INDEX}*")
+    named = {buffer.name: buffer for buffer in buffers}
+    lengths = tuple(Var(name, INDEX) for name in size_params)
     return (
-        Function("sizes", (*given, *lengths, wanted), bodies[0], "Check sizes; write those of results."),
-        Function("kernel", (*given, *buffers, *lengths), bodies[1], f"{signature.name}: {operands}"),
+        Function("sizes", (*leaves, *lengths, SIZES), bodies[0], "Check sizes; write those of results."),
+        Function(
+            "kernel",
+            (*(named[array.name] for array in (*known, *made)), *lengths),
+            bodies[1],
+            f"{signature.name}: {operands}",
+        ),
     )
 
 

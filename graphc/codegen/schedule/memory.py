@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
+from functools import reduce
 from heapq import heappop, heappush
 from math import prod
 from typing import TypeAlias
 
 from graphc.dtypes import itemsize
+from graphc.ir import sizes
 from graphc.ir.node import Size
+from graphc.loops.ir import Buffer, Expr, Target
 from graphc.startup.record import fresh, record
 
 NOMINAL = 128
@@ -30,44 +33,51 @@ Kind: TypeAlias = "tuple[str, tuple[Size, ...], Size | None, bool]"
 """What tells values apart that may share a slot: dtype, sizes, rows, and whether something is added."""
 
 
+Added: TypeAlias = "tuple[Target, Size]"
+"""What is known of a buffer that loops add into, and how many iterations these have at most."""
+
+
 @record()
 class Kept:
     """A value that is kept from the nest at position `first` until that at `last`. Of a buffer that holds one row at a
-    time `rows` is the number of rows: threads have one each, so that it shares a slot with its like only. So does what
-    is `added` into: threads have copies of the buffer, and know it by its name."""
+    time `rows` is the number of rows, and `row` the length of one where that is an argument of the kernel: threads have
+    one each, so that it shares a slot with its like only. So does what is `added` into: threads have copies of it."""
 
     dtype: str
     shape: tuple[Size, ...]
     first: int
     last: int
     rows: Size | None = None
-    added: bool = False
+    added: Added | None = None
+    row: Expr | None = None
 
     @property
     def kind(self) -> Kind:
-        return self.dtype, self.shape, self.rows, self.added
+        return self.dtype, self.shape, self.rows, self.added is not None
 
     @property
     def is_particular(self) -> bool:
         """Whether it shares a slot with its like only."""
-        return self.rows is not None or self.added
+        return self.rows is not None or self.added is not None
 
 
 @record()
 class Slot:
-    """Memory of the arena under the name of a buffer; `rooms` are the dtypes and sizes that it has to hold."""
+    """Memory of the arena for a buffer; `rooms` are the dtypes and sizes that it has to hold, `rows` and `turns` those
+    of the values that it holds one row of at a time, or that loops add into."""
 
-    name: str
-    dtype: str
+    buffer: Buffer
     rooms: tuple[tuple[str, tuple[Size, ...]], ...]
+    rows: Size | None = None
+    turns: Size | None = None
 
 
 @record()
 class Layout:
-    """`buffers` are the slots of the kept values, in their order, by name."""
+    """`buffers` are those of the kept values, in their order."""
 
     slots: tuple[Slot, ...]
-    buffers: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
 
 
 @record(frozen=False, eq=False)
@@ -89,8 +99,7 @@ class _Draft:
     def is_free(self, value: Kept) -> bool:
         """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
 
-        A slot has one dtype: statements are moved by the names of the buffers they read and write
-        (transform/simplify.py), and under another dtype a slot would have another name."""
+        A slot has one dtype: functions are told that their buffers do not overlap."""
         if self.held[0].dtype != value.dtype:
             return False
         if self.kinds != {value.kind} and (value.is_particular or self.held[0].is_particular):
@@ -110,14 +119,28 @@ def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
             alike = _Alike(drafts, lengths[number], len(drafts))
         homes[number] = alike.place(kept[number])
     slots: dict[_Draft, Slot] = {}
-    buffers: list[str] = []
+    buffers: list[Buffer] = []
     for number, value in enumerate(kept):
         draft = homes[number]
         if draft not in slots:
-            rooms = tuple(dict.fromkeys((held.dtype, held.shape) for held in sorted(draft.held, key=lambda k: k.first)))
-            slots[draft] = Slot(fresh(f"t{len(slots)}"), value.dtype, rooms)
-        buffers.append(slots[draft].name)
+            slots[draft] = _slot(fresh(f"t{len(slots)}"), sorted(draft.held, key=lambda value: value.first))
+        buffers.append(slots[draft].buffer)
     return Layout(tuple(slots.values()), tuple(buffers))
+
+
+def _slot(name: str, held: Sequence[Kept]) -> Slot:
+    """The slot that holds these values in turn: of a particular one only its like."""
+    first = held[0]
+    target, turns = reduce(added_by_both, (value.added for value in held)) or (None, None)
+    rooms = dict.fromkeys((value.dtype, value.shape) for value in held)
+    return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(rooms), first.rows, turns)
+
+
+def added_by_both(one: Added | None, other: Added | None) -> Added | None:
+    """What holds of a buffer that two loops add into; None where they differ in more than their iterations."""
+    if one is None or other is None or one[0] != other[0]:
+        return None
+    return one[0], sizes.maximum(one[1], other[1])
 
 
 def nominal_bytes(value: Kept) -> int:

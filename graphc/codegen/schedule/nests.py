@@ -30,7 +30,6 @@ from graphc.codegen.schedule.plan import (
     Bound,
     Draft,
     Kind,
-    Place,
     Use,
     call_kind,
     calls_python,
@@ -145,7 +144,7 @@ class Scheduler:
         self.relied: set[Node] = set()
         self.drafts: dict[int, Draft] = {}
         self.uses: dict[Node, list[Use]] = {}
-        self.places: dict[Node, Place] = {}
+        self.reasons: dict[Node, str] = {}
         self.home: dict[Node, int] = {}
         self.after: dict[int, set[int]] = {}
         self.before: dict[int, set[int]] = {}
@@ -342,8 +341,8 @@ class Scheduler:
 
     def near(self) -> frozenset[Node]:
         """The values that are stored for the sake of time, and are next to others that are stored."""
-        kept = (node for node, place in self.places.items() if place.reason in (SEVERAL_NESTS, SEVERAL_LOOPS))
-        return frozenset(node for node in kept if again(node, WHOLE, self.places.__contains__, NEAR) <= NEAR)
+        kept = (node for node, reason in self.reasons.items() if reason in (SEVERAL_NESTS, SEVERAL_LOOPS))
+        return frozenset(node for node in kept if again(node, WHOLE, self.reasons.__contains__, NEAR) <= NEAR)
 
     # Placement ------------------------------------------------------------------------------------------------
 
@@ -353,10 +352,7 @@ class Scheduler:
 
     def store(self, node: Node, uses: Sequence[Use], reason: str) -> None:
         lowering = lowering_of(node)
-        if not node.ndim and node not in self.targets and node not in self.needed:
-            self.places[node] = Place(None, reason)
-        else:
-            self.places[node] = Place(self.targets.get(node), reason)
+        self.reasons[node] = reason
         kind = self.kind(node, lowering)
         draft = self.join(node, kind, lowering, uses) or self.new_draft(kind, self.space(node, kind, lowering))
         draft.roots.append(node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from graphc.codegen.schedule.memory import Layout
+from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
@@ -27,7 +27,7 @@ from graphc.ir.node import (
     constant_value,
     describe_size,
 )
-from graphc.loops.ir import INDEX, ZERO, Const, Expr, Var, subexpressions
+from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Var, subexpressions
 from graphc.loops.printer import text_of
 from graphc.loops.syntax import filled
 from graphc.startup.record import fresh, record
@@ -65,7 +65,7 @@ class Use:
 class Place:
     """Where a stored value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
 
-    buffer: str | None
+    buffer: Buffer | None
     reason: str
 
 
@@ -149,8 +149,11 @@ class Plan:
 
     parts: tuple[Part, ...]
     places: Mapping[Node, Place]
-    arena: Layout
+    leaves: Mapping[Node, Buffer]
+    arena: tuple[Slot, ...]
     """Where temporaries lie, and which of them share memory."""
+    turns: Mapping[Buffer, Size]
+    """How many iterations the loops have at most that add into a buffer."""
     bounds: Mapping[int, Bound]
     """For each nest of kind check: what it checks."""
     depths: Mapping[Node, int]
@@ -158,7 +161,7 @@ class Plan:
     rest, one row."""
     apart: Mapping[int, tuple[int, str]]
     """For a nest: another before it over the same sizes, and why they share no loop."""
-    accumulators: Mapping[Node, str]
+    accumulators: Mapping[Node, Buffer]
     """The temporary in which a reduction is carried whose result has a narrower dtype, and a row of a recurrence over
     other than the last axis."""
     in_place: Mapping[str, str]
@@ -295,9 +298,9 @@ def _widens(node: Node) -> bool:
 
 def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
     """The temporaries as a person reads them."""
-    for slot in plan.arena.slots:
+    for slot in plan.arena:
         rooms = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.rooms)
-        yield f"temporary {slot.name}: {' or '.join(rooms)}"
+        yield f"temporary {slot.buffer.name}: {' or '.join(rooms)}"
 
 
 def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
@@ -327,10 +330,11 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             yield f"{pad}  {label(bound.index)} {limit}"
         for root in part.roots:
             place = plan.places[root]
-            how = f"; {plan.in_place[place.buffer]}" if place.buffer and place.buffer in plan.in_place else ""
+            name = place.buffer.name if place.buffer is not None else ""
+            how = f"; {plan.in_place[name]}" if name in plan.in_place else ""
             kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
-            where = place.buffer or "a local"
-            if place.buffer and plan.depths.get(root):
+            where = name or "a local"
+            if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
             yield f"{pad}  {label(root)}: {kind} -> {where}: {place.reason}{how}"
 

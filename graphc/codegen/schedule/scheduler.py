@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from graphc.codegen.schedule.accumulators import target_of
+from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.memory import Kept, lay_out
 from graphc.codegen.schedule.nests import Scheduler
 from graphc.codegen.schedule.plan import COPY, Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError
-from graphc.ir.node import INPUT, Fold, Node, Recur
+from graphc.ir.node import INPUT, Fold, Node, Recur, Size
+from graphc.loops.ir import Buffer
 from graphc.startup.record import replace
 
 
@@ -23,14 +24,15 @@ def schedule(
     targets: Mapping[Node, str],
     owned: Mapping[str, Node],
     sizing: Sizing,
+    leaves: Mapping[Node, str],
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `owned`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
-    `size_names`: what a size is called in the source. `fresh` gives names to temporaries. An update that cannot be made
-    in place is computed into a temporary and copied at the very end.
+    `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
+    temporaries. An update that cannot be made in place is computed into a temporary and copied at the very end.
     """
     staged: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
@@ -39,7 +41,7 @@ def schedule(
         scheduler.run()
         wrong = [buffer for buffer in scheduler.conflicts() if buffer not in staged]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
-            expected = frozenset(scheduler.places) - scheduler.near()
+            expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
                 scheduler = Scheduler(scheduler.targets, owned, sizing, staged, expected, scheduler)
                 continue
@@ -53,7 +55,7 @@ def schedule(
                     raise
         staged |= set(wrong)
         scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged, expected)
-    return _finish(scheduler, order, size_names, fresh)
+    return _finish(scheduler, order, leaves, size_names, fresh)
 
 
 def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, str]:
@@ -66,53 +68,57 @@ def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, st
 
 
 def _finish(
-    scheduler: Scheduler, order: Sequence[Draft], size_names: Mapping[Node, str], fresh: Callable[[str], str]
+    scheduler: Scheduler,
+    order: Sequence[Draft],
+    leaves: Mapping[Node, str],
+    size_names: Mapping[Node, str],
+    fresh: Callable[[str], str],
 ) -> Plan:
     """Name the temporaries and write the plan down."""
-    access = scheduler.access()
+    access, sizing = scheduler.access(), scheduler.sizing
     sharing = share(order, access)
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
-    nests = [nest for part in sharing.parts for nest in nests_of(part)]
-    sizing = scheduler.sizing
-    places = dict(scheduler.places)
     kept: list[Kept] = []
     keepers: list[tuple[Node, bool]] = []
-    for nest in nests:
+    results: dict[Node, Buffer] = {}
+    turns: dict[Buffer, Size] = {}
+    for nest in (nest for part in sharing.parts for nest in nests_of(part)):
         now = position[nest.number]
         for node in nest.roots:
-            place, depth = places[node], sharing.depths[node]
+            depth, lowering = sharing.depths[node], lowering_of(node)
             shape = sizing.shape(node)[depth:]
-            rows = sizing.shape(node)[0] if depth else None
-            added = target_of(node, nest, size_names, sizing) is not None
-            lowering = lowering_of(node)
-            is_carried = nest.kind == "fold" and isinstance(lowering, Fold) and lowering.dtypes[0] != node.dtype
-            if place.buffer is None and not is_local(nest, node, depth, access.needed):
+            rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
+            added = added_by(node, nest, size_names, sizing)
+            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "fold" else node.dtype
+            own = added if wide == node.dtype else None
+            if node in scheduler.targets:
+                results[node] = Buffer(scheduler.targets[node], node.dtype, target=own[0] if own else None)
+                turns |= {results[node]: own[1]} if own else {}
+            elif not is_local(nest, node, depth, access.needed):
                 last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
-                kept.append(Kept(node.dtype, shape, now, last, rows, added and not is_carried))
+                kept.append(Kept(node.dtype, shape, now, last, rows, own, row))
                 keepers.append((node, False))
-            if isinstance(lowering, Fold) and is_carried:
-                kept.append(Kept(lowering.dtypes[0], shape, now, now, rows, added))
+            if wide != node.dtype:
+                kept.append(Kept(wide, shape, now, now, rows, added, row))
                 keepers.append((node, True))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 kept.append(Kept(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
                 keepers.append((node, True))
     arena = lay_out(kept, fresh)
-    accumulators: dict[Node, str] = {}
-    for (node, is_accumulator), buffer in zip(keepers, arena.buffers, strict=True):
-        if is_accumulator:
-            accumulators[node] = buffer
-        else:
-            places[node] = Place(buffer, places[node].reason)
-    in_place = {b: how_written(leaf, b in scheduler.staged) for b, leaf in scheduler.owned.items()}
+    held = dict(zip(keepers, arena.buffers, strict=True))
+    buffers = results | {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
+    written = {buffer.name: buffer for buffer in results.values()}
     plan = Plan(
         sharing.parts,
-        places,
-        arena,
+        {node: Place(buffers.get(node), reason) for node, reason in scheduler.reasons.items()},
+        {leaf: written.get(name) or Buffer(name, leaf.dtype) for leaf, name in leaves.items()},
+        arena.slots,
+        turns | {slot.buffer: slot.turns for slot in arena.slots if slot.turns is not None},
         scheduler.bounds,
         sharing.depths,
         sharing.apart,
-        accumulators,
-        in_place,
+        {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
+        {b: how_written(leaf, b in scheduler.staged) for b, leaf in scheduler.owned.items()},
         scheduler.staged,
         sizing,
         (),

@@ -1,6 +1,6 @@
 """Elements that are read in the turn that stores them: they are taken from the name they were computed under.
 
-In: the statements of a kernel whose loops along a row were merged, and the names of its temporaries. Out: the same
+In: the statements of a kernel whose loops along a row were merged. Out: the same
 computation (store to load forwarding, dead store elimination), where a temporary that is read nowhere else is not
 written. That a load gives what was just stored the compiler sees by itself; that nothing else reads a buffer it cannot
 know, and a row that is written for nothing costs as much as one that is read.
@@ -11,27 +11,42 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphc.codegen.transform.fuse import resolved
-from graphc.loops.ir import INDEX, Apply, Expr, Let, Load, Loop, Note, Set, Stmt, Store, Var, rebuild, subexpressions
+from graphc.loops.ir import (
+    INDEX,
+    Apply,
+    Buffer,
+    Expr,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    rebuild,
+    subexpressions,
+)
 from graphc.loops.visit import expressions, map_expressions, read_buffers, replace_vars, statements, stored_buffers
 from graphc.startup.record import replace
 
 Fresh = Callable[[str], str]
 
 
-def forward_stores(body: Sequence[Stmt], temporaries: Collection[str], fresh: Fresh) -> tuple[Stmt, ...]:
+def forward_stores(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
     """Statements in which no temporary is written that is read only in the turns of its stores; `fresh` gives names."""
     changing = {stmt.var for stmt in statements(body) if isinstance(stmt, Set)}
-    result = _forwarded(body, {}, _Scope(frozenset(temporaries), frozenset(changing), fresh))
-    return without_stores(result, set(temporaries) - read_buffers(result))
+    result = _forwarded(body, {}, _Scope(frozenset(changing), fresh))
+    return without_stores(result, read_buffers(result))
 
 
 class _Scope:
-    """What is the same in all of a kernel: its temporaries, the names that are set, a source of names."""
+    """What is the same in all of a kernel: the names that are set, a source of names."""
 
-    __slots__ = ("changing", "fresh", "temporaries")
+    __slots__ = ("changing", "fresh")
 
-    def __init__(self, temporaries: frozenset[str], changing: frozenset[Var], fresh: Fresh):
-        self.temporaries, self.changing, self.fresh = temporaries, changing, fresh
+    def __init__(self, changing: frozenset[Var], fresh: Fresh):
+        self.changing, self.fresh = changing, fresh
 
     def position(self, index: Expr, values: Mapping[Var, Expr]) -> Expr | None:
         """An index in terms of loop variables and sizes; None where it is not the same throughout a turn."""
@@ -43,16 +58,16 @@ class _Scope:
 def _forwarded(body: Sequence[Stmt], outer: Mapping[Var, Expr], scope: _Scope) -> tuple[Stmt, ...]:
     """A body in which loads of what it has just stored are the values. `outer`: indices that have names around it."""
     values = dict(outer)
-    stored: dict[str, tuple[Expr, Var]] = {}
+    stored: dict[Buffer, tuple[Expr, Var]] = {}
     alias: dict[Var, Expr] = {}
     result: list[Stmt] = []
-    awaited = _read_later(body, scope.temporaries)
+    awaited = _read_later(body)
 
     def value(part: Expr) -> Expr | None:
         if not isinstance(part, Load) or part.buffer not in stored:
             return None
         place, found = stored[part.buffer]
-        return found if found.dtype == part.dtype and scope.position(part.index, values) == place else None
+        return found if scope.position(part.index, values) == place else None
 
     for stmt, waiting in zip(body, awaited, strict=True):
         if alias:
@@ -84,28 +99,28 @@ def label_of(value: Expr) -> str:
     return value.op.name if isinstance(value, Apply) and value.op.form == "call" else "value"
 
 
-def _read_later(body: Sequence[Stmt], temporaries: frozenset[str]) -> list[frozenset[str]]:
+def _read_later(body: Sequence[Stmt]) -> list[frozenset[Buffer]]:
     """For each statement, the temporaries that statements after it read, those inside loops not counted."""
-    later: frozenset[str] = frozenset()
+    later: frozenset[Buffer] = frozenset()
     result = []
     for stmt in reversed(body):
         result.append(later)
         if not isinstance(stmt, Loop):
             parts = (part for expr in expressions(stmt) for part in subexpressions(expr))
-            later |= {part.buffer for part in parts if isinstance(part, Load)} & temporaries
+            later |= {part.buffer for part in parts if isinstance(part, Load) and part.buffer.is_temporary}
     return result[::-1]
 
 
-def without_stores(body: Sequence[Stmt], unread: Collection[str]) -> tuple[Stmt, ...]:
-    """Statements without stores to these buffers, and without loops that did nothing else."""
+def without_stores(body: Sequence[Stmt], read: Collection[Buffer]) -> tuple[Stmt, ...]:
+    """Statements without stores to temporaries but those that are read, and without loops that did nothing else."""
     result: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
-            inner = without_stores(stmt.body, unread)
+            inner = without_stores(stmt.body, read)
             if all(isinstance(each, Let | Note) for each in inner) and inner != stmt.body:
                 continue
             stmt = replace(stmt, body=inner)
-        elif isinstance(stmt, Store) and stmt.buffer in unread:
+        elif isinstance(stmt, Store) and stmt.buffer.is_temporary and stmt.buffer not in read:
             continue
         result.append(stmt)
     return tuple(result)

@@ -22,6 +22,7 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Buffer,
     Check,
     Expr,
     Let,
@@ -154,7 +155,7 @@ def may_merge(first: Pass, then: Pass) -> bool:
     touched = [read_buffers(body) | stored_buffers(body) for body in bodies]
     written = stored_buffers(bodies[0]) | stored_buffers(bodies[1])
     common = touched[0] & touched[1] & written
-    places: dict[str, Expr] = {}
+    places: dict[Buffer, Expr] = {}
     for buffer, place in (*accesses(first), *accesses(then)):
         if buffer in common and (stride(place, PLACE, {}) != 1 or places.setdefault(buffer, place) != place):
             return False
@@ -165,7 +166,7 @@ def ops_of(turn: Sequence[Stmt]) -> int:
     return sum(op_count(expr) for stmt in turn for expr in expressions(stmt))
 
 
-def accesses(each: Pass) -> Iterator[tuple[str, Expr]]:
+def accesses(each: Pass) -> Iterator[tuple[Buffer, Expr]]:
     """The buffers that a turn touches, each with the position in terms of PLACE."""
     values = {stmt.var: stmt.value for stmt in (*each.before, *each.turn) if isinstance(stmt, Let)}
     values = {var: value for var, value in values.items() if var.dtype == INDEX}

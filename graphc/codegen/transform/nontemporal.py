@@ -15,11 +15,11 @@ element; loops along rows gain nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from graphc.codegen.transform.parallelize import Scope, accesses
 from graphc.dtypes import itemsize
-from graphc.loops.ir import Expr, Let, Loop, Store, int_value
+from graphc.loops.ir import Buffer, Expr, Let, Loop, Store, int_value
 from graphc.startup.record import record
 
 MOST_WORK = 16
@@ -31,17 +31,17 @@ class Stream:
     """Buffers of which turn i touches element i only: one that it fills and the kernel does not read, and one that it
     reads."""
 
-    fills: str
-    reads: str
+    fills: Buffer
+    reads: Buffer
 
 
-def stream_of(loop: Loop, work: Expr, read: Collection[str], dtypes: Mapping[str, str]) -> Stream | None:
+def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None:
     """What may go past the caches of an outermost loop with so much work in a turn. `read`: the buffers that the kernel
-    reads; `dtypes`: those of its buffers."""
+    reads."""
     total = int_value(work)
     if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
         return None
-    places: dict[str, set[Expr]] = {}
+    places: dict[Buffer, set[Expr]] = {}
     for buffer, position, here in accesses(loop.body, Scope(loop.var, {}, {}, frozenset())):
         places.setdefault(buffer, set()).add(here.resolve(position))
     along = [buffer for buffer, found in places.items() if found == {loop.var}]
@@ -50,5 +50,5 @@ def stream_of(loop: Loop, work: Expr, read: Collection[str], dtypes: Mapping[str
     sources = [buffer for buffer in along if buffer not in filled]
     if len(filled) != 1 or not results or not sources:
         return None
-    source = max(sources, key=lambda buffer: itemsize(dtypes[buffer]))
-    return Stream(results[0], source) if itemsize(dtypes[source]) <= itemsize(dtypes[results[0]]) else None
+    source = max(sources, key=lambda buffer: itemsize(buffer.dtype))
+    return Stream(results[0], source) if itemsize(source.dtype) <= itemsize(results[0].dtype) else None

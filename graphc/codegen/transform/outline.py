@@ -53,19 +53,20 @@ buffer itself, and none is left for the launch:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from graphc.codegen.schedule.accumulators import MOST_COPIES, Target
+from graphc.codegen.schedule.accumulators import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, PAST_CACHES
 from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
-from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Nearby, Part, by_length, find_parts
-from graphc.codegen.transform.parallelize import Shares, describe_work
-from graphc.codegen.transform.privatize import most_chunks, stride
+from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, by_length, find_parts
+from graphc.codegen.transform.parallelize import describe_work
+from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.loops.ir import (
     INDEX,
     ONE,
     ZERO,
+    Buffer,
     Expr,
     Function,
     Invoke,
@@ -73,24 +74,23 @@ from graphc.loops.ir import (
     Let,
     Load,
     Loop,
-    Param,
     Pointer,
     Set,
     Stmt,
     Store,
+    Target,
     Var,
     add,
     apply,
     integer,
     multiply,
     quotient,
-    rebuild,
 )
 from graphc.loops.names import Names
 from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
 from graphc.loops.printer import text_of
-from graphc.loops.visit import map_expressions, read_buffers
-from graphc.startup.record import fresh, record, replace
+from graphc.loops.visit import moved_buffers, read_buffers
+from graphc.startup.record import fresh, record
 
 LAUNCHES_IN_KERNEL = 8
 """A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for so many
@@ -104,35 +104,29 @@ class Outlined:
 
     body: tuple[Stmt, ...]
     functions: tuple[Function, ...]
-    scalars: Mapping[str, tuple[str, int]]
+    scalars: Mapping[Buffer, int]
     launches: tuple[str, ...] = ()
-    private: Mapping[str, int] = fresh(factory=dict)
+    private: Mapping[Buffer, int] = fresh(factory=dict)
     """Buffers of one row of which every chunk has its own, with the most chunks of their loops."""
-    copies: Mapping[str, tuple[str, tuple[Copies, ...]]] = fresh(factory=dict)
-    """Buffers of the copies that chunks add into, each with its dtype and what it has to hold in turn."""
+    copies: Mapping[Buffer, tuple[Copies, ...]] = fresh(factory=dict)
+    """Buffers of the copies that chunks add into, each with what it has to hold in turn."""
 
 
 @record()
 class Copies:
-    """`held`: the targets of which a buffer holds copies for every chunk of a loop; `targets`: all of the loop."""
+    """The copies of a loop that takes `at_once` rows in an iteration. `held`: the buffers of which these are, one for
+    every chunk; `targets`: all that the loop adds into, with how many iterations are worth a copy of each."""
 
-    held: tuple[Target, ...]
-    targets: tuple[Target, ...]
+    held: tuple[Buffer, ...]
+    targets: Mapping[Buffer, Target]
+    at_once: int
 
 
-def outline(
-    body: Sequence[Stmt],
-    names: Names,
-    buffers: Mapping[str, str],
-    policy: str = "auto",
-    rows: Mapping[str, Expr] = {},
-    targets: Mapping[str, Target] = {},
-) -> Outlined:
+def outline(body: Sequence[Stmt], names: Names, policy: str = "auto") -> Outlined:
     """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
-    threads may share them. `buffers`: the dtype of each buffer; `rows`: the lengths of those that hold one
-    row at a time; `targets`: those of which chunks may have copies."""
-    parts = {} if policy == "never" else find_parts(body, policy == "always", Nearby(rows, targets, buffers))
-    caller = Caller(names, dict(buffers), read_buffers(body) if parts else ())
+    threads may share them."""
+    parts = {} if policy == "never" else find_parts(body, policy == "always")
+    caller = Caller(names, read_buffers(body) if parts else ())
     calls = call_parts(caller, parts)
     launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
     if len(launches) > LAUNCHES_IN_KERNEL:
@@ -144,17 +138,17 @@ def outline(
             kept.extend(calls[place])
         elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
             kept.append(stmt)
-    private: dict[str, int] = {}
+    private: dict[Buffer, int] = {}
     for shares in (part.shares for part in parts.values() if part.shares is not None):
         for buffer in shares.rows:
             private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
-    copies = {name: (dtype, tuple(caller.copies[name])) for dtype, name in caller.copy_buffers.items()}
+    copies = {buffer: tuple(held) for buffer, held in caller.copies.items()}
     return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
 
 
 def call_parts(caller: Caller, parts: Mapping[int, Part]) -> dict[int, tuple[Stmt, ...]]:
     """The statements that call each part; those that are equal are one function."""
-    interfaces = {place: interface(part, caller.buffers) for place, part in parts.items()}
+    interfaces = {place: interface(part) for place, part in parts.items()}
     equal: dict[tuple[object, ...], list[int]] = {}
     for place, used in interfaces.items():
         equal.setdefault(used.key, []).append(place)
@@ -177,31 +171,28 @@ class Caller:
     """Writes the functions and calls of one kernel."""
 
     names: Names
-    buffers: dict[str, str]
-    read: Collection[str]
+    read: Collection[Buffer]
     """The buffers that the kernel reads."""
     functions: list[Function] = fresh(factory=list)
-    scalars: dict[str, tuple[str, int]] = fresh(factory=dict)
-    scalar_buffers: dict[str, str] = fresh(factory=dict)
-    partial_buffers: dict[str, str] = fresh(factory=dict)
+    own: dict[tuple[str, str], Buffer] = fresh(factory=dict)
+    """The kernel's own buffers, by what they are for and their dtypes."""
+    scalars: dict[Buffer, int] = fresh(factory=dict)
     launches: list[str] = fresh(factory=list)
-    copy_buffers: dict[str, str] = fresh(factory=dict)
-    copies: dict[str, list[Copies]] = fresh(factory=dict)
+    copies: dict[Buffer, list[Copies]] = fresh(factory=dict)
 
     def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
         """The function of parts that are equal but for the literals at the positions of `lifted`."""
         rows = part.shares.rows if part.shares else {}
         sums = part.shares.sums if part.shares else {}
         chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and (part.results or rows or sums) else []
-        values = {place: self.names.fresh("value") for place in dict.fromkeys(lifted.values())}
-        given = {place: Var(values[first], used.literals[place].dtype) for place, first in lifted.items()}
-        outs = [(var, self.names.fresh(f"{var.name}_at")) for var in part.results]
+        firsts = dict.fromkeys(lifted.values())
+        values = {place: Var(self.names.fresh("value"), used.literals[place].dtype) for place in firsts}
+        given = {place: values[first] for place, first in lifted.items()}
+        outs = [(var, Buffer(self.names.fresh(f"{var.name}_at"), var.dtype)) for var in part.results]
         params = (
-            *(Param(bound.name, INDEX) for bound in (BEGIN, END) if part.extent is not None),
-            *(self.param(operand) for operand in used.operands),
-            *(Param(name, used.literals[place].dtype) for place, name in values.items()),
-            *(Param(size.name, INDEX) for size in (*chunk, *((COPIED,) if sums else ()))),
-            *(Param(at, f"{var.dtype}*") for var, at in outs),
+            *((BEGIN, END) if part.extent is not None else ()),
+            *(*used.operands, *values.values(), *chunk, *((COPIED,) if sums else ())),
+            *(at for _, at in outs),
         )
         place = quotient(BEGIN, chunk[0]) if chunk else ZERO
         if part.columns is not None:
@@ -215,7 +206,7 @@ class Caller:
             begins = {length: Var(self.names.fresh("mine"), INDEX) for length in dict.fromkeys(lengths.values())}
             body = (
                 *(Let(begin, multiply(place, length)) for length, begin in begins.items()),
-                *moved_rows(body, {buffer: begins[length] for buffer, length in lengths.items()}),
+                *moved_buffers(body, {buffer: (buffer, begins[length]) for buffer, length in lengths.items()}),
             )
         function = Function(self.names.fresh(f"{part.kind}_{part.note.subject}"), params, body, part.note.text)
         self.functions.append(function)
@@ -224,18 +215,18 @@ class Caller:
     def call(self, function: Function, part: Part, used: Interface, lifted: Mapping[int, int]) -> Iterator[Stmt]:
         """The statements that stand for a part: a call, and its scalars read from where it left them."""
         given = (
-            *(operand if isinstance(operand, Var) else self.pointer(operand) for operand in used.operands),
+            *(operand if isinstance(operand, Var) else Pointer(operand, ZERO) for operand in used.operands),
             *(used.literals[place] for place in dict.fromkeys(lifted.values())),
         )
         if part.shares is not None and part.extent is not None:
             yield from self.launch(function, part, used, given)
             return
         places = [self.place(var.dtype) for var in part.results]
-        outs = (Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
+        outs = (Pointer(buffer, integer(place)) for buffer, place in places)
         args = (*((ZERO, part.extent) if part.extent is not None else ()), *given, *outs)
         yield Invoke(function.name, args, part.code)
-        for var, (buffer, place, dtype) in zip(part.results, places, strict=True):
-            yield Let(var, Load(buffer, integer(place), dtype))
+        for var, (buffer, place) in zip(part.results, places, strict=True):
+            yield Let(var, Load(buffer, integer(place)))
 
     def launch(self, function: Function, part: Part, used: Interface, given: tuple[Expr, ...]) -> Iterator[Stmt]:
         """The statements that stand for a nest that threads may share: a launch, and its scalars combined from what the
@@ -250,14 +241,14 @@ class Caller:
             return
         chunk, turn = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
         places = self.partial_places([var.dtype for var in part.results])
-        outs = tuple(Pointer(buffer, integer(place), dtype) for buffer, place, dtype in places)
+        outs = tuple(Pointer(buffer, integer(place)) for buffer, place in places)
         if shares.sums:
             yield from self.launch_on_copies(function, part, size, chunk, used, given, outs)
         else:
             yield Let(chunk, size)
             yield Launch(function.name, count, chunk, (*given, chunk, *outs))
         yield from (stmt for stmt in part.body if isinstance(stmt, Set))
-        partials = [Load(buffer, add(turn, integer(place)), dtype) for buffer, place, dtype in places]
+        partials = [Load(buffer, add(turn, integer(place))) for buffer, place in places]
         terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
         errors = [(shares.lost[var], apply(ROUNDING, var, p)) for var, p in terms if var in shares.lost]
         steps = shares.steps
@@ -270,10 +261,10 @@ class Caller:
         loop, shares = part.body[-1], part.shares
         if not isinstance(loop, Loop) or loop.size != END or shares is None:
             return given
-        stream = stream_of(loop, shares.work, self.read, self.buffers)
+        stream = stream_of(loop, shares.work, self.read)
         if stream is None:
             return given
-        self.launches[-1] += f"; {stream.fills} {PAST_CACHES} where it is large"
+        self.launches[-1] += f"; {stream.fills.name} {PAST_CACHES} where it is large"
         words = {stream.fills: FILLS, stream.reads: READS}
         marked = (
             apply(words[operand], pointer) if operand in words else pointer
@@ -294,9 +285,9 @@ class Caller:
         """A nest whose chunks add into copies, which are then combined in order; one chunk needs none."""
         shares, count = part.shares, part.extent
         assert shares is not None and count is not None
-        targets = tuple(target for target, _ in shares.sums.values())
+        targets = {buffer: target for buffer, (target, _) in shares.sums.items()}
         most, shared, turn = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
-        yield Let(most, most_chunks(count, targets))
+        yield Let(most, apply(MAXIMUM, most_copies((target, count) for target in targets.values()), ONE))
         yield Let(chunk, apply(MAXIMUM, size, chunks_of(count, most)))
         yield Let(shared, apply(SELECT, apply(GT, count, chunk), count, ZERO))
         if part.columns is None:
@@ -305,7 +296,7 @@ class Caller:
             columns = apply(SELECT, apply(GT, shared, ZERO), ZERO, part.columns.extent)
             part_of_row = apply(COLUMNS, columns, part.columns.work)
             yield Launch(function.name, columns, part_of_row, (*given, chunk, ZERO, *outs))
-        begins = self.copy_places(shares, most)
+        begins = self.copy_places(targets, part.at_once, most)
         replaced = dict(zip(used.operands, given, strict=False)) | begins
         copied = apply(MINIMUM, shared, ONE)
         operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
@@ -314,83 +305,49 @@ class Caller:
             stores = []
             for buffer in buffers:
                 begin, step = begins[buffer], shares.sums[buffer][1]
-                copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), PLACE), begin.dtype)
-                whole = apply(step, Load(buffer, PLACE, begin.dtype), copy)
+                copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), PLACE))
+                whole = apply(step, Load(buffer, PLACE), copy)
                 stores.append(Store(buffer, PLACE, whole))
             yield Loop(turn, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
 
-    def copy_places(self, shares: Shares, most: Var) -> dict[str, Pointer]:
+    def copy_places(self, targets: Mapping[Buffer, Target], at_once: int, most: Var) -> dict[Buffer, Pointer]:
         """Where the copies of each buffer begin, of which there are `most` at most."""
-        begins: dict[str, Pointer] = {}
-        targets = {buffer: target for buffer, (target, _) in shares.sums.items()}
-        for dtype in dict.fromkeys(self.buffers[buffer] for buffer in targets):
-            if dtype not in self.copy_buffers:
-                self.copy_buffers[dtype] = self.new_buffer(f"copies_{dtype}", dtype)
-            name = self.copy_buffers[dtype]
+        begins: dict[Buffer, Pointer] = {}
+        for dtype in dict.fromkeys(buffer.dtype for buffer in targets):
+            copies = self.own_buffer("copies", dtype)
             first: Expr = ZERO
-            held = {buffer: target for buffer, target in targets.items() if self.buffers[buffer] == dtype}
-            for buffer, target in held.items():
-                begins[buffer] = Pointer(name, first, dtype)
-                first = add(first, multiply(most, stride(target.length)))
-            self.copies.setdefault(name, []).append(Copies(tuple(held.values()), tuple(targets.values())))
+            held = tuple(buffer for buffer in targets if buffer.dtype == dtype)
+            for buffer in held:
+                begins[buffer] = Pointer(copies, first)
+                first = add(first, multiply(most, stride(targets[buffer].length)))
+            self.copies.setdefault(copies, []).append(Copies(held, targets, at_once))
         return begins
 
-    def partial_places(self, dtypes: Sequence[str]) -> list[tuple[str, int, str]]:
+    def partial_places(self, dtypes: Sequence[str]) -> list[tuple[Buffer, int]]:
         """For each scalar of a launch a row with an element for every chunk. The rows serve all launches in turn."""
         rows: Counter[str] = Counter()
         places = []
         for dtype in dtypes:
-            if dtype not in self.partial_buffers:
-                self.partial_buffers[dtype] = self.new_buffer(f"partial_{dtype}", dtype)
-            buffer = self.partial_buffers[dtype]
-            places.append((buffer, rows[dtype] * MOST_CHUNKS, dtype))
+            buffer = self.own_buffer("partial", dtype)
+            places.append((buffer, rows[dtype] * MOST_CHUNKS))
             rows[dtype] += 1
-            _, length = self.scalars.get(buffer, (dtype, 0))
-            self.scalars[buffer] = (dtype, max(length, rows[dtype] * MOST_CHUNKS))
+            self.scalars[buffer] = max(self.scalars.get(buffer, 0), rows[dtype] * MOST_CHUNKS)
         return places
 
-    def param(self, operand: Var | str) -> Param:
-        if isinstance(operand, Var):
-            return Param(operand.name, operand.dtype)
-        return Param(operand, f"{self.buffers[operand]}*")
-
-    def pointer(self, buffer: str) -> Pointer:
-        return Pointer(buffer, ZERO, self.buffers[buffer])
-
-    def new_buffer(self, name: str, dtype: str) -> str:
-        """A buffer of the kernel's own."""
-        name = self.names.fresh(name)
-        self.buffers[name] = dtype
-        return name
-
-    def place(self, dtype: str) -> tuple[str, int, str]:
+    def place(self, dtype: str) -> tuple[Buffer, int]:
         """A free element of the buffer of scalars of a dtype."""
-        buffer = self.scalar_buffers.get(dtype)
-        if buffer is None:
-            buffer = self.scalar_buffers[dtype] = self.new_buffer(f"scalars_{dtype}", dtype)
-        _, count = self.scalars.get(buffer, (dtype, 0))
-        self.scalars[buffer] = (dtype, count + 1)
-        return buffer, count, dtype
+        buffer = self.own_buffer("scalars", dtype)
+        count = self.scalars.get(buffer, 0)
+        self.scalars[buffer] = count + 1
+        return buffer, count
+
+    def own_buffer(self, purpose: str, dtype: str) -> Buffer:
+        """The kernel's buffer for a purpose."""
+        if (purpose, dtype) not in self.own:
+            self.own[purpose, dtype] = Buffer(self.names.fresh(f"{purpose}_{dtype}"), dtype, is_temporary=True)
+        return self.own[purpose, dtype]
 
 
 def chunks_of(count: Expr, size: Expr) -> Expr:
     """How many chunks of a size a loop has."""
     return apply(BLOCKS, count, size)
-
-
-def moved_rows(body: Iterable[Stmt], first: Mapping[str, Var]) -> Iterator[Stmt]:
-    """Statements in which the rows of these buffers begin at another element."""
-
-    def change(expr: Expr) -> Expr | None:
-        if isinstance(expr, Load) and expr.buffer in first:
-            return Load(expr.buffer, add(first[expr.buffer], expr.index), expr.dtype)
-        return None
-
-    def changed(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Loop):
-            return replace(stmt, body=tuple(map(changed, stmt.body)))
-        if isinstance(stmt, Store) and stmt.buffer in first:
-            stmt = Store(stmt.buffer, add(first[stmt.buffer], stmt.index), stmt.value)
-        return map_expressions(stmt, lambda expr: rebuild(expr, change))
-
-    return map(changed, body)

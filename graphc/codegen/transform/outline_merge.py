@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, Part
 from graphc.loops.ir import (
     Apply,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -37,31 +38,22 @@ from graphc.startup.record import record, replace
 class Interface:
     """What a part is given (names of scalars, buffers), its literals in order, and a key that equal parts share."""
 
-    operands: tuple[Var | str, ...]
+    operands: tuple[Var | Buffer, ...]
     literals: tuple[Const, ...]
     key: tuple[object, ...]
 
 
-@record()
-class Buffer:
-    """The name of a buffer among the words of a part."""
-
-    name: str
-
-
-def interface(part: Part, buffers: Mapping[str, str]) -> Interface:
+def interface(part: Part) -> Interface:
     """What a part is given, in the order in which it names it; the key holds numbers in place of names."""
-    numbers: dict[Var | str, int] = {}
+    numbers: dict[Var | Buffer, int] = {}
     literals: list[Const] = []
     key: list[object] = [part.shares is not None]
     for stmt in statements(part.body):
         lift = may_lift(stmt)
         words = (word for expr in expressions(stmt) for word in expression_words(expr, lift))
         for word in (*statement_words(stmt), *words):
-            if isinstance(word, Var):
+            if isinstance(word, Var | Buffer):
                 key.extend((numbers.setdefault(word, len(numbers)), word.dtype))
-            elif isinstance(word, Buffer):
-                key.extend((numbers.setdefault(word.name, len(numbers)), buffers[word.name]))
             elif isinstance(word, Const):
                 literals.append(word)
                 key.append(("literal", word.dtype))
@@ -82,8 +74,8 @@ def statement_words(stmt: Stmt) -> Iterator[object]:
         case Loop(var, _, body):
             yield var
             yield len(body)
-        case Store(buffer, _, _):
-            yield Buffer(buffer)
+        case Store(buffer):
+            yield buffer
         case Invoke(function, _, _) | Launch(function, _, _, _):
             yield function
         case Check() | Note():
@@ -102,8 +94,8 @@ def expression_words(expr: Expr, lift: bool) -> Iterator[object]:
                 yield part
             case Const(text, dtype):
                 yield from (part,) if lifted and dtype != "bool" else (text, dtype)
-            case Load(buffer, _, _) | Pointer(buffer, _, _):
-                yield from (type(part), Buffer(buffer))
+            case Load(buffer) | Pointer(buffer):
+                yield from (type(part), buffer)
             case Apply(op, args, dtype):
                 yield from (op, len(args), dtype)
             case Opaque():

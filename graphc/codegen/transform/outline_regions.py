@@ -7,18 +7,18 @@ their last statement: see `outline`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from graphc.codegen.schedule.accumulators import Target
 from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
-from graphc.codegen.transform.privatize import instead_of_columns, neutral
+from graphc.codegen.transform.privatize import instead_of_columns, neutral, targets_of
 from graphc.dtypes import itemsize
 from graphc.loops import operators
 from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -87,6 +87,8 @@ class Part:
     kind: str = "nest"
     """What its function is called after."""
     columns: Columns | None = None
+    at_once: int = 1
+    """How many rows an iteration takes."""
 
 
 @record()
@@ -97,22 +99,12 @@ class Columns:
     work: Expr
 
 
-@record()
-class Nearby:
-    """What may be a thread's own: the lengths of buffers that hold one row at a time, the buffers that may be copied;
-    and the dtype of each buffer."""
-
-    rows: Mapping[str, Expr]
-    targets: Mapping[str, Target]
-    dtypes: Mapping[str, str]
-
-
-def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Part]:
+def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
     where they are large."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, Let))
-    parts = find_nests(body, own)
+    parts = find_nests(body)
     if not always and loops <= OUTLINE_ABOVE:
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
@@ -120,7 +112,7 @@ def find_parts(body: Sequence[Stmt], always: bool, own: Nearby) -> dict[int, Par
     return parts
 
 
-def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
+def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
     """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
     starts = accumulators(body)
     outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
@@ -134,15 +126,17 @@ def find_nests(body: Sequence[Stmt], own: Nearby) -> dict[int, Part]:
             loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
             first = tuple(starts[var] for var in carried)
             code = codes.pop() if codes else 0
-            shares = shares_of(stmt, carried, own.rows)
+            shares = shares_of(stmt, carried, rows=True)
             columns = None if carried or shares is not None else columns_of(stmt)
             if columns is None:
-                shares = shares or shares_of(stmt, carried, own.rows, own.targets)
-                fills = filling(shares, own.dtypes) if shares is not None else ()
+                shares = shares or shares_of(stmt, carried, True, targets_of(stmt))
+                fills = filling(shares) if shares is not None else ()
                 parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
             else:
-                targets = instead_of_columns(own.targets, rows_of_turn(stmt.size, body))
-                parts[place] = of_columns(stmt, note, *columns, shares_of(stmt, (), {}, targets), own.dtypes)
+                at_once = rows_of_turn(stmt.size, body)
+                by_rows = shares_of(stmt, (), False, instead_of_columns(targets_of(stmt), at_once))
+                part = of_columns(stmt, note, *columns, by_rows)
+                parts[place] = replace(part, at_once=max(at_once, 1))
     return parts
 
 
@@ -157,9 +151,7 @@ def rows_of_turn(turns: Expr, body: Sequence[Stmt]) -> int:
     return 1
 
 
-def of_columns(
-    loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Shares | None, dtypes: Mapping[str, str]
-) -> Part:
+def of_columns(loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Shares | None) -> Part:
     """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
     where COPIED is 1."""
     if rows is None:
@@ -174,12 +166,12 @@ def of_columns(
     )
     part = Loop(inner.var, RIGHT, inner.body, LEFT)
     nest = Loop(loop.var, LAST, (*loop.body[:-1], part), FIRST)
-    over_rows = in_strips(nest, part) if wants_strips(inner, dtypes) else nest
-    body: tuple[Stmt, ...] = (*filling(rows, dtypes), *limits, over_rows)
+    over_rows = in_strips(nest, part) if wants_strips(inner) else nest
+    body: tuple[Stmt, ...] = (*filling(rows), *limits, over_rows)
     return Part(body, (), note, loop.size, 0, rows, columns=Columns(inner.size, columns.work))
 
 
-def wants_strips(inner: Loop, dtypes: Mapping[str, str]) -> bool:
+def wants_strips(inner: Loop) -> bool:
     """Whether a loop along rows had better go over some columns only before the next row: where buffers by column would
     not stay in the nearest cache."""
     size = int_value(inner.size)
@@ -188,7 +180,7 @@ def wants_strips(inner: Loop, dtypes: Mapping[str, str]) -> bool:
     loads = {expr for expr in all_expressions(inner.body) if isinstance(expr, Load)}
     stores = {stmt for stmt in inner.body if isinstance(stmt, Store)}
     by_column = {each.buffer for each in loads | stores if each.index == inner.var}
-    return sum(itemsize(dtypes[buffer]) for buffer in by_column) > MOST_COLUMN_BYTES
+    return sum(itemsize(buffer.dtype) for buffer in by_column) > MOST_COLUMN_BYTES
 
 
 def in_strips(nest: Loop, part: Loop) -> Loop:
@@ -202,16 +194,16 @@ def in_strips(nest: Loop, part: Loop) -> Loop:
     return Loop(STRIP, apply(BLOCKS, subtract(part.size, part.begin), length), (*limits, rows))
 
 
-def filling(shares: Shares, dtypes: Mapping[str, str]) -> Iterator[Loop]:
+def filling(shares: Shares) -> Iterator[Loop]:
     """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
     for length, buffers in by_length(shares).items():
-        starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], dtypes[buffer])) for buffer in buffers)
+        starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], buffer.dtype)) for buffer in buffers)
         yield Loop(PLACE, multiply(length, COPIED), tuple(starts))
 
 
-def by_length(shares: Shares) -> dict[Expr, list[str]]:
+def by_length(shares: Shares) -> dict[Expr, list[Buffer]]:
     """The buffers that turns add into, those of one length together."""
-    result: dict[Expr, list[str]] = {}
+    result: dict[Expr, list[Buffer]] = {}
     for buffer, (target, _) in shares.sums.items():
         result.setdefault(target.length, []).append(buffer)
     return result

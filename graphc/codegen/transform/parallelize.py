@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from graphc.codegen.schedule.accumulators import Target
 from graphc.codegen.threads.chunking import CHUNK_WORK
 from graphc.codegen.transform.privatize import added_into
 from graphc.loops import operators
@@ -27,6 +26,7 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -38,6 +38,7 @@ from graphc.loops.ir import (
     Set,
     Stmt,
     Store,
+    Target,
     Var,
     add,
     children,
@@ -70,23 +71,22 @@ class Shares:
     work: Expr
     steps: Mapping[Var, Operator]
     lost: Mapping[Var, Var]
-    rows: Mapping[str, Expr]
+    rows: Mapping[Buffer, Expr]
     chunk: Operator = CHUNK
     """The turns of a chunk, of their number and the work of each."""
-    sums: Mapping[str, tuple[Target, Operator]] = fresh(factory=dict)
+    sums: Mapping[Buffer, tuple[Target, Operator]] = fresh(factory=dict)
     """Buffers that turns add into, each with the step: a chunk has copies of its own."""
 
 
 def shares_of(
-    loop: Loop, carried: Sequence[Var], rows: Mapping[str, Expr] = {}, targets: Mapping[str, Target] = {}
+    loop: Loop, carried: Sequence[Var], rows: bool = False, targets: Mapping[Buffer, Target] = {}
 ) -> Shares | None:
     """How an outermost loop can be shared out; None where it cannot, or is too short to be worth it by its static
-    size. `rows`: buffers that a turn fills before it reads them, and nothing reads after it, with
-    their lengths; `targets`: buffers of which a chunk may have a copy."""
+    size. `rows`: whether threads may have rows of their own; `targets`: buffers of which a chunk may have a copy."""
     if any(isinstance(stmt, Check | Invoke | Launch) for stmt in statements(loop.body)):
         return None
     steps = {var: accumulation(var, loop) for var in carried}
-    private = rows_of(loop, rows)
+    private = rows_of(loop) if rows else {}
     sums = added_into(loop, targets.keys() - private.keys())
     if None in steps.values() or not independent(loop, private.keys() | sums.keys()):
         return None
@@ -243,29 +243,25 @@ class Scope:
         return None if found is None else (*found, (operator, constant))
 
 
-def rows_of(loop: Loop, rows: Mapping[str, Expr]) -> dict[str, Expr]:
-    """Those of the buffers of one row that a loop writes, with their lengths, where it names these."""
-    stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)}
+def rows_of(loop: Loop) -> dict[Buffer, Expr]:
+    """The buffers of one row that a loop writes, with their lengths, where it names these."""
+    stored = dict.fromkeys(stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store))
     named = {part for stmt in statements(loop.body) for expr in expressions(stmt) for part in subexpressions(expr)}
-    return {
-        buffer: length
-        for buffer, length in rows.items()
-        if buffer in stored and (isinstance(length, Const) or length in named)
-    }
+    return {b: b.row for b in stored if b.row is not None and (isinstance(b.row, Const) or b.row in named)}
 
 
-def independent(loop: Loop, private: Collection[str] = ()) -> bool:
+def independent(loop: Loop, private: Collection[Buffer] = ()) -> bool:
     """Whether every turn keeps to regions of its own in all buffers that the loop writes and that are not `private`."""
     stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)} - set(private)
     changing = frozenset(stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop))
-    found: dict[str, set[Region | None]] = {buffer: set() for buffer in stored}
+    found: dict[Buffer, set[Region | None]] = {buffer: set() for buffer in stored}
     for buffer, position, scope in accesses(loop.body, Scope(loop.var, {}, {loop.var: loop.size}, changing)):
         if buffer in found:
             found[buffer].add(scope.region(position))
     return all(len(regions) == 1 and None not in regions for regions in found.values())
 
 
-def accesses(body: Sequence[Stmt], scope: Scope) -> Iterator[tuple[str, Expr, Scope]]:
+def accesses(body: Sequence[Stmt], scope: Scope) -> Iterator[tuple[Buffer, Expr, Scope]]:
     """Every buffer and position that statements read or write, with what is known there."""
     values = dict(scope.values)
     for stmt in body:
@@ -351,7 +347,7 @@ def compares_positions(expr: Apply) -> bool:
 def describe_work(count: Expr, shares: Shares, text_of: Callable[[Expr], str]) -> str:
     """From how many turns on there are chunks to share out, for the reader of a plan."""
     work = int_value(shares.work)
-    copied = f"; each chunk adds into its own {', '.join(shares.sums)}" if shares.sums else ""
+    copied = f"; each chunk adds into its own {', '.join(buffer.name for buffer in shares.sums)}" if shares.sums else ""
     if work is None:
         return f"{text_of(count)} turns of work {text_of(shares.work)}{copied}"
     return f"{text_of(count)} turns of work {work}, in chunks from {-(-2 * CHUNK_WORK // work)} turns on{copied}"

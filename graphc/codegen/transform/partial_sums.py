@@ -1,6 +1,6 @@
 """Sums of float32 down the columns of rows: a few rows are added in float32, and their sums in float64.
 
-In: the statements of a kernel; the float64 buffers that loops over rows add a row to in every turn. Out: the
+In: the statements of a kernel. Out: the
 statements with such loops cut into blocks of ROWS rows, and for each of these buffers one of float32 that holds the
 sums of a block. A loop that adds in float64 goes over half as many elements at a time as one in float32; adding so few
 rows one after the other loses less than NumPy, which adds all rows so.
@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from graphc.codegen.schedule.accumulators import Target
-from graphc.codegen.transform.privatize import added_into
-from graphc.ir import sizes
+from graphc.codegen.transform.privatize import added_into, targets_of
 from graphc.loops import operators
 from graphc.loops.ir import (
     INDEX,
     ONE,
     ROWS,
+    ZERO,
     Apply,
+    Buffer,
     Const,
     Expr,
     Let,
@@ -36,7 +36,7 @@ from graphc.loops.ir import (
     turns_in_block,
 )
 from graphc.loops.operators import ACCUMULATE, CASTS
-from graphc.loops.visit import statements
+from graphc.loops.visit import moved_buffers, statements
 from graphc.startup.record import fresh, record, replace
 
 WIDEN = CASTS["float64"]
@@ -44,54 +44,50 @@ WIDEN = CASTS["float64"]
 
 @record()
 class Narrowed:
-    """`targets`: the buffers that may be copied, those that loops now add blocks of rows to with the number of blocks;
-    `narrow`: the new buffers of float32, each with the one whose elements it holds for a block."""
+    """`narrow`: the new buffers of float32, each with the one whose elements it holds for a block; `changed`: those as
+    they were known before, when every row was added to them."""
 
     body: tuple[Stmt, ...]
-    targets: Mapping[str, Target]
-    narrow: Mapping[str, str] = fresh(factory=dict)
+    narrow: Mapping[Buffer, Buffer] = fresh(factory=dict)
+    changed: Mapping[Buffer, Buffer] = fresh(factory=dict)
 
 
-def narrow_sums(body: Sequence[Stmt], targets: Mapping[str, Target], fresh: Callable[[str], str]) -> Narrowed:
-    """A kernel's statements with sums of rows narrowed, in the buffers of which that is true of all loops: `Target`
-    says how many turns they have. `fresh` gives names."""
+def narrow_sums(body: Sequence[Stmt], fresh: Callable[[str], str]) -> Narrowed:
+    """A kernel's statements with sums of rows narrowed, in the targets of which that is true of all loops. `fresh`
+    gives names."""
     result: list[Stmt] = []
-    changed, names = dict(targets), dict[str, str]()
-    narrow = [narrow_targets(stmt, targets) if isinstance(stmt, Loop) else [] for stmt in body]
-    loops = [(stmt, found) for stmt, found in zip(body, narrow, strict=True) if isinstance(stmt, Loop)]
-    wide = {buffer for loop, found in loops for buffer in added_into(loop, targets) if buffer not in found}
-    for stmt, candidates in zip(body, narrow, strict=True):
-        found = [buffer for buffer in candidates if buffer not in wide]
+    narrow: dict[Buffer, Buffer] = {}
+    changed: dict[Buffer, Buffer] = {}
+    candidates = [narrow_targets(stmt) if isinstance(stmt, Loop) else [] for stmt in body]
+    loops = [(stmt, found) for stmt, found in zip(body, candidates, strict=True) if isinstance(stmt, Loop)]
+    wide = {buffer for loop, found in loops for buffer in added_into(loop, targets_of(loop)) if buffer not in found}
+    for stmt, some in zip(body, candidates, strict=True):
+        found = {buffer: target for buffer, target in targets_of(stmt).items() if buffer in some and buffer not in wide}
         if not isinstance(stmt, Loop) or not found:
             result.append(stmt)
             continue
-        held = {buffer: fresh("few_rows") for buffer in found}
-        result.append(by_blocks(stmt, held, {buffer: targets[buffer].length for buffer in found}, fresh))
-        for buffer, name in held.items():
-            blocks = sizes.floor_divide(sizes.add(targets[buffer].turns, ROWS - 1), ROWS)
-            changed[buffer] = replace(targets[buffer], turns=blocks, least=1, pays=ONE)
-            names[name] = buffer
-    return Narrowed(tuple(result), changed, names)
+        held = {b: Buffer(fresh("few_rows"), "float32", True, target.length) for b, target in found.items()}
+        result.append(by_blocks(stmt, held, fresh))
+        for buffer, few in held.items():
+            changed[buffer] = replace(buffer, target=replace(found[buffer], pays=ONE))
+            narrow[few] = changed[buffer]
+    return Narrowed(moved_buffers(result, {old: (new, ZERO) for old, new in changed.items()}), narrow, changed)
 
 
-def narrow_targets(loop: Loop, targets: Mapping[str, Target]) -> list[str]:
+def narrow_targets(loop: Loop) -> list[Buffer]:
     """The buffers that a loop over rows only adds float32 numbers to, in loops inside it; none of few rows."""
     count = int_value(loop.size)
     if count is not None and count <= ROWS:
         return []
-    if not any(isinstance(stmt, Loop) and stores_to(stmt, targets) for stmt in loop.body):
+    if not any(isinstance(stmt, Loop) and targets_of(stmt) for stmt in loop.body):
         return []
-    added = added_into(loop, targets)
+    added = added_into(loop, targets_of(loop))
     wide = {
         stmt.buffer
         for stmt in statements(loop.body)
         if isinstance(stmt, Store) and stmt.buffer in added and narrow_term(stmt) is None
     }
     return [buffer for buffer in added if buffer not in wide]
-
-
-def stores_to(loop: Loop, targets: Mapping[str, Target]) -> bool:
-    return any(isinstance(stmt, Store) and stmt.buffer in targets for stmt in statements(loop.body))
 
 
 def narrow_term(stmt: Store) -> Expr | None:
@@ -102,17 +98,17 @@ def narrow_term(stmt: Store) -> Expr | None:
     return None
 
 
-def by_blocks(loop: Loop, held: Mapping[str, str], lengths: Mapping[str, Expr], fresh: Callable[[str], str]) -> Loop:
+def by_blocks(loop: Loop, held: Mapping[Buffer, Buffer], fresh: Callable[[str], str]) -> Loop:
     """A loop over rows by blocks of rows: begin the sums of a block, add its rows, add the sums to the buffers."""
     block, turn, place = (Var(fresh(name), INDEX) for name in ("rows", f"{loop.var.name}_in", "c"))
     zero = Const("0.0", "float32")
     starts: dict[Expr, list[Stmt]] = {}
     ends: dict[Expr, list[Stmt]] = {}
-    for buffer, name in held.items():
-        sums = apply(WIDEN, Load(name, place, "float32"))
-        total = apply(ACCUMULATE, Load(buffer, place, "float64"), sums)
-        starts.setdefault(lengths[buffer], []).append(Store(name, place, zero))
-        ends.setdefault(lengths[buffer], []).append(Store(buffer, place, total))
+    for buffer, few in held.items():
+        assert few.row is not None
+        total = apply(ACCUMULATE, Load(buffer, place), apply(WIDEN, Load(few, place)))
+        starts.setdefault(few.row, []).append(Store(few, place, zero))
+        ends.setdefault(few.row, []).append(Store(buffer, place, total))
     first, last = ([Loop(place, length, tuple(body)) for length, body in part.items()] for part in (starts, ends))
     row = Let(loop.var, add(multiply(block, integer(ROWS)), turn))
     rows = Loop(turn, turns_in_block(loop.size, block, ROWS), (row, *narrowed(loop.body, held)))
@@ -121,15 +117,14 @@ def by_blocks(loop: Loop, held: Mapping[str, str], lengths: Mapping[str, Expr], 
     return Loop(block, blocks, (*first, rows, *last))
 
 
-def narrowed(body: Sequence[Stmt], held: Mapping[str, str]) -> tuple[Stmt, ...]:
+def narrowed(body: Sequence[Stmt], held: Mapping[Buffer, Buffer]) -> tuple[Stmt, ...]:
     """Statements that add to the narrow buffers."""
     result: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
             stmt = replace(stmt, body=narrowed(stmt.body, held))
         elif isinstance(stmt, Store) and stmt.buffer in held and (term := narrow_term(stmt)) is not None:
-            name = held[stmt.buffer]
-            total = apply(ACCUMULATE, Load(name, stmt.index, "float32"), term)
-            stmt = Store(name, stmt.index, total)
+            few = held[stmt.buffer]
+            stmt = Store(few, stmt.index, apply(ACCUMULATE, Load(few, stmt.index), term))
         result.append(stmt)
     return tuple(result)

@@ -6,12 +6,12 @@ shown to those who watch (ir/passes.py), who are given whole functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TypeAlias
 
 from graphc.ir.passes import Step, passed, watched
-from graphc.loops.ir import INDEX, Function, Param, Stmt
+from graphc.loops.ir import INDEX, Buffer, Function, Stmt, Var
 
 Body: TypeAlias = tuple[Stmt, ...]
 Change: TypeAlias = Callable[[Body], Body]
@@ -28,16 +28,20 @@ def apply(name: str, change: Change, body: Body) -> Body:
 
 
 class Passes:
-    """The passes over one function: its name, the dtypes of its buffers, to which passes may add some, and its sizes;
+    """The passes over one function: its name, its buffers, to which passes may add some, and its sizes;
     `externals` tells what external functions take. `latest`: what the last pass has made."""
 
     __slots__ = ("buffers", "externals", "latest", "name", "sizes")
 
     def __init__(
-        self, name: str, buffers: Mapping[str, str], sizes: Sequence[str], externals: Callable[[], Externals]
+        self, name: str, buffers: Iterable[Buffer], sizes: Sequence[str], externals: Callable[[], Externals]
     ) -> None:
-        self.name, self.buffers, self.sizes, self.externals = name, buffers, sizes, externals
+        self.name, self.buffers, self.sizes, self.externals = name, [*dict.fromkeys(buffers)], sizes, externals
         self.latest: tuple[Function, ...] = ()
+
+    def know(self, changed: Mapping[Buffer, Buffer], new: Iterable[Buffer]) -> None:
+        """Buffers are known as others, and there are new ones."""
+        self.buffers = [*(changed.get(buffer, buffer) for buffer in self.buffers), *new]
 
     def run(self, name: str, change: Change, body: Body) -> Body:
         """Carry out a pass."""
@@ -48,10 +52,8 @@ class Passes:
     def ran(self, name: str, body: Body, callees: Sequence[Function] = ()) -> None:
         """A pass was carried out, and made these statements, which call these functions."""
         if watched():
-            params = (
-                *(Param(buffer, f"{dtype}*") for buffer, dtype in self.buffers.items()),
-                *(Param(size, INDEX) for size in self.sizes),
-            )
+            sizes = (Var(size, INDEX) for size in self.sizes)
+            params: tuple[Var | Buffer, ...] = (*self.buffers, *sizes)
             self.made(name, (*callees, Function(self.name, params, body, "")))
 
     def made(self, name: str, functions: tuple[Function, ...]) -> None:

@@ -15,17 +15,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from graphc.codegen.schedule.accumulators import MOST_COPIES, PADDING, Target
+from graphc.codegen.schedule.accumulators import MOST_COPIES, PADDING
 from graphc.dtypes import is_float
 from graphc.loops.build import start_const
 from graphc.loops.ir import (
-    ONE,
     Apply,
+    Buffer,
     Const,
     Expr,
     Load,
     Loop,
+    Stmt,
     Store,
+    Target,
     add,
     apply,
     integer,
@@ -33,7 +35,7 @@ from graphc.loops.ir import (
     quotient,
     subexpressions,
 )
-from graphc.loops.operators import MAXIMUM, MINIMUM, Operator
+from graphc.loops.operators import MINIMUM, Operator
 from graphc.loops.visit import expressions, statements
 from graphc.ops.reduce import highest, lowest
 from graphc.startup.record import replace
@@ -43,10 +45,16 @@ COLUMNS_SHARE = 32
 of them, by a tenth where they are long and twice as fast where they are short."""
 
 
-def added_into(loop: Loop, targets: Collection[str]) -> dict[str, Operator]:
+def targets_of(stmt: Stmt) -> dict[Buffer, Target]:
+    """The buffers that a statement writes and that may be copied."""
+    stores = (inner for inner in statements([stmt]) if isinstance(inner, Store))
+    return {store.buffer: store.buffer.target for store in stores if store.buffer.target is not None}
+
+
+def added_into(loop: Loop, targets: Collection[Buffer]) -> dict[Buffer, Operator]:
     """Those of `targets` that a loop only adds into, each with the step."""
-    steps: dict[str, Operator | None] = {}
-    other_reads: Counter[str] = Counter()  # than by the steps themselves
+    steps: dict[Buffer, Operator | None] = {}
+    other_reads: Counter[Buffer] = Counter()  # than by the steps themselves
     for stmt in statements(loop.body):
         parts = (part for expr in expressions(stmt) for part in subexpressions(expr))
         other_reads.update(part.buffer for part in parts if isinstance(part, Load) and part.buffer in targets)
@@ -82,11 +90,10 @@ def neutral(step: Operator, dtype: str) -> Const:
     return start_const(text if is_float(dtype) else text.removeprefix("-0.0") or "0", dtype)
 
 
-def instead_of_columns(targets: Mapping[str, Target], rows: int) -> dict[str, Target]:
+def instead_of_columns(targets: Mapping[Buffer, Target], rows: int) -> dict[Buffer, Target]:
     """Those targets of a loop over blocks of so many rows that are worth copies where columns could be shared."""
-    larger = {"least": COLUMNS_SHARE * rows, "pays": integer(COLUMNS_SHARE)}
     return {
-        buffer: target if target.is_table else replace(target, **larger)
+        buffer: target if target.is_table else replace(target, pays=integer(COLUMNS_SHARE))
         for buffer, target in targets.items()
         if target.is_table or rows
     }
@@ -95,15 +102,16 @@ def instead_of_columns(targets: Mapping[str, Target], rows: int) -> dict[str, Ta
 # How many -------------------------------------------------------------------------------------------------------------
 
 
-def most_chunks(count: Expr, targets: Iterable[Target]) -> Expr:
-    """How many chunks a loop of `count` turns may have, at least one, in the kernel's terms."""
+def most_copies(added: Iterable[tuple[Target, Expr]]) -> Expr:
+    """How many chunks a loop may have that adds into targets, each with a number of iterations. The kernel asks that of
+    the iterations of a loop, and there is memory for as many as that gives of all loops that add into a target."""
     most: Expr = integer(MOST_COPIES)
-    for pays in dict.fromkeys(target.pays for target in targets):
+    for pays, count in dict.fromkeys((target.pays, count) for target, count in added):
         most = apply(MINIMUM, quotient(count, pays), most)
-    return apply(MAXIMUM, most, ONE)
+    return most
 
 
 def stride(length: Expr) -> Expr:
-    """By how many elements one copy begins after the other, in the kernel's terms."""
+    """By how many elements one copy begins after the other."""
     blocks = quotient(add(length, integer(PADDING - 1)), integer(PADDING))
     return multiply(blocks, integer(PADDING))

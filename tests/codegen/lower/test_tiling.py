@@ -17,7 +17,23 @@ from graphc.codegen.lower.tiling import loop_across, stride
 from graphc.codegen.pipeline import build
 from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, TILE, Expr, Let, Load, Loop, Set, Stmt, Store, Var, add, apply, integer, multiply
+from graphc.loops.ir import (
+    INDEX,
+    TILE,
+    Buffer,
+    Expr,
+    Let,
+    Load,
+    Loop,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    add,
+    apply,
+    integer,
+    multiply,
+)
 from graphc.loops.operators import FLOORDIV
 
 Array = NDArray[Any]
@@ -52,8 +68,11 @@ def tiled(inputs: Sequence[Node], output: Node) -> bool:
 # Which loops ---------------------------------------------------------------------------------------------------------
 
 
-def load(buffer: str, index: Expr) -> Load:
-    return Load(buffer, index, "float64")
+X, OUT = Buffer("x", "float64"), Buffer("out", "float64")
+
+
+def load(buffer: Buffer, index: Expr) -> Load:
+    return Load(buffer, index)
 
 
 def nest(inner: Sequence[Stmt], rows: Expr = N, columns: Expr = M) -> tuple[Stmt, ...]:
@@ -72,7 +91,7 @@ HERE, ACROSS = add(ROW, J), add(multiply(J, N), TURN)
         (add(TURN, J), 1, 1),
         (add(TURN, TURN), None, 0),
         (multiply(ROW, K), None, 0),
-        (Load("x", J, INDEX), 0, None),
+        (Load(Buffer("x", INDEX), J), 0, None),
         (apply(FLOORDIV, add(TURN, K), N), None, 0),
         (integer(3), 0, 0),
     ],
@@ -83,18 +102,18 @@ def test_strides_of_positions(position: Expr, along_i: int | None, along_j: int 
 
 
 def test_loops_read_across_are_found() -> None:
-    assert loop_across(nest([Store("out", HERE, load("x", ACROSS))])) == TURN
-    assert loop_across(nest([Store("out", HERE, load("x", HERE))])) is None
-    assert loop_across(nest([Store("out", HERE, load("x", J))])) is None
-    assert loop_across(nest([Store("out", HERE, load("x", multiply(J, N)))])) is None
+    assert loop_across(nest([Store(OUT, HERE, load(X, ACROSS))])) == TURN
+    assert loop_across(nest([Store(OUT, HERE, load(X, HERE))])) is None
+    assert loop_across(nest([Store(OUT, HERE, load(X, J))])) is None
+    assert loop_across(nest([Store(OUT, HERE, load(X, multiply(J, N)))])) is None
 
 
 def test_short_loops_and_loops_that_accumulate_are_left_alone() -> None:
-    store = Store("out", HERE, load("x", ACROSS))
+    store = Store(OUT, HERE, load(X, ACROSS))
     total = Var("total", "float64")
     assert loop_across(nest([store], rows=integer(TILE))) is None
     assert loop_across(nest([store], columns=integer(3))) is None
-    assert loop_across(nest([store, Set(total, load("x", ACROSS))])) is None
+    assert loop_across(nest([store, Set(total, load(X, ACROSS))])) is None
     assert loop_across((*nest([store]), *nest([store]))) is None
 
 
@@ -201,7 +220,7 @@ def test_a_loop_over_a_middle_axis_keeps_to_itself() -> None:
 
     def over(turns: Expr) -> Loop:
         where = add(multiply(add(multiply(K, N), TURN), M), J)
-        return Loop(TURN, turns, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store("out", where, load("x", J)),)),)),))
+        return Loop(TURN, turns, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store(OUT, where, load(X, J)),)),)),))
 
     assert shares_of(over(N), []) is not None
     assert shares_of(over(Var("q", INDEX)), []) is None

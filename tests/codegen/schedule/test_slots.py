@@ -16,8 +16,10 @@ from graphc.codegen.call.bind import ALIGNMENT, MOST, Array, Signature, Temp, ne
 from graphc.codegen.schedule.memory import Kept, lay_out, nominal_bytes
 from graphc.dtypes import DTYPES, itemsize
 from graphc.ir.node import variable
+from graphc.loops.ir import Target, integer
 
 N, M = (variable("float64", (None,), name).type.shape[0] for name in "nm")
+ADDED = (Target(integer(3), integer(8)), 3)
 LIVES = st.tuples(
     st.sampled_from(DTYPES),
     st.lists(st.sampled_from([1, 3, 100, N]), max_size=3),
@@ -32,12 +34,12 @@ def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
     kept = [Kept(dtype, tuple(shape), first, first + length) for dtype, shape, first, length in lives]
     numbers = count()
     layout = lay_out(kept, lambda name: f"{name}_{next(numbers)}")
-    slots = {slot.name: slot for slot in layout.slots}
+    slots = {slot.buffer: slot for slot in layout.slots}
     homes = layout.buffers
     for (a, home), (b, other) in combinations(zip(kept, homes, strict=True), 2):
         assert home != other or a.last < b.first or b.last < a.first
     for value, home in zip(kept, homes, strict=True):
-        assert slots[home].dtype == value.dtype and (value.dtype, value.shape) in slots[home].rooms
+        assert home.dtype == value.dtype and (value.dtype, value.shape) in slots[home].rooms
     meeting = max((sum(v.first <= now <= v.last for v in kept) for now in range(20)), default=0)
     assert meeting <= len(slots) <= len(kept)
 
@@ -78,11 +80,11 @@ def plainly(kept: list[Kept]) -> list[int]:
 @given(st.lists(st.tuples(LIVES, st.sampled_from([None, None, 7]), st.booleans()), max_size=25))
 def test_slots_are_found_as_if_all_were_looked_at(values: list[Any]) -> None:
     kept = [
-        Kept(dtype, tuple(shape), first, first + length, rows, added)
+        Kept(dtype, tuple(shape), first, first + length, rows, ADDED if added else None)
         for (dtype, shape, first, length), rows, added in values
     ]
     layout = lay_out(kept, str)
-    assert [int(buffer.removeprefix("t")) for buffer in layout.buffers] == plainly(kept)
+    assert [int(buffer.name.removeprefix("t")) for buffer in layout.buffers] == plainly(kept)
 
 
 def test_equal_values_come_first_and_a_slot_has_one_dtype() -> None:
@@ -94,7 +96,7 @@ def test_equal_values_come_first_and_a_slot_has_one_dtype() -> None:
         Kept("float64", (N,), 4, 5),
     ]
     layout = lay_out(kept, str)
-    assert layout.buffers == ("t0", "t1", "t0", "t2", "t1")
+    assert [buffer.name for buffer in layout.buffers] == ["t0", "t1", "t0", "t2", "t1"]
     assert [slot.rooms for slot in layout.slots] == [
         (("float32", (N, N)),),
         (("float64", (N, N)), ("float64", (N,))),

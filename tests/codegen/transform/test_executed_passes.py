@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from loop_machine import run
-from random_loops import DTYPES, LENGTH, NUMBERS, TEMPORARIES, WRITTEN, random_loops
+from random_loops import LENGTH, NUMBERS, OUT, READ, WRITTEN, F, random_loops
 from test_modes import NAMES, SAMPLES, draw, inputs_for
 from watched import check_passes, check_text, differs, interpreted, watch
 from wide_programs import arguments, difference, has_float32, random_program, rounded
@@ -17,7 +17,6 @@ from wide_programs import arguments, difference, has_float32, random_program, ro
 import graphc
 import graphc.tensor as T
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.schedule.accumulators import row_sum
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.outline import outline
@@ -27,7 +26,7 @@ from graphc.codegen.transform.simplify import STEPS, simplify
 from graphc.ir.node import Node, Op, Sample
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
-from graphc.loops.ir import ONE, Function, Let, Loop, Param, Set, integer
+from graphc.loops.ir import Buffer, Function, Let, Loop, Set
 from graphc.loops.names import Names
 from graphc.loops.text import parse_functions, print_functions
 from graphc.loops.verify import verify_functions
@@ -121,32 +120,30 @@ def taken(function: Function) -> set[str]:
 
 
 def forwarded(function: Function) -> Function:
-    return replace(function, body=forward_stores(function.body, TEMPORARIES, Names(taken(function)).fresh))
+    return replace(function, body=forward_stores(function.body, Names(taken(function)).fresh))
 
 
 def outlined(function: Function, policy: str) -> tuple[Function, ...]:
     """A kernel whose sums of rows are narrow, in functions; chunks of few rows have copies to add into."""
-    targets = {name: replace(row_sum(1, 1, integer(LENGTH)), pays=ONE) for name in WRITTEN}
-    names, dtypes = Names(taken(function)), dict(DTYPES)
-    narrowed = narrow_sums(function.body, targets, names.fresh)
-    dtypes |= dict.fromkeys(narrowed.narrow, "float32")
-    found = outline(narrowed.body, names, dtypes, policy, {}, narrowed.targets)
-    dtypes |= {name: dtype for name, (dtype, _) in (*found.scalars.items(), *found.copies.items())}
-    params = (*(Param(name, f"{dtype}*") for name, dtype in dtypes.items()), Param("n", "int64"), Param("m", "int64"))
+    names = Names(taken(function))
+    narrowed = narrow_sums(function.body, names.fresh)
+    found = outline(narrowed.body, names, policy)
+    known = (narrowed.changed.get(param, param) if isinstance(param, Buffer) else param for param in function.params)
+    params = (*known, *narrowed.narrow, *found.scalars, *found.copies)
     return (*found.functions, replace(function, body=found.body, params=params))
 
 
-def compare(what: str, before: Functions, after: Functions, left: tuple[str, ...], exact: bool) -> None:
+def compare(what: str, before: Functions, after: Functions, left: Sequence[Buffer], exact: bool) -> None:
     """That two forms of a kernel leave the same in these buffers."""
     rng = np.random.default_rng(1)
-    given = {name: rng.normal(size=LENGTH).astype(dtype) for name, dtype in DTYPES.items()}
+    given = {b.name: rng.normal(size=LENGTH).astype(b.dtype) for b in (*READ, F)}
     limits = dict.fromkeys(given, LENGTH)
     verify_functions(after)
     assert parse_functions(print_functions(after)) == after
     outcomes = []
     for functions in (before, after):
         code, found = run(functions, "kernel", given, NUMBERS, limits, (), exact)
-        outcomes.append((code, {name: found[name] for name in left}))
+        outcomes.append((code, {buffer.name: found[buffer.name] for buffer in left}))
     problem = differs(outcomes[1], outcomes[0])
     assert not problem, f"{what}: {problem}\n{print_functions(before)}\nbecomes\n{print_functions(after)}"
 
@@ -161,7 +158,7 @@ def test_passes_over_random_loops(seeds: int) -> None:
         merged = replace(plain, body=merge_rows(plain.body))
         compare("merge_rows", (plain,), (merged,), WRITTEN, False)
         for function in (plain, merged):
-            compare("forward_stores", (function,), (forwarded(function),), ("out",), False)
+            compare("forward_stores", (function,), (forwarded(function),), [OUT], False)
         last = forwarded(merged)
         for policy in ("auto", "always"):
-            compare(f"outline {policy}", (last,), outlined(last, policy), ("out",), True)
+            compare(f"outline {policy}", (last,), outlined(last, policy), [OUT], True)

@@ -20,7 +20,6 @@ from loop_machine import run
 from watched import differs
 
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.schedule.accumulators import row_sum
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.outline import outline
@@ -28,7 +27,7 @@ from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
 from graphc.codegen.transform.passes import Change
 from graphc.codegen.transform.simplify import STEPS
-from graphc.loops.ir import INDEX, ONE, Function, Let, Loop, Param, Set, Stmt, Var
+from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
 from graphc.loops.names import Names
 from graphc.loops.text import parse_functions, print_functions
 from graphc.loops.verify import verify_functions
@@ -53,33 +52,20 @@ def changed(change: Change, function: Function) -> Functions:
 
 
 def forwarded(function: Function) -> Functions:
-    """Temporaries are the buffers that begin with a t."""
-    temporaries = [name for name in buffers(function) if name[0] == "t"]
-    return (replace(function, body=forward_stores(function.body, temporaries, fresh_names(function).fresh)),)
+    return (replace(function, body=forward_stores(function.body, fresh_names(function).fresh)),)
 
 
 def narrowed(function: Function) -> Functions:
-    """Loops over n rows add m elements into `sums`."""
-    targets = {name: row_sum(1, 1, Var("m", INDEX)) for name in buffers(function) if name == "sums"}
-    found = narrow_sums(function.body, targets, fresh_names(function).fresh)
-    return (with_buffers(function, dict.fromkeys(found.narrow, "float32"), found.body),)
+    found = narrow_sums(function.body, fresh_names(function).fresh)
+    params = (found.changed.get(param, param) if isinstance(param, Buffer) else param for param in function.params)
+    return (replace(function, params=(*params, *found.narrow), body=found.body),)
 
 
 def outlined(function: Function) -> Functions:
-    """All that may be a function becomes one; chunks of a few rows have copies of `sums`, of m elements."""
-    targets = {name: replace(row_sum(1, 1, Var("m", INDEX)), pays=ONE) for name in buffers(function) if name == "sums"}
-    found = outline(function.body, fresh_names(function), buffers(function), "always", targets=targets)
-    more = {name: dtype for name, (dtype, _) in (*found.scalars.items(), *found.copies.items())}
-    return (*found.functions, with_buffers(function, more, found.body))
-
-
-def buffers(function: Function) -> dict[str, str]:
-    return {param.name: param.kind[:-1] for param in function.params if param.kind.endswith("*")}
-
-
-def with_buffers(function: Function, more: dict[str, str], body: tuple[Stmt, ...]) -> Function:
-    params = (*function.params, *(Param(name, f"{dtype}*") for name, dtype in more.items()))
-    return replace(function, params=params, body=body)
+    """All that may be a function becomes one."""
+    found = outline(function.body, fresh_names(function), "always")
+    kernel = replace(function, params=(*function.params, *found.scalars, *found.copies), body=found.body)
+    return (*found.functions, kernel)
 
 
 PASSES: dict[str, Pass] = {
@@ -125,9 +111,10 @@ def test_a_pass(name: str, title: str) -> None:
 def left_by(functions: Functions, name: str) -> tuple[int, dict[str, dict[int, object]]]:
     """What a kernel leaves in its buffers, but for temporaries."""
     given = {}
-    for buffer, dtype in buffers(functions[-1]).items():
-        rng = np.random.default_rng(len(buffer))
-        given[buffer] = (rng.integers(0, 4, LENGTH) if dtype == INDEX else rng.normal(size=LENGTH)).astype(dtype)
+    for buffer in (param for param in functions[-1].params if isinstance(param, Buffer)):
+        rng = np.random.default_rng(len(buffer.name))
+        values = rng.integers(0, 4, LENGTH) if buffer.dtype == INDEX else rng.normal(size=LENGTH)
+        given[buffer.name] = values.astype(buffer.dtype)
     limits = dict.fromkeys(given, LENGTH)
     code, left = run(functions, functions[-1].name, given, NUMBERS, limits, (), name in REORDERING)
     return code, {buffer: left[buffer] for buffer in RESULTS if buffer in left}

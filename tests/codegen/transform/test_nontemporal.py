@@ -28,7 +28,7 @@ from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.transform.nontemporal import MOST_WORK, Stream, stream_of
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
 from graphc.errors import CompileError
-from graphc.loops.ir import INDEX, Expr, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loops.ir import INDEX, Buffer, Expr, Load, Loop, Stmt, Store, Var, apply, integer
 from graphc.loops.operators import ADD, CASTS, MUL
 from graphc.options import options
 
@@ -45,51 +45,55 @@ def everything_past(monkeypatch: pytest.MonkeyPatch) -> None:
 # Which results ------------------------------------------------------------------------------------------------------
 
 
-def load(buffer: str, index: Expr = TURN) -> Load:
-    return Load(buffer, index, "float64")
+A, B, C = (Buffer(name, "float64") for name in "abc")
+
+
+def load(buffer: Buffer, index: Expr = TURN) -> Load:
+    return Load(buffer, index)
 
 
 def loop(*body: Stmt) -> Loop:
     return Loop(TURN, N, body)
 
 
-COPY = loop(Store("a", TURN, load("b")))
+COPY = loop(Store(A, TURN, load(B)))
 NEXT = apply(ADD, TURN, integer(1))
-FLOATS = dict.fromkeys("abc", "float64")
 KEPT: Mapping[str, Loop] = {
-    "in place": loop(Store("a", TURN, load("a"))),
-    "reads nothing": loop(Store("a", TURN, apply(CASTS["float64"], TURN))),
-    "reads another element": loop(Store("a", TURN, load("b", NEXT))),
-    "fills another element": loop(Store("a", NEXT, load("b"))),
-    "two results": loop(Store("a", TURN, load("b")), Store("c", TURN, load("b"))),
-    "rows": loop(Loop(J, M, (Store("a", apply(ADD, apply(MUL, TURN, M), J), load("b")),))),
+    "in place": loop(Store(A, TURN, load(A))),
+    "reads nothing": loop(Store(A, TURN, apply(CASTS["float64"], TURN))),
+    "reads another element": loop(Store(A, TURN, load(B, NEXT))),
+    "fills another element": loop(Store(A, NEXT, load(B))),
+    "two results": loop(Store(A, TURN, load(B)), Store(C, TURN, load(B))),
+    "rows": loop(Loop(J, M, (Store(A, apply(ADD, apply(MUL, TURN, M), J), load(B)),))),
 }
 
 
 def test_a_copy_goes_past_the_caches() -> None:
-    assert stream_of(COPY, integer(3), {"b"}, FLOATS) == Stream("a", "b")
+    assert stream_of(COPY, integer(3), {B}) == Stream(A, B)
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_other_loops_do_not(name: str) -> None:
-    assert stream_of(KEPT[name], integer(3), {"b"}, FLOATS) is None
+    assert stream_of(KEPT[name], integer(3), {B}) is None
 
 
 def test_what_the_kernel_reads_does_not() -> None:
-    assert stream_of(COPY, integer(3), {"a", "b"}, FLOATS) is None
+    assert stream_of(COPY, integer(3), {A, B}) is None
 
 
 def test_what_takes_long_or_is_small_beside_what_is_read_does_not() -> None:
-    assert stream_of(COPY, integer(MOST_WORK), {"b"}, FLOATS) is not None
-    assert stream_of(COPY, integer(MOST_WORK + 1), {"b"}, FLOATS) is None
-    assert stream_of(COPY, M, {"b"}, FLOATS) is None
-    assert stream_of(COPY, integer(3), {"b"}, {"a": "float32", "b": "float64"}) is None
-    assert stream_of(COPY, integer(3), {"b"}, {"a": "float64", "b": "float32"}) is not None
+    assert stream_of(COPY, integer(MOST_WORK), {B}) is not None
+    assert stream_of(COPY, integer(MOST_WORK + 1), {B}) is None
+    assert stream_of(COPY, M, {B}) is None
+    narrow = Buffer("n", "float32")
+    assert stream_of(loop(Store(narrow, TURN, load(B))), integer(3), {B}) is None
+    assert stream_of(loop(Store(A, TURN, load(narrow))), integer(3), {narrow}) is not None
 
 
 def test_the_widest_operand_is_asked_for_ahead() -> None:
-    mixed = loop(Store("a", TURN, apply(ADD, apply(CASTS["float64"], Load("c", TURN, "int8")), load("b"))))
-    assert stream_of(mixed, integer(6), {"b", "c"}, FLOATS | {"c": "int8"}) == Stream("a", "b")
+    narrow = Buffer("n", "int8")
+    mixed = loop(Store(A, TURN, apply(ADD, apply(CASTS["float64"], load(narrow)), load(B))))
+    assert stream_of(mixed, integer(6), {B, narrow}) == Stream(A, B)
 
 
 def test_source_and_plan_say_so() -> None:

@@ -17,6 +17,7 @@ from graphc.ir.node import Node
 from graphc.loops.ir import (
     INDEX,
     ZERO,
+    Buffer,
     Check,
     Const,
     Expr,
@@ -38,7 +39,7 @@ from graphc.options import options
 Program = tuple[list[Node], list[Node]]
 ROW, N, SUM = Var("i", INDEX), Var("n", INDEX), Var("sum", "float64")
 NOTHING = Const("0.0", "float64")
-BUFFERS = {"a": "float64", "b": "float64", "c": "float64", "d": "float32"}
+A, B, C, D = (Buffer(name, "float32" if name == "d" else "float64") for name in "abcd")
 
 
 @pytest.fixture
@@ -47,42 +48,42 @@ def always() -> Iterator[None]:
         yield
 
 
-def scale(source: str, target: str, dtype: str = "float64", factor: str = "2.0", op: Operator = MUL) -> Loop:
-    value = apply(op, Load(source, ROW, dtype), Const(factor, dtype))
+def scale(source: Buffer, target: Buffer, factor: str = "2.0", op: Operator = MUL) -> Loop:
+    value = apply(op, Load(source, ROW), Const(factor, source.dtype))
     return Loop(ROW, N, (Store(target, ROW, value),))
 
 
-def total(source: str, into: Var, start: Expr = NOTHING, step: Operator = ACCUMULATE) -> tuple[Stmt, ...]:
-    value = apply(step, into, Load(source, ROW, "float64"))
+def total(source: Buffer, into: Var, start: Expr = NOTHING, step: Operator = ACCUMULATE) -> tuple[Stmt, ...]:
+    value = apply(step, into, Load(source, ROW))
     return Set(into, start), Loop(ROW, N, (Set(into, value),))
 
 
 def outlined_functions(*body: Stmt) -> int:
-    return len(outline(body, Names(()), BUFFERS, "always").functions)
+    return len(outline(body, Names(()), "always").functions)
 
 
 def test_nests_that_are_equal_but_for_names_are_one_function() -> None:
-    assert outlined_functions(scale("a", "b"), scale("b", "c")) == 1
-    assert outlined_functions(scale("a", "b"), scale("a", "a")) == 2
-    assert outlined_functions(scale("a", "b"), scale("d", "d", "float32")) == 2
+    assert outlined_functions(scale(A, B), scale(B, C)) == 1
+    assert outlined_functions(scale(A, B), scale(A, A)) == 2
+    assert outlined_functions(scale(A, B), scale(D, D)) == 2
 
 
 def test_a_literal_in_which_equal_nests_differ_is_a_parameter() -> None:
-    found = outline([scale("a", "b"), scale("b", "c", factor="3.0")], Names(()), BUFFERS, "always")
+    found = outline([scale(A, B), scale(B, C, factor="3.0")], Names(()), "always")
     assert len(found.functions) == 1
     assert found.functions[0].params[-1].kind == "float64"
     literals = [stmt.args[-1] for stmt in found.body if isinstance(stmt, Launch)]
     assert literals == [Const("2.0", "float64"), Const("3.0", "float64")]
     power = CALLS["pow"]
-    assert outlined_functions(scale("a", "b", op=power), scale("b", "c", "float64", "3.0", power)) == 2
+    assert outlined_functions(scale(A, B, op=power), scale(B, C, "3.0", power)) == 2
 
 
 def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
-    steps = [Let(Var("v0", "float64"), Load("a", ZERO, "float64"))]
+    steps = [Let(Var("v0", "float64"), Load(A, ZERO))]
     for number in range(400):
         before = Var(f"v{number}", "float64")
         steps.append(Let(Var(f"v{number + 1}", "float64"), apply(MUL, before, before)))
-    found = outline([*steps, Store("b", ZERO, steps[-1].var)], Names(()), BUFFERS)
+    found = outline([*steps, Store(B, ZERO, steps[-1].var)], Names(()))
     calls = [stmt.function for stmt in found.body if isinstance(stmt, Invoke)]
     assert len(calls) == 4
     assert len(set(calls)) == 3, "the first loads, the last is shorter, those between are equal"
@@ -91,39 +92,39 @@ def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
 
 def test_a_scalar_leaves_its_nest_through_the_buffer_of_scalars() -> None:
     other = Var("other", "float64")
-    use = Store("c", ZERO, apply(ADD, SUM, other))
-    totals = *total("a", SUM, step=SUB), *total("b", other, step=SUB)
-    found = outline((*totals, use), Names(()), BUFFERS, "always")
+    use = Store(C, ZERO, apply(ADD, SUM, other))
+    totals = *total(A, SUM, step=SUB), *total(B, other, step=SUB)
+    found = outline((*totals, use), Names(()), "always")
     assert len(found.functions) == 1
-    assert found.scalars == {"scalars_float64": ("float64", 2)}
+    assert found.scalars == {Buffer("scalars_float64", "float64", is_temporary=True): 2}
     assert [type(stmt) for stmt in found.body] == [Invoke, Let, Invoke, Let, Store]
     assert [param.kind for param in found.functions[0].params] == ["int64", "int64", "float64*", "float64*"]
 
 
 def test_a_scalar_that_does_not_start_anew_stays_in_the_kernel() -> None:
-    first, loop = total("a", SUM)
-    again = total("b", SUM)[1]
+    first, loop = total(A, SUM)
+    again = total(B, SUM)[1]
     assert outlined_functions(first, loop, again) == 0
-    assert outlined_functions(*total("a", SUM, Load("b", ZERO, "float64"))) == 0
+    assert outlined_functions(*total(A, SUM, Load(B, ZERO))) == 0
 
 
 def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
-    positive = apply(GE, Load("a", ROW, "float64"), NOTHING)
+    positive = apply(GE, Load(A, ROW), NOTHING)
     body = [Loop(ROW, N, (Check(positive, code),)) for code in (3, 4)]
-    found = outline(body, Names(()), BUFFERS, "always")
+    found = outline(body, Names(()), "always")
     assert len(found.functions) == 1
     assert [stmt.code for stmt in found.body if isinstance(stmt, Invoke)] == [3, 4]
 
 
 def test_a_small_kernel_stays_one_function() -> None:
-    assert outline(total("a", SUM, step=SUB), Names(()), BUFFERS).functions == ()
+    assert outline(total(A, SUM, step=SUB), Names(())).functions == ()
 
 
 def test_a_nest_that_threads_may_share_is_launched_and_its_scalars_are_combined_in_order() -> None:
-    found = outline((*total("a", SUM), scale("a", "b")), Names(()), BUFFERS)
+    found = outline((*total(A, SUM), scale(A, B)), Names(()))
     assert [type(stmt) for stmt in found.body] == [Let, Launch, Set, Loop, Launch]
     assert [len(function.params) for function in found.functions] == [5, 4]
-    assert found.scalars == {"partial_float64": ("float64", MOST_CHUNKS)}
+    assert found.scalars == {Buffer("partial_float64", "float64", is_temporary=True): MOST_CHUNKS}
     assert [line.split(":")[0] for line in found.launches] == [function.name for function in found.functions]
 
 

@@ -26,7 +26,7 @@ from graphc.codegen.pipeline import build
 from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, apply, integer
+from graphc.loops.ir import INDEX, Buffer, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, apply, integer
 from graphc.loops.operators import ACCUMULATE, ADD, CALLS, MOD, MUL, SUB
 from graphc.loops.printer import text_of
 from graphc.options import options
@@ -57,8 +57,11 @@ def times(left: Expr, right: Expr) -> Expr:
     return apply(MUL, left, right)
 
 
-def load(buffer: str, index: Expr) -> Load:
-    return Load(buffer, index, "float64")
+A, B, C = (Buffer(name, "float64") for name in "abc")
+
+
+def load(buffer: Buffer, index: Expr) -> Load:
+    return Load(buffer, index)
 
 
 def accumulated(term: Expr, into: Var = TOTAL) -> Set:
@@ -70,32 +73,32 @@ def loop(*body: Stmt, size: Expr = N) -> Loop:
 
 
 NUMBER = Const("0.0", "float64")
-VALUE = load("c", TURN)
+VALUE = load(C, TURN)
 PARALLEL: Mapping[str, Loop] = {
-    "elements": loop(Store("a", TURN, load("b", TURN))),
-    "in place": loop(Store("a", TURN, load("a", TURN))),
-    "any read": loop(Store("a", TURN, load("b", times(TURN, TURN)))),
-    "rows": loop(Let(ROW, times(TURN, M)), Loop(J, M, (Store("a", plus(ROW, J), load("a", plus(J, ROW))),))),
-    "three axes": loop(Loop(J, M, (Loop(K, N, (Store("a", plus(times(plus(times(TURN, M), J), N), K), VALUE),)),))),
-    "a part of an array": loop(Loop(J, M, (Store("a", plus(times(plus(TURN, 3), M), J), VALUE),))),
-    "a column": loop(Store("a", plus(times(TURN, M), 2), load("a", plus(times(TURN, M), 2)))),
-    "a sum of the row": loop(Set(TOTAL, NUMBER), Loop(J, M, (accumulated(load("b", J)),)), Store("a", TURN, TOTAL)),
-    "two buffers": loop(Store("a", TURN, VALUE), Loop(J, M, (Store("b", plus(times(TURN, M), J), load("a", TURN)),))),
-    "static columns": loop(*(Store("a", plus(times(TURN, integer(3)), column), VALUE) for column in range(3))),
+    "elements": loop(Store(A, TURN, load(B, TURN))),
+    "in place": loop(Store(A, TURN, load(A, TURN))),
+    "any read": loop(Store(A, TURN, load(B, times(TURN, TURN)))),
+    "rows": loop(Let(ROW, times(TURN, M)), Loop(J, M, (Store(A, plus(ROW, J), load(A, plus(J, ROW))),))),
+    "three axes": loop(Loop(J, M, (Loop(K, N, (Store(A, plus(times(plus(times(TURN, M), J), N), K), VALUE),)),))),
+    "a part of an array": loop(Loop(J, M, (Store(A, plus(times(plus(TURN, 3), M), J), VALUE),))),
+    "a column": loop(Store(A, plus(times(TURN, M), 2), load(A, plus(times(TURN, M), 2)))),
+    "a sum of the row": loop(Set(TOTAL, NUMBER), Loop(J, M, (accumulated(load(B, J)),)), Store(A, TURN, TOTAL)),
+    "two buffers": loop(Store(A, TURN, VALUE), Loop(J, M, (Store(B, plus(times(TURN, M), J), load(A, TURN)),))),
+    "static columns": loop(*(Store(A, plus(times(TURN, integer(3)), column), VALUE) for column in range(3))),
 }
 SERIAL: Mapping[str, Loop] = {
-    "the element before": loop(Store("a", plus(TURN, 1), load("a", TURN))),
-    "one element": loop(Store("a", integer(0), load("b", TURN))),
-    "columns": loop(Loop(J, M, (Store("a", J, load("a", J)),))),
-    "an index array": loop(Store("a", Load("b", TURN, INDEX), VALUE)),
-    "longer rows": loop(Loop(J, N, (Store("a", plus(times(TURN, M), J), VALUE),))),
-    "two layouts": loop(Store("a", TURN, VALUE), Loop(J, M, (Store("a", plus(times(TURN, M), J), VALUE),))),
-    "another row": loop(Loop(J, M, (Store("a", plus(times(TURN, M), J), load("a", plus(times(J, M), TURN))),))),
-    "a moving offset": loop(Loop(J, M, (Store("a", plus(TURN, J), VALUE),))),
-    "a remainder": loop(Store("a", apply(MOD, TURN, M), VALUE)),
-    "a column too many": loop(*(Store("a", plus(times(TURN, integer(3)), column), VALUE) for column in range(4))),
-    "the same number": loop(Store("a", TURN, NUMBER)),
-    "short": loop(Store("a", TURN, VALUE), size=integer(1000)),
+    "the element before": loop(Store(A, plus(TURN, 1), load(A, TURN))),
+    "one element": loop(Store(A, integer(0), load(B, TURN))),
+    "columns": loop(Loop(J, M, (Store(A, J, load(A, J)),))),
+    "an index array": loop(Store(A, Load(Buffer("b", INDEX), TURN), VALUE)),
+    "longer rows": loop(Loop(J, N, (Store(A, plus(times(TURN, M), J), VALUE),))),
+    "two layouts": loop(Store(A, TURN, VALUE), Loop(J, M, (Store(A, plus(times(TURN, M), J), VALUE),))),
+    "another row": loop(Loop(J, M, (Store(A, plus(times(TURN, M), J), load(A, plus(times(J, M), TURN))),))),
+    "a moving offset": loop(Loop(J, M, (Store(A, plus(TURN, J), VALUE),))),
+    "a remainder": loop(Store(A, apply(MOD, TURN, M), VALUE)),
+    "a column too many": loop(*(Store(A, plus(times(TURN, integer(3)), column), VALUE) for column in range(4))),
+    "the same number": loop(Store(A, TURN, NUMBER)),
+    "short": loop(Store(A, TURN, VALUE), size=integer(1000)),
 }
 
 
@@ -110,25 +113,25 @@ def test_turns_that_may_meet_are_not_shared(name: str) -> None:
 
 
 def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
-    found = shares_of(loop(Loop(J, M, (accumulated(load("b", J)),))), [TOTAL])
+    found = shares_of(loop(Loop(J, M, (accumulated(load(B, J)),))), [TOTAL])
     assert found is not None and found.steps == {TOTAL: ACCUMULATE}
-    assert shares_of(loop(accumulated(load("b", TURN)), Store("a", TURN, TOTAL)), [TOTAL]) is None
+    assert shares_of(loop(accumulated(load(B, TURN)), Store(A, TURN, TOTAL)), [TOTAL]) is None
     assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
-    assert shares_of(loop(Set(TOTAL, load("b", TURN))), [TOTAL]) is None
-    assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load("b", TURN)))), [TOTAL]) is None
+    assert shares_of(loop(Set(TOTAL, load(B, TURN))), [TOTAL]) is None
+    assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load(B, TURN)))), [TOTAL]) is None
 
 
 def test_columns_are_shared_where_rows_are_not() -> None:
-    summed = Store("a", J, apply(ACCUMULATE, load("a", J), load("b", plus(ROW, J))))
+    summed = Store(A, J, apply(ACCUMULATE, load(A, J), load(B, plus(ROW, J))))
     rows = loop(Let(ROW, times(TURN, M)), Loop(J, M, (summed,)))
     assert shares_of(rows, ()) is None
     found = columns_of(rows)
     assert found is not None and found[0].var == J and text_of(found[1].work) == "6 * n"
-    shifted = Store("a", J, load("a", plus(J, 1)))
+    shifted = Store(A, J, load(A, plus(J, 1)))
     assert columns_of(loop(Loop(J, M, (shifted,)))) is None
     assert columns_of(loop(Loop(J, TURN, (summed,)))) is None
-    assert columns_of(loop(Let(TOTAL, load("a", TURN)), Loop(J, M, (Store("a", J, TOTAL),)))) is None
-    assert columns_of(loop(Loop(J, M, (summed,)), Store("a", TURN, VALUE))) is None
+    assert columns_of(loop(Let(TOTAL, load(A, TURN)), Loop(J, M, (Store(A, J, TOTAL),)))) is None
+    assert columns_of(loop(Loop(J, M, (summed,)), Store(A, TURN, VALUE))) is None
 
 
 @pytest.mark.usefixtures("everything_parallel")
@@ -166,13 +169,13 @@ def test_sums_over_the_first_axis_are_right_and_the_same_for_any_number_of_threa
 
 
 def test_work_counts_inner_loops() -> None:
-    exp = apply(CALLS["exp"], load("b", J))
+    exp = apply(CALLS["exp"], load(B, J))
     rows = loop(
-        Set(TOTAL, NUMBER), Loop(J, M, (accumulated(exp),)), Loop(J, M, (Store("a", plus(times(TURN, M), J), exp),))
+        Set(TOTAL, NUMBER), Loop(J, M, (accumulated(exp),)), Loop(J, M, (Store(A, plus(times(TURN, M), J), exp),))
     )
     found = shares_of(rows, ())
     assert found is not None and text_of(found.work) == "46 * m"
-    guessed = shares_of(loop(Loop(J, plus(TURN, 1), (Set(TOTAL, exp),)), Store("a", TURN, TOTAL)), ())
+    guessed = shares_of(loop(Loop(J, plus(TURN, 1), (Set(TOTAL, exp),)), Store(A, TURN, TOTAL)), ())
     assert guessed is not None and text_of(guessed.work) == str(16 * 22 + 1)
 
 
@@ -189,11 +192,11 @@ INDICES = st.recursive(
 
 
 @given(
-    stores=st.lists(st.tuples(st.sampled_from("ab"), INDICES), min_size=1, max_size=3),
-    loads=st.lists(st.tuples(st.sampled_from("abc"), INDICES), max_size=3),
+    stores=st.lists(st.tuples(st.sampled_from([A, B]), INDICES), min_size=1, max_size=3),
+    loads=st.lists(st.tuples(st.sampled_from([A, B, C]), INDICES), max_size=3),
 )
 @settings(max_examples=400, suppress_health_check=list(HealthCheck))
-def test_what_is_shared_never_meets(stores: list[tuple[str, Expr]], loads: list[tuple[str, Expr]]) -> None:
+def test_what_is_shared_never_meets(stores: list[tuple[Buffer, Expr]], loads: list[tuple[Buffer, Expr]]) -> None:
     """Loops over random positions, run: in those that are shared no turn reaches what another writes."""
     value: Expr = NUMBER
     for read in loads:
@@ -202,8 +205,8 @@ def test_what_is_shared_never_meets(stores: list[tuple[str, Expr]], loads: list[
     if shares_of(loop(Loop(J, M, body)), ()) is None:
         return
     for n, m in product((1, 2, 3, 4), repeat=2):
-        written: dict[tuple[str, int], set[int]] = {}
-        touched: dict[tuple[str, int], set[int]] = {}
+        written: dict[tuple[Buffer, int], set[int]] = {}
+        touched: dict[tuple[Buffer, int], set[int]] = {}
         for i, j in product(range(n), range(m)):
             names = {"i": i, "j": j, "n": n, "m": m}
             for found, places in ((written, stores), (touched, [*stores, *loads])):

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule.accumulators import MOST_COPIES, row_sum, table_of_sums, target_of_both
+from graphc.codegen.schedule.accumulators import MOST_COPIES, row_sum, table_of_sums
+from graphc.codegen.schedule.memory import added_by_both
 from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.privatize import added_into, neutral
-from graphc.ir.node import Node, variable
-from graphc.loops.ir import INDEX, Expr, Load, Loop, Store, Var, apply, integer
+from graphc.ir.node import Node
+from graphc.loops.ir import INDEX, Buffer, Expr, Load, Loop, Store, Var, apply, integer
 from graphc.loops.operators import ACCUMULATE, ADD, CALLS, INFIX, SUB, Operator
 
 Array = NDArray[Any]
@@ -31,40 +32,43 @@ needs_threads = pytest.mark.skipif(not has_threads(), reason="the pool needs fut
 # What a loop does to a buffer ----------------------------------------------------------------------------------------
 
 
-def added(buffer: str, index: Expr, value: Expr, step: Operator = ACCUMULATE) -> Store:
-    return Store(buffer, index, apply(step, Load(buffer, index, "float64"), value))
+A, B, C, X = (Buffer(name, "float64") for name in "abcx")
+
+
+def added(buffer: Buffer, index: Expr, value: Expr, step: Operator = ACCUMULATE) -> Store:
+    return Store(buffer, index, apply(step, Load(buffer, index), value))
 
 
 def test_what_is_only_added_into_is_found() -> None:
-    value = Load("x", TURN, "float64")
+    value = Load(X, TURN)
 
-    def found(*body: Store) -> dict[str, Operator]:
-        return added_into(Loop(TURN, N, (Loop(J, M, body),)), {"a", "b"})
+    def found(*body: Store) -> dict[Buffer, Operator]:
+        return added_into(Loop(TURN, N, (Loop(J, M, body),)), {A, B})
 
-    assert found(added("a", J, value)) == {"a": ACCUMULATE}
-    assert found(added("a", J, value), added("a", TURN, value), added("c", J, value)) == {"a": ACCUMULATE}
-    assert found(added("a", J, value, ADD), added("b", J, value)).keys() == {"a", "b"}
-    assert not found(added("a", J, value, SUB))
-    assert not found(added("a", J, value), added("a", J, value, CALLS["accumulate_maximum"]))
-    assert not found(added("a", J, value), Store("a", TURN, value))
-    assert found(added("a", J, Load("b", J, "float64")), added("b", J, value)).keys() == {"a"}
-    assert not found(Store("a", J, apply(ACCUMULATE, Load("a", TURN, "float64"), value)))
-    assert not found(added("a", J, Load("a", integer(3), "float64")))
+    assert found(added(A, J, value)) == {A: ACCUMULATE}
+    assert found(added(A, J, value), added(A, TURN, value), added(C, J, value)) == {A: ACCUMULATE}
+    assert found(added(A, J, value, ADD), added(B, J, value)).keys() == {A, B}
+    assert not found(added(A, J, value, SUB))
+    assert not found(added(A, J, value), added(A, J, value, CALLS["accumulate_maximum"]))
+    assert not found(added(A, J, value), Store(A, TURN, value))
+    assert found(added(A, J, Load(B, J)), added(B, J, value)).keys() == {A}
+    assert not found(Store(A, J, apply(ACCUMULATE, Load(A, TURN), value)))
+    assert not found(added(A, J, Load(A, integer(3))))
 
 
 def test_several_elements_are_added_at_once() -> None:
     """A block of rows loads and stores what it adds into once."""
-    value = Load("x", TURN, "float64")
+    value = Load(X, TURN)
 
-    def block(inner: Operator, last: Expr) -> dict[str, Operator]:
-        chain: Expr = Load("a", J, "float64")
+    def block(inner: Operator, last: Expr) -> dict[Buffer, Operator]:
+        chain: Expr = Load(A, J)
         for step, term in ((inner, value), (ACCUMULATE, value), (ACCUMULATE, last)):
             chain = apply(step, chain, term)
-        return added_into(Loop(TURN, N, (Loop(J, M, (Store("a", J, chain),)),)), {"a"})
+        return added_into(Loop(TURN, N, (Loop(J, M, (Store(A, J, chain),)),)), {A})
 
-    assert block(ACCUMULATE, value) == {"a": ACCUMULATE}
+    assert block(ACCUMULATE, value) == {A: ACCUMULATE}
     assert not block(SUB, value)
-    assert not block(ACCUMULATE, Load("a", TURN, "float64"))
+    assert not block(ACCUMULATE, Load(A, TURN))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
@@ -195,7 +199,7 @@ def narrow_and_wide(x: Node, y: Node) -> list[Node]:
 @needs_threads
 @pytest.mark.parametrize("program", [sum_then_matrix, narrow_and_wide])
 def test_buffers_that_rows_are_added_to_are_told_apart(program: Callable[[Node, Node], list[Node]]) -> None:
-    """Copies are made by the name of a buffer: no slot of the arena is copied as what another value needs."""
+    """Copies are made of a buffer: no slot of the arena is copied as what another value needs."""
     call = compiled(program, "float64")
     for shape in ((5, 3), (40, 7), (400, 7), (1000, 2)):
         values = np.random.default_rng(6).normal(size=(2, *shape))
@@ -203,12 +207,11 @@ def test_buffers_that_rows_are_added_to_are_told_apart(program: Callable[[Node, 
 
 
 def test_a_buffer_is_one_target_of_all_loops_that_change_it() -> None:
-    length, other = variable("int64", (), "n"), variable("int64", (), "m")
-    few, many = row_sum(8, length, J), row_sum(100, length, J)
-    assert target_of_both(few, many) == many
-    assert target_of_both(few, row_sum(8, other, J)) is None
-    assert target_of_both(few, None) is None and target_of_both(None, few) is None
-    assert target_of_both(few, table_of_sums(8, length, length, J, J)) is None
+    few, many = (row_sum(J), 8), (row_sum(J), 100)
+    assert added_by_both(few, many) == many
+    assert added_by_both(few, (row_sum(M), 8)) is None
+    assert added_by_both(few, None) is None and added_by_both(None, few) is None
+    assert added_by_both(few, (table_of_sums(J, J), 8)) is None
 
 
 def test_zeros_keep_their_sign_where_nothing_is_added() -> None:
