@@ -281,12 +281,10 @@ def _held(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:
     that are guarded."""
     others: list[Guard] = []
     for guard in guards:
-        shape = cotangent.type.shape
-        for before, after in ((guard.left, guard.right), (guard.right, guard.left)):
-            axes = [axis for axis, size in enumerate(shape) if sizes.equal(size, before)]
+        for before in (guard.left, guard.right):
+            axes = [axis for axis, size in enumerate(cotangent.type.shape) if sizes.equal(size, before)]
             if axes and not sizes.equal(before, 1):
-                axis = axes[0]
-                cotangent = held_to(cotangent, (*shape[:axis], after, *shape[axis + 1 :]), guard)
+                cotangent = held_to(cotangent, axes[0], guard)
                 break
         else:
             others.append(guard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -329,6 +330,27 @@ def test_a_derivative_is_refused_for_the_reason_of_its_function(name: str, mode:
     assert messages[0] == messages[1]
     with pytest.raises((ShapeError, IndexOutOfBounds)):  # of the same sizes, but its last ops have guards of their own
         graphc.function(inputs, jvp(cost, inputs[0], inputs[0]), mode, on_unused_input="ignore")(*values)
+
+
+@pytest.mark.parametrize("name", DISAGREEING)
+def test_the_reason_stays_where_the_graph_is_rebuilt(name: str) -> None:
+    make, values = DISAGREEING[name]
+    inputs = T.dvector("x"), T.dvector("y"), T.dmatrix("a")
+    others = [kind() for kind in (T.dvector, T.dvector, T.dmatrix)]
+    gradient = grad(make(*inputs).sum(), inputs[0])
+    givens = [(old, 2 * new) for old, new in zip(inputs, others, strict=True)]
+    held = {leaf: graphc.shared(value, leaf.name) for leaf, value in zip(inputs, values, strict=True)}
+    copied = copy.deepcopy(graphc.function([], gradient, "interpreted", givens=held))
+    messages = set()
+    for function, given in (
+        (graphc.function(inputs, gradient, "interpreted", on_unused_input="ignore"), values),
+        (graphc.function(others, gradient, "interpreted", givens=givens, on_unused_input="ignore"), values),
+        (copied, ()),
+    ):
+        with pytest.raises(ShapeError) as caught:
+            function(*given)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
 
 
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])

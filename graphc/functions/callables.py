@@ -35,7 +35,15 @@ from graphc.codegen.call.callback import CALLBACK, Failures, address, native_cal
 from graphc.codegen.call.locks import OPEN, run
 from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
 from graphc.codegen.gemm.lazy import free_panels
-from graphc.codegen.pipeline.build import build_native, build_python, compilation, generation, stages_of
+from graphc.codegen.pipeline.build import (
+    Lookup,
+    build_native,
+    build_python,
+    compilation,
+    generation,
+    look_up,
+    stages_of,
+)
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import PAST_CACHES
 from graphc.dtypes import itemsize
@@ -319,8 +327,12 @@ class Function:
 
 def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
     """A function of this kind; of several stages where sizes follow from values that have to be computed."""
-    stages = stages_of(kernel) if issubclass(kind, Lowered) else (kernel,)
-    if len(stages) == 1:
+    stages: tuple[Kernel, ...] = (kernel,)
+    if issubclass(kind, Compiled):
+        found = look_up(kernel)
+        if found.entry is not None or len(stages := stages_of(kernel)) == 1:
+            return kind(kernel, call, profile, found)
+    elif not issubclass(kind, Lowered) or len(stages := stages_of(kernel)) == 1:
         return kind(kernel, call, profile)
     made: Function = import_module("graphc.functions.staged").Staged(kernel, call, profile, stages, kind)
     return made
@@ -484,12 +496,12 @@ class Compiled(Lowered, Direct):
     mode: Mode = "compiled"
     entry: Any
 
-    def __new__(cls, kernel: Kernel, call: Convention, profile: bool) -> Compiled:
+    def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Compiled:
         return object.__new__(cls if profile or call.keys is not None else _direct())
 
-    def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> None:
         super().__init__(kernel, call, profile)
-        built, load_code = build_native(kernel)
+        built, load_code = build_native(kernel, found or look_up(kernel))
         self.take(built)
         self.callbacks: list[Any] = []
         self.library = load_code(self.callback_addresses(built))
@@ -523,7 +535,7 @@ class Compiled(Lowered, Direct):
 
     def bind_variant(self, kernel: Kernel) -> tuple[Any, Signature]:
         """The entry point of another kernel of the function, over the same shared variables, and its signature."""
-        built, load_code = build_native(kernel)
+        built, load_code = build_native(kernel, look_up(kernel))
         cells = [*self.cells[: len(kernel.shared)], *([constant] for constant in built.constants)]
         library = load_code(self.callback_addresses(built))
         keywords = Keywords(out=OUT not in self.call.positions)
@@ -638,7 +650,7 @@ class Guarded(Compiled):
     """Runs native code under CPython's eyes, on arrays between pages that nobody may touch
     (codegen/call/guard_pages.py)."""
 
-    def __new__(cls, kernel: Kernel, call: Convention, profile: bool) -> Guarded:
+    def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Guarded:
         return object.__new__(cls)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

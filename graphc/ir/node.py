@@ -278,11 +278,21 @@ def register(op: Op) -> Op:
 
 
 @record()
+class Words:
+    """How a check is told that a node makes for another (`ops.shape.held_to`): a guard's message, in which {left} is
+    the size that the node's argument has, or, where it is `turned`, the one that it ought to have."""
+
+    message: str
+    turned: bool
+
+
+@record()
 class Where:
-    """A line of the user's program."""
+    """A line of the user's program; of a node that makes a check for another, also how that is told."""
 
     file: str
     line: int
+    words: Words | None = None
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"

@@ -158,9 +158,10 @@ def rebuilt(done: dict[Node, Node], root: Node) -> Node:
 
 
 def renamed(new: Node, old: Node) -> Node:
-    """`new` with the display name and user line of the node it stands for, where it has none of its own."""
+    """`new` with the display name of the node it stands for, where it has none of its own, and with its user line,
+    where that does not come with words of its own."""
     if new.args and new.name is None and old.name is not None:
         new.name = old.name
-    if old.where is not None:
+    if old.where is not None and (new.where is None or new.where.words is None):
         new.where = old.where
     return new

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from graphc.ir.node import (
     Size,
     Type,
     View,
+    Words,
     Write,
     Writes,
     constant_value,
@@ -46,6 +46,7 @@ from graphc.ir.walk import as_size_node, nodes_of
 from graphc.loops import ir as loops
 from graphc.loops.ir import Expr
 from graphc.ops.elementwise import describe_origin
+from graphc.startup.record import replace
 
 Order = tuple["int | str", ...]
 
@@ -232,19 +233,15 @@ def _broadcast_to_index(node: Node, index: Index, element: Element) -> tuple[int
     return 0, tuple(loops.ZERO if sizes.equal(size, 1) else i for size, i in zip(shape, index, strict=True))
 
 
-_held: WeakKeyDictionary[Node, Guard] = WeakKeyDictionary()
-"""What is checked of nodes that `held_to` made."""
-
-
 def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     x, *rest = node.args
-    if node in _held:
-        return [_held[node]]
-    what = label_op(node)
+    what, words = label_op(node), node.where.words if node.where else None
     guards: list[Guard] = []
     for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
         new = sizes.as_size(target)
-        if not sizes.equal(old, 1):
+        if words is not None:
+            guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
+        elif not sizes.equal(old, 1):
             guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
         else:
             guards += naturals_guard((*(1,) * axis, new), what)
@@ -258,10 +255,14 @@ def broadcast_to(x: Node, shape: Sequence[Size]) -> Node:
     return make(OPS["broadcast_to"], (x, *map(as_size_node, shape)))
 
 
-def held_to(x: Node, shape: Sequence[Size], guard: Guard) -> Node:
-    """`x`, whose sizes are those of `shape` if `guard` holds; it is checked at each call, in the words of `guard`."""
-    held = broadcast_to(x, shape)
-    _held.setdefault(held, guard)
+def held_to(x: Node, axis: int, guard: Guard) -> Node:
+    """`x`, of which an axis has one of the sizes of a guard, with the other one, which is the same if the guard holds:
+    it is checked at each call, in the words of the guard."""
+    shape = x.type.shape
+    turned = not sizes.equal(shape[axis], guard.left)
+    held = broadcast_to(x, (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :]))
+    if held.where is not None and held.where.words is None:
+        held.where = replace(held.where, words=Words(guard.message, turned))
     return held
 
 

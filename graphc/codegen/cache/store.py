@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -170,10 +170,13 @@ def load(key: Key) -> Loaded | None:
     """
     found = find(key)
     if found is None and options.cache_require:
-        raise CacheMissError(
-            f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}"
-        )
+        refuse_miss(key)
     return found
+
+
+def refuse_miss(key: Key) -> NoReturn:
+    """Raise CacheMissError, which says what differs from the stored entries."""
+    raise CacheMissError(f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}")
 
 
 def find(key: Key) -> Loaded | None:

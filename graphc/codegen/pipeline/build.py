@@ -111,7 +111,7 @@ def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> 
 
 def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
     """The kernels that a function runs one after the other: one, but where sizes follow from values that have to be
-    computed (stages.py)."""
+    computed (stages.py). All nodes are visited: not for a kernel that is in the cache, which is one."""
     if all(node.op in LEAVES or is_counted(node) for node in nodes_of(computed_sizes(kernel.results))):
         return (kernel,)
     stages: tuple[Kernel, ...] = import_module("graphc.codegen.pipeline.stages").split_stages(kernel)
@@ -147,19 +147,36 @@ def build_python(kernel: Kernel) -> Built:
     return built
 
 
-def build_native(kernel: Kernel) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
-    """The kernel's code from the cache or the compiler, and a function that loads it given callbacks' addresses."""
+@record(eq=False)
+class Lookup:
+    """What the cache has of a kernel: nothing, or its entry. There is none for a kernel of several stages."""
+
+    key: store.Key
+    report: Report
+    entry: store.Loaded | None
+
+
+def look_up(kernel: Kernel) -> Lookup:
+    """Look for a kernel in the cache."""
     report = Report(kernel.name)
     with report.phase("key"):
         key = key_of(kernel)
         report.key = key.digest
     with report.phase("cache"):
-        found = store.load(key)
-    if found is not None:
-        built = restore(kernel, found, report)
+        return Lookup(key, report, store.find(key))
+
+
+def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
+    """The code of a kernel, which was looked up, from the cache or the compiler; and a function that loads it given
+    callbacks' addresses. Raises CacheMissError where `options.cache_require` wants it to be in the cache."""
+    key, report, entry = found.key, found.report, found.entry
+    if entry is not None:
+        built = restore(kernel, entry, report)
         if built is not None:
             note_hit()
-            return built, loader(kernel, found.object, found.metadata["products"], found.metadata["parallel"], report)
+            return built, loader(kernel, entry.object, entry.metadata["products"], entry.metadata["parallel"], report)
+    elif options.cache_require:
+        store.refuse_miss(key)
     start_compiler()
     ahead = begin_entry_points()
     compiler = compilation()

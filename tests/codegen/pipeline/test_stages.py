@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline import stages
-from graphc.codegen.pipeline.build import Counter, stages_of
-from graphc.errors import ArgumentError, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.codegen.pipeline import build, stages
+from graphc.codegen.pipeline.build import Counter, computed_sizes, stages_of
+from graphc.errors import ArgumentError, CacheMissError, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.functions.callables import Lowered
 from graphc.functions.staged import Staged
 from graphc.ir.node import Node
 from graphc.options import options
@@ -35,6 +36,29 @@ def last(values: Node) -> Node:
 
 
 Build = Callable[[Node, Node, Node], "Node | list[Node]"]
+
+
+def test_a_function_that_is_in_the_cache_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, i = T.dvector("x"), T.lvector("i")
+    plain, staged = x[i[0] :] * 1.37, x[: last(i)] * 1.37
+    for result in (plain, staged):
+        graphc.function([x, i], result, mode="compiled")
+    visited: list[object] = []
+
+    def visit(roots: Sequence[Node]) -> list[Node]:
+        visited.append(roots)
+        return computed_sizes(roots)
+
+    monkeypatch.setattr(build, "computed_sizes", visit)
+    f = graphc.function([x, i], plain, mode="compiled")
+    assert isinstance(f, Lowered) and f.built.report.origin == "cache" and not visited
+    g = graphc.function([x, i], staged, mode="compiled")
+    assert isinstance(g, Staged) and {stage.built.report.origin for stage in g.stages} == {"cache"} and visited
+    with options.change(cache_require=True):
+        graphc.function([x, i], staged, mode="compiled")
+        with pytest.raises(CacheMissError, match="the graph, from line"):
+            graphc.function([x, i], staged + 1.0, mode="compiled")
+
 
 POSITIONS: dict[str, Build] = {
     "of a running sum": lambda x, i, j: x[last(i)],
