@@ -261,3 +261,15 @@ def test_a_function_may_call_itself() -> None:
     for _ in range(2):
         depth.clear()
         np.testing.assert_allclose(f(value), expected(value, 0), rtol=1e-12)
+
+
+def test_a_result_in_the_array_of_an_input_waits_for_results_that_read_its_old_elements() -> None:
+    """Both are made in one nest, the one that takes the array first."""
+    w, x = (T.tensor("float64", shape=(5,), name=name) for name in "wx")
+    taker = x + 1.0
+    f = graphc.function([graphc.In(w, mutable=True), x], [taker, T.cast(w, "float32") * 2])
+    given = np.arange(5.0)
+    first, second = f(given, np.zeros(5))
+    assert first is given and "nest 1" not in f.explain()
+    np.testing.assert_array_equal(first, np.ones(5))
+    np.testing.assert_array_equal(second, 2 * np.arange(5))

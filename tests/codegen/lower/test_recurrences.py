@@ -118,3 +118,18 @@ def test_axes_of_static_size_one(shape: tuple[int, int]) -> None:
     x = tensor("float64", shape, "x")
     for axis in (0, 1):
         np.testing.assert_allclose(run(T.cumprod(x, axis), [x], [value], "compiled"), np.cumprod(value, axis))
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
+def test_slopes_of_products_in_single_precision(mode: str) -> None:
+    """Products of all elements before and after one, carried in float64: rounded to float32 a few times, however many
+    factors there are."""
+    x = T.fmatrix("x")
+    f = graphc.function([x], graphc.grad(T.prod(x, axis=1).sum(), x), mode=mode)
+    value = np.random.default_rng(0).uniform(0.5, 2.0, (3, 12)).astype("float32")
+    value[1, 4] = 0.0
+    wide = value.astype("float64")
+    others = np.stack([np.delete(wide, place, axis=1).prod(axis=1) for place in range(12)], axis=1)
+    slopes = f(value)
+    assert slopes.dtype == "float32"
+    np.testing.assert_allclose(slopes, others, rtol=4 * np.finfo("float32").eps, atol=0)
