@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import graphc
 import graphc as gc
 import graphc.tensor as T
 from graphc.ops.recur import linear_recurrence, running_prod, running_sum
