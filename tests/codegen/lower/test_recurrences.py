@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphc
 import graphc as gc
 import graphc.tensor as T
 from graphc.ops.recur import linear_recurrence, running_prod, running_sum
@@ -126,7 +125,7 @@ def test_slopes_of_products_in_single_precision(mode: str) -> None:
     """Products of all elements before and after one, carried in float64: rounded to float32 a few times, however many
     factors there are."""
     x = T.fmatrix("x")
-    f = graphc.function([x], graphc.grad(T.prod(x, axis=1).sum(), x), mode=mode)
+    f = gc.function([x], gc.grad(T.prod(x, axis=1).sum(), x), mode=mode)
     value = np.random.default_rng(0).uniform(0.5, 2.0, (3, 12)).astype("float32")
     value[1, 4] = 0.0
     wide = value.astype("float64")
