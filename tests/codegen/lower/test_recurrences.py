@@ -132,4 +132,4 @@ def test_slopes_of_products_in_single_precision(mode: str) -> None:
     others = np.stack([np.delete(wide, place, axis=1).prod(axis=1) for place in range(12)], axis=1)
     slopes = f(value)
     assert slopes.dtype == "float32"
-    np.testing.assert_allclose(slopes, others, rtol=4 * np.finfo("float32").eps, atol=0)
+    np.testing.assert_allclose(slopes, others, rtol=4 * float(np.finfo("float32").eps), atol=0)
