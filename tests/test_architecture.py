@@ -18,7 +18,7 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-startup             digest garbage idle_blas record __init__
+startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax printer text verify visit __init__
 ir                  node walk interpret passes sizes text parse verify __init__
@@ -274,6 +274,29 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
         assert found == origin
     assert not set(COMPILING.split()) & set(modules)
     assert "graphc.codegen.pipeline.generation" in modules
+
+
+TABLES = {
+    "ir.node.FUNCTIONS", "ir.node.OPS", "ir.node._interned", "ir.node._own_files", "ir.node._owners",
+    "ir.passes._watchers", "ops.elementwise.ROWS", "session._default", "session._gradients",
+    "tensor.indexing._selections",
+}  # fmt: skip
+"""What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
+
+
+def test_the_state_of_a_process_is_one_object() -> None:
+    makers = {"dict", "list", "set", "deque", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
+    found = set()
+    for module in MODULES:
+        assert not [node for node in ast.walk(parse(module)) if isinstance(node, ast.Global)]
+        for node in parse(module).body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                value = node.value
+                empty = isinstance(value, ast.List) or (isinstance(value, ast.Dict) and not value.keys)
+                if empty or (isinstance(value, ast.Call) and ast.unparse(value.func) in makers and not value.args):
+                    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                    found.add(f"{module}.{ast.unparse(target)}")
+    assert {name for name in found if not name.endswith("__all__")} == TABLES
 
 
 def test_names_say_what_is_in_a_module() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import graphc.session as ts
-from graphc.codegen.pipeline.build import Counter
 from graphc.errors import (
     ArgumentError,
     CycleError,
@@ -20,6 +19,7 @@ from graphc.errors import (
     UpdateError,
 )
 from graphc.ir.node import Array, Type
+from graphc.startup.process import PROCESS
 
 MODES = ["compiled", "interpreted", "python"]
 
@@ -205,10 +205,10 @@ def test_one_function_for_each_type_and_none_for_a_size() -> None:
     x = ts.placeholder()
     y = ts.reduce_sum(x * 3, axis=0)
     session.run(y, {x: [[1.0, 2.0], [3.0, 4.0]]})
-    before = Counter.compilations
+    before = PROCESS.compilations
     for rows in (2, 3, 5, 8):
         assert session.run(y, {x: np.ones((rows, 4))}).tolist() == [3.0 * rows] * 4
-    assert (Counter.compilations, len(session.functions)) == (before, 1)
+    assert (PROCESS.compilations, len(session.functions)) == (before, 1)
     assert session.run(y, {x: [[1, 2], [3, 4]]}).dtype == np.int64
     assert session.run(y, {x: [5.0, 6.0]}) == 33.0
     assert len(session.functions) == 3

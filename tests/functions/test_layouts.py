@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc.codegen.call.bind import MOST_COPIED
-from graphc.codegen.pipeline.build import Counter
 from graphc.errors import IndexOutOfBounds, ShapeError
 from graphc.functions import variants
 from graphc.functions.layouts import find_base
 from graphc.ir.node import Node
+from graphc.startup.process import PROCESS
 
 Array = NDArray[Any]
 
@@ -117,9 +117,9 @@ def test_every_layout_gives_what_a_copy_gives(graph: str) -> None:
                 assert got.dtype == expected.dtype
                 np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12, err_msg=f"{a}, {b}")
             assert [array.tobytes() for array in arrays] == before
-    compiled = Counter.compilations
+    compiled = PROCESS.compilations
     f(LAYOUTS["Fortran"](np.ones((99, 98))), LAYOUTS["reversed rows"](np.ones((99, 98))))  # as in the loop above
-    assert Counter.compilations == compiled  # a new size is no new variant
+    assert PROCESS.compilations == compiled  # a new size is no new variant
 
 
 @pytest.mark.usefixtures("at_once")
@@ -140,10 +140,10 @@ def test_one_order_throughout_needs_no_other_kernel() -> None:
     x, y, s = T.dmatrix("x"), T.dmatrix("y"), T.dscalar("s")
     f = graphc.function([x, y, s], T.exp(x) * s + y)
     a, b = (np.asfortranarray(np.random.default_rng(n).normal(size=(ROWS, COLUMNS))) for n in (0, 1))
-    compiled = Counter.compilations
+    compiled = PROCESS.compilations
     result = f(a, b, 2)
     np.testing.assert_allclose(result, np.exp(a) * 2 + b)
-    assert result.flags.f_contiguous and Counter.compilations == compiled
+    assert result.flags.f_contiguous and PROCESS.compilations == compiled
     with pytest.raises(ShapeError, match="y"):
         f(a, np.asfortranarray(b[:2]), 2)
     with pytest.raises(graphc.GraphcError, match="s"):
@@ -190,10 +190,10 @@ def test_variants_are_made_when_copies_have_cost_as_much() -> None:
     x = T.dmatrix("x")
     f = graphc.function([x], x.sum(axis=1) + 0.125)
     value = np.asfortranarray(np.ones((200, 100)))
-    compiled = Counter.compilations
+    compiled = PROCESS.compilations
     for _ in range(3):
         np.testing.assert_array_equal(f(value), np.full(200, 100.125))
-    assert Counter.compilations == compiled and "not copied" not in f.explain()
+    assert PROCESS.compilations == compiled and "not copied" not in f.explain()
 
 
 @pytest.mark.usefixtures("at_once")

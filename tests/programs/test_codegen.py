@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc.codegen.lower.lowerer import Lowerer, Mark
-from graphc.codegen.pipeline.build import Counter
 from graphc.codegen.schedule.plan import loop_vars
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import DTYPES
@@ -30,6 +29,7 @@ from graphc.loops.names import Names
 from graphc.ops.custom import custom_op
 from graphc.options import options
 from graphc.rewrite.pipeline import PIPELINE
+from graphc.startup.process import PROCESS
 
 Array = NDArray[Any]
 Outcome = tuple[Any, list[Array]]
@@ -127,7 +127,7 @@ def run_case(spec: Case, modes: Sequence[str] = MODES) -> None:
     calls = {
         mode: graphc.function(inputs, outputs, updates=updates, mode=mode, on_unused_input="ignore") for mode in modes
     }
-    compiled = Counter.compilations
+    compiled = PROCESS.compilations
     rng = np.random.default_rng(5)
     for sizes in SIZES:
         drawn = [(argument.shared, argument.draw(sizes, rng)) for argument in arguments]
@@ -136,7 +136,7 @@ def run_case(spec: Case, modes: Sequence[str] = MODES) -> None:
         for mode in modes[1:]:
             what = f"{spec.name}, {mode}, {sizes}\n{calls[mode].source}"
             agree(outcome(calls[mode], values, shared, start), want, what)
-    assert Counter.compilations == compiled
+    assert PROCESS.compilations == compiled
 
 
 # --- the cases ------------------------------------------------------------------------------------------------------

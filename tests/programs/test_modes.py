@@ -11,8 +11,8 @@ from bounds import assert_within
 from numpy.typing import NDArray
 
 import graphc
-from graphc.codegen.pipeline.build import Counter
 from graphc.ir.node import OPS, Argument, Node, Op, Sample, variable
+from graphc.startup.process import PROCESS
 
 Array = NDArray[Any]
 SAMPLES = [(op, sample) for op in OPS.values() for sample in op.samples]
@@ -84,10 +84,10 @@ def test_layouts(op: Op, sample: Sample) -> None:
     inputs = inputs_for(sample, values)
     call = graphc.function(inputs, sample.build(*inputs), on_unused_input="ignore")
     want = call(*values)
-    compiled = Counter.compilations
+    compiled = PROCESS.compilations
     for layout in (fortran, spread, backwards, frozen):
         agree(call(*map(layout, values)), want)
-    assert Counter.compilations == compiled
+    assert PROCESS.compilations == compiled
 
 
 def fortran(value: Array) -> Array:

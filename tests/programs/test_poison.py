@@ -23,10 +23,11 @@ from graphc.codegen.llvm.module import POISON
 from graphc.codegen.llvm.poison import poison as fill
 from graphc.codegen.llvm.poison import poisoned
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import build, compilation, runtime
+from graphc.codegen.pipeline import build, compilation
 from graphc.codegen.threads.pool import pool_ir
 from graphc.errors import GraphcError, ShapeError
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 TESTS = Path(__file__).parent.parent
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
@@ -129,8 +130,8 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
     a, b = np.random.default_rng(0).random((2, 24, 24))
     x, y = T.dmatrix("x"), T.dmatrix("y")
     for make in (blas_ir, broken):
-        monkeypatch.setattr(build, "_products", {})
-        monkeypatch.setattr(runtime, "_kept", {})
+        monkeypatch.setattr(PROCESS, "products", {})
+        monkeypatch.setattr(PROCESS, "parts", {})
         monkeypatch.setattr(compilation, "blas_ir", make)
         with options.change(poison="on", cache=False):
             found = graphc.function([x, y], T.dot(x, y.T))(a, b)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline.build import Counter
 from graphc.ir.node import Node
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 Array = NDArray[Any]
 SHAPES = ((3, 4), (1, 4), (3, 1), (5, 2))
@@ -132,7 +132,7 @@ def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: in
         mode: graphc.function(leaves, outputs, mode, updates=updates, on_unused_input="ignore")
         for mode in ("interpreted", "python", "compiled")
     }
-    compiled = Counter.compilations
+    compiled = PROCESS.compilations
     start = weight.get_value()
     for rows, columns in SHAPES:
         values = arrays(rows, columns, rng)
@@ -146,7 +146,7 @@ def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: in
                 want = found
                 continue
             compare_with_state(found, want, call, values, weight, start)
-    assert Counter.compilations == compiled
+    assert PROCESS.compilations == compiled
 
 
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=10), seed=st.integers(0, 2**32 - 1))

@@ -42,6 +42,7 @@ from graphc.errors import CacheMissError, CacheWarning
 from graphc.ir.node import PACKAGE
 from graphc.options import options
 from graphc.startup.digest import DIGITS, Digest, digest_of
+from graphc.startup.process import PROCESS
 from graphc.startup.record import record
 
 __all__ = [
@@ -273,13 +274,9 @@ def objection(root: str) -> str:
         return ""  # nothing can be loaded from it; storing will say why
 
 
-_warned: set[str] = set()
-"""What this process has been told of."""
-
-
 def _warn_once(about: str, problem: str, what: str = "the compile cache is not used") -> None:
-    if about not in _warned:
-        _warned.add(about)
+    if about not in PROCESS.warned:
+        PROCESS.warned.add(about)
         warnings.warn(f"{what}: {problem}", CacheWarning, stacklevel=3)
 
 

@@ -16,8 +16,8 @@ Everything that runs Python in between (other modes, users' ops, values set and 
 that has a lock has it also for calls within: of an op's function, of a signal handler. Such calls do not queue, and
 where threads would wait for each other for good, it is an error.
 
-What is written down here follows from `_uses` and which of them run, so that an exception at any point (Ctrl-C) leaves
-nothing locked. A wake-up that it loses is made up for by waiters, who look again every POLL seconds.
+What is written down here follows from `PROCESS.calls` and which of them run, so that an exception at any point (Ctrl-C)
+leaves nothing locked. A wake-up that it loses is made up for by waiters, who look again every POLL seconds.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphc.errors import GraphcError
+from graphc.startup.process import PROCESS
 
 READER, WRITER = 1, -(2**40)
 FORKING = 2**40
@@ -80,14 +81,8 @@ class _Use:
         self.turn = allocate_lock()
 
 
-_uses: list[_Use] = []
-"""All calls from Python that have locks or wait for them, in the order of arrival."""
-
-_forks: list[_Use] = []
-"""Those of threads that are about to fork, which want all locks."""
-
 _mutex = RLock()
-"""For changes of `_uses`. Re-entrant: a signal handler may call in the midst of them."""
+"""For changes of `PROCESS.calls`. Re-entrant: a signal handler may call in the midst of them."""
 
 
 def run(wanted: Wanted, foreign: bool, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -104,15 +99,15 @@ def run(wanted: Wanted, foreign: bool, call: Callable[..., T], *args: Any, **kwa
 def wake() -> None:
     """Give the locks of calls that have ended to those that wait for them."""
     with _mutex:
-        ended = [use for use in _uses if not use.running.locked()]
+        ended = [use for use in PROCESS.calls if not use.running.locked()]
         _forget(ended)
-        if _uses:
+        if PROCESS.calls:
             _grant()
 
 
 def _begin(use: _Use) -> None:
     with _mutex:
-        _uses.append(use)
+        PROCESS.calls.append(use)
         for lock in use.wanted or ():
             lock.view[1] = 1
         ACTIVITY[3] += 1
@@ -133,18 +128,18 @@ def _begin(use: _Use) -> None:
 def _forget(ended: list[_Use]) -> None:
     if not ended:
         return
-    _uses[:] = [use for use in _uses if use not in ended]
+    PROCESS.calls[:] = [use for use in PROCESS.calls if use not in ended]
     for lock in [lock for use in ended for lock in use.wanted or ()]:
-        lock.view[1] = any(lock in (use.wanted or ()) for use in _uses)
+        lock.view[1] = any(lock in (use.wanted or ()) for use in PROCESS.calls)
     _count()
 
 
 def _count() -> None:
-    ACTIVITY[1] = len(_uses) + (FORKING if _forks else 0)
+    ACTIVITY[1] = len(PROCESS.calls) + (FORKING if PROCESS.forks else 0)
 
 
 def _grant() -> None:
-    for use in (*_uses,):  # a signal handler may change them
+    for use in (*PROCESS.calls,):  # a signal handler may change them
         if not use.granted and _may_run(use):
             use.granted = True
             use.turn.release()
@@ -158,11 +153,11 @@ def _may_run(use: _Use) -> bool:
         for lock, alone in use.wanted.items():
             if lock.view[0] != 0 if alone else lock.view[0] < 0:
                 return False
-    if len(_uses) == 1:
+    if len(PROCESS.calls) == 1:
         return True
-    within = any(other.granted and other.thread == use.thread for other in _uses)
+    within = any(other.granted and other.thread == use.thread for other in PROCESS.calls)
     ahead = True
-    for other in _uses:
+    for other in PROCESS.calls:
         ahead = ahead and other is not use
         if (other.granted or (ahead and not within)) and _is_hindered(use, other):
             return False
@@ -183,10 +178,12 @@ def _is_stuck(use: _Use) -> bool:
     """Whether what a call waits for waits, in the end, for its own thread."""
     found, seen = [use], {id(use)}
     for waiting in found:
-        holders = {other.thread for other in _uses if other.granted and _is_hindered(waiting, other)}
+        holders = {other.thread for other in PROCESS.calls if other.granted and _is_hindered(waiting, other)}
         if use.thread in holders:
             return True
-        behind = [other for other in _uses if not other.granted and other.thread in holders and id(other) not in seen]
+        behind = [
+            other for other in PROCESS.calls if not other.granted and other.thread in holders and id(other) not in seen
+        ]
         seen.update(map(id, behind))
         found += behind
     return False
@@ -199,7 +196,7 @@ def _before_fork() -> None:
     """Wait until no other thread's call is under way."""
     use = _Use(None, foreign=False)
     use.running.acquire()
-    _forks.append(use)
+    PROCESS.forks.append(use)
     try:
         with suppress(GraphcError):  # what would have to end first waits for this thread
             _begin(use)
@@ -208,15 +205,15 @@ def _before_fork() -> None:
 
 
 def _after_fork() -> None:
-    if _forks:
-        _forks.pop().running.release()
+    if PROCESS.forks:
+        PROCESS.forks.pop().running.release()
     _mutex.release()
     wake()
 
 
 def _after_fork_in_child() -> None:
     me = get_ident()
-    _forget([use for use in _uses if use.thread != me])
+    _forget([use for use in PROCESS.calls if use.thread != me])
     _after_fork()
 
 

@@ -12,20 +12,18 @@ no two calls find the same one idle.
 from __future__ import annotations
 
 import sys
-from collections import deque
 from typing import Any
 
 import numpy as np
 
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 Block = np.ndarray[Any, np.dtype[np.uint8]]
 
 LARGE = 2**25
 """Bytes above which a result lies in a block. Up to there glibc learns to keep the memory of arrays that are dropped:
 its threshold for mappings of their own grows no further."""
-
-_kept: deque[Block] = deque()
 
 
 def _references(block: Any) -> int:
@@ -46,31 +44,31 @@ def block(size: int) -> Block:
 
     New ones are kept, the oldest going first, while all are within `options.results_megabytes`. Raises MemoryError.
     """
-    for _ in range(len(_kept)):
+    for _ in range(len(PROCESS.blocks)):
         try:
-            found = _kept.popleft()
+            found: Block = PROCESS.blocks.popleft()
         except IndexError:  # another thread has it
             break
         suits = size <= found.nbytes <= size + size // 4 and _references(found) == IDLE
-        _kept.append(found)
+        PROCESS.blocks.append(found)
         if suits:
             return found
     most = options.results_megabytes * 10**6
     _keep_within(most - size)
     made = np.empty(size, np.uint8)
     if size <= most:
-        _kept.append(made)
+        PROCESS.blocks.append(made)
     return made
 
 
 def free() -> None:
     """Keep no block: the idle ones are given back at once, the others with their results."""
-    _kept.clear()
+    PROCESS.blocks.clear()
 
 
 def _keep_within(most: int) -> None:
-    while _kept and sum(each.nbytes for each in list(_kept)) > most:
+    while PROCESS.blocks and sum(each.nbytes for each in list(PROCESS.blocks)) > most:
         try:
-            _kept.popleft()
+            PROCESS.blocks.popleft()
         except IndexError:
             return

@@ -12,11 +12,12 @@ its own. `PyType_FromSpecWithBases` can.
 from __future__ import annotations
 
 import ctypes
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from graphc.codegen.call.bind import Binding
 from graphc.codegen.call.layout import CALLABLE_BINDING
 from graphc.errors import GraphcError
+from graphc.startup.process import PROCESS
 
 HAVE_VECTORCALL, HAVE_VERSION_TAG = 1 << 11, 1 << 18
 TP_CALL, TP_MEMBERS = 50, 72
@@ -58,10 +59,6 @@ class _Spec(ctypes.Structure):
     )
 
 
-_kept: list[Any] = []
-"""The records types were made from: Python reads the names of members where they lie."""
-
-
 def vectorcall_type(base: type[T]) -> type[T]:
     """A subtype of `base` whose instances end in the address that a call of them jumps to, 0 until `attach`."""
     offset = base.__basicsize__
@@ -71,7 +68,7 @@ def vectorcall_type(base: type[T]) -> type[T]:
     name = f"{base.__module__}.{base.__qualname__}".encode()
     size = offset + ctypes.sizeof(ctypes.c_void_p)
     spec = _Spec(name, size, 0, HAVE_VECTORCALL | HAVE_VERSION_TAG, ctypes.addressof(slots))
-    _kept.append((name, members, slots, spec))
+    PROCESS.kept.append((name, members, slots, spec))  # Python reads the names of members where they lie
     make = ctypes.pythonapi["PyType_FromSpecWithBases"]
     make.argtypes = (ctypes.c_void_p, ctypes.py_object)
     make.restype = ctypes.py_object

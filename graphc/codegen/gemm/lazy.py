@@ -19,14 +19,9 @@ from graphc.codegen.gemm.api import ENTRIES, blas_table, blocks_name, free_name
 from graphc.codegen.link.image import load
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.settings import Pool
+from graphc.startup.process import PROCESS
 
 SUFFIXES = {"f64": ctypes.c_double, "f32": ctypes.c_float}
-_kept: list[Any] = []
-"""The functions whose addresses stand in the table. Never taken out again."""
-
-_givers: list[Callable[[], None]] = []
-"""Functions that give back the memory that large products keep."""
-
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 FINDER = ctypes.CFUNCTYPE(None)
 
@@ -68,7 +63,7 @@ def defer_word(words: Any, place: int, finder: int, find: Callable[[], int]) -> 
         words[finder] = 0
 
     function = FINDER(fill)
-    _kept.append(function)
+    PROCESS.kept.append(function)
     words[finder] = ctypes.cast(function, _POINTER).value or 0
 
 
@@ -76,12 +71,12 @@ def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:
     """Load the code of `product_blocks.blocks_ir`; the address of its function."""
     name, free = blocks_name(suffix), free_name(suffix)
     loaded = load(code, {PARALLEL: pool.parallel}, [name, free])
-    _kept.append(loaded.owner)
-    _givers.append(FINDER(loaded.addresses[free]))
+    PROCESS.kept.append(loaded.owner)
+    PROCESS.givers.append(FINDER(loaded.addresses[free]))
     return loaded.addresses[name]
 
 
 def free_panels() -> None:
     """Give back the memory that large products keep between calls, but for what a call on another thread is using."""
-    for give in tuple(_givers):
+    for give in tuple(PROCESS.givers):
         give()

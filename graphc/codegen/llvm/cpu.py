@@ -15,6 +15,7 @@ from importlib import import_module
 
 from graphc.errors import GraphcError
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 PROCESSOR = "/proc/cpuinfo"
 IDENTITY = (
@@ -29,8 +30,6 @@ VERSION_MARKS = ('"version": "', "version_version = '", 'version = "')
 third of a millisecond."""
 FIRST_BYTES = 16384
 """More than what PROCESSOR says of the first processor, and much less than it says of many."""
-_chosen: dict[str, str] = {}
-"""The target of this process, from its first function on."""
 
 
 def target_fingerprint() -> str:
@@ -40,7 +39,7 @@ def target_fingerprint() -> str:
     Neither package is imported. One line, a few kB long at most; the features are its last part, joined by commas.
     Raises GraphcError for a target that is not the one that the process began with: its functions share code.
     """
-    first = _chosen.get("target", options.target)
+    first = PROCESS.target or options.target
     if first != options.target:
         already = f"functions of this process are compiled for {first!r} already; it is set before"
         raise GraphcError(f"option target={options.target!r}: {already}")
@@ -49,7 +48,7 @@ def target_fingerprint() -> str:
 
 def keep_target() -> None:
     """Hold the process to its target, for which code is there now."""
-    _chosen["target"] = options.target
+    PROCESS.target = options.target
 
 
 @cache

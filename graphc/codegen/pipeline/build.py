@@ -49,6 +49,7 @@ from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
+from graphc.startup.process import PROCESS
 from graphc.startup.record import record
 
 
@@ -71,12 +72,6 @@ def start_compiler() -> None:
         import_module("graphc.codegen.llvm.target").processor(options.target)
     if options.compile == "process":
         import_module("graphc.codegen.server.client").SERVER.start()
-
-
-class Counter:
-    """How many graphs this process has compiled: a new size must never add to it."""
-
-    compilations = 0
 
 
 def key_of(kernel: Kernel) -> store.Key:
@@ -184,7 +179,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     products = compiler.products_of(program)
     parts = [*product_parts(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
-        Counter.compilations += 1
+        PROCESS.compilations += 1
         compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)))
         if ahead:
             keep_part(ENTRY_POINTS, ahead())
@@ -197,10 +192,6 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
         store.store(store.Entry(key, program.plan, program.source, metadata, code))
     built = Built(program.signature, program.source, program.constants, program.calls, report)
     return built, loader(kernel, code, products, program.parallel, report)
-
-
-_products: dict[tuple[int, ...], Products] = {}
-"""The matrix products that are loaded, shared by all functions with the same number of threads."""
 
 
 @record(eq=False)
@@ -235,9 +226,9 @@ def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[s
     defer(ready_blocks, products_pool)
     settings = settings_of(threads, DEFAULT_CROSSOVER)
     known = tuple(settings.tolist())
-    if known not in _products:
-        _products[known] = new_products(settings)
-    products = _products[known]
+    if known not in PROCESS.products:
+        PROCESS.products[known] = new_products(settings)
+    products: Products = PROCESS.products[known]
     for name in with_all_callees(names):
         load_product(products, name)
     return {name: products.loaded[name][0] for name in names}
@@ -266,7 +257,7 @@ def load_product(products: Products, name: str) -> int:
 def products_pool() -> Pool:
     """The pool, for products: from now on they know from how much work on it pays."""
     pool, crossover = ready_pool()
-    for products in _products.values():
+    for products in PROCESS.products.values():
         if products.settings[1] == DEFAULT_CROSSOVER:
             products.settings[1] = crossover
     return pool

@@ -14,6 +14,7 @@ from time import perf_counter
 from graphc.codegen.call.bind import Signature
 from graphc.ir.node import Array, Node
 from graphc.options import options
+from graphc.startup.process import PROCESS
 from graphc.startup.record import record
 
 
@@ -55,8 +56,8 @@ class Report:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        if _listeners:
-            _listeners[-1](name)
+        if PROCESS.listeners:
+            PROCESS.listeners[-1](name)
         show(f"graphc: {self.name}: {name} … ")
         start = perf_counter()
         try:
@@ -75,17 +76,14 @@ def show(text: str) -> None:
             sys.stderr.flush()
 
 
-_listeners: list[Callable[[str], object]] = []
-
-
 @contextmanager
 def on_phase(listener: Callable[[str], object]) -> Iterator[None]:
     """While the block runs, `listener` is told the name of each phase of building a function as it starts."""
-    _listeners.append(listener)
+    PROCESS.listeners.append(listener)
     try:
         yield
     finally:
-        _listeners.pop()
+        PROCESS.listeners.pop()
 
 
 @record()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from importlib import import_module
 
 from graphc.codegen.cache import store
@@ -18,6 +17,7 @@ from graphc.codegen.llvm.cpu import target_fingerprint
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 ENTRY_POINTS = "entry points"
 """The part that the entry points of all functions call. It is an object, linked into each of them, as elementary
@@ -25,9 +25,6 @@ functions are into kernels; others are loaded beside."""
 
 APART_EFFORT = 1
 """LLVM's level for it: no loop in it gains from more."""
-
-_kept: dict[str, bytes] = {}
-"""The parts that this process needed so far."""
 
 
 def part_key(name: str) -> store.Key:
@@ -46,12 +43,12 @@ def _processors() -> dict[str, str]:
 
 def find_part(name: str) -> bytes | None:
     """The code of a part where it is there already."""
-    if name not in _kept:
+    if name not in PROCESS.parts:
         found = store.find(part_key(name))
         if found is None:
             return None
-        _kept[name] = found.object
-    return _kept[name]
+        PROCESS.parts[name] = found.object
+    return PROCESS.parts[name]
 
 
 def missing_parts(names: Iterable[str]) -> list[str]:
@@ -61,7 +58,7 @@ def missing_parts(names: Iterable[str]) -> list[str]:
 
 def keep_part(name: str, code: bytes) -> None:
     """Keep the code of a part, here and in the cache."""
-    _kept[name] = code
+    PROCESS.parts[name] = code
     store.store(store.Entry(part_key(name), "", "", {"name": name}, code))
 
 
@@ -77,7 +74,7 @@ def begin_entry_points() -> Callable[[], bytes] | None:
 
 def ready_part(name: str) -> None:
     """See that the code of a part is here or in the cache."""
-    if name not in _kept and not store.holds(part_key(name)):
+    if name not in PROCESS.parts and not store.holds(part_key(name)):
         part_code(name)
 
 
@@ -91,20 +88,22 @@ def part_code(name: str) -> bytes:
     return code
 
 
-@lru_cache(maxsize=1)
 def ready_pool() -> tuple[Pool, int]:
     """The pool of threads, and from how many chunks of a loop on they pay.
 
     That is measured when the first process ends which needs to know: it takes 80 ms, and measures little while that
     process and its compiler keep the processors busy. Until then a typical answer is given.
     """
+    if PROCESS.crossover:
+        known: Pool = PROCESS.pool
+        return known, PROCESS.crossover
     pool = load_pool(part_code(PARALLEL))
     key = store.Key("crossover", _processors(), f"{target_fingerprint()}; {store.package_fingerprint()}")
     found = store.find(key)
+    PROCESS.crossover = DEFAULT_CROSSOVER if found is None else int(found.metadata["crossover"])
     if found is None:
         atexit.register(_measure, pool, key, os.getpid())
-        return pool, DEFAULT_CROSSOVER
-    return pool, int(found.metadata["crossover"])
+    return pool, PROCESS.crossover
 
 
 def _measure(pool: Pool, key: store.Key, process: int) -> None:

@@ -11,7 +11,6 @@ can be started, the work is done here.
 from __future__ import annotations
 
 import atexit
-import os
 import pickle
 import subprocess
 import threading
@@ -24,6 +23,7 @@ from graphc.codegen.server.process import close_pipes, forget, start_process, ta
 from graphc.codegen.server.protocol import Request, read_message, write_message
 from graphc.errors import CompileError
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 __all__ = [
     "SERVER", "CompileServer", "Prototype", "Request", "compile_ahead", "compile_assembly", "compile_source",
@@ -144,8 +144,7 @@ class CompileServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._lean = True
         self._complaints: IO[bytes] | None = None
-        if hasattr(os, "register_at_fork"):  # where processes cannot be forked, none is
-            os.register_at_fork(after_in_child=self._forget)
+        PROCESS.forgetting.append(self._forget)
         atexit.register(self.close)
 
     def start(self) -> bool:

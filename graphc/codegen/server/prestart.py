@@ -14,17 +14,12 @@ from contextlib import suppress
 from importlib import import_module
 
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 USAGE = "usage"
 """The file in the cache's folder that changes with each stored entry (cache/store.py)."""
 PROCESSORS = ("x86_64", "aarch64")
 """What Linux calls those for which programs are linked (link/relocations.py), and on which it was tried."""
-
-
-class Forecast:
-    """Whether the compile process was started on an expectation that nothing has borne out yet."""
-
-    is_open = False
 
 
 def why_not_compiled() -> str:
@@ -37,8 +32,8 @@ def why_not_compiled() -> str:
 
 def start_if_expected() -> None:
     """Start the compile process where a compilation is to be expected."""
-    Forecast.is_open = is_expected()
-    if Forecast.is_open:
+    PROCESS.is_expecting = is_expected()
+    if PROCESS.is_expecting:
         import_module("graphc.codegen.server.process").start_ahead()
 
 
@@ -70,7 +65,7 @@ def last_change() -> float:
 
 def note_hit() -> None:
     """What was expected to be compiled is in the cache: the program's last change did not matter."""
-    if Forecast.is_open:
-        Forecast.is_open = False
+    if PROCESS.is_expecting:
+        PROCESS.is_expecting = False
         with suppress(OSError):
             os.utime(os.path.join(options.cache_dir, USAGE))

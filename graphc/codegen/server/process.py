@@ -13,6 +13,8 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
+from graphc.startup.process import PROCESS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes as long to import as all above
     from typing import IO, TypeAlias
@@ -38,16 +40,16 @@ import_worker(lean={lean}).main()
 def start_ahead() -> None:
     """Start a process for whoever is the first to need one; none where the system gives none."""
     with suppress(OSError):
-        _ahead.append(start_process(lean=True))
+        PROCESS.ahead.append(start_process(lean=True))
+        PROCESS.forgetting.append(_forget_ahead)
         atexit.register(_end_ahead)
-        os.register_at_fork(after_in_child=_forget_ahead)
 
 
 def take_ahead() -> Child | None:
     """The process that was started ahead, once, unless it has left for idleness."""
-    if not _ahead:
+    if not PROCESS.ahead:
         return None
-    process, complaints = _ahead.pop()
+    process, complaints = PROCESS.ahead.pop()
     if process.poll() is None:
         return process, complaints
     close_pipes(process)
@@ -55,13 +57,10 @@ def take_ahead() -> Child | None:
     return None
 
 
-_ahead: list[Child] = []
-
-
 def _end_ahead() -> None:
     """Nobody needed it."""
-    while _ahead:
-        process, complaints = _ahead.pop()
+    while PROCESS.ahead:
+        process, complaints = PROCESS.ahead.pop()
         process.kill()
         close_pipes(process)
         complaints.close()
@@ -70,8 +69,8 @@ def _end_ahead() -> None:
 
 def _forget_ahead() -> None:
     """In the child of a fork: the process belongs to the parent."""
-    while _ahead:
-        process, complaints = _ahead.pop()
+    while PROCESS.ahead:
+        process, complaints = PROCESS.ahead.pop()
         forget(process)
         complaints.close()
 

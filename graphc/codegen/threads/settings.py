@@ -19,6 +19,7 @@ import numpy as np
 from graphc.codegen.link.image import load
 from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, PARALLEL, PATIENCE, STREAM
 from graphc.options import options
+from graphc.startup.process import PROCESS
 from graphc.startup.record import record
 
 DEFAULT_CROSSOVER = 4
@@ -108,17 +109,14 @@ class Pool:
     probe: int
 
 
-_pools: list[Pool] = []
-"""The pool of this process, once loaded. Never taken out again."""
-
-
 def load_pool(code: bytes) -> Pool:
     """Load the code of `pool_ir` at the first call; later ones give the same pool."""
-    if not _pools:
+    if PROCESS.pool is None:
         loaded = load(code, {}, POOL_EXPORTS)
         ctypes.pythonapi["Py_IncRef"](ctypes.py_object(loaded.owner))  # its workers outlive this module
-        _pools.append(Pool(*(loaded.addresses[name] for name in POOL_EXPORTS)))
-    return _pools[0]
+        PROCESS.pool = Pool(*(loaded.addresses[name] for name in POOL_EXPORTS))
+    pool: Pool = PROCESS.pool
+    return pool
 
 
 UNIT_SECONDS = 5e-11

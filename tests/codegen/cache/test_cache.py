@@ -24,6 +24,7 @@ from graphc.codegen.server.prestart import USAGE
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
 from graphc.options import options
 from graphc.startup.digest import DIGITS
+from graphc.startup.process import PROCESS
 from graphc.startup.record import replace
 
 SETTINGS = {"fast_math": "False", "excluding": ""}
@@ -34,7 +35,7 @@ ENTRY = Entry(KEY, "one loop\n", "def kernel():\n    pass\n", {"name": "f", "siz
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path) -> Iterator[Path]:
     with options.change(cache=True, cache_dir=tmp_path / "cache", cache_shared=(), cache_require=False):
-        store._warned.clear()
+        PROCESS.warned.clear()
         yield tmp_path / "cache"
 
 

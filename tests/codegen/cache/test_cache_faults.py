@@ -25,10 +25,10 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.codegen.cache import files, store
-from graphc.codegen.pipeline.build import Counter
 from graphc.errors import CacheWarning
 from graphc.functions.callables import Function
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -36,7 +36,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path) -> Iterator[Path]:
     with options.change(cache=True, cache_dir=tmp_path / "cache", cache_shared=(), cache_require=False):
-        store._warned.clear()
+        PROCESS.warned.clear()
         yield tmp_path / "cache"
 
 
@@ -92,14 +92,14 @@ def test_a_damaged_entry_is_compiled_again(folder: Path, name: str, damage: str)
     assert damaged
     for path in damaged:
         DAMAGES[damage](path)
-    before = Counter.compilations
+    before = PROCESS.compilations
     with pytest.warns(CacheWarning) as warned:
         call = make()
         check(call)
-    assert Counter.compilations == before + 1
+    assert PROCESS.compilations == before + 1
     assert len(warned) == 1 and any(str(path.parent) in str(warned[0].message) for path in damaged)
     check(make())
-    assert Counter.compilations == before + 1
+    assert PROCESS.compilations == before + 1
 
 
 def reseal(path: Path, change: Callable[[dict[str, object]], object]) -> None:
@@ -125,9 +125,9 @@ def test_metadata_that_do_not_fit_the_graph(folder: Path, change: Callable[[dict
     check(make())
     (path,) = [path for path in entries(folder, "metadata") if b"signature" in path.read_bytes()]
     reseal(path, change)
-    before = Counter.compilations
+    before = PROCESS.compilations
     check(make())
-    assert Counter.compilations == before + 1
+    assert PROCESS.compilations == before + 1
 
 
 def test_damaged_texts_do_not_matter(folder: Path) -> None:
@@ -179,9 +179,9 @@ def test_a_bucket_in_the_way(folder: Path) -> None:
 def test_a_folder_that_others_can_write(folder: Path, mode: int) -> None:
     check(make())
     folder.chmod(mode)
-    before = Counter.compilations
+    before = PROCESS.compilations
     assert_one_warning("can be written by other users.*delete it")
-    assert Counter.compilations == before + 2
+    assert PROCESS.compilations == before + 2
 
 
 def test_a_folder_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,9 +194,9 @@ def test_unusual_names(tmp_path: Path) -> None:
     name = "a folder, 日本語 {}%'\n\"" + "x" * 100
     with options.change(cache_dir=tmp_path / name):
         check(make())
-        before = Counter.compilations
+        before = PROCESS.compilations
         check(make())
-        assert Counter.compilations == before
+        assert PROCESS.compilations == before
 
 
 def test_a_relative_folder_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ PROGRAM = """
         for name in ("first", "second"):
             faults.check(faults.make(name))
     print(len(warned), *(warning.message for warning in warned))
-    print(faults.Counter.compilations, "numba" in sys.modules)
+    print(faults.PROCESS.compilations, "numba" in sys.modules)
 """
 TESTS = os.path.dirname(os.path.abspath(__file__))
 

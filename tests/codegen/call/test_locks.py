@@ -20,6 +20,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.call import locks
 from graphc.errors import GraphcError
+from graphc.startup.process import PROCESS
 
 LARGE = 60_000
 """Elements that make a call give up the GIL."""
@@ -31,7 +32,7 @@ PATIENCE = 60.0
 def nothing_stays_locked() -> Iterator[None]:
     yield
     locks.wake()
-    assert locks._uses == [] and locks.activity[:2].tolist() == [0, 0]
+    assert PROCESS.calls == [] and locks.activity[:2].tolist() == [0, 0]
 
 
 @contextmanager

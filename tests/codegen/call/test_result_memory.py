@@ -15,6 +15,7 @@ import graphc.tensor as T
 from graphc import options
 from graphc.codegen.call import result_memory
 from graphc.codegen.call.result_memory import LARGE, block
+from graphc.startup.process import PROCESS
 
 COUNT = LARGE // 8 + 1000
 """Elements of float64 that make a large result."""
@@ -111,22 +112,22 @@ def test_no_more_than_the_option_allows_is_kept() -> None:
         sizes = (1_000_000, 1_500_000, 2_500_000)
         for size in sizes:
             block(size)
-            kept = [each.nbytes for each in result_memory._kept]
+            kept = [each.nbytes for each in PROCESS.blocks]
             assert sum(kept) <= 3_000_000 and size in kept
         block(3_000_001)
-        assert not result_memory._kept
+        assert not PROCESS.blocks
     with options.change(results_megabytes=0):
         block(10)
-        assert not result_memory._kept
+        assert not PROCESS.blocks
     with pytest.raises(graphc.GraphcError, match="results_megabytes=-1: must be a whole number, 0 or more"):
         options.results_megabytes = -1
 
 
 def test_free_gives_idle_memory_back(doubled: graphc.Function) -> None:
     doubled(np.ones(COUNT))
-    assert result_memory._kept
+    assert PROCESS.blocks
     doubled.free()
-    assert not result_memory._kept
+    assert not PROCESS.blocks
 
 
 def test_threads_never_share_a_block(doubled: graphc.Function) -> None:

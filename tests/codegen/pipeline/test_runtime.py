@@ -31,13 +31,14 @@ from graphc.codegen.server.client import CompileServer
 from graphc.codegen.server.protocol import Request
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 NAMES = (ENTRY_POINTS, PARALLEL, "gc_gemv_f64")
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(runtime, "_kept", {})
+    monkeypatch.setattr(PROCESS, "parts", {})
     with options.change(cache=True, cache_dir=tmp_path, cache_shared=(), cache_require=False):
         yield tmp_path
 
@@ -69,7 +70,7 @@ def test_a_part_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert runtime.missing_parts(NAMES) == list(NAMES)
     code = runtime.part_code(PARALLEL)
     assert code.startswith(MAGIC) and runtime.missing_parts(NAMES) == [ENTRY_POINTS, "gc_gemv_f64"]
-    monkeypatch.setattr(runtime, "_kept", {})  # as another process finds it
+    PROCESS.start_afresh()
     monkeypatch.setattr(compilation, "compile_part", None)
     with options.change(cache_require=True):
         assert runtime.part_code(PARALLEL) == code
@@ -96,20 +97,20 @@ def test_products_with_a_vector_are_loaded_when_a_matrix_is_one(dtype: str) -> N
     suffix = {"float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32"}[dtype]
     rng = np.random.default_rng(0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "_products", {})
+        patch.setattr(PROCESS, "products", {})
         x, y = T.matrix("x", dtype=dtype), T.matrix("y", dtype=dtype)
         call = graphc.function([x, y], T.dot(x, y))
         for shape, names in (((4, 5, 3), []), ((4, 5, 1), ["gemv"]), ((1, 5, 3), ["gemv"]), ((1, 4, 1), ["gemv"])):
             m, k, n = shape
             a, b = rng.integers(0, 9, (m, k)).astype(dtype), rng.integers(0, 9, (k, n)).astype(dtype)
             np.testing.assert_array_equal(call(a, b), a @ b)
-            ((_, dispatch),) = build._products.items()
+            ((_, dispatch),) = PROCESS.products.items()
             assert sorted(dispatch.loaded) == sorted(f"gc_{name}_{suffix}" for name in ["gemm", *names])
 
 
 def test_matrices_go_on_where_there_are_no_products_with_a_vector(monkeypatch: pytest.MonkeyPatch) -> None:
     """What their compilation raises is a warning, once; loops serve."""
-    monkeypatch.setattr(build, "_products", {})
+    monkeypatch.setattr(PROCESS, "products", {})
     x, y = T.dmatrix("x"), T.dmatrix("y")
     call = graphc.function([x, y], T.dot(x, y))
 

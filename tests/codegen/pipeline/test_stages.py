@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 import graphc
 import graphc.tensor as T
 from graphc.codegen.pipeline import build, stages
-from graphc.codegen.pipeline.build import Counter, computed_sizes, stages_of
+from graphc.codegen.pipeline.build import computed_sizes, stages_of
 from graphc.errors import ArgumentError, CacheMissError, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.functions.callables import Lowered
 from graphc.functions.staged import Staged
 from graphc.ir.node import Node
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 MODES = ("compiled", "python", "interpreted")
 
@@ -137,7 +138,7 @@ def test_modes_agree_on_values_and_errors(name: str) -> None:
         graphc.function([x, i, j], graph, mode, on_unused_input="ignore")
         for mode in ("interpreted", "python", "compiled")
     )
-    before = Counter.compilations
+    before = PROCESS.compilations
     kinds = set()
     for values, *indices in ARGUMENTS:
         args = (values, *(np.array(index, "int64") for index in indices))
@@ -145,7 +146,7 @@ def test_modes_agree_on_values_and_errors(name: str) -> None:
         assert_alike(outcome(generated, *args), wanted)
         assert_alike(outcome(compiled, *args), wanted)
         kinds.add(type(wanted))
-    assert Counter.compilations == before, "sizes compile nothing"
+    assert PROCESS.compilations == before, "sizes compile nothing"
     assert list in kinds
 
 
@@ -298,12 +299,12 @@ def test_it_is_cached_like_others() -> None:
     def build() -> graphc.Function:
         return graphc.function([x, i], x[: last(i[: last(i)])] * 3.25, name="cached")
 
-    before = Counter.compilations
+    before = PROCESS.compilations
     build()
-    assert Counter.compilations == before + 3
+    assert PROCESS.compilations == before + 3
     with options.change(cache_require=True):
         assert build()(np.arange(9.0), [1, 2]).tolist() == [0.0, 3.25, 6.5]
-    assert Counter.compilations == before + 3
+    assert PROCESS.compilations == before + 3
 
 
 @pytest.mark.parametrize("mode", MODES)

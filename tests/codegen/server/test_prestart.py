@@ -14,6 +14,7 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.server import prestart, process
 from graphc.codegen.server.client import CompileServer, compile_source
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 PROGRAM = """
 import os, sys
@@ -84,31 +85,32 @@ def test_who_types_is_going_to_compile(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_what_was_started_ahead_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_ahead", [])
+    monkeypatch.setattr(PROCESS, "ahead", [])
     process.start_ahead()
-    ((child, _),) = process._ahead
+    ((child, _),) = PROCESS.ahead
     server = CompileServer()
     try:
-        assert server.start() and server._process is child and process.take_ahead() is None
+        assert server.start() and process.take_ahead() is None
+        assert server._process is not None and server._process is child
     finally:
         server.close()
     assert child.poll() is not None
 
 
 def test_what_has_left_or_is_not_needed_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_ahead", [])
+    monkeypatch.setattr(PROCESS, "ahead", [])
     process.start_ahead()
-    ((child, _),) = process._ahead
+    ((child, _),) = PROCESS.ahead
     child.kill()
     child.wait()
-    assert process.take_ahead() is None and not process._ahead
+    assert process.take_ahead() is None and not PROCESS.ahead
     process.start_ahead()
-    ((child, _),) = process._ahead
+    ((child, _),) = PROCESS.ahead
     process._end_ahead()
-    assert child.poll() is not None and not process._ahead
+    assert child.poll() is not None and not PROCESS.ahead
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     process.start_ahead()
-    assert not process._ahead
+    assert not PROCESS.ahead
     assert compile_source("def kernel(x):\n    return 7\n", [Prototype("kernel", ("float64*",))])
 
 
@@ -119,10 +121,10 @@ def test_a_fork_leaves_the_process_to_its_parent(program: Path) -> None:
         import os
         import graphc
         import graphc.tensor as T
-        from graphc.codegen.server import process
-        print(len(process._ahead))
+        from graphc.startup.process import PROCESS
+        print(len(PROCESS.ahead))
         if os.fork() == 0:
-            assert not process._ahead
+            assert not PROCESS.ahead
             x = T.dvector("x")
             assert graphc.function([x], x + 1.0)([1.0]).tolist() == [2.0]
             os._exit(0)

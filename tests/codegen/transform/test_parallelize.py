@@ -30,6 +30,7 @@ from graphc.loops.ir import INDEX, Buffer, Const, Expr, Let, Load, Loop, Set, St
 from graphc.loops.operators import ACCUMULATE, ADD, CALLS, MOD, MUL, SUB
 from graphc.loops.printer import text_of
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 Array = NDArray[Any]
 TURN, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
@@ -317,11 +318,11 @@ def test_a_wrong_number_of_threads_is_refused(threads: Any) -> None:
 def test_the_number_of_threads_compiles_nothing_anew() -> None:
     x = T.dvector("x")
     graphc.function([x], T.sinh(x), threads=2)
-    before = build.Counter.compilations
+    before = PROCESS.compilations
     assert graphc.function([x], T.sinh(x), threads=3).library.settings[0] == 3  # type: ignore[attr-defined]
     with options.change(threads=4):
         assert graphc.function([x], T.sinh(x)).library.settings[0] == 4  # type: ignore[attr-defined]
-    assert build.Counter.compilations == before
+    assert PROCESS.compilations == before
 
 
 # Safety --------------------------------------------------------------------------------------------------------------

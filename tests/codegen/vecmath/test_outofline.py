@@ -19,7 +19,7 @@ import graphc.tensor as T
 from graphc.codegen.cache import store
 from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.pipeline import compilation, runtime
+from graphc.codegen.pipeline import compilation
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.vecmath import outofline
@@ -28,6 +28,7 @@ from graphc.codegen.vecmath.outofline import VECTORS, WEIGHT, one_vector
 from graphc.codegen.vecmath.table import VECTOR_MATH, arity_of
 from graphc.errors import CacheWarning
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 FORMATS = {"float32": F32, "float64": F64}
 DTYPES = tuple(FORMATS)
@@ -37,7 +38,7 @@ THREE = "exp(x[i]) * log(x[i]) + tanh(x[i])"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty store, and a process that has found nothing in it."""
-    monkeypatch.setattr(runtime, "_kept", {})
+    monkeypatch.setattr(PROCESS, "parts", {})
     with options.change(cache=True, cache_dir=tmp_path, cache_shared=(), cache_require=False):
         yield tmp_path
 
@@ -138,7 +139,7 @@ def test_functions_are_compiled_once_for_a_machine(folder: Path, how: str, monke
         np.testing.assert_allclose(f(a[0]), np.exp(a[0]) * np.log(a[0]) + np.tanh(a[0]), rtol=1e-12)
         functions = {"gc_exp_f64", "gc_log_f64", "gc_tanh_f64"}
         assert stored() == functions | {ENTRY_POINTS, PARALLEL, "first"}
-        monkeypatch.setattr(runtime, "_kept", {})  # as another process finds it
+        PROCESS.start_afresh()
 
         class Refused:
             def __init__(self, name: str) -> None:
@@ -162,7 +163,7 @@ def test_a_damaged_function_is_compiled_again(folder: Path, monkeypatch: pytest.
     for path in folder.rglob("kernel.o"):
         content = path.read_bytes()
         path.write_bytes(content[:100] + bytes(50) + content[150:])
-    monkeypatch.setattr(runtime, "_kept", {})
+    monkeypatch.setattr(PROCESS, "parts", {})
     with pytest.warns(CacheWarning, match="damaged"):
         f = build(2.0)
     np.testing.assert_allclose(f(a), np.exp(a) * np.log(a) + np.tanh(a) + 2.0, rtol=1e-12)
@@ -185,7 +186,7 @@ def test_a_stored_kernel_needs_no_function_beside(folder: Path, monkeypatch: pyt
     assert len(removed) == 3
     for entry in removed:
         store.discard(entry)
-    monkeypatch.setattr(runtime, "_kept", {})
+    monkeypatch.setattr(PROCESS, "parts", {})
     with options.change(cache_require=True):
         np.testing.assert_array_equal(build()(a), expected)
 
