@@ -177,21 +177,44 @@ def module_text(
     """A module of these functions, all that they call and all globals that these name, and lines for more data.
     declares: functions that another module exports; what only they call is left out. exports: functions that are
     internal elsewhere."""
+    every = reached(functions, declares, poison)
+    defined = {each.name for each in every if each.body is not None} - set(declares)
+    linkage = {each.name: "internal " for each in every if each.is_internal and each.name in defined - set(exports)}
+    return write_module(every, defined, linkage, poison, data)
+
+
+def reached(
+    functions: Sequence[Function[Any, Any]], declares: Collection[str] = (), poison: bool = False
+) -> list[Function[Any, Any]]:
+    """These functions and all that they call, but for what only those call that are declared."""
     names = frozenset(declares)
     found = {function.name: function for function in functions}
-    lines = dict.fromkeys(data)
-    texts: list[str] = []
     waiting = [*functions]
     for each in waiting:
-        if each.body is None or each.name in names:
-            texts.append(f"declare {each.head()}\n")
-            continue
-        definition = each.definition(poison)
-        internal = each.is_internal and each.name not in exports
-        texts.append(definition.text("internal " if internal else ""))
-        lines |= dict.fromkeys(definition.data.values())
-        waiting += [function for name, function in definition.called.items() if name not in found]
-        found.update(definition.called)
+        if each.body is not None and each.name not in names:
+            new = [function for name, function in each.definition(poison).called.items() if name not in found]
+            found.update((function.name, function) for function in new)
+            waiting += new
+    return waiting
+
+
+def write_module(
+    functions: Sequence[Function[Any, Any]],
+    defined: Collection[str],
+    linkage: Mapping[str, str],
+    poison: bool = False,
+    data: Sequence[str] = (),
+) -> str:
+    """A module that defines some of the functions and declares the others, which may be hidden elsewhere."""
+    lines, texts = dict.fromkeys(data), []
+    for each in functions:
+        how = linkage.get(each.name, "")
+        if each.name in defined:
+            definition = each.definition(poison)
+            texts.append(definition.text(how))
+            lines |= dict.fromkeys(definition.data.values())
+        else:
+            texts.append(f"declare {how}{each.head()}\n")
     return "\n".join([*lines, *texts, METADATA])
 
 
