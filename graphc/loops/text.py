@@ -60,6 +60,7 @@ from graphc.loops.syntax import node_of, read_operator
 INDENT = "    "
 FLOAT = "float64"
 _HEAD = re.compile(r"def (\w+)\((.*)\):")
+_PARAMS = re.compile(r", (?=\w+: )")
 _PARAM = re.compile(r"(\w+): (\w+)(\*?)( temporary)?(?: row (.+?))?(?: (target|table) (.+) pays (.+))?")
 _NAMED = re.compile(r"(let )?(\w+)(?:: (\w+))? = (.*)")
 
@@ -220,7 +221,7 @@ def parse_functions(text: str) -> tuple[Function, ...]:
         head = _HEAD.fullmatch(line.strip())
         if head is None:
             raise ParseError(f"line {number}: {line.strip()!r} is no head of a function")
-        params = tuple(map(_parse_param, head[2].split(", "))) if head[2] else ()
+        params = tuple(map(_parse_param, _PARAMS.split(head[2]))) if head[2] else ()
         margin = _margin(line)
         own = []
         while lines and _margin(lines[0][1]) > margin:

@@ -61,7 +61,7 @@ KNOWN = (
     Buffer("b", "float32"),
     Buffer("t", "float64", True, N),
     Buffer("s", "float64", target=Target(apply(SUB, N, integer(1)), integer(8))),
-    Buffer("p", "int8", True, integer(3), Target(N, apply(SUB, N, N), is_table=True)),
+    Buffer("p", "int8", True, integer(3), Target(N, apply(CALLS["maximum"], N, N), is_table=True)),
 )
 
 
