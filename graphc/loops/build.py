@@ -6,26 +6,18 @@ statements while they are written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.loops import operators
 from graphc.loops.ir import (
-    INDEX,
     ONE,
     Apply,
     Const,
     Expr,
-    Let,
-    Loop,
     Set,
-    Stmt,
-    Store,
     Var,
     apply,
-    subexpressions,
     subtract,
 )
 from graphc.loops.operators import (
@@ -41,7 +33,6 @@ from graphc.loops.operators import (
     ISFINITE,
     LT,
     MINIMUM,
-    MOD,
     MUL,
     NE,
     NEG,
@@ -115,28 +106,3 @@ def written_out(expr: Apply) -> Apply:
         case Apply(operators.COMPENSATED, (total, lost)):
             return apply(SELECT, apply(ISFINITE, total), apply(ADD, total, lost), total)
     return expr
-
-
-def has_loops(body: Sequence[Stmt], depth: int) -> bool:
-    """Whether loops stand inside those of a nest of so many loops."""
-    inner = [part for stmt in body if isinstance(stmt, Loop) for part in stmt.body]
-    return has_loops(inner, depth - 1) if depth else any(isinstance(stmt, Loop) for stmt in body)
-
-
-def divides(stmt: Stmt) -> bool:
-    """Whether a statement splits an index by division."""
-    exprs: list[Expr] = []
-    match stmt:
-        case Let(_, value) | Set(_, value):
-            exprs = [value]
-        case Store(_, index, value):
-            exprs = [index, value]
-        case Loop(_, _, body):
-            return any(map(divides, body))
-        case _:
-            pass
-    return any(
-        isinstance(part, Apply) and part.dtype == INDEX and part.op in (FLOORDIV, MOD)
-        for expr in exprs
-        for part in subexpressions(expr)
-    )

@@ -16,26 +16,22 @@ class Names:
     def __init__(self, taken: Iterable[str]) -> None:
         self.taken = set(taken)
         self.counts: dict[str, int] = {}
-        self.given: list[tuple[str, str, int]] = []
-        """Each name with its stem and the number that was counted to before."""
 
     def fresh(self, wanted: str) -> str:
         stem = identifier(wanted)
-        before = self.counts.get(stem, 1)
-        name, count = stem, before
+        name, count = stem, self.counts.get(stem, 1)
         while name in self.taken:
             count += 1
             name = f"{stem}_{count}" if stem[-1].isdigit() else f"{stem}{count}"
         self.counts[stem] = count
         self.taken.add(name)
-        self.given.append((name, stem, before))
         return name
 
-    def take_back(self, mark: int) -> None:
-        """Free all names given since `given` had the length `mark`."""
-        while len(self.given) > mark:
-            name, stem, self.counts[stem] = self.given.pop()
-            self.taken.discard(name)
+    def copy(self) -> Names:
+        """The same names, of which more may be taken without a trace here."""
+        other = Names(self.taken)
+        other.counts.update(self.counts)
+        return other
 
 
 def identifier(wanted: str) -> str:

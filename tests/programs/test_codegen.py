@@ -19,13 +19,8 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.lower.lowerer import Lowerer, Mark
-from graphc.codegen.schedule.plan import loop_vars
-from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import DTYPES
 from graphc.ir.node import Node, Type, variable
-from graphc.loops.ir import Var, add, integer
-from graphc.loops.names import Names
 from graphc.ops.custom import custom_op
 from graphc.options import options
 from graphc.rewrite.pipeline import PIPELINE
@@ -477,16 +472,3 @@ def test_without_rewriting(spec: Case) -> None:
     """The same where code is generated for the graph as it was written."""
     with options.change(excluding=[step.name for step in PIPELINE]):
         run_case(spec, ("interpreted", "python"))
-
-
-def test_names_that_were_taken_back_are_known_nowhere() -> None:
-    """A name that is given again is a new one: it does not belong to the loop in which it stood before."""
-    lowerer = Lowerer({}, {}, Sizing((), {}), Names(()))
-    (i,) = loop_vars(1)
-    before = Mark(lowerer, lowerer.top)
-    inner = lowerer.enter(lowerer.top, i, integer(5))
-    first = lowerer.bind(add(i, integer(1)), "total")
-    assert lowerer.home(first) is inner
-    before.restore()
-    again = Var(lowerer.names.fresh("total"), "int64")
-    assert again == first and lowerer.home(again) is lowerer.top

@@ -10,13 +10,14 @@ becomes a loop of its own in that place. A value that is asked for twice at one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from graphc.codegen.lower.access import Survey
 from graphc.codegen.lower.tiling import loop_across
-from graphc.codegen.schedule.plan import Nest, Plan, gathered, loop_vars, unrolls
+from graphc.codegen.schedule.plan import Nest, Plan, fold_vars, gathered, loop_vars, unrolls
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import GraphTypeError
 from graphc.ir.node import (
@@ -37,8 +38,6 @@ from graphc.loops.build import (
     add_to_total,
     cast,
     convert,
-    divides,
-    has_loops,
     literal_const,
     same_value,
     start_const,
@@ -93,40 +92,6 @@ class Scope:
     depth: int = 0
     place: Var | None = None
     """In a loop over one tile of an axis, the index into the axis."""
-
-
-class Mark:
-    """What a lowerer has written and named so far, in `scope` and the loops around it: to go back to."""
-
-    def __init__(self, lowerer: Lowerer, scope: Scope) -> None:
-        self.lowerer = lowerer
-        self.bodies: list[tuple[list[Stmt], int]] = []
-        tables: tuple[dict[Any, Any], ...] = (lowerer.memo, lowerer.offsets, lowerer.top_offsets, lowerer.homes)
-        self.tables = [(table, len(table)) for table in tables]
-        self.scalars = len(lowerer.scalars)
-        self.given = len(lowerer.names.given)
-        enclosing: Scope | None = scope
-        while enclosing is not None:
-            self.bodies.append((enclosing.body, len(enclosing.body)))
-            enclosing = enclosing.parent
-
-    def written(self) -> Iterator[Stmt]:
-        """The statements written since."""
-        return (stmt for body, length in self.bodies for stmt in body[length:])
-
-    def restore(self) -> None:
-        for body, length in self.bodies:
-            del body[length:]
-        for table, length in self.tables:
-            _cut(table, length)
-        _cut(self.lowerer.scalars, self.scalars)
-        self.lowerer.names.take_back(self.given)
-
-
-def _cut(table: dict[Any, Any], length: int) -> None:
-    """Drop what was put into a table after it had `length` entries."""
-    for _ in range(len(table) - length):
-        table.popitem()
 
 
 class Lowerer:
@@ -282,8 +247,12 @@ class Lowerer:
                 pending.extend(missing)
         return self.scalars[root]
 
+    def stored(self, node: Node) -> Buffer | None:
+        """The buffer that a value is read from; None where it is computed."""
+        return None if node in self.current else self.buffers.get(node)
+
     def needed_scalars(self, node: Node) -> Sequence[Node]:
-        if node.op in LEAVES or (node in self.buffers and node not in self.current):
+        if node.op in LEAVES or self.stored(node) is not None:
             return ()
         return node.args if isinstance(node.op.lower(node), Scalar) else ()
 
@@ -294,8 +263,8 @@ class Lowerer:
             return literal_const(value.reshape(-1)[0], node.dtype)
         if node.op is SIZE:
             return self.leaf_size(node)
-        if node in self.buffers and node not in self.current:
-            load = Load(self.buffers[node], self.place(node, index))
+        if (buffer := self.stored(node)) is not None:
+            load = Load(buffer, self.place(node, index))
             return self.bind(load, hint, index[: self.depths.get(node, 0)])  # a row is another one in every turn
         lowering = node.op.lower(node)
         match lowering:
@@ -370,13 +339,13 @@ class Lowerer:
 
         Several reduced axes are one loop where every operand is read in the order in which it lies in memory.
         """
-        outer, extents = self.home_of_all(index), self.extents(fold.sizes(node))
+        extents = self.extents(fold.sizes(node))
         if len(extents) > 1 and self.unchecked is None:
-            before = Mark(self, outer)
-            flat = self.reduce(node, fold, index, (self.count(extents),), lambda loops: unravel(loops[0], extents))
-            if not any(map(divides, before.written())):
-                return flat
-            before.restore()
+            survey = Survey(self.stored, self.extents, self.scalar, self.depths)
+            survey.term(node, fold, index, unravel(fold_vars(node, fold)[0], extents))
+            if survey.is_in_order():
+                count = (self.count(extents),)
+                return self.reduce(node, fold, index, count, lambda loops: unravel(loops[0], extents))
         return self.reduce(node, fold, index, extents, tuple)
 
     def reduce(self, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
@@ -539,27 +508,32 @@ class Lowerer:
         """The loops of a nest that do not stand around `scope` already, as one loop where that is possible."""
         index, depth = nest.index, scope.depth
         inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], Var)]
+        loops, extents = [nest.vars[axis] for axis in inner], self.extents([nest.space[axis] for axis in inner])
         if len(inner) > 1 and self.flat(nest, scope):
             return
-        loops, extents = [nest.vars[axis] for axis in inner], self.extents([nest.space[a] for a in inner])
-        before = Mark(self, scope)
-        innermost = self.enter_all(scope, loops, extents)
-        self.store_roots(nest, innermost, index)
-        self.leave(innermost, scope)
-        written = tuple(before.written())
-        across = loop_across(written)
-        if loops and unrolls([nest.space[inner[-1]]]) and has_loops(written, len(loops)):
-            before.restore()
-            innermost = self.enter_all(scope, loops[:-1], extents[:-1])
+        if not loops:
+            self.store_roots(nest, scope, index)
+            return
+        survey, turns = self.survey(nest, index), [index]
+        if unrolls([nest.space[inner[-1]]]) and survey.reduces_in(loops[-1]):
             first, last = index[: inner[-1]], index[inner[-1] + 1 :]
-            turns = range(int_value(extents[-1]) or 0)
-            self.store_roots(nest, innermost, *((*first, integer(turn), *last) for turn in turns))
-            self.leave(innermost, scope)
-        elif across in loops:
-            before.restore()
+            turns = [(*first, integer(turn), *last) for turn in range(int_value(extents[-1]) or 0)]
+            innermost = self.enter_all(scope, loops[:-1], extents[:-1])
+        elif not survey.reduced_at and (across := loop_across(survey.positions, loops, extents)):
             innermost = self.enter_tiles(scope, loops, extents, across)
-            self.store_roots(nest, innermost, index)
-            self.leave(innermost, scope)
+        else:
+            innermost = self.enter_all(scope, loops, extents)
+        self.store_roots(nest, innermost, *turns)
+        self.leave(innermost, scope)
+
+    def survey(self, nest: Nest, index: Index) -> Survey:
+        """What the values of a nest read at an index."""
+        survey = Survey(self.stored, self.extents, self.scalar, self.depths)
+        for root in nest.roots:
+            survey.element(root, index)
+            if root in self.buffers:
+                survey.values.append(survey.position(root, index))
+        return survey
 
     def enter_tiles(self, scope: Scope, loops: Sequence[Var], extents: Sequence[Expr], across: Var) -> Scope:
         """Loops of which those over `across` and over the last axis go by tiles, the loops over one tile innermost.
@@ -585,12 +559,11 @@ class Lowerer:
         """One loop over all elements, where every operand is read in the order in which it lies in memory."""
         var, depth = nest.vars[scope.depth], scope.depth
         extents = self.extents(nest.space[depth:])
-        before = Mark(self, scope)
-        inner = self.enter(scope, var, self.count(extents))
-        self.store_roots(nest, inner, (*nest.index[:depth], *unravel(var, extents)))
-        if any(map(divides, (*before.written(), *inner.body))):
-            before.restore()
+        index = (*nest.index[:depth], *unravel(var, extents))
+        if not self.survey(nest, index).is_in_order():
             return False
+        inner = self.enter(scope, var, self.count(extents))
+        self.store_roots(nest, inner, index)
         self.leave(inner, scope)
         return True
 

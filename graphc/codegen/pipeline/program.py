@@ -99,7 +99,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         if isinstance(size, Node)
     ]
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
-    results, plan = plan_results(kernel, sizing, given, size_names, names)
+    results, plan, names = plan_results(kernel, sizing, given, size_names, names)
     sizes_lowerer = Lowerer(plan.leaves, size_names, sizing, Names(names.taken))
     inputs = tuple(parameter(given[n], n, given[n] in results.owned) for n in kernel.inputs)
     shared = tuple(parameter(given[n], n, given[n] in results.owned) for n in (*kernel.shared, *constants))
@@ -233,24 +233,23 @@ MOST_PLANS = 4
 
 def plan_results(
     kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], size_names: Mapping[Node, str], names: Names
-) -> tuple[Results, Plan]:
-    """A buffer for every result, and the plan that computes them.
+) -> tuple[Results, Plan, Names]:
+    """A buffer for every result, the plan that computes them, and the names that are then taken.
 
     A result takes the array of a mutable input where every read of that comes before, or is of the element at hand;
     where a plan finds that it cannot, the next is made without.
     """
     refused: set[tuple[int, int]] = set()
-    mark = len(names.given)
     for attempt in range(MOST_PLANS):
         taken = takers(kernel, sizing, refused) if attempt < MOST_PLANS - 1 else {}
-        results = place_results(kernel, sizing, buffers, names, taken)
-        plan = schedule(results.targets, results.owned, sizing, buffers, size_names, names.fresh)
+        own = names.copy()
+        results = place_results(kernel, sizing, buffers, own, taken)
+        plan = schedule(results.targets, results.owned, sizing, buffers, size_names, own.fresh)
         wrong = {(place, number) for place, number in taken.items() if buffers[kernel.inputs[number]] in plan.staged}
         if not wrong:
             break
         refused |= wrong
-        names.take_back(mark)
-    return results, plan
+    return results, plan, own
 
 
 def takers(kernel: Kernel, sizing: Sizing, refused: Container[tuple[int, int]]) -> dict[int, int]:

@@ -22,11 +22,8 @@ from graphc.loops.ir import (
     TILE,
     Buffer,
     Expr,
-    Let,
     Load,
     Loop,
-    Set,
-    Stmt,
     Store,
     Var,
     add,
@@ -75,11 +72,6 @@ def load(buffer: Buffer, index: Expr) -> Load:
     return Load(buffer, index)
 
 
-def nest(inner: Sequence[Stmt], rows: Expr = N, columns: Expr = M) -> tuple[Stmt, ...]:
-    named = Let(ROW, multiply(TURN, M))
-    return (Loop(TURN, rows, (named, Loop(J, columns, tuple(inner)))),)
-
-
 HERE, ACROSS = add(ROW, J), add(multiply(J, N), TURN)
 
 
@@ -101,20 +93,22 @@ def test_strides_of_positions(position: Expr, along_i: int | None, along_j: int 
     assert (stride(position, TURN, names), stride(position, J, names)) == (along_i, along_j)
 
 
+def across(*positions: Expr, rows: Expr = N, columns: Expr = M) -> Var | None:
+    return loop_across(positions, (TURN, J), (rows, columns))
+
+
 def test_loops_read_across_are_found() -> None:
-    assert loop_across(nest([Store(OUT, HERE, load(X, ACROSS))])) == TURN
-    assert loop_across(nest([Store(OUT, HERE, load(X, HERE))])) is None
-    assert loop_across(nest([Store(OUT, HERE, load(X, J))])) is None
-    assert loop_across(nest([Store(OUT, HERE, load(X, multiply(J, N)))])) is None
+    assert across(ACROSS) == across(J, ACROSS) == TURN
+    assert across(add(multiply(TURN, M), J)) is None
+    assert across(J) is None
+    assert across(multiply(J, N)) is None
+    assert loop_across([ACROSS], (K, TURN, J), (N, N, M)) == TURN
+    assert loop_across([J], (J,), (M,)) is None
 
 
-def test_short_loops_and_loops_that_accumulate_are_left_alone() -> None:
-    store = Store(OUT, HERE, load(X, ACROSS))
-    total = Var("total", "float64")
-    assert loop_across(nest([store], rows=integer(TILE))) is None
-    assert loop_across(nest([store], columns=integer(3))) is None
-    assert loop_across(nest([store, Set(total, load(X, ACROSS))])) is None
-    assert loop_across((*nest([store]), *nest([store]))) is None
+def test_short_loops_are_left_alone() -> None:
+    assert across(ACROSS, rows=integer(TILE)) is None
+    assert across(ACROSS, columns=integer(3)) is None
 
 
 def test_only_nests_of_mixed_orders_go_by_tiles() -> None:

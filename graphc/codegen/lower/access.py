@@ -1,0 +1,99 @@
+"""What elements read, told from index maps before anything is written.
+
+In: the elements that are wanted of some nodes. Out: a `Survey`: the positions of all that is read, in
+terms of loop variables and sizes; and what follows: whether one loop over all elements reads memory in order, where
+reductions have loops of their own, and along which loop an operand lies that the innermost loop reads across.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from graphc.codegen.schedule.plan import fold_vars, unrolls, variables_of
+from graphc.ir.node import SIZE, Fold, Index, Iota, Node, Scalar, Size, View, constant_value
+from graphc.loops.ir import INDEX, Apply, Buffer, Expr, Opaque, Var, int_value, integer, ravel, subexpressions
+from graphc.loops.operators import FLOORDIV, MOD
+
+
+class Survey:
+    """The `loads` of some elements, as buffers and positions; the indices that are `values`; and the indices at which
+    reductions are carried out in loops.
+
+    `stored` tells the buffer that a value is read from, `extents` and `scalar` sizes and
+    scalars, `depths` how many loops pick a buffer's row.
+    """
+
+    def __init__(
+        self,
+        stored: Callable[[Node], Buffer | None],
+        extents: Callable[[Sequence[Size]], tuple[Expr, ...]],
+        scalar: Callable[[Node], Expr],
+        depths: Mapping[Node, int],
+    ) -> None:
+        self.stored, self.extents, self.scalar, self.depths = stored, extents, scalar, depths
+        self.loads: dict[tuple[Buffer, Expr], None] = {}
+        self.values: list[Expr] = []
+        self.reduced_at: list[Index] = []
+        self.seen: set[tuple[Node, Index]] = set()
+
+    def element(self, node: Node, index: Index) -> Expr:
+        """An element that is wanted, as a value of which nothing is known; scalars, of which sizes are, as they are."""
+        if not index:
+            return self.scalar(node)
+        if (node, index) not in self.seen:
+            self.seen.add((node, index))
+            self.look(node, index)
+        return Opaque(node, index, node.dtype)
+
+    def look(self, node: Node, index: Index) -> None:
+        value = constant_value(node)
+        if node.op is SIZE or (value is not None and value.size == 1):
+            return
+        if (buffer := self.stored(node)) is not None:
+            self.loads[buffer, self.position(node, index)] = None
+            return
+        match lowering := node.op.lower(node):
+            case Scalar():
+                for arg in node.args:
+                    self.element(arg, index)
+            case View():
+                argument, inner = lowering.index(node, index, self.element)
+                self.element(node.args[argument], inner)
+            case Iota(axis):
+                self.values.append(index[axis])
+            case Fold():
+                self.fold(node, lowering, index)
+
+    def position(self, node: Node, index: Index) -> Expr:
+        depth = self.depths.get(node, 0)
+        return ravel(index[depth:], self.extents(node.type.shape[depth:]))
+
+    def fold(self, node: Node, fold: Fold, index: Index) -> None:
+        turns = [int_value(extent) for extent in self.extents(fold.sizes(node))]
+        if unrolls(turns):
+            for place in np.ndindex(*(turn or 0 for turn in turns)):
+                self.term(node, fold, index, tuple(map(integer, place)))
+        else:
+            self.reduced_at.append(index)
+            self.term(node, fold, index, fold_vars(node, fold))
+
+    def term(self, node: Node, fold: Fold, index: Index, reduced: Index) -> None:
+        for argument, inner in fold.operands(node, index, reduced):
+            self.element(node.args[argument], inner)
+
+    @property
+    def positions(self) -> list[Expr]:
+        """Of all loads."""
+        return [position for _, position in self.loads]
+
+    def is_in_order(self) -> bool:
+        """Whether no index is taken apart by division: everything is read in the order in which it lies in memory."""
+        exprs = (*self.positions, *self.values)
+        parts = (part for expr in exprs for part in subexpressions(expr))
+        return not any(isinstance(part, Apply) and part.dtype == INDEX and part.op in (FLOORDIV, MOD) for part in parts)
+
+    def reduces_in(self, var: Var) -> bool:
+        """Whether a reduction has loops of its own inside the loop of a variable."""
+        return any(var in variables_of(index) for index in self.reduced_at)
