@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from graphc.codegen.lower.lowerer import Lowerer, Scope
+from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, loop_vars, split_axes
 from graphc.ir.node import Fold, Index, Node
 from graphc.loops.build import cast, start_const
@@ -25,22 +26,13 @@ LONG_BLOCK_OPS = 12
 """Reductions of more ops than this do much with an element."""
 
 
-def lower_fold(lowerer: Lowerer, nest: Nest) -> None:
-    """Reductions by rows that share no loop with other nests, at the top of a kernel."""
-    lowerer.current = frozenset(nest.roots)
-    fold_rows(lowerer, nest, lowerer.top)
-    lowerer.current = frozenset()
-    lowerer.forget()
-
-
-def fold_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
+def lower_fold(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """All of a nest of reductions, from their start to their results."""
     begin_rows(lowerer, nest, scope)
     if scope.depth <= fold_of(nest.roots[0]).axes[-1] == len(nest.space) - 2:
         add_blocks(lowerer, nest, scope)
     else:
         add_row(lowerer, nest, scope)
-    lowerer.forget_below(scope)
     finish_rows(lowerer, nest, scope)
 
 
@@ -89,7 +81,6 @@ def add_blocks(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
         indices = [(*outer, add(first, integer(step)), column) for step in range(block)]
         add_rows(lowerer, nest, indices, inner)
         lowerer.leave(inner, scope)
-        lowerer.forget_below(scope)
 
 
 def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scope) -> None:
