@@ -226,7 +226,7 @@ class Elements(Scopes):
 
     def fill(self, buffer: Buffer, shape: Sequence[Size], outer: Scope, value: Callable[[Expr], Expr]) -> None:
         """One loop that stores a value at every position of a contiguous buffer."""
-        var = loop_vars(outer.depth + 1)[-1]
+        var = loop_vars(self.depth(outer) + 1)[-1]
         scope = self.enter(outer, var, self.count(self.extents(shape)))
         scope.body.append(Store(buffer, var, value(var)))
         self.leave(scope, outer)

@@ -68,7 +68,7 @@ def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total])
         case "total":
             _add_to_total(lowerer, nest, scope, totals[nest.roots[0]])
         case "fold":
-            if first_reduced(nest.roots[0]) >= scope.depth:
+            if first_reduced(nest.roots[0]) >= lowerer.depth(scope):
                 lower_fold(lowerer, nest, scope)
             else:
                 add_row(lowerer, nest, scope)
@@ -126,7 +126,8 @@ def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> N
     """
     (node,) = nest.roots
     fold = fold_of(node)
-    part = _reduce_rest(lowerer, node, fold, nest.index[: scope.depth], len(nest.space) - scope.depth)
+    around = lowerer.depth(scope)
+    part = _reduce_rest(lowerer, node, fold, nest.index[:around], len(nest.space) - around)
     if total.lost is None:
         step = filled(fold.step[0], (total.value, part, ZERO), total.value.dtype)
         scope.body.append(Set(total.value, step))

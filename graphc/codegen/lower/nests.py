@@ -50,7 +50,7 @@ def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
 
 def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """The loops of a nest that do not stand around `scope` already, as one loop where that is possible."""
-    index, depth = nest.index, scope.depth
+    index, depth = nest.index, lowerer.depth(scope)
     inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], Var)]
     loops, extents = [nest.vars[axis] for axis in inner], lowerer.extents([nest.space[axis] for axis in inner])
     if len(inner) > 1 and is_flat(lowerer, nest, scope):
@@ -104,7 +104,8 @@ def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: S
 
 def is_flat(lowerer: Lowerer, nest: Nest, scope: Scope) -> bool:
     """One loop over all elements, where every operand is read in the order in which it lies in memory."""
-    var, depth = nest.vars[scope.depth], scope.depth
+    depth = lowerer.depth(scope)
+    var = nest.vars[depth]
     extents = lowerer.extents(nest.space[depth:])
     index = (*nest.index[:depth], *unravel(var, extents))
     if not survey_of(lowerer, nest, index).is_in_order():

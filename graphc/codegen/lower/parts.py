@@ -22,6 +22,8 @@ from graphc.loops.ir import Note
 
 
 def lower_parts(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> None:
+    """Parts that are carried out in every iteration of the loop of a scope: what they compute is named inside it."""
+    base, lowerer.base = lowerer.base, scope
     for part in parts:
         if isinstance(part, Rows):
             lower_rows(lowerer, part, partial(remarks, plan), scope)
@@ -29,6 +31,7 @@ def lower_parts(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scop
             scope.body.extend(remarks(plan, part))
             lower_part(lowerer, plan, part, scope)
         lowerer.finish(scope)
+    lowerer.base = base
 
 
 def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:

@@ -31,17 +31,17 @@ class Scope:
 
 
 class Scopes:
-    """The scopes of one function; `top` is its body."""
+    """The scopes of one function; `top` is its body, and nothing is named further out than in `base`."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
-        self.top = Scope(None)
+        self.top = self.base = Scope(None)
         self.homes: dict[Var, Scope] = {}
         self.positions: dict[Expr, Var] = {}
 
     def home(self, expr: Expr) -> Scope:
         """The outermost scope in which everything that `expr` names is known."""
-        deepest = self.top
+        deepest = self.base
         for part in subexpressions(expr):
             if isinstance(part, Var) and (scope := self.homes.get(part, self.top)).depth > deepest.depth:
                 deepest = scope
@@ -49,7 +49,11 @@ class Scopes:
 
     def home_of_all(self, exprs: Iterable[Expr]) -> Scope:
         """The outermost scope in which all of several expressions are known."""
-        return max(map(self.home, exprs), key=lambda scope: scope.depth, default=self.top)
+        return max(map(self.home, exprs), key=lambda scope: scope.depth, default=self.base)
+
+    def depth(self, scope: Scope) -> int:
+        """How many loops there are around a scope, inside `base`."""
+        return scope.depth - self.base.depth
 
     def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
         scope = Scope(parent, var, size, depth=parent.depth + 1)
