@@ -327,6 +327,30 @@ THREADS = Area(
     ),
 )  # fmt: skip
 
+PROTOCOL = Area(
+    "the protocol of the pool of threads",
+    ("codegen/threads/test_protocol.py",),
+    (
+        M("whether the caller sleeps is asked before the last chunk is counted", "codegen/threads/pool.py",
+          '    unfinished = PENDING(code).update("sub", I32.of(1), "seq_cst")\n'
+          '    is_awaited = JOINING(code).load(I32, order="seq_cst", align=4) != 0\n',
+          '    is_awaited = JOINING(code).load(I32, order="seq_cst", align=4) != 0\n'
+          '    unfinished = PENDING(code).update("sub", I32.of(1), "seq_cst")\n'),
+        M("a worker is counted as asleep when it wakes", "codegen/threads/pool.py",
+          '        SLEEPERS(code).update("add", I32.of(1), "seq_cst")\n        sleep(code, LAUNCHES(code), seen, bit)\n',
+          '        sleep(code, LAUNCHES(code), seen, bit)\n        SLEEPERS(code).update("add", I32.of(1), "seq_cst")\n'),
+        M("a claim takes what another has taken meanwhile", "codegen/threads/pool.py",
+          "            turn.again.unless(is_mine)\n", ""),
+        M("two callers have the pool at once", "codegen/threads/pool.py",
+          "    alone.unless(is_mine)\n    rest", "    rest"),
+        M("chunks are counted when a launch is announced", "codegen/threads/pool.py",
+          "    announce(code, number, crew)\n    tally",
+          "    announce(code, number, crew)\n    PENDING(code).store(rest.to(I32))\n    tally"),
+        M("the caller goes on when it finds nothing to claim", "codegen/threads/pool.py",
+          "    join(code)\n    settle", "    settle"),
+    ),
+)  # fmt: skip
+
 VECTORS = Area(
     "loops over vectors",
     ("codegen/vectorize/test_vectorize.py", "codegen/lower/test_reductions.py", "codegen/pipeline/test_older_processors.py"),
@@ -621,4 +645,4 @@ CODE = Area(
     ),
 )  # fmt: skip
 
-AREAS: tuple[Area, ...] = (LOOPS, PLAN, LOWER, MEMORY, THREADS, VECTORS, CALLS, OPS, GRAPHS, CODE)
+AREAS: tuple[Area, ...] = (LOOPS, PLAN, LOWER, MEMORY, THREADS, PROTOCOL, VECTORS, CALLS, OPS, GRAPHS, CODE)

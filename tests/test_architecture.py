@@ -27,7 +27,8 @@ ops                 elementwise custom scalar shape index recur reduce linalg __
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
 rewrite             engine algebra views stable linear moments pairs scatter pipeline __init__
 codegen             __init__
-codegen.llvm        module typed builder functions counted poison cpu binding target split values integers __init__
+codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
+                    integers __init__
 codegen.link        image lljit relocations elf __init__
 codegen.threads     chunking nontemporal pool settings __init__
 codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric gamma log_gamma

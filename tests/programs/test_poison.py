@@ -7,8 +7,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +18,9 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.call.entry import entry_ir
 from graphc.codegen.gemm.blocked import blocks_ir
-from graphc.codegen.gemm.dispatch import blas_ir
 from graphc.codegen.llvm.module import POISON
 from graphc.codegen.llvm.poison import poison as fill
-from graphc.codegen.llvm.poison import poisoned
+from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.pipeline import build, compilation
 from graphc.codegen.threads.pool import pool_ir
@@ -118,24 +117,22 @@ def test_poison_is_said_in_words() -> None:
 
 def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The panel of a product by loops, on the stack; it packs a right operand whose columns are not contiguous."""
-    pack = re.compile(r"^ +call void @pack_f64\(i64 %lanes, i64 %height, .*\n", re.MULTILINE)
-
     packs: list[int] = []
 
-    def broken(names: Sequence[str]) -> str:
-        text, count = pack.subn("", blas_ir(names))
-        packs.append(count)
-        return text
+    def broken(*args: Any, **kwargs: Any) -> list[str]:
+        texts = split(*args, **kwargs)
+        packs.extend(text.count("call void @pack_f64(") for text in texts)
+        return [re.sub(r"^ +call void @pack_f64\(.*\n", "", text, flags=re.MULTILINE) for text in texts]
 
     a, b = np.random.default_rng(0).random((2, 24, 24))
     x, y = T.dmatrix("x"), T.dmatrix("y")
-    for make in (blas_ir, broken):
+    for make in (split, broken):
         monkeypatch.setattr(PROCESS, "products", {})
         monkeypatch.setattr(PROCESS, "parts", {})
-        monkeypatch.setattr(compilation, "blas_ir", make)
+        monkeypatch.setattr(compilation, "split", make)
         with options.change(poison="on", cache=False):
             found = graphc.function([x, y], T.dot(x, y.T))(a, b)
-        if make is blas_ir:
+        if make is split:
             np.testing.assert_allclose(found, a @ b.T)
         else:
             assert np.isnan(found).all()
@@ -145,11 +142,15 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("suffix", ["f64", "f32"])
 def test_all_memory_of_large_products_is_filled(suffix: str) -> None:
     """What they keep is at each call, so that a product never finds what the last one left."""
-    text = poisoned(blocks_ir(suffix))
-    memory = r"^ *(%[\w.]+) = (?:call ptr @(?:malloc|keep)|alloca \[\d+ x (?:float|double)\])"
-    taken = re.findall(memory, text, re.MULTILINE)
-    filled = re.findall(r"@poison\(ptr (%[\w.]+),", text)
-    assert {"%kept", "%borrowed", "%sums"} <= set(taken) <= set(filled)
+    taking = re.compile(r"  (%[\w.]+) = (?:call ptr @(?:malloc|keep)\(|alloca \[\d+ x (?:float|double)\])")
+    filling = re.compile(r"@poison\(ptr (%[\w.]+),")
+    text = blocks_ir(suffix, poison=True)
+    blocks, edge = (
+        next(each for each in text.split("define ") if f" @{name}_" in each.partition("(")[0])
+        for name in ("gc_blocks", "edge")
+    )
+    assert len(taking.findall(blocks)) == 2 and len(filling.findall(blocks)) == 1  # kept or borrowed, as it comes
+    assert taking.findall(edge) == filling.findall(edge) != [] and "@poison(" not in blocks_ir(suffix)
     assert emit_object([text], 1)
 
 

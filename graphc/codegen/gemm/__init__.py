@@ -1,4 +1,4 @@
-"""Matrix products: micro-kernels, packing and blocks in LLVM IR, and BLAS where it is better.
+"""Matrix products: micro-kernels, packing and blocks, and BLAS where it is better.
 
 In: dtypes, sizes and strides at run time. Out: api.py: the functions that kernels call; dispatch.py: their IR, which
 chooses by size among small.py, gemv.py, batched.py and blocked.py; microkernel.py and packing.py are what blocked

@@ -1,7 +1,6 @@
-"""What a product tells its threads, and how it gets them, as LLVM IR.
+"""What a product tells its threads, and how it gets them.
 
-In: the words that parts of a product need, by name. Out: IR text of a record of them, lines that write and read it, and
-of an internal function:
+In: the words that parts of a product need, by name. Out: `Words`, which writes and reads them; a function of LLVM IR:
 
     share(body, context, count, size, work)
         body(context, begin, end) for the numbers 0 .. count: on threads, `size` at a time, where that much work
@@ -10,105 +9,82 @@ of an internal function:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from string import Template
+from collections.abc import Mapping
+from typing import Any
 
-from graphc.codegen.gemm.api import ENTRIES
-from graphc.codegen.threads.chunking import SETTINGS
+from graphc.codegen.gemm.api import ENTRIES, PRODUCT_WORDS
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Global, function
+from graphc.codegen.llvm.typed import F64, I64, NULL, Ptr, Value
+from graphc.codegen.threads.chunking import (
+    LEAST_CHUNKS,
+    LEAST_WORK,
+    PATIENCE_WORD,
+    SETTINGS,
+    SETTINGS_WORDS,
+    THREADS,
+)
 
-Fields = Mapping[str, str]
-"""The types of a record's words to LLVM, by name."""
+
+class Words:
+    """A record of words by name, eight bytes each. kinds: their types."""
+
+    def __init__(self, kinds: Mapping[str, type[Any]]) -> None:
+        self.kinds = kinds
+        self.places = {name: 8 * place for place, name in enumerate(kinds)}
+
+    def read(self, context: Ptr) -> dict[str, Any]:
+        """All words."""
+        return {name: context.at(self.places[name]).load(kind) for name, kind in self.kinds.items()}
+
+    def write(self, code: Code, values: Mapping[str, Value]) -> Ptr:
+        """A record on the stack."""
+        context = code.local(I64, len(self.kinds))
+        self.put(context, values)
+        return context
+
+    def put(self, context: Ptr, values: Mapping[str, Value]) -> None:
+        """Some words of a record."""
+        for name, value in values.items():
+            context.at(self.places[name]).store(value)
 
 
-def record_ir(record: str, fields: Fields) -> str:
-    """The type %<record>."""
-    return f"%{record} = type {{{', '.join(fields.values())}}}\n"
+ENTRY = Global("gc_blas", f"external global [{len(ENTRIES)} x ptr]")
+SETTING = Global(SETTINGS, f"external global [{PRODUCT_WORDS} x i64]")
 
 
-def read_ir(record: str, fields: Fields, names: Iterable[str]) -> str:
-    """Lines that read words of the record at %context as %<name>."""
-    return "\n  ".join(
-        f"{_place(record, fields, name, 'at')}\n  %{name} = load {fields[name]}, ptr %{name}.at" for name in names
+def find(code: Code, table: Ptr, place: int, finder: int) -> Ptr:
+    """What stands in a table of addresses; where nothing does, it is looked for first, if anybody can."""
+    at = table.at(place, Ptr)
+    address, done = code.variable(at.load(Ptr, order="acquire", align=8)), code.label("done")
+    done.when(address.value != NULL)
+    look = table.at(finder, Ptr).load(Ptr, order="acquire", align=8)
+    done.when(look == NULL)
+    look.call(None)
+    address.value = at.load(Ptr, order="acquire", align=8)
+    code.place(done)
+    return address.value
+
+
+@function("noinline optsize", name="pool")
+def find_pool(code: Code) -> Ptr:
+    """The function of the pool; null where there is none."""
+    return find(code, ENTRY(code), ENTRIES.index("parallel"), ENTRIES.index("find parallel"))
+
+
+@function("noinline optsize")
+def share(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, work: F64) -> None:
+    threads, least, chunk, patience = (
+        SETTING(code).at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD)
     )
-
-
-def write_ir(record: str, fields: Fields, values: Mapping[str, str]) -> str:
-    """Lines that write values, by name, to the record at %context."""
-    return "\n  ".join(
-        f"{_place(record, fields, name, 'to')}\n  store {fields[name]} {value}, ptr %{name}.to"
-        for name, value in values.items()
-    )
-
-
-def _place(record: str, fields: Fields, name: str, suffix: str) -> str:
-    return f"%{name}.{suffix} = getelementptr %{record}, ptr %context, i32 0, i32 {list(fields).index(name)}"
-
-
-def share_ir() -> str:
-    """The function `share`. It refers to gc_blas and to the settings of products."""
-    words = {
-        "settings": SETTINGS,
-        "parallel": ENTRIES.index("parallel"),
-        "find_parallel": ENTRIES.index("find parallel"),
-    }
-    return Template(SHARE).substitute(words)
-
-
-SHARE = """
-; The function of the pool; null where there is none.
-define internal ptr @pool() noinline optsize {
-start:
-  %launch.at = getelementptr ptr, ptr @gc_blas, i64 $parallel
-  %launch.known = load atomic ptr, ptr %launch.at acquire, align 8
-  %there = icmp ne ptr %launch.known, null
-  br i1 %there, label %known, label %look
-known:
-  ret ptr %launch.known
-look:
-  %find.at = getelementptr ptr, ptr @gc_blas, i64 $find_parallel
-  %find = load atomic ptr, ptr %find.at acquire, align 8
-  %findable = icmp ne ptr %find, null
-  br i1 %findable, label %find.first, label %none
-find.first:
-  call void %find()
-  %launch.found = load atomic ptr, ptr %launch.at acquire, align 8
-  ret ptr %launch.found
-none:
-  ret ptr null
-}
-
-define internal void @share(ptr %body, ptr %context, i64 %count, i64 %size, double %work) noinline optsize {
-start:
-  %own = alloca [4 x i64], align 8
-  %least.at = getelementptr i64, ptr @$settings, i64 1
-  %least = load i64, ptr %least.at
-  %chunk.at = getelementptr i64, ptr @$settings, i64 2
-  %chunk = load i64, ptr %chunk.at
-  %least.work = mul i64 %least, %chunk
-  %least.real = sitofp i64 %least.work to double
-  %heavy = fcmp oge double %work, %least.real
-  %several = icmp sgt i64 %count, 1
-  %threads = load i64, ptr @$settings
-  %others = icmp sgt i64 %threads, 1
-  %divisible = and i1 %several, %others
-  %worth = and i1 %heavy, %divisible
-  br i1 %worth, label %look, label %alone
-look:
-  %launch = call ptr @pool()
-  %found = icmp ne ptr %launch, null
-  br i1 %found, label %launched, label %alone
-launched:
-  %patience.at = getelementptr i64, ptr @$settings, i64 3
-  %patience = load i64, ptr %patience.at
-  %own.least = getelementptr i64, ptr %own, i64 1
-  %own.patience = getelementptr i64, ptr %own, i64 3
-  store i64 %threads, ptr %own
-  store i64 2, ptr %own.least
-  store i64 %patience, ptr %own.patience
-  call void %launch(ptr %body, ptr %context, i64 %count, i64 %size, ptr %own)
-  ret void
-alone:
-  call void %body(ptr %context, i64 0, i64 %count)
-  ret void
-}
-"""
+    alone = code.label("alone")
+    alone.unless((work >= (least * chunk).to(F64)) & (count > 1) & (threads > 1))
+    launch = find_pool(code)
+    alone.when(launch == NULL)
+    own = code.local(I64, SETTINGS_WORDS)
+    for place, value in ((THREADS, threads), (LEAST_CHUNKS, I64.of(2)), (PATIENCE_WORD, patience)):
+        own.at(place, I64).store(value)
+    launch.call(None, body, context, count, size, own)
+    code.ret()
+    code.place(alone)
+    body.call(None, context, I64.of(0), count)

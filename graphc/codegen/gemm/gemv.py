@@ -1,6 +1,6 @@
-"""Products of a matrix with a vector as LLVM IR: by rows or by columns, in pieces that threads share.
+"""Products of a matrix with a vector by rows or by columns, in pieces that threads share.
 
-In: the suffix of a dtype (f64, f32, i64, i32). Out: IR text of internal functions:
+In: the suffix of a dtype (f64, f32, i64, i32). Out: internal functions of LLVM IR:
 
     dots     c = alpha a b + beta c, an inner product for each element of c, for any layout
     vector   y = alpha a x + beta y, for any layout
@@ -15,12 +15,16 @@ threads. A vector with a step is copied where it is read along rows, and a y wit
 
 from __future__ import annotations
 
-from string import Template
+from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.context import read_ir, record_ir, write_ir
-from graphc.codegen.gemm.gemv_kernels import columns_ir, rows_ir, short_ir
-from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of, words_of
-from graphc.codegen.llvm.counted import expand_loops
+from graphc.codegen.gemm.context import Words, share
+from graphc.codegen.gemm.gemv_kernels import columns, rows, short
+from graphc.codegen.gemm.microkernel import ARITHMETIC, Product, lanes_of, product_function
+from graphc.codegen.gemm.packing import panels
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, Global, external, function
+from graphc.codegen.llvm.poison import poison
+from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, NoAlias, Ptr, vector
 
 ROWS = 4
 """Rows of a matrix whose inner products with a vector are computed at a time."""
@@ -42,463 +46,338 @@ PART = 128
 BYTE_WORK = 0.25
 """What a byte of a matrix costs, in units of work (threads/chunking.py)."""
 
-PIECES = {
-    **dict.fromkeys(("m", "n"), "i64"),
-    "alpha": "",
-    "a": "ptr",
-    "a_row": "i64",
-    "a_col": "i64",
-    "x": "ptr",
-    "x_step": "i64",
-    "beta": "",
-    "y": "ptr",
-    **dict.fromkeys(("y_part", "height", "pieces", "length"), "i64"),
-}
-"""What threads know of a product; "" is the dtype. A piece has `height` elements of y, a part `length` terms of their
-sums. There are so many pieces in each part, whose results begin `y_part` elements behind those of the part before."""
+PIECES = "m n alpha a a_row a_col x x_step beta y y_part height pieces length".split()
+"""What threads know of a product. A piece has `height` elements of y, a part `length` terms of their sums. There are so
+many pieces in each part, whose results begin `y_part` elements behind those of the part before."""
+
+Element: TypeAlias = Any
+"""A number of the dtype that a function is made for."""
+
+set_memory = external("llvm.memset.p0.i64", None, Ptr, I8, I64, Bool)
+malloc = external("malloc", Ptr, I64)
+free = external("free", None, Ptr)
 
 
-def dots_ir(suffix: str) -> str:
-    """The inner products of one dtype."""
-    return rows_ir(1, suffix) + expand_loops(Template(DOTS).substitute(words_of(suffix)))
-
-
-def vectors_ir(suffix: str) -> str:
-    """The products with a vector of one dtype. They call `dots`, and `share` (context.py)."""
+def dot(suffix: str) -> Function[..., Any]:
+    """One inner product."""
     own = ARITHMETIC[suffix]
-    record, fields = f"vector_{suffix}", {name: kind or own.element for name, kind in PIECES.items()}
-    given = {name: f"%{name}" for name in ("m", "n", "alpha", "a", "a_row", "a_col", "height", "pieces", "length")}
-    made = {"x": "%x.there", "x_step": "%x.step", "beta": "%factor", "y": "%target", "y_part": "%y.apart"}
-    words = {
-        **words_of(suffix),
-        "read": read_ir(record, fields, fields),
-        "write": write_ir(record, fields, given | made),
-        "record": record,
-        "bytes": own.align,
-        "lanes": lanes_of(suffix),
-        "lanes_twice": 2 * lanes_of(suffix),
-        "rows": ROWS,
-        "rows_less": ROWS - 1,
-        "small": float(SMALL),
-        "piece": float(PIECE),
-        "most_pieces": float(MOST_PIECES),
-        "tall": TALL,
-        "most_partial": MOST_PARTIAL,
-        "part": PART,
-        "part_less": PART - 1,
-        "work": own.align * BYTE_WORK,
-    }
-    texts = Template(ROW_VECTOR + _column_vector(suffix) + PIECES_OF_VECTOR + VECTOR).substitute(words)
-    streams = [rows_ir(ROWS, suffix), *(columns_ir(count, suffix) for count in COLUMNS)]
-    streams += [short_ir(vectors, suffix) for vectors in SHORT]
-    return record_ir(record, fields) + "".join(streams) + expand_loops(texts)
+
+    @function("noinline", name=f"dot_{suffix}", kinds={"Element": own.kind})
+    def write(code: Code, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_step: I64) -> Element:
+        with code.when((a_step == 1) & (b_step == 1)):
+            code.ret(rows(1, suffix)(code, k, a, I64.of(0), b).lane(0))
+        total = code.variable(own.kind.of(0))
+        with code.count(0, k) as p:
+            left, right = (at.at(p * step, own.kind).load(own.kind) for at, step in ((a, a_step), (b, b_step)))
+            total.value = total.value.apply(own.plus, left.apply(own.times, right))
+        return total.value
+
+    return write
 
 
-def _column_vector(suffix: str) -> str:
-    """The product by columns: some at a time, the larger numbers first."""
-    t, begin, loops = ARITHMETIC[suffix].element, "0", ""
-    for count in COLUMNS:
-        columns = range(count)
-        lines = []
-        for j in columns:
-            lines += [
-                f"%j{count}.{j} = add nsw i64 %j{count}, {j}",
-                f"%x{count}.{j}.offset = mul i64 %j{count}.{j}, %x_step",
-                f"%x{count}.{j}.at = getelementptr {t}, ptr %x, i64 %x{count}.{j}.offset",
-                f"%x{count}.{j} = load {t}, ptr %x{count}.{j}.at",
-            ]
-        text = "\n".join(f"  {line}" for line in lines)
-        numbers = ", ".join(f"{t} %x{count}.{j}" for j in columns)
-        loops += f"""
-  %last{count} = sub i64 %n, {count - 1}
-  for %j{count} from {begin} to %last{count} by {count} {{
-{text}
-  %a{count}.offset = mul i64 %j{count}, %a_col
-  %a{count} = getelementptr {t}, ptr %a, i64 %a{count}.offset
-  call void @add_columns_{count}_{suffix}(i64 %m, $t %alpha, {numbers}, ptr %a{count}, i64 %a_col, ptr %y)
-  }}"""
-        begin = f"%j{count}"
-    return COLUMN_VECTOR.replace("<loops>", loops)
+def dots(suffix: str) -> Function[..., None]:
+    """The product of any layout, an inner product for each element of c."""
+    own = ARITHMETIC[suffix]
+
+    @product_function(f"dots_{suffix}", suffix)
+    def write(code: Code, p: Product) -> None:
+        is_fresh = p.beta.compare(own.equal, 0)
+        with code.count(0, p.m) as i:
+            a, c = p.a.part(i, 0, own.kind), p.c.part(i, 0, own.kind)
+            with code.count(0, p.n) as j:
+                b = p.b.part(0, j, own.kind)
+                total = dot(suffix)(code, p.k, a.at, a.column, b.at, b.row)
+                value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j, own.kind).at
+                with code.when(~is_fresh):
+                    kept = at.load(own.kind).apply(own.scale, p.beta)
+                    value.value = value.value.apply(own.join, kept)
+                at.store(value.value)
+
+    return write
 
 
-DOTS = """
-; One inner product.
-define internal $t @dot_$s(i64 %k, ptr noalias %a, i64 %a_step, ptr noalias %b, i64 %b_step) noinline {
-start:
-  %a.unit = icmp eq i64 %a_step, 1
-  %b.unit = icmp eq i64 %b_step, 1
-  %unit = and i1 %a.unit, %b.unit
-  br i1 %unit, label %straight, label %strided
-straight:
-  %dots = call <1 x $t> @dots_of_rows_1_$s(i64 %k, ptr %a, i64 0, ptr %b)
-  %dot = extractelement <1 x $t> %dots, i32 0
-  ret $t %dot
-strided:
-  for %q from 0 to %k by 1 with $t %total = $zero then %grown {
-    %aq.offset = mul i64 %q, %a_step
-    %bq.offset = mul i64 %q, %b_step
-    %aq.at = getelementptr $t, ptr %a, i64 %aq.offset
-    %bq.at = getelementptr $t, ptr %b, i64 %bq.offset
-    %aq = load $t, ptr %aq.at
-    %bq = load $t, ptr %bq.at
-    %term = $times $t %aq, %bq
-    %grown = $plus $t %total, %term
-  }
-  ret $t %total
-}
+def row_vector(suffix: str) -> Function[..., None]:
+    """y = alpha a x + beta y where the rows of a, x and y are contiguous."""
+    own = ARITHMETIC[suffix]
+    kind = vector(own.kind, ROWS)
 
-; The product of any layout, an inner product for each element of c.
-define internal void @dots_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
-start:
-  %fresh = $equal $t %beta, $zero
-  for %i from 0 to %m by 1 {
-    %a.offset = mul i64 %i, %a_row
-    %a.here = getelementptr $t, ptr %a, i64 %a.offset
-    %c.offset = mul i64 %i, %c_row
-    %c.here = getelementptr $t, ptr %c, i64 %c.offset
-    for %j from 0 to %n by 1 {
-      %b.offset = mul i64 %j, %b_col
-      %b.here = getelementptr $t, ptr %b, i64 %b.offset
-      %dot = call $t @dot_$s(i64 %k, ptr %a.here, i64 %a_col, ptr %b.here, i64 %b_row)
-      %scaled = $scale $t %dot, %alpha
-      %place = mul i64 %j, %c_col
-      %at = getelementptr $t, ptr %c.here, i64 %place
-      br i1 %fresh, label %write, label %update
-update:
-      %old = load $t, ptr %at
-      %kept = $scale $t %old, %beta
-      %updated = $join $t %scaled, %kept
-      br label %write
-write:
-      %value = phi $t [%scaled, %j.turn], [%updated, %update]
-      store $t %value, ptr %at
-    }
-  }
-  ret void
-}
-"""
+    @function("noinline optsize", name=f"row_vector_{suffix}", kinds={"Element": own.kind})
+    def write(
+        code: Code, m: I64, n: I64, alpha: Element, a: NoAlias, a_row: I64, x: NoAlias, beta: Element, y: NoAlias
+    ) -> None:
+        is_fresh = beta.compare(own.equal, 0)
+        factor, keep = alpha.spread(ROWS), beta.spread(ROWS)
+        i, end = code.variable(I64.of(0)), m - (ROWS - 1)
+        with code.loop() as turn:
+            turn.leave.unless(i.value < end)
+            at = y.at(i.value, own.kind)
+            sums = rows(ROWS, suffix)(code, n, a.at(i.value * a_row, own.kind), a_row, x)
+            value = code.variable(sums.apply(own.scale, factor))
+            with code.when(~is_fresh):
+                kept = at.load(kind, align=own.align).apply(own.scale, keep)
+                value.value = value.value.apply(own.join, kept)
+            at.store(value.value, align=own.align)
+            i.value = i.value.apply("add nsw", ROWS)
+        one, none = I64.of(1), I64.of(0)
+        rest = a.at(i.value * a_row, own.kind), a_row, one, x, one, none, beta, y.at(i.value, own.kind), one, none
+        dots(suffix)(code, m - i.value, one, n, alpha, *rest)
 
-ROW_VECTOR = """
-; y = alpha a x + beta y where the rows of a, x and y are contiguous.
-define internal void @row_vector_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, ptr noalias %x, $t %beta,
-    ptr noalias %y) noinline optsize {
-start:
-  %fresh = $equal $t %beta, $zero
-  %alpha.one = insertelement <$rows x $t> poison, $t %alpha, i32 0
-  %alpha.all = shufflevector <$rows x $t> %alpha.one, <$rows x $t> poison, <$rows x i32> zeroinitializer
-  %beta.one = insertelement <$rows x $t> poison, $t %beta, i32 0
-  %beta.all = shufflevector <$rows x $t> %beta.one, <$rows x $t> poison, <$rows x i32> zeroinitializer
-  %last = sub i64 %m, $rows_less
-  for %i from 0 to %last by $rows {
-    %a.offset = mul i64 %i, %a_row
-    %a.here = getelementptr $t, ptr %a, i64 %a.offset
-    %y.here = getelementptr $t, ptr %y, i64 %i
-    %sums = call <$rows x $t> @dots_of_rows_${rows}_$s(i64 %n, ptr %a.here, i64 %a_row, ptr %x)
-    %scaled = $scale <$rows x $t> %sums, %alpha.all
-    br i1 %fresh, label %write, label %update
-update:
-    %old = load <$rows x $t>, ptr %y.here, align $align
-    %kept = $scale <$rows x $t> %old, %beta.all
-    %updated = $join <$rows x $t> %scaled, %kept
-    br label %write
-write:
-    %value = phi <$rows x $t> [%scaled, %i.turn], [%updated, %update]
-    store <$rows x $t> %value, ptr %y.here, align $align
-  }
-  %beyond = sub i64 %m, %i
-  %a.rest.offset = mul i64 %i, %a_row
-  %a.rest = getelementptr $t, ptr %a, i64 %a.rest.offset
-  %y.rest = getelementptr $t, ptr %y, i64 %i
-  call void @dots_$s(i64 %beyond, i64 1, i64 %n, $t %alpha, ptr %a.rest, i64 %a_row, i64 1, ptr %x, i64 1, i64 0,
-      $t %beta, ptr %y.rest, i64 1, i64 0)
-  ret void
-}
-"""
+    return write
 
-COLUMN_VECTOR = """
-; y = beta y for a contiguous y, whose old values do not count where beta is 0.
-define internal void @begin_$s(i64 %m, $t %beta, ptr noalias %y) noinline {
-start:
-  %fresh = $equal $t %beta, $zero
-  br i1 %fresh, label %clear, label %keep
-clear:
-  %size = mul i64 %m, $align
-  call void @llvm.memset.p0.i64(ptr %y, i8 0, i64 %size, i1 false)
-  ret void
-keep:
-  %same = $equal $t %beta, $one
-  br i1 %same, label %done, label %scale
-scale:
-  %beyond = urem i64 %m, $lanes
-  %whole = sub i64 %m, %beyond
-  %beta.one = insertelement <$lanes x $t> poison, $t %beta, i32 0
-  %beta.all = shufflevector <$lanes x $t> %beta.one, <$lanes x $t> poison, <$lanes x i32> zeroinitializer
-  for %i from 0 to %whole by $lanes {
-    %some.at = getelementptr $t, ptr %y, i64 %i
-    %some = load <$lanes x $t>, ptr %some.at, align $align
-    %some.kept = $scale <$lanes x $t> %some, %beta.all
-    store <$lanes x $t> %some.kept, ptr %some.at, align $align
-  }
-  for %j from %whole to %m by 1 {
-    %at = getelementptr $t, ptr %y, i64 %j
-    %old = load $t, ptr %at
-    %kept = $scale $t %old, %beta
-    store $t %kept, ptr %at
-  }
-  ret void
-done:
-  ret void
-}
 
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+def begin(suffix: str) -> Function[..., None]:
+    """y = beta y for a contiguous y, whose old values do not count where beta is 0."""
+    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    kind = vector(own.kind, lanes)
 
-; y = alpha a x + beta y where the columns of a, and y, are contiguous.
-define internal void @column_vector_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_col, ptr noalias %x,
-    i64 %x_step, $t %beta, ptr noalias %y) noinline optsize {
-start:
-  call void @begin_$s(i64 %m, $t %beta, ptr %y)
-  %least = icmp sle i64 %m, $lanes
-  br i1 %least, label %one.register, label %look
-one.register:
-  call void @add_short_1_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_col, ptr %x, i64 %x_step, ptr %y)
-  ret void
-look:
-  %short = icmp sle i64 %m, $lanes_twice
-  br i1 %short, label %two.registers, label %long
-two.registers:
-  call void @add_short_2_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_col, ptr %x, i64 %x_step, ptr %y)
-  ret void
-long:<loops>
-  ret void
-}
-"""
+    @function("noinline", name=f"begin_{suffix}", kinds={"Element": own.kind})
+    def write(code: Code, m: I64, beta: Element, y: NoAlias) -> None:
+        with code.when(beta.compare(own.equal, 0)):
+            set_memory(code, y, I8.of(0), m * own.align, Bool.of(False))
+            code.ret()
+        with code.when(beta.compare(own.equal, 1)):
+            code.ret()
+        whole, keep = m - m % lanes, beta.spread(lanes)
+        with code.count(0, whole, lanes) as i:
+            at = y.at(i, own.kind)
+            at.store(at.load(kind, align=own.align).apply(own.scale, keep), align=own.align)
+        with code.count(whole, m) as i:
+            at = y.at(i, own.kind)
+            at.store(at.load(own.kind).apply(own.scale, beta))
 
-PIECES_OF_VECTOR = """
-; y = alpha a x + beta y for a contiguous y, and an x that is contiguous or not read along rows.
-define internal void @piece_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col, ptr noalias %x,
-    i64 %x_step, $t %beta, ptr noalias %y) noinline optsize {
-start:
-  %x.unit = icmp eq i64 %x_step, 1
-  %a.along = icmp eq i64 %a_col, 1
-  %rows = and i1 %a.along, %x.unit
-  br i1 %rows, label %by.rows, label %look
-by.rows:
-  call void @row_vector_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_row, ptr %x, $t %beta, ptr %y)
-  ret void
-look:
-  %columns = icmp eq i64 %a_row, 1
-  br i1 %columns, label %by.columns, label %any
-by.columns:
-  call void @column_vector_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_col, ptr %x, i64 %x_step, $t %beta, ptr %y)
-  ret void
-any:
-  call void @dots_$s(i64 %m, i64 1, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, i64 0,
-      $t %beta, ptr %y, i64 1, i64 0)
-  ret void
-}
+    return write
 
-; The pieces from begin to end, those of the first part first.
-define internal void @pieces_$s(ptr %context, i64 %begin, i64 %end) noinline optsize {
-start:
-  $read
-  for %task from %begin to %end by 1 {
-    %part = udiv i64 %task, %pieces
-    %piece = urem i64 %task, %pieces
-    %i = mul i64 %piece, %height
-    %j = mul i64 %part, %length
-    %i.left = sub i64 %m, %i
-    %j.left = sub i64 %n, %j
-    %i.short = icmp slt i64 %i.left, %height
-    %j.short = icmp slt i64 %j.left, %length
-    %rows = select i1 %i.short, i64 %i.left, i64 %height
-    %columns = select i1 %j.short, i64 %j.left, i64 %length
-    %i.offset = mul i64 %i, %a_row
-    %j.offset = mul i64 %j, %a_col
-    %a.offset = add i64 %i.offset, %j.offset
-    %a.here = getelementptr $t, ptr %a, i64 %a.offset
-    %x.offset = mul i64 %j, %x_step
-    %x.here = getelementptr $t, ptr %x, i64 %x.offset
-    %part.offset = mul i64 %part, %y_part
-    %y.offset = add i64 %part.offset, %i
-    %y.here = getelementptr $t, ptr %y, i64 %y.offset
-    call void @piece_$s(i64 %rows, i64 %columns, $t %alpha, ptr %a.here, i64 %a_row, i64 %a_col, ptr %x.here,
-        i64 %x_step, $t %beta, ptr %y.here)
-  }
-  ret void
-}
 
-@one_$s = internal constant $t $one
+def column_vector(suffix: str) -> Function[..., None]:
+    """y = alpha a x + beta y where the columns of a, and y, are contiguous: some columns at a time, the larger numbers
+    first."""
+    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
 
-; y = beta y + the results of parts that follow each other.
-define internal void @combine_$s(i64 %m, i64 %parts, ptr noalias %partial, $t %beta, ptr noalias %y,
-    i64 %y_step) noinline optsize {
-start:
-  %unit = icmp eq i64 %y_step, 1
-  br i1 %unit, label %straight, label %strided
-straight:
-  call void @column_vector_$s(i64 %m, i64 %parts, $t $one, ptr %partial, i64 %m, ptr @one_$s, i64 0, $t %beta, ptr %y)
-  ret void
-strided:
-  %others = sub i64 %parts, 1
-  %second = getelementptr $t, ptr %partial, i64 %m
-  call void @column_vector_$s(i64 %m, i64 %others, $t $one, ptr %second, i64 %m, ptr @one_$s, i64 0, $t $one,
-      ptr %partial)
-  call void @dots_$s(i64 %m, i64 1, i64 1, $t $one, ptr %partial, i64 1, i64 0, ptr @one_$s, i64 0, i64 0, $t %beta,
-      ptr %y, i64 %y_step, i64 0)
-  ret void
-}
-"""
+    @function("noinline optsize", name=f"column_vector_{suffix}", kinds={"Element": own.kind})
+    def write(
+        code: Code,
+        m: I64,
+        n: I64,
+        alpha: Element,
+        a: NoAlias,
+        a_col: I64,
+        x: NoAlias,
+        x_step: I64,
+        beta: Element,
+        y: NoAlias,
+    ) -> None:
+        begin(suffix)(code, m, beta, y)
+        for registers in SHORT:
+            with code.when(m <= registers * lanes):
+                short(registers, suffix)(code, m, n, alpha, a, a_col, x, x_step, y)
+                code.ret()
+        j = code.variable(I64.of(0))
+        for count in COLUMNS:
+            end = n - (count - 1)
+            with code.loop() as turn:
+                turn.leave.unless(j.value < end)
+                places = [j.value.apply("add nsw", place) * x_step for place in range(count)]
+                numbers = [x.at(place, own.kind).load(own.kind) for place in places]
+                columns(count, suffix)(code, m, alpha, *numbers, a.at(j.value * a_col, own.kind), a_col, y)
+                j.value = j.value.apply("add nsw", count)
 
-VECTOR = """
-declare ptr @malloc(i64)
-declare void @free(ptr)
+    return write
 
-define internal i64 @blocks_of_$s(i64 %numbers, i64 %size) alwaysinline {
-  %padded = add i64 %numbers, %size
-  %above = sub i64 %padded, 1
-  %count = udiv i64 %above, %size
-  ret i64 %count
-}
 
-; y = alpha a x + beta y without BLAS, m > 0: in pieces, with memory for what cannot be read or written in place.
-define internal void @piecewise_$s(i64 %m, i64 %n, double %size, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    i1 %rows, ptr noalias %x, i64 %x_step, $t %beta, ptr noalias %y, i64 %y_step) noinline optsize {
-start:
-  %context = alloca %$record, align 8
-  %exact = fdiv double %size, $piece
-  %high = fcmp ogt double %exact, $most_pieces
-  %some = select i1 %high, double $most_pieces, double %exact
-  %most = fptosi double %some to i64
-  %low = icmp slt i64 %most, 1
-  %wanted = select i1 %low, i64 1, i64 %most
-  ; whole groups of rows; as few pieces by columns as there can be; one part where neither is contiguous
-  %columns = icmp eq i64 %a_row, 1
-  %height.exact = call i64 @blocks_of_$s(i64 %m, i64 %wanted)
-  %height.more = add i64 %height.exact, $rows_less
-  %height.rows = and i64 %height.more, -$rows
-  %tall = call i64 @blocks_of_$s(i64 %m, i64 $tall)
-  %height.even = call i64 @blocks_of_$s(i64 %m, i64 %tall)
-  %height.padded = add i64 %height.even, $part_less
-  %height.columns = and i64 %height.padded, -$part
-  %down = xor i1 %rows, true
-  %by.columns = and i1 %columns, %down
-  %height = select i1 %by.columns, i64 %height.columns, i64 %height.rows
-  %pieces = call i64 @blocks_of_$s(i64 %m, i64 %height)
-  %parts.exact = udiv i64 %wanted, %pieces
-  %parts.room = udiv i64 $most_partial, %m
-  %crowded = icmp sgt i64 %parts.exact, %parts.room
-  %parts.most = select i1 %crowded, i64 %parts.room, i64 %parts.exact
-  %cut = or i1 %rows, %by.columns
-  %several = icmp sgt i64 %parts.most, 1
-  %divided = and i1 %cut, %several
-  %parts.wanted = select i1 %divided, i64 %parts.most, i64 1
-  %length.exact = call i64 @blocks_of_$s(i64 %n, i64 %parts.wanted)
-  %length.more = add i64 %length.exact, $part_less
-  %length.whole = and i64 %length.more, -$part
-  %nothing = icmp eq i64 %n, 0
-  %length = select i1 %nothing, i64 $part, i64 %length.whole
-  %parts.some = call i64 @blocks_of_$s(i64 %n, i64 %length)
-  %parts = select i1 %nothing, i64 1, i64 %parts.some
-  ; memory for the parts, and for x
-  %y.strided = icmp ne i64 %y_step, 1
-  %parts.several = icmp sgt i64 %parts, 1
-  %beside = or i1 %y.strided, %parts.several
-  %x.strided = icmp ne i64 %x_step, 1
-  %copied = and i1 %rows, %x.strided
-  %partial.all = mul i64 %parts, %m
-  %partial.numbers = select i1 %beside, i64 %partial.all, i64 0
-  %x.numbers = select i1 %copied, i64 %n, i64 0
-  %numbers = add i64 %partial.numbers, %x.numbers
-  %needed = icmp sgt i64 %numbers, 0
-  br i1 %needed, label %allocate, label %ready
-allocate:
-  %bytes = mul i64 %numbers, $bytes
-  %memory = call ptr @malloc(i64 %bytes)
-  %none = icmp eq ptr %memory, null
-  br i1 %none, label %slowly, label %ready
-slowly:
-  call void @dots_$s(i64 %m, i64 1, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, i64 0,
-      $t %beta, ptr %y, i64 %y_step, i64 0)
-  ret void
-ready:
-  %partial = phi ptr [null, %start], [%memory, %allocate]
-  %x.copy = getelementptr $t, ptr %partial, i64 %partial.numbers
-  for %j from 0 to %x.numbers by 1 {
-    %x.offset = mul i64 %j, %x_step
-    %x.from = getelementptr $t, ptr %x, i64 %x.offset
-    %number = load $t, ptr %x.from
-    %x.copy.at = getelementptr $t, ptr %x.copy, i64 %j
-    store $t %number, ptr %x.copy.at
-  }
-  %x.there = select i1 %copied, ptr %x.copy, ptr %x
-  %x.step = select i1 %copied, i64 1, i64 %x_step
-  %target = select i1 %beside, ptr %partial, ptr %y
-  %y.apart = select i1 %beside, i64 %m, i64 0
-  %factor = select i1 %beside, $t $zero, $t %beta
-  $write
-  %count = mul i64 %pieces, %parts
-  %work = fmul double %size, $work
-  call void @share(ptr @pieces_$s, ptr %context, i64 %count, i64 1, double %work)
-  br i1 %beside, label %combine, label %end
-combine:
-  call void @combine_$s(i64 %m, i64 %parts, ptr %partial, $t %beta, ptr %y, i64 %y_step)
-  br label %end
-end:
-  call void @free(ptr %partial)
-  ret void
-}
+def piece(suffix: str) -> Function[..., None]:
+    """y = alpha a x + beta y for a contiguous y, and an x that is contiguous or not read along rows."""
 
-; y = alpha a x + beta y without BLAS, m > 0.
-define internal void @vector_$s(i64 %m, i64 %n, $t %alpha, ptr noalias %a.given, i64 %a_row.given, i64 %a_col.given,
-    ptr noalias %x.given, i64 %x_step.given, $t %beta, ptr noalias %y.given, i64 %y_step.given) alwaysinline {
-start:
-  ; rows and columns that are contiguous backwards, from their other ends
-  %last.row = sub i64 %m, 1
-  %last.column = sub i64 %n, 1
-  %back = icmp eq i64 %a_col.given, -1
-  %up = icmp eq i64 %a_row.given, -1
-  %first.column = select i1 %back, i64 %last.column, i64 0
-  %first.row = select i1 %up, i64 %last.row, i64 0
-  %row.offset = mul i64 %first.row, %a_row.given
-  %column.offset = mul i64 %first.column, %a_col.given
-  %offset = add i64 %row.offset, %column.offset
-  %a = getelementptr $t, ptr %a.given, i64 %offset
-  %x.offset = mul i64 %first.column, %x_step.given
-  %x = getelementptr $t, ptr %x.given, i64 %x.offset
-  %y.offset = mul i64 %first.row, %y_step.given
-  %y = getelementptr $t, ptr %y.given, i64 %y.offset
-  %x_step.back = sub i64 0, %x_step.given
-  %y_step.up = sub i64 0, %y_step.given
-  %a_row.own = select i1 %up, i64 1, i64 %a_row.given
-  %a_col.own = select i1 %back, i64 1, i64 %a_col.given
-  %x_step.own = select i1 %back, i64 %x_step.back, i64 %x_step.given
-  %y_step.own = select i1 %up, i64 %y_step.up, i64 %y_step.given
-  ; steps between no two elements do not count
-  %one.row = icmp eq i64 %m, 1
-  %one.column = icmp sle i64 %n, 1
-  %a_row = select i1 %one.row, i64 0, i64 %a_row.own
-  %a_col = select i1 %one.column, i64 0, i64 %a_col.own
-  %x_step = select i1 %one.column, i64 1, i64 %x_step.own
-  %y_step = select i1 %one.row, i64 1, i64 %y_step.own
-  %rows = icmp eq i64 %a_col, 1
-  %x.unit = icmp eq i64 %x_step, 1
-  %y.unit = icmp eq i64 %y_step, 1
-  %down = xor i1 %rows, true
-  %x.fits = or i1 %x.unit, %down
-  %fits = and i1 %x.fits, %y.unit
-  %m.real = sitofp i64 %m to double
-  %n.real = sitofp i64 %n to double
-  %size = fmul double %m.real, %n.real
-  %light = fcmp ole double %size, $small
-  %one = and i1 %fits, %light
-  br i1 %one, label %piece, label %pieces
-piece:
-  call void @piece_$s(i64 %m, i64 %n, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %x, i64 %x_step, $t %beta, ptr %y)
-  ret void
-pieces:
-  call void @piecewise_$s(i64 %m, i64 %n, double %size, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, i1 %rows, ptr %x,
-      i64 %x_step, $t %beta, ptr %y, i64 %y_step)
-  ret void
-}
-"""
+    @function("noinline optsize", name=f"piece_{suffix}", kinds={"Element": ARITHMETIC[suffix].kind})
+    def write(
+        code: Code,
+        m: I64,
+        n: I64,
+        alpha: Element,
+        a: NoAlias,
+        a_row: I64,
+        a_col: I64,
+        x: NoAlias,
+        x_step: I64,
+        beta: Element,
+        y: NoAlias,
+    ) -> None:
+        with code.when((a_col == 1) & (x_step == 1)):
+            row_vector(suffix)(code, m, n, alpha, a, a_row, x, beta, y)
+            code.ret()
+        with code.when(a_row == 1):
+            column_vector(suffix)(code, m, n, alpha, a, a_col, x, x_step, beta, y)
+            code.ret()
+        one, none = I64.of(1), I64.of(0)
+        dots(suffix)(code, m, one, n, alpha, a, a_row, a_col, x, x_step, none, beta, y, one, none)
+
+    return write
+
+
+def context_of(suffix: str) -> Words:
+    kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys(("a", "x", "y"), Ptr)
+    return Words({name: kinds.get(name, I64) for name in PIECES})
+
+
+def pieces_of(suffix: str) -> Function[..., None]:
+    """The pieces from begin to end, those of the first part first."""
+    kind = ARITHMETIC[suffix].kind
+
+    @function("noinline optsize", name=f"pieces_{suffix}")
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        own = context_of(suffix).read(context)
+        m, n, alpha, a, a_row, a_col, x, x_step, beta, y, y_part, height, pieces, length = (
+            own[name] for name in PIECES
+        )
+        with code.count(begin, end) as task:
+            part = task // pieces
+            i, j = task % pieces * height, part * length
+            i_left, j_left = m - i, n - j
+            size = (i_left < height).choose(i_left, height), (j_left < length).choose(j_left, length)
+            here = a.at(i * a_row + j * a_col, kind), a_row, a_col, x.at(j * x_step, kind), x_step
+            piece(suffix)(code, *size, alpha, *here, beta, y.at(part * y_part + i, kind))
+
+    return write
+
+
+def combine(suffix: str) -> Function[..., None]:
+    """y = beta y + the results of parts that follow each other."""
+    own = ARITHMETIC[suffix]
+    ones = Global(f"one_{suffix}", f"internal constant {own.kind.of(1)}")
+
+    @function("noinline optsize", name=f"combine_{suffix}", kinds={"Element": own.kind})
+    def write(code: Code, m: I64, parts: I64, partial: NoAlias, beta: Element, y: NoAlias, y_step: I64) -> None:
+        number, one, none = own.kind.of(1), I64.of(1), I64.of(0)
+        with code.when(y_step == 1):
+            column_vector(suffix)(code, m, parts, number, partial, m, ones(code), none, beta, y)
+            code.ret()
+        second = partial.at(m, own.kind)
+        column_vector(suffix)(code, m, parts - 1, number, second, m, ones(code), none, number, partial)
+        dots(suffix)(code, m, one, one, number, partial, one, none, ones(code), none, none, beta, y, y_step, none)
+
+    return write
+
+
+def whole(number: I64, unit: int) -> I64:
+    """The next multiple of a power of two."""
+    return (number + (unit - 1)) & -unit
+
+
+def piecewise(suffix: str) -> Function[..., None]:
+    """y = alpha a x + beta y without BLAS, m > 0: in pieces, with memory for what is not used in place."""
+    own = ARITHMETIC[suffix]
+
+    @function("noinline optsize", name=f"piecewise_{suffix}", kinds={"Element": own.kind})
+    def write(
+        code: Code,
+        m: I64,
+        n: I64,
+        size: F64,
+        alpha: Element,
+        a: NoAlias,
+        a_row: I64,
+        a_col: I64,
+        by_rows: Bool,
+        x: NoAlias,
+        x_step: I64,
+        beta: Element,
+        y: NoAlias,
+        y_step: I64,
+    ) -> None:
+        exact = size / float(PIECE)
+        most = (exact > float(MOST_PIECES)).choose(F64.of(MOST_PIECES), exact).to(I64)
+        wanted = (most < 1).choose(I64.of(1), most)
+        # Whole groups of rows; as few pieces by columns as there can be; one part where neither is contiguous.
+        by_columns = (a_row == 1) & ~by_rows
+        tall = whole(panels(m, panels(m, TALL)), PART)
+        height = by_columns.choose(tall, whole(panels(m, wanted), ROWS))
+        pieces = panels(m, height)
+        parts_exact, parts_room = wanted // pieces, MOST_PARTIAL // m
+        parts_most = (parts_exact > parts_room).choose(parts_room, parts_exact)
+        is_divided = (by_rows | by_columns) & (parts_most > 1)
+        length_whole = whole(panels(n, is_divided.choose(parts_most, 1)), PART)
+        length = (n == 0).choose(I64.of(PART), length_whole)
+        parts = (n == 0).choose(I64.of(1), panels(n, length))
+        # Memory for the parts, and for x.
+        is_beside, is_copied = (y_step != 1) | (parts > 1), by_rows & (x_step != 1)
+        partial_numbers = is_beside.choose(parts * m, 0)
+        x_numbers = is_copied.choose(n, 0)
+        numbers = partial_numbers + x_numbers
+        partial = code.variable(NULL)
+        with code.when(numbers > 0):
+            room = numbers * own.align
+            partial.value = malloc(code, room)
+            if code.poison:
+                poison(code, partial.value, room)
+            with code.when(partial.value == NULL):
+                one, none = I64.of(1), I64.of(0)
+                dots(suffix)(code, m, one, n, alpha, a, a_row, a_col, x, x_step, none, beta, y, y_step, none)
+                code.ret()
+        x_copy = partial.value.at(partial_numbers, own.kind)
+        with code.count(0, x_numbers) as j:
+            x_copy.at(j, own.kind).store(x.at(j * x_step, own.kind).load(own.kind))
+        made = {
+            "x": is_copied.choose(x_copy, x),
+            "x_step": is_copied.choose(I64.of(1), x_step),
+            "y": is_beside.choose(partial.value, y),
+            "y_part": is_beside.choose(m, 0),
+            "beta": is_beside.choose(own.kind.of(0), beta),
+            "m": m,
+            "n": n,
+            "alpha": alpha,
+            "a": a,
+            "a_row": a_row,
+            "a_col": a_col,
+            "height": height,
+            "pieces": pieces,
+            "length": length,
+        }
+        context = context_of(suffix).write(code, made)
+        work = size * (own.align * BYTE_WORK)
+        share(code, pieces_of(suffix).pointer(code), context, pieces * parts, I64.of(1), work)
+        with code.when(is_beside):
+            combine(suffix)(code, m, parts, partial.value, beta, y, y_step)
+        free(code, partial.value)
+
+    return write
+
+
+def vector_product(suffix: str) -> Function[..., None]:
+    """y = alpha a x + beta y without BLAS, m > 0."""
+    kind = ARITHMETIC[suffix].kind
+
+    @function("alwaysinline", name=f"vector_{suffix}", kinds={"Element": kind})
+    def write(
+        code: Code,
+        m: I64,
+        n: I64,
+        alpha: Element,
+        a: NoAlias,
+        a_row: I64,
+        a_col: I64,
+        x: NoAlias,
+        x_step: I64,
+        beta: Element,
+        y: NoAlias,
+        y_step: I64,
+    ) -> None:
+        # Rows and columns that are contiguous backwards, from their other ends.
+        is_back, is_up = a_col == -1, a_row == -1
+        column, row = is_back.choose(n - 1, 0), is_up.choose(m - 1, 0)
+        a_from = a.at(row * a_row + column * a_col, kind)
+        x_from, y_from = x.at(column * x_step, kind), y.at(row * y_step, kind)
+        one = I64.of(1)
+        # Steps between no two elements do not count.
+        row_step = (m == 1).choose(I64.of(0), is_up.choose(one, a_row))
+        column_step = (n <= 1).choose(I64.of(0), is_back.choose(one, a_col))
+        x_own = (n <= 1).choose(one, is_back.choose(0 - x_step, x_step))
+        y_own = (m == 1).choose(one, is_up.choose(0 - y_step, y_step))
+        by_rows = column_step == 1
+        is_fit = ((x_own == 1) | ~by_rows) & (y_own == 1)
+        size = m.to(F64) * n.to(F64)
+        matrix = a_from, row_step, column_step
+        with code.when(is_fit & (size <= float(SMALL))):
+            piece(suffix)(code, m, n, alpha, *matrix, x_from, x_own, beta, y_from)
+            code.ret()
+        piecewise(suffix)(code, m, n, size, alpha, *matrix, by_rows, x_from, x_own, beta, y_from, y_own)
+
+    return write

@@ -1,6 +1,6 @@
 """What the machine code of matrix products asks for when it first needs it: large products, and the pool of threads.
 
-In: functions that make and load it. Out: addresses in `blas.blas_table`. Beside the entry of each there is the address
+In: functions that make and load it. Out: addresses in `api.blas_table`. Beside the entry of each there is the address
 of a function of Python that fills it: so what is seldom needed costs nothing before. Machine code calls that, looks
 again, and does without where there is nothing still. It never depends on how Python's function ends.
 """
@@ -68,7 +68,7 @@ def defer_word(words: Any, place: int, finder: int, find: Callable[[], int]) -> 
 
 
 def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:
-    """Load the code of `product_blocks.blocks_ir`; the address of its function."""
+    """Load the code of `blocked.blocks_ir`; the address of its function."""
     name, free = blocks_name(suffix), free_name(suffix)
     loaded = load(code, {PARALLEL: pool.parallel}, [name, free])
     PROCESS.kept.append(loaded.owner)

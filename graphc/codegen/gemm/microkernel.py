@@ -1,6 +1,6 @@
-"""Blocks of a matrix product in registers, as LLVM IR, and the arithmetic of each dtype.
+"""Blocks of a matrix product in registers, the arithmetic of each dtype, and functions of a product.
 
-In: the suffix of a dtype (f64, f32, i64, i32). Out: how LLVM spells its arithmetic; IR text of internal functions:
+In: the suffix of a dtype (f64, f32, i64, i32). Out: LLVM's arithmetic for it; internal functions of LLVM IR:
 
     tile    a block of c of a few rows and contiguous columns, its sums in registers while p runs
     part    the same of a block that may have fewer columns
@@ -8,7 +8,13 @@ In: the suffix of a dtype (f64, f32, i64, i32). Out: how LLVM spells its arithme
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.target import has_avx512
+from graphc.codegen.llvm.typed import F32, F64, I32, I64, Bool, NoAlias, Ptr, Value, vector
 from graphc.startup.record import record
 
 AVX2 = {"f64": 4, "f32": 8, "i64": 4, "i32": 8}
@@ -18,40 +24,32 @@ AVX512 = {suffix: 2 * lanes for suffix, lanes in AVX2.items()}
 
 @record()
 class Arithmetic:
-    """How LLVM spells a dtype, in full and in the names of intrinsics, and its operations. `times` and `plus` may be
-    joined to one instruction, `gather` may be reordered as well; `scale` and `join` are rounded one by one."""
+    """The type of a dtype, its bytes, and LLVM's operations upon it. `times` and `plus` may be joined to one
+    instruction; `scale` and `join` are rounded one by one."""
 
-    element: str
-    short: str
+    kind: type[Any]
     align: int
-    zero: str
-    one: str
     equal: str
     times: str
     plus: str
-    gather: str
     scale: str
     join: str
 
 
-def _floats(element: str, short: str, align: int) -> Arithmetic:
-    times, plus, gather = "fmul contract", "fadd contract", "fadd reassoc contract"
-    return Arithmetic(element, short, align, "0.0", "1.0", "fcmp oeq", times, plus, gather, "fmul", "fadd")
+def _floats(kind: type[Any], align: int) -> Arithmetic:
+    return Arithmetic(kind, align, "fcmp oeq", "fmul contract", "fadd contract", "fmul", "fadd")
 
 
-def _integers(element: str, align: int) -> Arithmetic:
-    return Arithmetic(element, element, align, "0", "1", "icmp eq", "mul", "add", "add", "mul", "add")
+def _integers(kind: type[Any], align: int) -> Arithmetic:
+    return Arithmetic(kind, align, "icmp eq", "mul", "add", "mul", "add")
 
 
 ARITHMETIC = {
-    "f64": _floats("double", "f64", 8),
-    "f32": _floats("float", "f32", 4),
-    "i64": _integers("i64", 8),
-    "i32": _integers("i32", 4),
+    "f64": _floats(F64, 8),
+    "f32": _floats(F32, 4),
+    "i64": _integers(I64, 8),
+    "i32": _integers(I32, 4),
 }
-
-
-WORDS = ("align", "zero", "one", "equal", "times", "plus", "gather", "scale", "join")
 
 
 def lanes_of(suffix: str) -> int:
@@ -59,114 +57,144 @@ def lanes_of(suffix: str) -> int:
     return (AVX512 if has_avx512() else AVX2)[suffix]
 
 
-def words_of(suffix: str) -> dict[str, str]:
-    """What templates of IR text say of a dtype: s its suffix, t its name to LLVM, and its arithmetic."""
-    own = ARITHMETIC[suffix]
-    return {"s": suffix, "t": own.element, **{name: str(getattr(own, name)) for name in WORDS}}
+@record(eq=False)
+class Matrix:
+    """Where a matrix stands, and how far apart its rows and columns are."""
+
+    at: Ptr
+    row: I64
+    column: I64
+
+    def part(self, row: I64 | int, column: I64 | int, kind: type[Any]) -> Matrix:
+        """What begins with this row and column."""
+        at = self.at if isinstance(row, int) else self.at.at(row * self.row, kind)
+        at = at if isinstance(column, int) else at.at(column * self.column if self.column.code else column, kind)
+        return Matrix(at, self.row, self.column)
+
+    def turned(self) -> Matrix:
+        """The same with rows for columns."""
+        return Matrix(self.at, self.column, self.row)
 
 
-def tile_ir(rows: int, width: int, suffix: str, *, part: bool = False) -> str:
+@record(eq=False)
+class Product:
+    """What a product is told: c = alpha a b + beta c, of m rows and n columns, each a sum of k terms."""
+
+    m: I64
+    n: I64
+    k: I64
+    alpha: Any
+    a: Matrix
+    b: Matrix
+    beta: Any
+    c: Matrix
+
+
+ARGUMENTS = "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col".split()
+"""The arguments of a product, in order."""
+ROWS = ("b_col", "c_col")
+"""Those that are left out where the columns of b and c are contiguous."""
+
+
+def product_function(
+    name: str,
+    suffix: str,
+    without: Sequence[str] = (),
+    more: dict[str, type[Value]] | None = None,
+    returns: type[Value] | None = None,
+) -> Callable[[Callable[..., Any]], Function[..., Any]]:
+    """Makes a function of a product, but for some arguments, and with some more; a column that is left out is 1, and
+    sizes are then of no account. One that returns something is exported."""
+    kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("abc", NoAlias)
+    params = {each: kinds.get(each, I64) for each in ARGUMENTS if each not in without}
+
+    def make(body: Callable[..., Any]) -> Function[..., Any]:
+        def write(code: Code, *values: Any) -> Any:
+            word = dict.fromkeys(without, I64.of(1)) | dict(zip(params, values, strict=False))
+            a, b, c = (Matrix(word[each], word[f"{each}_row"], word[f"{each}_col"]) for each in "abc")
+            product = Product(word["m"], word["n"], word["k"], word["alpha"], a, b, word["beta"], c)
+            return body(code, product, *values[len(params) :])
+
+        internal = returns is None
+        return Function(name, returns, params | (more or {}), write, "noinline optsize", is_internal=internal)
+
+    return make
+
+
+def arguments(product: Product, without: Sequence[str] = ()) -> list[Value]:
+    """What a function of a product is given."""
+    p, matrices = product, ((each.at, each.row, each.column) for each in (product.a, product.b, product.c))
+    a, b, c = matrices
+    values = p.m, p.n, p.k, p.alpha, *a, *b, p.beta, *c
+    return [value for name, value in zip(ARGUMENTS, values, strict=True) if name not in without]
+
+
+TILE = ("m", "n", *ROWS)
+"""What tiles are not told."""
+
+
+def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[..., None]:
     """tile_<rows>_<width>_<t>(k, alpha, a, a_row, a_col, b, b_row, beta, c, c_row): as many rows and contiguous columns
     of c, those of b contiguous too. part: `part` instead of `tile`, and one more argument says how many columns there
     are; beyond them nothing is read or written."""
     own = ARITHMETIC[suffix]
-    element, vector = own.element, f"<{width} x {own.element}>"
+    name = f"{'part' if part else 'tile'}_{rows}_{width}_{suffix}"
 
-    def lines(template: str) -> str:
-        return "\n".join(template.replace("#", str(row)) for row in range(rows))
+    @product_function(name, suffix, TILE, {"columns": I64} if part else None)
+    def write(code: Code, product: Product, count: I64 | None = None) -> None:
+        there = None if count is None else first_lanes(count, width)
+        columns, a, b, c = Columns(suffix, width, there), product.a, product.b, product.c
+        sums = [code.variable(columns.kind.of(0)) for _ in range(rows)]
+        a_here, b_here, p = code.variable(a.at), code.variable(b.at), code.variable(I64.of(0))
+        apart = [a.row * row for row in range(rows)]
+        with code.when(product.k > 0), code.loop() as turn:
+            b_row = columns.read(code, b_here.value)
+            for offset, total in zip(apart, sums, strict=True):
+                number = a_here.value.at(offset, own.kind).load(own.kind)
+                total.value = total.value.apply(own.plus, number.spread(width).apply(own.times, b_row))
+            a_here.value = a_here.value.at(a.column, own.kind)
+            b_here.value = b_here.value.at(b.row, own.kind)
+            p.value = p.value.apply("add nsw", 1)
+            turn.leave.when(p.value == product.k)
+        new = [code.variable(total.value.apply(own.scale, product.alpha.spread(width))) for total in sums]
+        places = [c.at.at(c.row * row, own.kind) for row in range(rows)]
+        ready = code.label("ready")
+        ready.when(product.beta.compare(own.equal, 0))
+        for value, place in zip(new, places, strict=True):
+            kept = columns.read(code, place).apply(own.scale, product.beta.spread(width))
+            value.value = value.value.apply(own.join, kept)
+        code.place(ready)
+        for value, place in zip(new, places, strict=True):
+            columns.write(code, value.value, place)
 
-    def spread(name: str) -> str:
-        return "\n".join(f"  {line}" for line in splat(f"%{name}", element, width))
-
-    return f"""
-define internal void @{"part" if part else "tile"}_{rows}_{width}_{suffix}(i64 %k, {element} %alpha, ptr noalias %a,
-    i64 %a_row, i64 %a_col, ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c,
-    i64 %c_row{", i64 %columns" if part else ""}) noinline optsize {{
-start:
-{_masking(width) if part else ""}
-{lines("  %a#.offset = mul i64 %a_row, #")}
-  %some = icmp sgt i64 %k, 0
-  br i1 %some, label %loop, label %store
-loop:
-  %p = phi i64 [0, %start], [%p.next, %loop]
-  %a.here = phi ptr [%a, %start], [%a.next, %loop]
-  %b.here = phi ptr [%b, %start], [%b.next, %loop]
-{lines(f"  %sum# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}
-  %b.row = {_read("%b.here", width, suffix, part)}
-{lines(f"  %a#.at = getelementptr {element}, ptr %a.here, i64 %a#.offset")}
-{lines(f"  %a# = load {element}, ptr %a#.at")}
-{lines(spread("a#"))}
-{lines(f"  %product# = {own.times} {vector} %a#.all, %b.row")}
-{lines(f"  %more# = {own.plus} {vector} %sum#, %product#")}
-  %a.next = getelementptr {element}, ptr %a.here, i64 %a_col
-  %b.next = getelementptr {element}, ptr %b.here, i64 %b_row
-  %p.next = add nsw i64 %p, 1
-  %end = icmp eq i64 %p.next, %k
-  br i1 %end, label %store, label %loop
-store:
-{lines(f"  %total# = phi {vector} [zeroinitializer, %start], [%more#, %loop]")}
-{spread("alpha")}
-{spread("beta")}
-{lines(f"  %scaled# = {own.scale} {vector} %total#, %alpha.all")}
-{lines("  %c#.offset = mul i64 %c_row, #")}
-{lines(f"  %c#.at = getelementptr {element}, ptr %c, i64 %c#.offset")}
-  %fresh = {own.equal} {element} %beta, {own.zero}
-  br i1 %fresh, label %write, label %update
-write:
-{lines("  " + _write("%scaled#", "%c#.at", width, suffix, part))}
-  ret void
-update:
-{lines("  %c# = " + _read("%c#.at", width, suffix, part))}
-{lines(f"  %kept# = {own.scale} {vector} %c#, %beta.all")}
-{lines(f"  %new# = {own.join} {vector} %scaled#, %kept#")}
-{lines("  " + _write("%new#", "%c#.at", width, suffix, part))}
-  ret void
-}}
-"""
+    return write
 
 
-def splat(name: str, kind: str, lanes: int) -> list[str]:
-    """Lines that fill a vector, <name>.all, with a number."""
-    vector = f"<{lanes} x {kind}>"
-    return [
-        f"{name}.one = insertelement {vector} poison, {kind} {name}, i32 0",
-        f"{name}.all = shufflevector {vector} {name}.one, {vector} poison, <{lanes} x i32> zeroinitializer",
-    ]
+def first_lanes(count: I64 | I32, lanes: int) -> Bool:
+    """The lanes of a vector that are among so many."""
+    return count.spread(lanes).compare("icmp ugt", vector(type(count), lanes).each(range(lanes)))  # type: ignore[no-any-return]
 
 
-def _masking(width: int) -> str:
-    """Lines that say which of the columns are there: %there."""
-    numbers = ", ".join(f"i64 {lane}" for lane in range(width))
-    lines = [
-        *splat("%columns", "i64", width),
-        f"%there = icmp ult <{width} x i64> <{numbers}>, %columns.all",
-    ]
-    return "\n".join(f"  {line}" for line in lines)
+class Columns:
+    """Contiguous columns, as many as a vector has lanes. there: which there are, where some may be missing: those are
+    0, and not written."""
 
+    def __init__(self, suffix: str, width: int, there: Bool | None = None) -> None:
+        self.own = ARITHMETIC[suffix]
+        self.kind = vector(self.own.kind, width)
+        self.there = there
+        self.align = I32.of(self.own.align)
 
-def _read(address: str, width: int, suffix: str, part: bool) -> str:
-    """The numbers at an address; of a part those that are there, 0 for the others."""
-    own, vector = ARITHMETIC[suffix], f"<{width} x {ARITHMETIC[suffix].element}>"
-    if not part:
-        return f"load {vector}, ptr {address}, align {own.align}"
-    rest = f"i32 {own.align}, <{width} x i1> %there, {vector} zeroinitializer"
-    return f"call {vector} @llvm.masked.load.v{width}{own.short}.p0(ptr {address}, {rest})"
+    def read(self, code: Code, at: Ptr) -> Any:
+        if self.there is None:
+            return at.load(self.kind, align=self.own.align)
+        name = f"llvm.masked.load.{self.kind.vectors}.p0"
+        load = external(name, self.kind, Ptr, I32, type(self.there), self.kind)
+        return load(code, at, self.align, self.there, self.kind.of(0))
 
-
-def _write(value: str, address: str, width: int, suffix: str, part: bool) -> str:
-    """What writes numbers to an address; of a part those that are there."""
-    own, vector = ARITHMETIC[suffix], f"<{width} x {ARITHMETIC[suffix].element}>"
-    if not part:
-        return f"store {vector} {value}, ptr {address}, align {own.align}"
-    rest = f"ptr {address}, i32 {own.align}, <{width} x i1> %there"
-    return f"call void @llvm.masked.store.v{width}{own.short}.p0({vector} {value}, {rest})"
-
-
-def parts_ir(width: int, suffix: str) -> str:
-    """What tiles with `part` need declared."""
-    own = ARITHMETIC[suffix]
-    vector, bits = f"<{width} x {own.element}>", f"<{width} x i1>"
-    return f"""
-declare {vector} @llvm.masked.load.v{width}{own.short}.p0(ptr, i32, {bits}, {vector})
-declare void @llvm.masked.store.v{width}{own.short}.p0({vector}, ptr, i32, {bits})
-"""
+    def write(self, code: Code, value: Any, at: Ptr) -> None:
+        if self.there is None:
+            at.store(value, align=self.own.align)
+            return
+        name = f"llvm.masked.store.{self.kind.vectors}.p0"
+        external(name, None, self.kind, Ptr, I32, type(self.there))(code, value, at, self.align, self.there)

@@ -1,208 +1,123 @@
-"""Numbers of a matrix brought together for tiles, as LLVM IR.
+"""Numbers of a matrix brought together for tiles.
 
-In: the suffix of a dtype (f64, f32, i64, i32). Out: IR text of internal functions. A lane is a row of the left operand
+In: the suffix of a dtype (f64, f32, i64, i32). Out: internal functions of LLVM IR. A lane is a row of the left operand
 of a product, or a column of the right one.
 
     pack            a group of lanes, one number of each after the other
-    panels          how many panels hold so many lanes
     pack_panels     panels of lanes, in the order in which tiles read them
 """
 
 from __future__ import annotations
 
-from string import Template
-
-from graphc.codegen.gemm.microkernel import ARITHMETIC, words_of
-from graphc.codegen.llvm.counted import expand_loops
+from graphc.codegen.gemm.microkernel import ARITHMETIC
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, external, function
+from graphc.codegen.llvm.typed import I64, NoAlias, Ptr, vector
 
 GROUP = 8
 """Lanes that are packed at a time."""
 
+least = external("llvm.smin.i64", I64, I64, I64)
+most = external("llvm.smax.i64", I64, I64, I64)
 
-def pack_ir(suffix: str) -> str:
+
+def pack(suffix: str) -> Function[..., None]:
     """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead)."""
-    words = words_of(suffix)
-    return expand_loops(Template(PACK).substitute(words, group=GROUP, turn=_turn_ir(suffix)))
+    own = ARITHMETIC[suffix]
+    kind, group = own.kind, vector(own.kind, GROUP)
+
+    @function("noinline", name=f"pack_{suffix}")
+    def write(
+        code: Code, lanes: I64, depth: I64, source: NoAlias, lane_step: I64, depth_step: I64, target: NoAlias, lead: I64
+    ) -> None:
+        """Copies so many lanes, at most GROUP, of so many numbers each: number p of lane i goes to place p * lead + i
+        of the target. Lanes that are missing are 0."""
+        is_full = lanes == GROUP
+        with code.when(is_full & (lane_step == 1) & (depth > 0)):
+            with code.count(0, depth, sure=True) as p:
+                numbers = source.at(p * depth_step, kind).load(group, align=own.align)
+                target.at(p * lead, kind).store(numbers, align=own.align)
+            code.ret()
+        turned = code.variable(I64.of(0))
+        with code.when(is_full & (depth_step == 1) & (depth >= GROUP)), code.loop() as turn:
+            here = turned.value
+            _turn(suffix, source.at(here, kind), lane_step, target.at(here * lead, kind), lead)
+            turned.value += GROUP
+            turn.leave.unless(turned.value + GROUP <= depth)
+        with code.count(turned.value, depth) as r:
+            from_, to = source.at(r * depth_step, kind), target.at(r * lead, kind)
+            with code.count(0, GROUP, sure=True) as i:
+                number = code.variable(kind.of(0))
+                with code.when(i < lanes):
+                    number.value = from_.at(i * lane_step, kind).load(kind)
+                to.at(i, kind).store(number.value)
+
+    return write
 
 
-def panels_ir(suffix: str) -> str:
-    """panels_<t>(lanes, size), and pack_panels_<t>(begin, end, size, depth, step, lead, source, lane_step, depth_step,
-    target): the panels of `lead` lanes from begin to end, of `depth` numbers each, `step` of them at a time."""
-    return expand_loops(Template(PANELS).substitute(words_of(suffix), group=GROUP))
-
-
-def _turn_ir(suffix: str) -> str:
-    """Eight rows of eight numbers, read at %from.here and %lane_step apart, to columns at %to.here, %lead apart."""
-    element, align = ARITHMETIC[suffix].element, ARITHMETIC[suffix].align
-    vector = f"<{GROUP} x {element}>"
-    lines = []
-    for row in range(GROUP):
-        lines += [
-            f"%row{row}.offset = mul i64 %lane_step, {row}",
-            f"%row{row}.at = getelementptr {element}, ptr %from.here, i64 %row{row}.offset",
-            f"%v0.{row} = load {vector}, ptr %row{row}.at, align {align}",
+def _turn(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64) -> None:
+    """Eight rows of eight numbers, `lane_step` apart, to columns `lead` apart."""
+    own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].kind, GROUP)
+    rows = [source.at(lane_step * row, own.kind).load(group, align=own.align) for row in range(GROUP)]
+    for apart in (1, 2, 4):
+        places = [
+            [(lane & ~apart) + low + (GROUP if lane & apart else 0) for lane in range(GROUP)] for low in (0, apart)
         ]
-    for stage in range(3):
-        apart = 1 << stage
-        for row in range(GROUP):
-            first, other = row & ~apart, row | apart
-            low = 0 if row == first else apart
-            picks = [(lane & ~apart) + low + (GROUP if lane & apart else 0) for lane in range(GROUP)]
-            mask = ", ".join(f"i32 {pick}" for pick in picks)
-            lines.append(
-                f"%v{stage + 1}.{row} = shufflevector {vector} %v{stage}.{first}, {vector} %v{stage}.{other}, "
-                f"<{GROUP} x i32> <{mask}>"
-            )
-    for row in range(GROUP):
-        lines += [
-            f"%column{row}.offset = mul i64 %lead, {row}",
-            f"%column{row}.at = getelementptr {element}, ptr %to.here, i64 %column{row}.offset",
-            f"store {vector} %v3.{row}, ptr %column{row}.at, align {align}",
-        ]
-    return "\n".join("  " + line for line in lines)
+        rows = [rows[row & ~apart].pick(rows[row | apart], places[row & apart > 0]) for row in range(GROUP)]
+    for number, column in enumerate(rows):
+        target.at(lead * number, own.kind).store(column, align=own.align)
 
 
-PACK = """
-; Copies so many lanes, at most $group, of so many numbers each: number p of lane i goes to to[p * lead + i]. Lanes that
-; are missing are 0.
-define internal void @pack_$s(i64 %lanes, i64 %depth, ptr noalias %from, i64 %lane_step, i64 %depth_step,
-    ptr noalias %to, i64 %lead) noinline {
-start:
-  %full = icmp eq i64 %lanes, $group
-  %beside = icmp eq i64 %lane_step, 1
-  %along = icmp eq i64 %depth_step, 1
-  %copied = and i1 %full, %beside
-  %some = icmp sgt i64 %depth, 0
-  %copies = and i1 %copied, %some
-  %turned = and i1 %full, %along
-  %long = icmp sge i64 %depth, $group
-  %turns = and i1 %turned, %long
-  br i1 %copies, label %copy, label %look
-copy:
-  repeat %p from 0 to %depth by 1 {
-    %p.offset = mul i64 %p, %depth_step
-    %p.lead = mul i64 %p, %lead
-    %p.from = getelementptr $t, ptr %from, i64 %p.offset
-    %p.to = getelementptr $t, ptr %to, i64 %p.lead
-    %numbers = load <$group x $t>, ptr %p.from, align $align
-    store <$group x $t> %numbers, ptr %p.to, align $align
-  }
-  ret void
-look:
-  br i1 %turns, label %turn, label %ones
-turn:
-  %q = phi i64 [0, %look], [%q.next, %turn]
-  %q.lead = mul i64 %q, %lead
-  %from.here = getelementptr $t, ptr %from, i64 %q
-  %to.here = getelementptr $t, ptr %to, i64 %q.lead
-$turn
-  %q.next = add nsw i64 %q, $group
-  %q.after = add nsw i64 %q.next, $group
-  %q.more = icmp sle i64 %q.after, %depth
-  br i1 %q.more, label %turn, label %ones
-ones:
-  %turned.already = phi i64 [0, %look], [%q.next, %turn]
-  for %r from %turned.already to %depth by 1 {
-    %r.offset = mul i64 %r, %depth_step
-    %r.lead = mul i64 %r, %lead
-    %r.from = getelementptr $t, ptr %from, i64 %r.offset
-    %r.to = getelementptr $t, ptr %to, i64 %r.lead
-    repeat %i from 0 to $group by 1 {
-      %there = icmp slt i64 %i, %lanes
-      br i1 %there, label %lane.read, label %lane.end
-lane.read:
-      %i.offset = mul i64 %i, %lane_step
-      %i.from = getelementptr $t, ptr %r.from, i64 %i.offset
-      %number = load $t, ptr %i.from
-      br label %lane.end
-lane.end:
-      %value = phi $t [$zero, %i.turn], [%number, %lane.read]
-      %i.to = getelementptr $t, ptr %r.to, i64 %i
-      store $t %value, ptr %i.to
-    }
-  }
-  ret void
-}
-"""
+def panels(lanes: I64, size: I64 | int) -> I64:
+    """How many panels of a size hold so many lanes."""
+    return (lanes + size - 1) // size
 
-PANELS = """
-declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @llvm.smax.i64(i64, i64)
 
-; How many panels of that size hold so many lanes.
-define internal i64 @panels_$s(i64 %lanes, i64 %size) alwaysinline {
-  %padded = add i64 %lanes, %size
-  %above = sub i64 %padded, 1
-  %count = udiv i64 %above, %size
-  ret i64 %count
-}
+def pack_panels(suffix: str) -> Function[..., None]:
+    """pack_panels_<t>(begin, end, size, depth, step, lead, source, lane_step, depth_step, target): the panels of `lead`
+    lanes from begin to end, of `depth` numbers each, `step` of them at a time."""
+    own = ARITHMETIC[suffix]
+    kind, group = own.kind, vector(own.kind, GROUP)
 
-; Packs the panels from begin to end of one operand, $group numbers of each lane at a time where its lanes stand apart.
-; Where they stand beside each other, a number of all lanes at a time, so that memory is read in order.
-define internal void @pack_panels_$s(i64 %begin, i64 %end, i64 %size, i64 %depth, i64 %step, i64 %lead, ptr %source,
-    i64 %lane_step, i64 %depth_step, ptr %target) noinline {
-start:
-  %some = icmp slt i64 %begin, %end
-  br i1 %some, label %look, label %done
-look:
-  %panels = call i64 @panels_$s(i64 %size, i64 %lead)
-  %all = mul i64 %panels, %lead
-  %whole.most = udiv i64 %size, %lead
-  %last = call i64 @llvm.smin.i64(i64 %end, i64 %whole.most)
-  %unit = icmp eq i64 %lane_step, 1
-  %beside = select i1 %unit, i64 %last, i64 %begin
-  repeat %p from 0 to %depth by %p.depth {
-    %p.left = sub i64 %depth, %p
-    %p.depth = call i64 @llvm.smin.i64(i64 %p.left, i64 %step)
-    %p.offset = mul i64 %p, %depth_step
-    %p.from = getelementptr $t, ptr %source, i64 %p.offset
-    %p.start = mul i64 %p, %all
-    %p.to = getelementptr $t, ptr %target, i64 %p.start
-    %numbers = mul i64 %p.depth, %lead
-    %any = icmp slt i64 %begin, %beside
-    br i1 %any, label %together, label %apart
-together:
-    repeat %r from 0 to %p.depth by 1 {
-      %r.offset = mul i64 %r, %depth_step
-      %r.from = getelementptr $t, ptr %p.from, i64 %r.offset
-      %r.place = mul i64 %r, %lead
-      %r.to = getelementptr $t, ptr %p.to, i64 %r.place
-      repeat %q from %begin to %beside by 1 {
-        %q.lane = mul i64 %q, %lead
-        %q.from = getelementptr $t, ptr %r.from, i64 %q.lane
-        %q.place = mul i64 %q, %numbers
-        %q.to = getelementptr $t, ptr %r.to, i64 %q.place
-        repeat %i from 0 to %lead by $group {
-          %i.from = getelementptr $t, ptr %q.from, i64 %i
-          %i.to = getelementptr $t, ptr %q.to, i64 %i
-          %lanes.here = load <$group x $t>, ptr %i.from, align $align
-          store <$group x $t> %lanes.here, ptr %i.to, align $align
-        }
-      }
-    }
-    br label %apart
-apart:
-    ; what is left, by groups of lanes; those beyond the last are read nowhere
-    %first = mul i64 %beside, %lead
-    %beyond = mul i64 %end, %lead
-    for %g from %first to %beyond by $group {
-      %g.left = sub i64 %size, %g
-      %g.most = call i64 @llvm.smin.i64(i64 %g.left, i64 $group)
-      %lanes = call i64 @llvm.smax.i64(i64 %g.most, i64 0)
-      %missing = icmp eq i64 %lanes, 0
-      %inside = select i1 %missing, i64 0, i64 %g
-      %g.offset = mul i64 %inside, %lane_step
-      %g.from = getelementptr $t, ptr %p.from, i64 %g.offset
-      %panel = udiv i64 %g, %lead
-      %within = urem i64 %g, %lead
-      %panel.place = mul i64 %panel, %numbers
-      %g.place = add i64 %panel.place, %within
-      %g.to = getelementptr $t, ptr %p.to, i64 %g.place
-      call void @pack_$s(i64 %lanes, i64 %p.depth, ptr %g.from, i64 %lane_step, i64 %depth_step, ptr %g.to, i64 %lead)
-    }
-  }
-  ret void
-done:
-  ret void
-}
-"""
+    @function("noinline", name=f"pack_panels_{suffix}")
+    def write(
+        code: Code,
+        begin: I64,
+        end: I64,
+        size: I64,
+        depth: I64,
+        step: I64,
+        lead: I64,
+        source: Ptr,
+        lane_step: I64,
+        depth_step: I64,
+        target: Ptr,
+    ) -> None:
+        """Packs the panels from begin to end of one operand, GROUP numbers of each lane at a time where its lanes stand
+        apart. Where they stand beside each other, a number of all lanes at a time, so that memory is read in order."""
+        with code.when(begin >= end):
+            code.ret()
+        all_ = panels(size, lead) * lead
+        beside = (lane_step == 1).choose(least(code, end, size // lead), begin)
+        p = code.variable(I64.of(0))
+        with code.loop() as turn:
+            height = least(code, depth - p.value, step)
+            from_, to = source.at(p.value * depth_step, kind), target.at(p.value * all_, kind)
+            numbers = height * lead
+            with code.when(begin < beside), code.count(0, height, sure=True) as r:
+                r_from, r_to = from_.at(r * depth_step, kind), to.at(r * lead, kind)
+                with code.count(begin, beside, sure=True) as q:
+                    q_from, q_to = r_from.at(q * lead, kind), r_to.at(q * numbers, kind)
+                    with code.count(0, lead, GROUP, sure=True) as i:
+                        q_to.at(i, kind).store(q_from.at(i, kind).load(group, align=own.align), align=own.align)
+            # what is left, by groups of lanes; those beyond the last are read nowhere
+            with code.count(beside * lead, end * lead, GROUP) as g:
+                lanes = most(code, least(code, size - g, I64.of(GROUP)), I64.of(0))
+                inside = (lanes == 0).choose(I64.of(0), g)
+                place = (g // lead) * numbers + g % lead
+                given = from_.at(inside * lane_step, kind), lane_step, depth_step, to.at(place, kind), lead
+                pack(suffix)(code, lanes, height, *given)
+            p.value += height
+            turn.leave.unless(p.value < depth)
+
+    return write

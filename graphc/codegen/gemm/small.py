@@ -1,6 +1,6 @@
-"""Matrix products as loops in LLVM IR, for any dtype and layout: what runs where BLAS does not.
+"""Matrix products as loops, for any dtype and layout: what runs where BLAS does not.
 
-In: the suffix of a dtype (f64, f32, i64, i32). Out: IR text of internal functions:
+In: the suffix of a dtype (f64, f32, i64, i32). Out: internal functions of LLVM IR:
 
     loops    c = alpha a b + beta c by the best of the following
     tiles    blocks of a few rows and contiguous columns of c, in registers while p runs; b is read by rows
@@ -12,12 +12,26 @@ In: the suffix of a dtype (f64, f32, i64, i32). Out: IR text of internal functio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from string import Template
 
-from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of, parts_ir, tile_ir, words_of
-from graphc.codegen.gemm.packing import GROUP, pack_ir
-from graphc.codegen.llvm.counted import expand_loops
+from graphc.codegen.gemm.gemv import dots
+from graphc.codegen.gemm.microkernel import (
+    ARITHMETIC,
+    ROWS,
+    TILE,
+    Matrix,
+    Product,
+    arguments,
+    lanes_of,
+    product_function,
+    tile,
+)
+from graphc.codegen.gemm.packing import GROUP, pack
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function
+from graphc.codegen.llvm.poison import poison
 from graphc.codegen.llvm.target import has_avx512
+from graphc.codegen.llvm.typed import I64
+from graphc.startup.record import replace
 
 PANEL_ROWS = 256
 PANEL_COLUMNS = 32
@@ -29,201 +43,124 @@ NARROW_ROWS = (8, 4, 1)
 """Rows of the tiles for what is left, of one register at most: enough to keep both multipliers busy."""
 
 
-def loops_ir(suffix: str) -> str:
-    """The functions of one dtype, all internal. They call those of `product_vectors.dots_ir`."""
-    large, lanes = has_avx512(), lanes_of(suffix)
-    words = words_of(suffix) | {
-        "panel": str(PANEL_ROWS * PANEL_COLUMNS),
-        "panel_rows": str(PANEL_ROWS),
-        "panel_columns": str(PANEL_COLUMNS),
-        "widest": str(2 * lanes),
-        "group": str(GROUP),
-        "group_less": str(GROUP - 1),
-    }
-    wide, narrow = WIDE_ROWS[large], NARROW_ROWS
-    return expand_loops(
-        "".join(
-            [
-                *(tile_ir(rows, 2 * lanes, suffix) for rows in wide),
-                *(_wide_strip_ir(rows, 2 * lanes, suffix) for rows in wide),
-                _columns_ir("wide", wide, suffix),
-                parts_ir(lanes, suffix),
-                *(tile_ir(rows, lanes, suffix, part=True) for rows in narrow),
-                *(_narrow_strip_ir(rows, lanes, suffix) for rows in narrow),
-                _columns_ir("narrow", narrow, suffix),
-                pack_ir(suffix),
-                Template(LOOPS).substitute(words),
-            ]
-        )
-    )
+def smaller(number: I64, most: int) -> I64:
+    return (number < most).choose(number, most)
 
 
-def _wide_strip_ir(rows: int, width: int, suffix: str) -> str:
-    """So many whole rows of c, whose columns are whole tiles."""
-    return _strip_ir("wide", rows, width, "", f"tile_{rows}_{width}_{suffix}", "", suffix)
+def strip(rows: int, suffix: str, *, part: bool) -> Function[..., None]:
+    """So many whole rows of c. part: the last tile may be a part of one, else all are whole, and wide."""
+    name, lanes = "narrow" if part else "wide", lanes_of(suffix)
+    width = lanes if part else 2 * lanes
+
+    @product_function(f"{name}_{rows}_{suffix}", suffix, ("m", *ROWS))
+    def write(code: Code, p: Product) -> None:
+        kind = ARITHMETIC[suffix].kind
+        with code.count(0, p.n, width, sure=True) as j:
+            count = [smaller(p.n - j, width)] if part else []
+            here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
+            tile(rows, width, suffix, part=part)(code, *arguments(here, TILE), *count)
+
+    return write
 
 
-def _narrow_strip_ir(rows: int, width: int, suffix: str) -> str:
-    """So many whole rows of c, the last tile a part of one."""
-    least = f"""
-  %left = sub i64 %n, %j
-  %low = icmp slt i64 %left, {width}
-  %columns = select i1 %low, i64 %left, i64 {width}"""
-    return _strip_ir("narrow", rows, width, least, f"part_{rows}_{width}_{suffix}", ", i64 %columns", suffix)
+def columns(suffix: str, *, part: bool) -> Function[..., None]:
+    """All rows of c, by strips of so many: the larger ones while they last."""
+    blocks: Sequence[int] = NARROW_ROWS if part else WIDE_ROWS[has_avx512()]
+
+    @product_function(f"{'narrow' if part else 'wide'}_{suffix}", suffix, ROWS)
+    def write(code: Code, p: Product) -> None:
+        kind, i = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
+        for rows in blocks:
+            end = p.m - (rows - 1)
+            with code.loop() as turn:
+                turn.leave.unless(i.value < end)
+                here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
+                strip(rows, suffix, part=part)(code, *arguments(here, ("m", *ROWS)))
+                i.value = i.value.apply("add nsw", rows)
+
+    return write
 
 
-def _strip_ir(name: str, rows: int, width: int, before: str, tile: str, more: str, suffix: str) -> str:
-    element = ARITHMETIC[suffix].element
-    return f"""
-define internal void @{name}_{rows}_{suffix}(i64 %n, i64 %k, {element} %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c, i64 %c_row) noinline optsize {{
-start:
-  repeat %j from 0 to %n by {width} {{{before}
-  %b.here = getelementptr {element}, ptr %b, i64 %j
-  %c.here = getelementptr {element}, ptr %c, i64 %j
-  call void @{tile}(i64 %k, {element} %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b.here, i64 %b_row,
-      {element} %beta, ptr %c.here, i64 %c_row{more})
-  }}
-  ret void
-}}
-"""
+def tiles(suffix: str) -> Function[..., None]:
+    """The product where the columns of b and c are contiguous: blocks of a few rows and columns of c, in registers
+    while p runs."""
+
+    @product_function(f"tiles_{suffix}", suffix, ROWS)
+    def write(code: Code, p: Product) -> None:
+        kind = ARITHMETIC[suffix].kind
+        left = p.n % (2 * lanes_of(suffix))
+        done = p.n - left
+        with code.when(done > 0):
+            columns(suffix, part=False)(code, *arguments(replace(p, n=done), ROWS))
+        with code.when(left > 0):
+            rest = replace(p, n=left, b=p.b.part(0, done, kind), c=p.c.part(0, done, kind))
+            columns(suffix, part=True)(code, *arguments(rest, ROWS))
+
+    return write
 
 
-def _columns_ir(name: str, blocks: Sequence[int], suffix: str) -> str:
-    """All rows of c, by blocks of so many: the larger ones while they last."""
-    element = ARITHMETIC[suffix].element
-    begin, loops = "0", ""
-    for rows in blocks:
-        loops += f"""
-  %last{rows} = sub i64 %m, {rows - 1}
-  for %i{rows} from {begin} to %last{rows} by {rows} {{
-  %a{rows}.offset = mul i64 %i{rows}, %a_row
-  %c{rows}.offset = mul i64 %i{rows}, %c_row
-  %a{rows} = getelementptr {element}, ptr %a, i64 %a{rows}.offset
-  %c{rows} = getelementptr {element}, ptr %c, i64 %c{rows}.offset
-  call void @{name}_{rows}_{suffix}(i64 %n, i64 %k, {element} %alpha, ptr %a{rows}, i64 %a_row, i64 %a_col, ptr %b,
-      i64 %b_row, {element} %beta, ptr %c{rows}, i64 %c_row)
-  }}"""
-        begin = f"%i{rows}"
-    return f"""
-define internal void @{name}_{suffix}(i64 %m, i64 %n, i64 %k, {element} %alpha, ptr noalias %a, i64 %a_row,
-    i64 %a_col, ptr noalias %b, i64 %b_row, {element} %beta, ptr noalias %c, i64 %c_row) noinline optsize {{
-start:{loops}
-  ret void
-}}
-"""
+def packed(suffix: str) -> Function[..., None]:
+    """The product for a c with contiguous rows and any b, of which a few columns and rows at a time are copied."""
+    own = ARITHMETIC[suffix]
+    kind = own.kind
+
+    @product_function(f"packed_{suffix}", suffix, ("c_col",))
+    def write(code: Code, p: Product) -> None:
+        panel = code.local(kind, PANEL_ROWS * PANEL_COLUMNS, align=64)
+        if code.poison:
+            poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
+        j = code.variable(I64.of(0))
+        with code.loop() as by_columns:
+            width = smaller(p.n - j.value, PANEL_COLUMNS)
+            lead = (width + (GROUP - 1)) & -GROUP
+            top, c_here = p.b.part(0, j.value, kind), p.c.part(0, j.value, kind)
+            depth, factor = code.variable(I64.of(0)), code.variable(p.beta)
+            with code.loop() as by_depth:
+                height = smaller(p.k - depth.value, PANEL_ROWS)
+                a_here, b_here = p.a.part(0, depth.value, kind), top.part(depth.value, 0, kind)
+                with code.count(0, width, GROUP, sure=True) as g:
+                    lanes, group = smaller(width - g, GROUP), b_here.part(0, g, kind)
+                    pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g, kind), lead)
+                copy = Matrix(panel, lead, I64.of(1))
+                part = Product(p.m, width, height, p.alpha, a_here, copy, factor.value, c_here)
+                tiles(suffix)(code, *arguments(part, ROWS))
+                factor.value = kind.of(1)
+                depth.value = depth.value.apply("add nsw", height)
+                by_depth.leave.unless(depth.value < p.k)
+            j.value = j.value.apply("add nsw", width)
+            by_columns.leave.unless(j.value < p.n)
+
+    return write
 
 
-LOOPS = """
-; The product where the columns of b and c are contiguous.
-define internal void @tiles_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, $t %beta, ptr noalias %c, i64 %c_row) noinline optsize {
-start:
-  %left = urem i64 %n, $widest
-  %done = sub i64 %n, %left
-  %some = icmp sgt i64 %done, 0
-  br i1 %some, label %wide, label %look
-wide:
-  call void @wide_$s(i64 %m, i64 %done, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, $t %beta,
-      ptr %c, i64 %c_row)
-  br label %look
-look:
-  %more = icmp sgt i64 %left, 0
-  br i1 %more, label %narrow, label %end
-narrow:
-  %b.left = getelementptr $t, ptr %b, i64 %done
-  %c.left = getelementptr $t, ptr %c, i64 %done
-  call void @narrow_$s(i64 %m, i64 %left, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b.left, i64 %b_row,
-      $t %beta, ptr %c.left, i64 %c_row)
-  br label %end
-end:
-  ret void
-}
+def rows_of(suffix: str) -> Function[..., None]:
+    """The product without BLAS for a c with contiguous rows."""
 
-; The product for a c with contiguous rows and any b, of which a few columns and rows at a time are copied.
-define internal void @packed_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row) noinline optsize {
-start:
-  %panel = alloca [$panel x $t], align 64
-  repeat %j from 0 to %n by %width {
-    %j.left = sub i64 %n, %j
-    %j.full = icmp sgt i64 %j.left, $panel_columns
-    %width = select i1 %j.full, i64 $panel_columns, i64 %j.left
-    %b.column = mul i64 %j, %b_col
-    %b.top = getelementptr $t, ptr %b, i64 %b.column
-    %c.here = getelementptr $t, ptr %c, i64 %j
-    %width.padded = add i64 %width, $group_less
-    %lead = and i64 %width.padded, -$group
-    repeat %p from 0 to %k by %height with $t %factor = %beta then $one {
-      %p.left = sub i64 %k, %p
-      %p.full = icmp sgt i64 %p.left, $panel_rows
-      %height = select i1 %p.full, i64 $panel_rows, i64 %p.left
-      %b.row = mul i64 %p, %b_row
-      %b.here = getelementptr $t, ptr %b.top, i64 %b.row
-      %a.column = mul i64 %p, %a_col
-      %a.here = getelementptr $t, ptr %a, i64 %a.column
-      repeat %g from 0 to %width by $group {
-        %g.left = sub i64 %width, %g
-        %g.low = icmp slt i64 %g.left, $group
-        %lanes = select i1 %g.low, i64 %g.left, i64 $group
-        %g.offset = mul i64 %g, %b_col
-        %b.group = getelementptr $t, ptr %b.here, i64 %g.offset
-        %panel.group = getelementptr $t, ptr %panel, i64 %g
-        call void @pack_$s(i64 %lanes, i64 %height, ptr %b.group, i64 %b_col, i64 %b_row, ptr %panel.group, i64 %lead)
-      }
-      call void @tiles_$s(i64 %m, i64 %width, i64 %height, $t %alpha, ptr %a.here, i64 %a_row, i64 %a_col, ptr %panel,
-          i64 %lead, $t %factor, ptr %c.here, i64 %c_row)
-    }
-  }
-  ret void
-}
+    @product_function(f"rows_{suffix}", suffix, ("c_col",))
+    def write(code: Code, p: Product) -> None:
+        with code.when(p.b.column == 1):
+            tiles(suffix)(code, *arguments(p, ROWS))
+            code.ret()
+        with code.when(p.m <= 2):  # what is copied for one or two rows is hardly used again
+            dots(suffix)(code, *arguments(p))
+            code.ret()
+        packed(suffix)(code, *arguments(p, ("c_col",)))
 
-; The product without BLAS for a c with contiguous rows.
-define internal void @rows_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row, i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row) noinline optsize {
-start:
-  %contiguous = icmp eq i64 %b_col, 1
-  br i1 %contiguous, label %tiles, label %look
-look:
-  ; what is copied for one or two rows is hardly used again
-  %few = icmp sle i64 %m, 2
-  br i1 %few, label %dots, label %packed
-dots:
-  call void @dots_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
-      i64 %b_col, $t %beta, ptr %c, i64 %c_row, i64 1)
-  ret void
-tiles:
-  call void @tiles_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
-      $t %beta, ptr %c, i64 %c_row)
-  ret void
-packed:
-  call void @packed_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row,
-      i64 %b_col, $t %beta, ptr %c, i64 %c_row)
-  ret void
-}
+    return write
 
-; The product without BLAS.
-define internal void @loops_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr noalias %a, i64 %a_row, i64 %a_col,
-    ptr noalias %b, i64 %b_row,
-      i64 %b_col, $t %beta, ptr noalias %c, i64 %c_row, i64 %c_col) noinline optsize {
-start:
-  %c.rows = icmp eq i64 %c_col, 1
-  br i1 %c.rows, label %plain, label %look
-plain:
-  call void @rows_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-      $t %beta, ptr %c, i64 %c_row)
-  ret void
-look:
-  %c.columns = icmp eq i64 %c_row, 1
-  br i1 %c.columns, label %turned, label %any
-turned:
-  call void @rows_$s(i64 %n, i64 %m, i64 %k, $t %alpha, ptr %b, i64 %b_col, i64 %b_row, ptr %a, i64 %a_col, i64 %a_row,
-      $t %beta, ptr %c, i64 %c_col)
-  ret void
-any:
-  call void @dots_$s(i64 %m, i64 %n, i64 %k, $t %alpha, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, i64 %b_col,
-      $t %beta, ptr %c, i64 %c_row, i64 %c_col)
-  ret void
-}
 
-"""
+def loops(suffix: str) -> Function[..., None]:
+    """The product without BLAS: c by rows, or turned by columns, else an inner product for each element."""
+
+    @product_function(f"loops_{suffix}", suffix)
+    def write(code: Code, p: Product) -> None:
+        with code.when(p.c.column == 1):
+            rows_of(suffix)(code, *arguments(p, ("c_col",)))
+            code.ret()
+        with code.when(p.c.row == 1):
+            turned = replace(p, m=p.n, n=p.m, a=p.b.turned(), b=p.a.turned(), c=p.c.turned())
+            rows_of(suffix)(code, *arguments(turned, ("c_col",)))
+            code.ret()
+        dots(suffix)(code, *arguments(p))
+
+    return write

@@ -1,6 +1,9 @@
-"""LLVM: its binding, the processor that code is made for, and IR by pieces.
+"""LLVM: its binding, the processor that code is made for, and how IR is written.
 
-In: IR as text or as llvmlite's values. Out: objects and assembly (target.py), modules of a part of a text (split.py).
-module.py is what stages hand over, cpu.py what is known of the processor without LLVM, binding.py imports llvmlite's
-binding; builder.py, values.py and integers.py write IR.
+In: IR as text or as llvmlite's values. Out: objects and assembly (target.py). module.py is what stages hand over,
+cpu.py what is known of the processor without LLVM, binding.py imports llvmlite's binding.
+
+Code that is the same for every graph is written as programs over typed values: typed.py, builder.py and functions.py,
+in this order; poison.py is the smallest one, and split.py makes several modules of such functions. Kernels' own code is
+made with llvmlite: values.py and integers.py, and unsupported.py for what llvmlite has no function for.
 """

@@ -17,10 +17,11 @@ waits for a first call.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.typed import Ptr, Value
+from graphc.startup.record import record
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,7 +103,8 @@ class Function(Generic[P, R]):
         return made
 
 
-class Definition(NamedTuple):
+@record(eq=False)
+class Definition:
     """A function as it was written: its blocks, the functions that it calls, and the globals that it names."""
 
     function: Function[Any, Any]
@@ -127,9 +129,10 @@ def function(
     kinds: types by the names that annotations have for them, before those of the function's module."""
 
     def make(body: Callable[Concatenate[Code, P], R]) -> Function[P, R]:
-        found = {**body.__globals__, **(kinds or {}), "None": None}
+        own: dict[str, Any] = {"None": None, **(kinds or {})}
+        known = body.__globals__
         _, *annotations = body.__annotations__.items()
-        types = {param: found[annotation] for param, annotation in annotations}
+        types = {param: own[word] if word in own else known[word] for param, word in annotations}
         returns = types.pop("return")
         return Function(name or body.__name__, returns, types, body, attributes, is_internal=is_internal)
 
@@ -177,21 +180,44 @@ def module_text(
     """A module of these functions, all that they call and all globals that these name, and lines for more data.
     declares: functions that another module exports; what only they call is left out. exports: functions that are
     internal elsewhere."""
+    every = reached(functions, declares, poison)
+    defined = {each.name for each in every if each.body is not None} - set(declares)
+    linkage = {each.name: "internal " for each in every if each.is_internal and each.name in defined - set(exports)}
+    return write_module(every, defined, linkage, poison, data)
+
+
+def reached(
+    functions: Sequence[Function[Any, Any]], declares: Collection[str] = (), poison: bool = False
+) -> list[Function[Any, Any]]:
+    """These functions and all that they call, but for what only those call that are declared."""
     names = frozenset(declares)
     found = {function.name: function for function in functions}
-    lines = dict.fromkeys(data)
-    texts: list[str] = []
     waiting = [*functions]
     for each in waiting:
-        if each.body is None or each.name in names:
-            texts.append(f"declare {each.head()}\n")
-            continue
-        definition = each.definition(poison)
-        internal = each.is_internal and each.name not in exports
-        texts.append(definition.text("internal " if internal else ""))
-        lines |= dict.fromkeys(definition.data.values())
-        waiting += [function for name, function in definition.called.items() if name not in found]
-        found.update(definition.called)
+        if each.body is not None and each.name not in names:
+            new = [function for name, function in each.definition(poison).called.items() if name not in found]
+            found.update((function.name, function) for function in new)
+            waiting += new
+    return waiting
+
+
+def write_module(
+    functions: Sequence[Function[Any, Any]],
+    defined: Collection[str],
+    linkage: Mapping[str, str],
+    poison: bool = False,
+    data: Sequence[str] = (),
+) -> str:
+    """A module that defines some of the functions and declares the others, which may be hidden elsewhere."""
+    lines, texts = dict.fromkeys(data), []
+    for each in functions:
+        how = linkage.get(each.name, "")
+        if each.name in defined:
+            definition = each.definition(poison)
+            texts.append(definition.text(how))
+            lines |= dict.fromkeys(definition.data.values())
+        else:
+            texts.append(f"declare {how}{each.head()}\n")
     return "\n".join([*lines, *texts, METADATA])
 
 

@@ -1,76 +1,34 @@
-"""A module of LLVM IR as several, so that two processes can compile it.
+"""Functions of LLVM IR as several modules, so that two processes can compile them.
 
-In: IR text, made of functions, declarations, and globals that are declared elsewhere. Out: texts whose objects, linked,
-are that of the whole. A function that was internal is hidden instead: nothing beyond the link sees it. What is always
-inlined is in every module.
+In: functions (functions.py). Out: texts whose objects, linked, are that of the whole. A function that was internal is
+hidden instead: nothing beyond the link sees it. What is always inlined is in every module.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from typing import Any
 
-from graphc.startup.record import record
-
-HEADER = re.compile(
-    r"define (?P<internal>internal )?(?P<returns>.*?) @(?P<name>[\w.]+)\((?P<given>.*?)\)(?P<rest>[^)]*)\{$",
-    re.DOTALL | re.MULTILINE,
-)
-ARGUMENT = re.compile(r" %[\w.]+(?=,|$)")
+from graphc.codegen.llvm.functions import Function, module_text, reached, write_module
 
 
-@record()
-class Function:
-    """A function: its text, and how another module declares it."""
-
-    text: str
-    declaration: str
-    is_inlined: bool
-
-
-def split(ir: str, count: int) -> list[str]:
+def split(functions: Sequence[Function[Any, Any]], count: int, poison: bool = False) -> list[str]:
     """So many modules, of about the same length, or fewer where there are fewer functions."""
-    common, functions = take_apart(ir)
-    inlined = [function for function in functions if function.is_inlined]
-    others = [function for function in functions if not function.is_inlined]
+    every = reached(functions, poison=poison)
+    written = [each for each in every if each.body is not None]
+    inlined = [each for each in written if each.attributes == "alwaysinline"]
+    others = [each for each in written if each.attributes != "alwaysinline"]
     count = min(count, max(len(others), 1))
     if count == 1:
-        return [ir]
-    groups = [set(group) for group in balanced([len(function.text) for function in others], count)]
-    return [
-        "\n".join(
-            [
-                common,
-                *(function.text for function in inlined),
-                *(other.text if place in group else other.declaration for place, other in enumerate(others)),
-            ]
-        )
-        for group in groups
-    ]
-
-
-def take_apart(ir: str) -> tuple[str, list[Function]]:
-    """What stands outside the functions, and these."""
-    outside: list[str] = []
-    functions: list[Function] = []
-    end = 0
-    while (begin := ir.find("\ndefine ", end)) >= 0:
-        outside.append(ir[end:begin])
-        end = ir.index("\n}\n", begin) + 2
-        functions.append(read(ir[begin + 1 : end]))
-    return "".join([*outside, ir[end:]]), functions
-
-
-def read(text: str) -> Function:
-    """A function from its text."""
-    header = HEADER.match(text)
-    assert header is not None, text[:200]
-    given = ", ".join(ARGUMENT.sub("", argument.strip()) for argument in header["given"].split(",") if argument.strip())
-    if "alwaysinline" in header["rest"]:
-        return Function(text, "", True)
-    hidden = text.replace("define internal ", "define hidden ", 1)
-    visibility = "hidden " if header["internal"] else ""
-    return Function(hidden, f"declare {visibility}{header['returns']} @{header['name']}({given})", False)
+        return [module_text(functions, poison=poison)]
+    groups = balanced([len(each.definition(poison).blocks) for each in others], count)
+    linkage = {each.name: "hidden " for each in others if each.is_internal}
+    linkage |= {each.name: "internal " for each in inlined}
+    modules = []
+    for group in groups:
+        defined = [*inlined, *(others[place] for place in sorted(group))]
+        modules.append(write_module(every, {each.name for each in defined}, linkage, poison))
+    return modules
 
 
 def balanced(sizes: Sequence[int], count: int) -> list[list[int]]:

@@ -77,13 +77,40 @@ class Number(Value):
             raise TypeError(f"{self} and {other} are both constants")
         return code, f"{self.spelling} {self.text}, {other.text}"
 
-    def _make(self: N, opcode: str, other: N | float) -> N:
+    @classmethod
+    def each(cls: type[N], numbers: Sequence[int]) -> N:
+        """The constant vector of these integers."""
+        element = cls.spelling.partition(" x ")[2][:-1]
+        return cls(None, f"<{', '.join(f'{element} {number}' for number in numbers)}>")
+
+    def apply(self: N, opcode: str, other: N | float) -> N:
+        """An operation by LLVM's name, with what it may be joined or reordered with."""
         code, operands = self._two(other)
         return code.emit(type(self), f"{opcode} {operands}")
 
-    def _compare(self: N, relation: str, other: N | float) -> Bool:
+    def compare(self: N, relation: str, other: N | float) -> Bool:
+        """A comparison by LLVM's name."""
         code, operands = self._two(other)
         return code.emit(truth(self.lanes), f"{relation} {operands}")
+
+    def spread(self, lanes: int) -> Any:
+        """A vector with the number in each lane."""
+        assert self.code is not None
+        kind = vector(type(self), lanes)
+        one = self.code.emit(kind, f"insertelement {kind.spelling} poison, {self}, i32 0")
+        return one.pick(one, [0] * lanes)
+
+    def lane(self, place: int) -> Any:
+        """A number of a vector."""
+        assert self.code is not None
+        return self.code.emit(ELEMENTS[type(self)], f"extractelement {self}, i32 {place}")
+
+    def pick(self: N, other: N, places: Sequence[int]) -> Any:
+        """The vector of what stands at these places of two vectors, counted on."""
+        code, _ = self._two(other)
+        kind = vector(ELEMENTS[type(self)], len(places))
+        chosen = ", ".join([f"i32 {place}" for place in places])
+        return code.emit(kind, f"shufflevector {self}, {other}, <{len(places)} x i32> <{chosen}>")
 
     def _cast(self, opcode: str, kind: type[N]) -> N:
         assert self.code is not None, self
@@ -104,69 +131,69 @@ class Int(Number):
         return cls(None, str(number) if cls.lanes == 1 else f"splat (i{cls.bits} {number})")
 
     def __add__(self: I, other: I | int) -> I:
-        return self._make("add", other)
+        return self.apply("add", other)
 
     def __sub__(self: I, other: I | int) -> I:
-        return self._make("sub", other)
+        return self.apply("sub", other)
 
     def __rsub__(self: I, other: int) -> I:
-        return self.of(other)._make("sub", self)
+        return self.of(other).apply("sub", self)
 
     def __mul__(self: I, other: I | int) -> I:
-        return self._make("mul", other)
+        return self.apply("mul", other)
 
     def __and__(self: I, other: I | int) -> I:
-        return self._make("and", other)
+        return self.apply("and", other)
 
     def __or__(self: I, other: I | int) -> I:
-        return self._make("or", other)
+        return self.apply("or", other)
 
     def __lshift__(self: I, other: I | int) -> I:
-        return self._make("shl", other)
+        return self.apply("shl", other)
 
     def __rlshift__(self: I, other: int) -> I:
-        return self.of(other)._make("shl", self)
+        return self.of(other).apply("shl", self)
 
     def __rshift__(self: I, other: I | int) -> I:
         """Filled with zeros."""
-        return self._make("lshr", other)
+        return self.apply("lshr", other)
 
     def __floordiv__(self: I, other: I | int) -> I:
         """Of numbers that are not negative."""
-        return self._make("udiv", other)
+        return self.apply("udiv", other)
 
     def __rfloordiv__(self: I, other: int) -> I:
-        return self.of(other)._make("udiv", self)
+        return self.of(other).apply("udiv", self)
 
     def __mod__(self: I, other: I | int) -> I:
         """Of numbers that are not negative."""
-        return self._make("urem", other)
+        return self.apply("urem", other)
 
     def __lt__(self: I, other: I | int) -> Bool:
-        return self._compare("icmp slt", other)
+        return self.compare("icmp slt", other)
 
     def __le__(self: I, other: I | int) -> Bool:
-        return self._compare("icmp sle", other)
+        return self.compare("icmp sle", other)
 
     def __gt__(self: I, other: I | int) -> Bool:
-        return self._compare("icmp sgt", other)
+        return self.compare("icmp sgt", other)
 
     def __ge__(self: I, other: I | int) -> Bool:
-        return self._compare("icmp sge", other)
+        return self.compare("icmp sge", other)
 
     def __eq__(self: I, other: I | int) -> Bool:  # type: ignore[override]
-        return self._compare("icmp eq", other)
+        return self.compare("icmp eq", other)
 
     def __ne__(self: I, other: I | int) -> Bool:  # type: ignore[override]
-        return self._compare("icmp ne", other)
+        return self.compare("icmp ne", other)
 
     def below(self: I, other: I | int) -> Bool:
         """As numbers without sign."""
-        return self._compare("icmp ult", other)
+        return self.compare("icmp ult", other)
 
     def above(self: I, other: I | int) -> Bool:
         """As numbers without sign."""
-        return self._compare("icmp ugt", other)
+        return self.compare("icmp ugt", other)
 
     def to(self, kind: type[N], *, signed: bool = True) -> N:
         """The same number in another type; of a shorter integer what fits."""
@@ -194,7 +221,7 @@ class Bool(Int):
         return cls(None, "true" if number else "false")
 
     def __invert__(self) -> Bool:
-        return self._make("xor", True)
+        return self.apply("xor", True)
 
     def choose(self, yes: V, no: V | float) -> V:
         """One of two values that are both there."""
@@ -243,31 +270,31 @@ class Real(Number):
         return cls(None, text if cls.lanes == 1 else f"splat ({element} {text})")
 
     def __add__(self: F, other: F | float) -> F:
-        return self._make("fadd", other)
+        return self.apply("fadd", other)
 
     def __sub__(self: F, other: F | float) -> F:
-        return self._make("fsub", other)
+        return self.apply("fsub", other)
 
     def __mul__(self: F, other: F | float) -> F:
-        return self._make("fmul", other)
+        return self.apply("fmul", other)
 
     def __truediv__(self: F, other: F | float) -> F:
-        return self._make("fdiv", other)
+        return self.apply("fdiv", other)
 
     def __lt__(self: F, other: F | float) -> Bool:
-        return self._compare("fcmp olt", other)
+        return self.compare("fcmp olt", other)
 
     def __le__(self: F, other: F | float) -> Bool:
-        return self._compare("fcmp ole", other)
+        return self.compare("fcmp ole", other)
 
     def __gt__(self: F, other: F | float) -> Bool:
-        return self._compare("fcmp ogt", other)
+        return self.compare("fcmp ogt", other)
 
     def __ge__(self: F, other: F | float) -> Bool:
-        return self._compare("fcmp oge", other)
+        return self.compare("fcmp oge", other)
 
     def __eq__(self: F, other: F | float) -> Bool:  # type: ignore[override]
-        return self._compare("fcmp oeq", other)
+        return self.compare("fcmp oeq", other)
 
     def to(self, kind: type[N]) -> N:
         """The same number in another format, or without its fraction."""
@@ -292,6 +319,10 @@ class F64(Real):
 _vectors: dict[tuple[type[Number], int], type[Any]] = {(Bool, 1): Bool}
 
 
+ELEMENTS: dict[type[Any], type[Number]] = {}
+"""What vectors are made of."""
+
+
 def vector(element: type[Number], lanes: int) -> type[Any]:
     """The type of a vector."""
     kind = _vectors.get((element, lanes))
@@ -301,6 +332,7 @@ def vector(element: type[Number], lanes: int) -> type[Any]:
         bits = cast("Any", element).bits
         kind = type(f"V{lanes}{element.__name__}", (family,), {"__slots__": (), "lanes": lanes, "bits": bits, **spelt})
         _vectors[element, lanes] = kind
+        ELEMENTS[kind] = element
     return kind
 
 
@@ -411,12 +443,11 @@ class Ptr(Value):
             raise TypeError(f"{value} is no word of class {type(field).__name__}")
         (self.at(field) if field else self).store(value)
 
-    def exchange(self, old: V, new: V, order: str, *, align: int) -> tuple[V, Bool]:
-        """Replaces a word, where it has that value: what it was, and whether it had. order: on success; where it
-        fails, the word is acquired."""
+    def exchange(self, old: V, new: V, order: str, *, failure: str = "acquire", align: int) -> tuple[V, Bool]:
+        """Replaces a word, where it has that value: what it was, and whether it had. order: on success."""
         if old.spelling != new.spelling:
             raise TypeError(f"{old} and {new} are of different types")
-        how = f"{order} acquire, align {align}"
+        how = f"{order} {failure}, align {align}"
         pair = self._code().emit(PAIRS[type(new)], f"cmpxchg ptr {self.text}, {old}, {new} {how}")
         return pair.first(type(new)), pair.second(Bool)
 

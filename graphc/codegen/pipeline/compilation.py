@@ -15,10 +15,9 @@ from typing import TypeAlias, cast
 from graphc.codegen.call.entry import apart_ir, entry_ir
 from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name
 from graphc.codegen.gemm.blocked import blocks_ir
-from graphc.codegen.gemm.dispatch import blas_ir
+from graphc.codegen.gemm.dispatch import blas_functions
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.module import IR, Module
-from graphc.codegen.llvm.poison import poisoned
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_avx512
 from graphc.codegen.pipeline.generation import generate_program
@@ -234,15 +233,10 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_EFFORT
     if name in PROTOTYPES:
-        return [_filled(text) for text in split(blas_ir([name]), PRODUCT_MODULES)], PRODUCTS_EFFORT
+        return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
     if name in LARGE_PRODUCTS:
-        return [_filled(blocks_ir(LARGE_PRODUCTS[name]))] if has_avx512() else [], PRODUCTS_EFFORT
+        return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_avx512() else [], PRODUCTS_EFFORT
     return [Elementary(name)], ELEMENTARY_OPT
-
-
-def _filled(ir: str) -> str:
-    """IR as it is compiled: under `options.poison` it fills the memory that it takes."""
-    return ir if options.poison == "off" else poisoned(ir)
 
 
 def finish_part(name: str, objects: Sequence[bytes]) -> bytes:

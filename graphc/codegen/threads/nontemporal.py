@@ -1,6 +1,6 @@
 """A result that goes past the caches, as LLVM IR: the definition behind the symbol gc_stream.
 
-In: nothing. Out: IR text, a part of the pool's module (pool.py).
+In: nothing. Out: a function of LLVM IR, a part of the pool's module (pool.py).
 
     gc_stream(body, context, count, size, settings, stream)
         what gc_parallel does with the first five, where turn i of the body fills element i of an array and reads none

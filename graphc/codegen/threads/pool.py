@@ -52,7 +52,7 @@ A launch is moved by its caller, but for the chunks:
     joined    the caller has found nothing to claim; it spins, then sleeps, until `pending` is 0            -> complete
     complete  the caller settles its account of time and gives `owner` back                                 -> free
 
-tests/test_pool_protocol.py takes the functions that are written here through all orders of their steps.
+tests/codegen/threads/test_protocol.py takes the functions that are written here through all orders of their steps.
 
     shares      by seat: number of the launch << 32 | first chunk that nobody has claimed << 16 | the one after the last
     launches    the number of the last launch; workers sleep on it, each with the bit of its seat modulo 32

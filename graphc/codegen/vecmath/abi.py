@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from llvmlite import ir
 
+from graphc.codegen.llvm.unsupported import array_elements, remove_global, set_attribute
 from graphc.codegen.vecmath.floats import Block, find_any
 
 LANE = ir.IntType(32)
@@ -119,19 +120,13 @@ def limit_vectors(module: ir.Module, bits: int) -> None:
             set_attribute(function, f'"min-legal-vector-width"="{bits}"')
 
 
-def set_attribute(function: ir.Function, attribute: str) -> None:
-    """Add an attribute that llvmlite's own list, which `add` checks, lacks."""
-    set.add(function.attributes, attribute)
-
-
 def _keep(module: ir.Module, functions: Sequence[ir.Function]) -> None:
     """Keep functions that nothing calls until the loop vectoriser has run."""
     name, pointer = "llvm.compiler.used", ir.PointerType()
     kept = [ir.Constant(pointer, function.get_reference()) for function in functions]
     if name in module.globals:
-        kept = [*module.globals[name].initializer.constant, *kept]
-        del module.globals[name]
-        module.scope._useset.discard(name)
+        kept = [*array_elements(module.globals[name]), *kept]
+        remove_global(module, name)
     type = ir.ArrayType(pointer, len(kept))
     used = ir.GlobalVariable(module, type, name)
     used.linkage, used.section = "appending", "llvm.metadata"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from graphc.codegen.llvm.unsupported import literal
 from graphc.startup.record import record
 
 
@@ -131,13 +132,6 @@ def splat(type: ir.Type, value: float) -> ir.Constant:
         return ir.Constant(type, value)
     # Spelt out, the number would be repeated for every lane.
     return literal(type, f"splat ({ir.Constant(type.element, value)})")
-
-
-def literal(type: ir.Type, text: str) -> ir.Constant:
-    """A constant in a form of LLVM's that llvmlite does not write itself."""
-    made = ir.FormattedConstant(type, "0")
-    made.constant = text
-    return made
 
 
 @record(eq=False)

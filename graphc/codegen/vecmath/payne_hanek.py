@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from graphc.codegen.vecmath.abi import define_guarded, define_pure, define_variants, set_attribute, vector_of
+from graphc.codegen.llvm.unsupported import set_attribute
+from graphc.codegen.vecmath.abi import define_guarded, define_pure, define_variants, vector_of
 from graphc.codegen.vecmath.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
 from graphc.codegen.vecmath.floats import F64, Bits, Block, Format, Real, fma, multiply_exactly, of_one
 

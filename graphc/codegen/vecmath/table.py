@@ -27,6 +27,7 @@ from inspect import signature
 
 from llvmlite import ir
 
+from graphc.codegen.llvm.unsupported import remove_global
 from graphc.codegen.vecmath.abi import vector_of
 from graphc.codegen.vecmath.exponential import (
     acosh,
@@ -127,8 +128,7 @@ def define_called(module: ir.Module, has_fma: bool, widths: tuple[int, ...]) -> 
         if function in called:
             fill(function, has_fma, widths)
         else:
-            del module.globals[function.name]
-            module.scope._useset.discard(function.name)
+            remove_global(module, function.name)
 
 
 def callees(block: ir.Block) -> Iterator[ir.Value]:

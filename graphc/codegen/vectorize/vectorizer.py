@@ -24,6 +24,7 @@ from collections.abc import Collection, Sequence
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_avx512, has_fma, usual_width
+from graphc.codegen.llvm.unsupported import loop_id
 from graphc.codegen.vecmath.outofline import VECTORS, are_many, held, one_vector
 from graphc.codegen.vectorize.legality import (
     Turn,
@@ -152,10 +153,3 @@ def set_properties(branch: ir.Instruction, names: Sequence[str]) -> None:
     module = branch.module
     said = [module.add_metadata([name, ir.Constant(ir.IntType(32), 1)]) for name in names]
     branch.set_metadata("llvm.loop", loop_id(module, said))
-
-
-def loop_id(module: ir.Module, properties: Sequence[ir.MDValue]) -> ir.MDValue:
-    """The metadata of one loop: by LLVM's rule its first operand is itself, so that no two loops share one."""
-    loop_id = ir.MDValue(module, (), name=str(len(module.metadata)))
-    loop_id.operands = (loop_id, *properties)
-    return loop_id

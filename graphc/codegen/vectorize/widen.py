@@ -16,7 +16,6 @@ phi of 32 numbers is four registers.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -24,9 +23,11 @@ from typing import TypeAlias
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_avx512, usual_width
+from graphc.codegen.llvm.unsupported import append as append_made
+from graphc.codegen.llvm.unsupported import append_copy, literal
 from graphc.codegen.llvm.values import suffix_of
 from graphc.codegen.vecmath.abi import call_in_parts, lanes_from, vector_of
-from graphc.codegen.vecmath.floats import literal, splat
+from graphc.codegen.vecmath.floats import splat
 from graphc.codegen.vecmath.outofline import held, refer_apart
 from graphc.codegen.vecmath.table import Symbol, refer_held
 from graphc.codegen.vectorize.legality import INDEX, Sum, Turn, Value, extreme_of
@@ -374,17 +375,7 @@ def append(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Va
     """The same upon other operands, numbers or vectors."""
     if isinstance(like, ir.CallInstr):
         return call_lanewise(builder, like, operands)
-    made = copy.copy(like)
-    made.type = vector_of(like.type, lanes_of(operands[-1]))
-    made.operands, made.metadata, made.parent, made.name = list(operands), {}, builder.block, ""
-    made._clear_string_cache()
-    return insert(builder, made)
-
-
-def insert(builder: ir.IRBuilder, made: ir.Instruction) -> ir.Instruction:
-    builder.block.instructions.append(made)
-    builder.position_at_end(builder.block)
-    return made
+    return append_copy(builder, like, vector_of(like.type, lanes_of(operands[-1])), operands)
 
 
 def call_lanewise(builder: ir.IRBuilder, like: ir.CallInstr, arguments: Sequence[ir.Value]) -> ir.Value:
@@ -434,7 +425,7 @@ def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | No
     if mask is None:
         made = ir.LoadInstr(builder.block, place, typ=type)
         made.align = bytes_of(element)
-        return insert(builder, made)
+        return append_made(builder, made)
     name = f"llvm.masked.load.v{lanes}{suffix_of(element)}.p0"
     function = declare(builder.module, name, type, (place.type, INT32, mask.type, type))
     return builder.call(function, [place, INT32(bytes_of(element)), mask, literal(type, "zeroinitializer")])
@@ -445,7 +436,7 @@ def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Valu
     if mask is None:
         made = ir.StoreInstr(builder.block, value, place)
         made.align = bytes_of(element)
-        return insert(builder, made)
+        return append_made(builder, made)
     name = f"llvm.masked.store.v{lanes_of(value)}{suffix_of(element)}.p0"
     function = declare(builder.module, name, ir.VoidType(), (value.type, place.type, INT32, mask.type))
     return builder.call(function, [value, place, INT32(bytes_of(element)), mask])

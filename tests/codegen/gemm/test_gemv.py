@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.llvm.counted import expand_loops
 from graphc.codegen.pipeline import build
 from graphc.ir.node import Node
 
@@ -124,44 +123,3 @@ def test_sums_are_at_least_as_exact_as_those_of_numpy() -> None:
     exact = value.astype(np.float64).sum(1), value.astype(np.float64).sum(0)
     for found, other, wanted in zip(function(value, ones, ones), (value @ ones, ones @ value), exact, strict=True):
         assert abs(found - wanted).max() <= 2 * abs(other - wanted).max()
-
-
-# Loops in LLVM IR -----------------------------------------------------------------------------------------------------
-
-
-def test_loops_become_blocks() -> None:
-    text = """start:
-  for %i from 0 to %n by 4 with double %sum = 0.0 then %more, <2 x i64> %v = zeroinitializer then %w {
-    repeat %j from %i to %m by 1 {
-    }
-  }
-  ret double %sum"""
-    assert expand_loops(text).split("\n") == [
-        "start:",
-        "  br label %i.test",
-        "i.test:",
-        "  %i = phi i64 [0, %start], [%i.next, %j.done]",
-        "  %sum = phi double [0.0, %start], [%more, %j.done]",
-        "  %v = phi <2 x i64> [zeroinitializer, %start], [%w, %j.done]",
-        "  %i.more = icmp slt i64 %i, %n",
-        "  br i1 %i.more, label %i.turn, label %i.done",
-        "i.turn:",
-        "  br label %j.turn",
-        "j.turn:",
-        "  %j = phi i64 [%i, %i.turn], [%j.next, %j.turn]",
-        "  %j.next = add nsw i64 %j, 1",
-        "  %j.more = icmp slt i64 %j.next, %m",
-        "  br i1 %j.more, label %j.turn, label %j.done",
-        "j.done:",
-        "  %i.next = add nsw i64 %i, 4",
-        "  br label %i.test",
-        "i.done:",
-        "  ret double %sum",
-    ]
-
-
-def test_loops_without_an_end_are_refused() -> None:
-    with pytest.raises(ValueError, match="%i has no end"):
-        expand_loops("start:\n  for %i from 0 to 4 by 1 {")
-    with pytest.raises(ValueError, match="cannot carry"):
-        expand_loops("start:\n  for %i from 0 to 4 by 1 with nothing {\n  }")

@@ -19,6 +19,7 @@ from graphc.codegen.cache import store
 from graphc.codegen.gemm import dispatch
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import MAGIC
+from graphc.codegen.llvm.functions import module_text, reached
 from graphc.codegen.llvm.module import Module
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object
@@ -54,14 +55,16 @@ def test_both_processes_compile_the_same(name: str) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 100])
 def test_modules_of_a_part_are_the_whole(name: str, count: int) -> None:
     """Each function is defined in one of them, or in all where it is always inlined, and declared in the others."""
-    whole = dispatch.blas_ir([name])
-    texts = split(whole, count)
-    functions = [line for line in whole.split("\n") if line.startswith("define")]
-    assert 1 <= len(texts) <= min(count, len(functions)) and split(whole, count) == texts
+    functions = dispatch.blas_functions([name])
+    whole, texts = module_text(functions), split(functions, count)
+    written = [each for each in reached(functions) if each.body is not None]
+    assert 1 <= len(texts) <= min(count, len(written)) and split(functions, count) == texts
     assert len({*texts}) == len(texts) and (count == 1) == (texts == [whole])
-    for line in functions:
-        found = sum(line.replace("define internal", "define hidden") in text for text in texts)
-        assert found == 1 or (count == 1 or "alwaysinline" in whole[whole.index(line) :].split("{")[0])
+    for each in written:
+        head = each.head(names=True)
+        found = sum(f"{head} {each.attributes} {{" in text for text in texts)
+        assert found == 1 or (each.attributes == "alwaysinline" and found == len(texts)), head
+        assert count == 1 or not each.is_internal or found > 1 or any(f"define hidden {head}" in text for text in texts)
     code = link([emit_object([text], 1) for text in texts], [name])
     assert code.startswith(MAGIC)
 
