@@ -278,7 +278,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "ir.node.FUNCTIONS", "ir.node.OPS", "ir.node._interned", "ir.node._own_files", "ir.node._owners",
+    "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.node._interned", "ir.node._own_files", "ir.node._owners",
     "ir.passes._watchers", "ops.elementwise.ROWS", "session._default", "session._gradients",
     "tensor.indexing._selections",
 }  # fmt: skip
