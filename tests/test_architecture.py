@@ -38,7 +38,7 @@ codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small
 codegen.call        callback locks layout result_memory bind objects arguments scalars guard_pages vectorcall
                     entry __init__
 codegen.schedule    memory sizes plan accumulators cost strided fusion nests scheduler __init__
-codegen.lower       tiling access lowerer calls reductions recurrences fused __init__
+codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused parts __init__
 codegen.transform   passes simplify privatize parallelize fuse forwarding partial_sums nontemporal outline_regions
                     outline_merge outline __init__
 codegen.frontend    language intrinsics primitives lowering __init__

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from graphc.codegen.call.bind import ALIGNMENT, MOST
 from graphc.codegen.call.layout import (
@@ -31,6 +31,7 @@ from graphc.codegen.call.result_memory import LARGE
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import external, function
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr, SizeAndFlag, TwoSizes, Value
+from graphc.startup.record import record
 
 R = TypeVar("R", Ptr, I32, I64, None)
 
@@ -286,7 +287,8 @@ def given_for(code: Code, record: Ptr, given: Ptr, output: Ptr) -> Ptr:
     return item
 
 
-class Output(NamedTuple):
+@record(eq=False)
+class Output:
     """An output of a call: its number, the offset of its descriptor in the record, its rank, its sizes, its length in
     bytes, and the array given for it, or null."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from graphc.codegen.llvm.typed import I64, Bool, Ptr, Value, size_text
 
@@ -50,11 +50,14 @@ class Variable(Generic[V]):
 Values: TypeAlias = dict[Variable[Any], str]
 
 
-class Edge(NamedTuple):
+class Edge:
     """A way to a label: the block that it leaves, and the values of the variables there."""
 
-    block: str
-    values: Values
+    __slots__ = ("block", "values")
+
+    def __init__(self, block: str, values: Values) -> None:
+        self.block = block
+        self.values = values
 
 
 class Label:

@@ -17,10 +17,11 @@ waits for a first call.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.typed import Ptr, Value
+from graphc.startup.record import record
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,7 +103,8 @@ class Function(Generic[P, R]):
         return made
 
 
-class Definition(NamedTuple):
+@record(eq=False)
+class Definition:
     """A function as it was written: its blocks, the functions that it calls, and the globals that it names."""
 
     function: Function[Any, Any]
@@ -127,9 +129,10 @@ def function(
     kinds: types by the names that annotations have for them, before those of the function's module."""
 
     def make(body: Callable[Concatenate[Code, P], R]) -> Function[P, R]:
-        found = {**body.__globals__, **(kinds or {}), "None": None}
+        own: dict[str, Any] = {"None": None, **(kinds or {})}
+        known = body.__globals__
         _, *annotations = body.__annotations__.items()
-        types = {param: found[annotation] for param, annotation in annotations}
+        types = {param: own[word] if word in own else known[word] for param, word in annotations}
         returns = types.pop("return")
         return Function(name or body.__name__, returns, types, body, attributes, is_internal=is_internal)
 

@@ -1,6 +1,6 @@
 """Calls of functions from outside the source: matrix products, and the user's functions.
 
-In: a nest of kind `call` and the `Lowerer` that writes the kernel. Out: statements at the end of the kernel's body.
+In: a nest of kind `call` and the `Lowerer` that writes the kernel. Out: statements at the end of a scope.
 A matrix product takes pointers and element strides, so that a transposed or sliced operand is read where it stands.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 from graphc.codegen.call.callback import CALLBACK
 from graphc.codegen.gemm.api import DTYPES, vector_name
 from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import PRODUCTS, Nest, call_kind, loop_vars
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.node import Index, Node, constant_value
@@ -22,17 +23,16 @@ from graphc.ops.linalg import Product, as_product
 SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
 
 
-def lower_call(lowerer: Lowerer, nest: Nest) -> None:
+def lower_call(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """The call that computes a nest's one result."""
     (node,) = nest.roots
     if call_kind(node) in PRODUCTS:
-        _add_products(lowerer, nest, node)
+        _add_products(lowerer, nest, node, scope)
     else:
-        _call_python(lowerer, nest, node)
-    lowerer.forget()
+        _call_python(lowerer, nest, node, scope)
 
 
-def _add_products(lowerer: Lowerer, nest: Nest, node: Node) -> None:
+def _add_products(lowerer: Lowerer, nest: Nest, node: Node, outer: Scope) -> None:
     """A product, or a sum of products that begins with the innermost, in the result's buffer."""
     (root,) = nest.roots
     pending = [as_product(node.args)]
@@ -40,10 +40,10 @@ def _add_products(lowerer: Lowerer, nest: Nest, node: Node) -> None:
         pending.append(as_product(c.args))
     for parts in reversed(pending):
         there = nest.taken_over or parts is not pending[-1]
-        _product(lowerer, root, parts, _begin(lowerer, root, parts, there))
+        _product(lowerer, root, parts, _begin(lowerer, root, parts, there, outer), outer)
 
 
-def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool) -> Expr:
+def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool, outer: Scope) -> Expr:
     """What a product is added to, brought to the result's buffer unless it is `there`; the factor it still needs.
 
     A factor known at the call only is applied here: BLAS does not look at what it multiplies by 0.
@@ -56,14 +56,14 @@ def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool) -> Expr:
         return beta
     buffer, shape = lowerer.buffers[root], root.type.shape
     if there:
-        lowerer.fill(buffer, shape, lambda where: _scaled(beta, Load(buffer, where)))
+        lowerer.fill(buffer, shape, outer, lambda where: _scaled(beta, Load(buffer, where)))
     else:
         index = loop_vars(root.ndim)
-        scope = lowerer.enter_all(lowerer.top, index, lowerer.extents(shape))
+        scope = lowerer.enter_all(outer, index, lowerer.extents(shape))
         value = lowerer.element(parts.c, index)
         scope.body.append(Store(buffer, lowerer.position(index, shape), value if beta == one else _scaled(beta, value)))
-        lowerer.leave(scope, lowerer.top)
-    lowerer.forget()
+        lowerer.leave(scope, outer)
+    lowerer.finish(outer)
     return one
 
 
@@ -80,12 +80,12 @@ def _scaled(factor: Expr, value: Expr) -> Expr:
     return apply(MUL, factor, value)
 
 
-def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr) -> None:
+def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr, outer: Scope) -> None:
     """root = alpha * a @ b + beta * root, for every matrix of a batch: one call for the last axis of the batch."""
     a, b, suffix = parts.a, parts.b, SUFFIXES[root.dtype]
     alpha = _number(1, root) if parts.alpha is None else lowerer.element(parts.alpha, ())
     loops = loop_vars(max(root.ndim - 3, 0))
-    scope = lowerer.enter_all(lowerer.top, loops, lowerer.extents(root.type.shape[: len(loops)]))
+    scope = lowerer.enter_all(outer, loops, lowerer.extents(root.type.shape[: len(loops)]))
     a_start, a_steps = _place(lowerer, a, loops)
     b_start, b_steps = _place(lowerer, b, loops)
     inner = lowerer.size(a.type.shape[-1])
@@ -111,7 +111,7 @@ def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr) -> None:
         )
         name = f"gc_batched_gemm_{suffix}"
     scope.body.append(Invoke(name, args))
-    lowerer.leave(scope, lowerer.top)
+    lowerer.leave(scope, outer)
 
 
 def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tuple[Expr, ...]]:
@@ -133,11 +133,11 @@ def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tupl
     return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
 
 
-def _call_python(lowerer: Lowerer, nest: Nest, node: Node) -> None:
+def _call_python(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope) -> None:
     """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
     operands = [*node.args, node]
     pointers = [Pointer(lowerer.buffers[n], ZERO) for n in operands]
     extents = [lowerer.size(size) for n in operands for size in n.type.shape]
     name = f"{CALLBACK}{len(lowerer.callbacks)}"
     lowerer.callbacks[name] = node
-    lowerer.top.body.append(Invoke(name, (*pointers, *extents), nest.number + 1))
+    scope.body.append(Invoke(name, (*pointers, *extents), nest.number + 1))

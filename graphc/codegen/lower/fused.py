@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from graphc.codegen.lower.lowerer import Lowerer, Scope
-from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, fold_rows
+from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.nests import loops
+from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, lower_fold
+from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, label, nests_of
 from graphc.ir.node import Fold, Index, Node, Size
 from graphc.loops.build import add_to_total, cast, start_const, whole_total
@@ -31,12 +33,11 @@ class Total:
     lost: Var | None
 
 
-def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks) -> None:
-    """A loop that nests share, at the top of a kernel."""
+def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks, scope: Scope) -> None:
+    """A loop that nests share."""
     names = "_".join(dict.fromkeys(label(root) for nest in nests_of(rows) for root in nest.roots))
-    lowerer.top.body.append(Note("row by row", names))
-    _shared_loop(lowerer, rows, lowerer.top, remarks, {})
-    lowerer.forget()
+    scope.body.append(Note("row by row", names))
+    _shared_loop(lowerer, rows, scope, remarks, {})
 
 
 def _shared_loop(lowerer: Lowerer, rows: Rows, scope: Scope, remarks: Remarks, totals: dict[Node, Total]) -> None:
@@ -53,11 +54,9 @@ def _shared_loop(lowerer: Lowerer, rows: Rows, scope: Scope, remarks: Remarks, t
             if part not in reductions:
                 inner.body.extend(remarks(part))
             _part(lowerer, part, inner, totals)
-        lowerer.forget_below(inner)
     lowerer.leave(inner, scope)
     for nest in reductions:
         _finish(lowerer, nest, scope, totals)
-    lowerer.forget_below(scope)
 
 
 def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
@@ -65,12 +64,12 @@ def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total])
     lowerer.current = frozenset(nest.roots)
     match nest.kind:
         case "loops":
-            lowerer.loops(nest, scope)
+            loops(lowerer, nest, scope)
         case "total":
             _add_to_total(lowerer, nest, scope, totals[nest.roots[0]])
         case "fold":
-            if first_reduced(nest.roots[0]) >= scope.depth:
-                fold_rows(lowerer, nest, scope)
+            if first_reduced(nest.roots[0]) >= lowerer.depth(scope):
+                lower_fold(lowerer, nest, scope)
             else:
                 add_row(lowerer, nest, scope)
         case _:
@@ -108,7 +107,7 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total
     if total.lost is not None:
         value = lowerer.bind(whole_total(total.value, total.lost), node.name or node.op.name)
     value = lowerer.bind(cast(value, node.dtype), node.name or node.op.name)
-    lowerer.scalars[node] = value
+    lowerer.remember(lowerer.scalars, node, value)
     if node in lowerer.buffers:
         scope.body.append(Store(lowerer.buffers[node], ZERO, value))
 
@@ -127,7 +126,8 @@ def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> N
     """
     (node,) = nest.roots
     fold = fold_of(node)
-    part = _reduce_rest(lowerer, node, fold, nest.index[: scope.depth], len(nest.space) - scope.depth)
+    around = lowerer.depth(scope)
+    part = _reduce_rest(lowerer, node, fold, nest.index[:around], len(nest.space) - around)
     if total.lost is None:
         step = filled(fold.step[0], (total.value, part, ZERO), total.value.dtype)
         scope.body.append(Set(total.value, step))

@@ -1,6 +1,6 @@
 """Recurrences along one axis: each element from the carry that the ones before it have left.
 
-In: a nest of kind `recur` and the `Lowerer` that writes the kernel. Out: loops at the end of the kernel's body.
+In: a nest of kind `recur` and the `Lowerer` that writes the kernel. Out: loops at the end of a scope.
 
 Along the last axis the carry is a local of the innermost loop. Along another one it is a row, held in a temporary,
 so that memory is walked in order and the loop along the row, whose turns do not depend on each other, is innermost.
@@ -9,6 +9,7 @@ so that memory is walked in order and the loop along the row, whose turns do not
 from __future__ import annotations
 
 from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest
 from graphc.ir.node import Index, Node, Recur
 from graphc.loops.build import cast, start_const
@@ -16,38 +17,35 @@ from graphc.loops.ir import INDEX, ONE, Expr, Load, Set, Store, Var, subtract
 from graphc.loops.syntax import filled
 
 
-def lower_recur(lowerer: Lowerer, nest: Nest) -> None:
+def lower_recur(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """The loops of a nest's one recurrence."""
     (node,) = nest.roots
     recur = node.op.lower(node)
     assert isinstance(recur, Recur)
-    lowerer.current = frozenset(nest.roots)
     if recur.axis == node.ndim - 1:
-        _along_rows(lowerer, nest, node, recur)
+        _along_rows(lowerer, nest, node, recur, scope)
     else:
-        _down_columns(lowerer, nest, node, recur)
-    lowerer.current = frozenset()
-    lowerer.forget()
+        _down_columns(lowerer, nest, node, recur, scope)
 
 
-def _along_rows(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur) -> None:
+def _along_rows(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around: Scope) -> None:
     *outer, step = nest.vars
     *sizes, length = lowerer.extents(nest.space)
-    scope = lowerer.enter_all(lowerer.top, outer, sizes)
+    scope = lowerer.enter_all(around, outer, sizes)
     carry = Var(lowerer.names.fresh("carry"), recur.dtype)
     scope.body.append(Set(carry, start_const(recur.start, recur.dtype)))
     inner = lowerer.enter(scope, step, length)
     lowerer.homes[carry] = inner
     value, following = _turn(lowerer, node, recur, (*outer, _taken(lowerer, recur, step, length)), carry)
     inner.body.extend((value, Set(carry, following)))
-    lowerer.leave(inner, lowerer.top)
+    lowerer.leave(inner, around)
 
 
-def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur) -> None:
+def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around: Scope) -> None:
     axis, extents = recur.axis, lowerer.extents(nest.space)
     buffer = lowerer.accumulators[node]
     outer, step, row = nest.vars[:axis], nest.vars[axis], nest.vars[axis + 1 :]
-    scope = lowerer.enter_all(lowerer.top, outer, extents[:axis])
+    scope = lowerer.enter_all(around, outer, extents[:axis])
     first = Var(lowerer.names.fresh("n"), INDEX)
     start = lowerer.enter(scope, first, lowerer.count(extents[axis + 1 :]))
     start.body.append(Store(buffer, first, start_const(recur.start, recur.dtype)))
@@ -59,7 +57,7 @@ def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur) -> Non
     carry = lowerer.bind(Load(buffer, where), "carry")
     value, following = _turn(lowerer, node, recur, (*outer, taken, *row), carry)
     inner.body.extend((value, Store(buffer, where, following)))
-    lowerer.leave(inner, lowerer.top)
+    lowerer.leave(inner, around)
 
 
 def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from graphc.codegen.lower.lowerer import Lowerer, Scope
+from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, loop_vars, split_axes
 from graphc.ir.node import Fold, Index, Node
 from graphc.loops.build import cast, start_const
@@ -25,22 +26,13 @@ LONG_BLOCK_OPS = 12
 """Reductions of more ops than this do much with an element."""
 
 
-def lower_fold(lowerer: Lowerer, nest: Nest) -> None:
-    """Reductions by rows that share no loop with other nests, at the top of a kernel."""
-    lowerer.current = frozenset(nest.roots)
-    fold_rows(lowerer, nest, lowerer.top)
-    lowerer.current = frozenset()
-    lowerer.forget()
-
-
-def fold_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
+def lower_fold(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """All of a nest of reductions, from their start to their results."""
     begin_rows(lowerer, nest, scope)
-    if scope.depth <= fold_of(nest.roots[0]).axes[-1] == len(nest.space) - 2:
+    if lowerer.depth(scope) <= fold_of(nest.roots[0]).axes[-1] == len(nest.space) - 2:
         add_blocks(lowerer, nest, scope)
     else:
         add_row(lowerer, nest, scope)
-    lowerer.forget_below(scope)
     finish_rows(lowerer, nest, scope)
 
 
@@ -68,7 +60,7 @@ def accumulator(lowerer: Lowerer, node: Node) -> Buffer:
 
 def add_row(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """Add what the turn of the loops around `scope` gives to reductions by rows."""
-    axes = [axis for axis in range(scope.depth, len(nest.index)) if isinstance(nest.index[axis], Var)]
+    axes = [axis for axis in range(lowerer.depth(scope), len(nest.index)) if isinstance(nest.index[axis], Var)]
     extents = lowerer.extents([nest.space[axis] for axis in axes])
     inner = lowerer.enter_all(scope, [nest.vars[axis] for axis in axes], extents)
     add_rows(lowerer, nest, [nest.index], inner)
@@ -79,17 +71,17 @@ def add_blocks(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """Rows added several at a time, the results loaded and stored once for all of them; then the rest."""
     *outer, row, column = nest.vars
     *sizes, rows, columns = lowerer.extents(nest.space)
-    most = ROW_BLOCK if scope.depth or nest.ops > LONG_BLOCK_OPS else LONG_BLOCK
+    around = lowerer.depth(scope)
+    most = ROW_BLOCK if around or nest.ops > LONG_BLOCK_OPS else LONG_BLOCK
     blocks = lowerer.bind(quotient(rows, integer(most)), "blocks")
     done = lowerer.bind(multiply(blocks, integer(most)), "done")
     for count, block in ((blocks, most), (lowerer.bind(remainder(rows, integer(most)), "rest"), 1)):
-        loops, extents = (*outer, row, column)[scope.depth :], (*sizes, count, columns)[scope.depth :]
+        loops, extents = (*outer, row, column)[around:], (*sizes, count, columns)[around:]
         inner = lowerer.enter_all(scope, loops, extents)
         first = multiply(row, integer(block)) if block > 1 else add(row, done)
         indices = [(*outer, add(first, integer(step)), column) for step in range(block)]
         add_rows(lowerer, nest, indices, inner)
         lowerer.leave(inner, scope)
-        lowerer.forget_below(scope)
 
 
 def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scope) -> None:
@@ -113,10 +105,10 @@ def fill_part(
 ) -> None:
     """One loop that stores a value for every element of a reduction's result, of those that belong to the turn of
     the loops around `scope`."""
-    depth = lowerer.depths.get(node, 0)
-    extents = lowerer.extents(node.type.shape[scope.depth :])
-    before = lowerer.position((*nest.index[depth : scope.depth], *(ZERO for _ in extents)), node.type.shape[depth:])
-    var = loop_vars(scope.depth + 1)[-1]
+    depth, around = lowerer.depths.get(node, 0), lowerer.depth(scope)
+    extents = lowerer.extents(node.type.shape[around:])
+    before = lowerer.position((*nest.index[depth:around], *(ZERO for _ in extents)), node.type.shape[depth:])
+    var = loop_vars(around + 1)[-1]
     inner = lowerer.enter(scope, var, lowerer.count(extents))
     where = add(before, var)
     inner.body.append(Store(buffer, where, value(where)))

@@ -17,13 +17,10 @@ from graphc.codegen.call.callback import CALLBACK
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PROTOTYPES
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.lower.calls import lower_call
-from graphc.codegen.lower.fused import lower_rows
 from graphc.codegen.lower.lowerer import Lowerer
-from graphc.codegen.lower.recurrences import lower_recur
-from graphc.codegen.lower.reductions import lower_fold
+from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.pipeline.kernel import Kernel
-from graphc.codegen.schedule.plan import COPY, MOST_AXES, Nest, Plan, Rows, is_bufferless, loop_vars, lowering_of
+from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.forwarding import forward_stores
@@ -47,7 +44,6 @@ from graphc.loops.ir import (
     Expr,
     Function,
     Invoke,
-    Note,
     Stmt,
     Store,
     Var,
@@ -368,20 +364,7 @@ def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[
 
 
 def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Stmt, ...]:
-    for part in plan.parts:
-        if isinstance(part, Rows):
-            lower_rows(lowerer, part, partial(remarks, plan))
-            continue
-        lowerer.top.body.extend(remarks(plan, part))
-        match part.kind:
-            case "call":
-                lower_call(lowerer, part)
-            case "recur":
-                lower_recur(lowerer, part)
-            case "fold":
-                lower_fold(lowerer, part)
-            case _:
-                lowerer.nest(part, plan)
+    lower_parts(lowerer, plan, plan.parts, lowerer.top)
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
     body = simplify(lowered, passes.run)
@@ -390,20 +373,6 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Stmt, ..
         return body
     forward = partial(forward_stores, fresh=lowerer.names.fresh)
     return simplify(passes.run("forward_stores", forward, merged), passes.run)
-
-
-def remarks(plan: Plan, nest: Nest) -> list[Note]:
-    """What a nest is for, for the reader of the source: the user's names and lines, and the plan's reasons."""
-    if nest.kind == "check":
-        bound = plan.bounds[nest.number]
-        text = f"the indices of {titled(bound.gather)} must lie within their axis"
-        return [Note(text, f"check_{bound.gather.name or bound.gather.op.name}")]
-    subject = "_".join(root.name or root.op.name for root in nest.roots)
-    return [Note(f"{titled(root)}: {plan.places[root].reason}", subject) for root in nest.roots]
-
-
-def titled(node: Node) -> str:
-    return (node.name or node.op.name) + (f" ({node.where})" if node.where else "")
 
 
 def assemble(

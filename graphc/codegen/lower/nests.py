@@ -1,0 +1,157 @@
+"""Nests of loops that compute elements and store them, several writes of one result, and checks of indices.
+
+In: a nest of kind `loops`, `total`, `writes` or `check`, the `Lowerer` that writes the kernel, and the scope in which
+it belongs. Out: statements at the end of that scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphc.codegen.lower.access import Survey
+from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.scopes import Scope
+from graphc.codegen.lower.tiling import loop_across
+from graphc.codegen.schedule.plan import Nest, Plan, loop_vars, unrolls
+from graphc.ir.node import Index, Writes
+from graphc.loops.build import cast, within
+from graphc.loops.ir import (
+    INDEX,
+    TILE,
+    Check,
+    Expr,
+    Let,
+    Load,
+    Store,
+    Var,
+    add,
+    apply,
+    blocks_of,
+    int_value,
+    integer,
+    multiply,
+    turns_in_block,
+    unravel,
+)
+from graphc.loops.operators import ADD, OR
+
+
+def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
+    match nest.kind:
+        case "loops":
+            loops(lowerer, nest, scope)
+        case "total":
+            store_roots(lowerer, nest, scope, ())
+        case "writes":
+            writes(lowerer, nest, scope)
+        case "check":
+            check(lowerer, nest, plan, scope)
+
+
+def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
+    """The loops of a nest that do not stand around `scope` already, as one loop where that is possible."""
+    index, depth = nest.index, lowerer.depth(scope)
+    inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], Var)]
+    loops, extents = [nest.vars[axis] for axis in inner], lowerer.extents([nest.space[axis] for axis in inner])
+    if len(inner) > 1 and is_flat(lowerer, nest, scope):
+        return
+    if not loops:
+        store_roots(lowerer, nest, scope, index)
+        return
+    survey, turns = survey_of(lowerer, nest, index), [index]
+    if unrolls([nest.space[inner[-1]]]) and survey.reduces_in(loops[-1]):
+        first, last = index[: inner[-1]], index[inner[-1] + 1 :]
+        turns = [(*first, integer(turn), *last) for turn in range(int_value(extents[-1]) or 0)]
+        innermost = lowerer.enter_all(scope, loops[:-1], extents[:-1])
+    elif not survey.reduced_at and (across := loop_across(survey.positions, loops, extents)):
+        innermost = enter_tiles(lowerer, scope, loops, extents, across)
+    else:
+        innermost = lowerer.enter_all(scope, loops, extents)
+    store_roots(lowerer, nest, innermost, *turns)
+    lowerer.leave(innermost, scope)
+
+
+def survey_of(lowerer: Lowerer, nest: Nest, index: Index) -> Survey:
+    """What the values of a nest read at an index."""
+    survey = Survey(lowerer.stored, lowerer.extents, lowerer.scalar, lowerer.depths)
+    for root in nest.roots:
+        survey.element(root, index)
+        if root in lowerer.buffers:
+            survey.values.append(survey.position(root, index))
+    return survey
+
+
+def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: Sequence[Expr], across: Var) -> Scope:
+    """Loops of which those over `across` and over the last axis go by tiles, the loops over one tile innermost.
+
+    The others stand outside them, so that the rest of a line of memory, which the next tile needs, is soon read.
+    """
+    cut: list[tuple[Var, Var, Expr]] = []
+    for var, extent in zip(loops, extents, strict=True):
+        if var in (across, loops[-1]):
+            cut.append((var, Var(lowerer.names.fresh(f"{var.name}_tile"), INDEX), extent))
+        else:
+            scope = lowerer.enter(scope, var, extent)
+    for _, tile, extent in cut:
+        scope = lowerer.enter(scope, tile, blocks_of(extent, TILE))
+    for var, tile, extent in cut:
+        turn = Var(lowerer.names.fresh(f"{var.name}_in"), INDEX)
+        scope = lowerer.enter(scope, turn, turns_in_block(extent, tile, TILE))
+        scope.place, lowerer.homes[var] = var, scope
+        scope.body.append(Let(var, add(multiply(tile, integer(TILE)), turn)))
+    return scope
+
+
+def is_flat(lowerer: Lowerer, nest: Nest, scope: Scope) -> bool:
+    """One loop over all elements, where every operand is read in the order in which it lies in memory."""
+    depth = lowerer.depth(scope)
+    var = nest.vars[depth]
+    extents = lowerer.extents(nest.space[depth:])
+    index = (*nest.index[:depth], *unravel(var, extents))
+    if not survey_of(lowerer, nest, index).is_in_order():
+        return False
+    inner = lowerer.enter(scope, var, lowerer.count(extents))
+    store_roots(lowerer, nest, inner, index)
+    lowerer.leave(inner, scope)
+    return True
+
+
+def store_roots(lowerer: Lowerer, nest: Nest, scope: Scope, *indices: Index) -> None:
+    """Compute all values of a nest at some indices, then store them: a buffer that is updated in place is read
+    first."""
+    stores = []
+    for root, index in ((root, index) for root in nest.roots for index in indices):
+        value = lowerer.element(root, index)
+        if root in lowerer.buffers:
+            stores.append(Store(lowerer.buffers[root], lowerer.place(root, index), value))
+    scope.body.extend(stores)
+
+
+def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
+    (node,) = nest.roots
+    lowering = node.op.lower(node)
+    assert isinstance(lowering, Writes)
+    buffer = lowerer.buffers[node]
+    for region in lowering.regions(node):
+        if region.copies and nest.taken_over:
+            continue
+        index = loop_vars(len(region.sizes))
+        scope = lowerer.enter_all(outer, index, lowerer.extents(region.sizes))
+        position, inner = region.value(index)
+        value = lowerer.element(node.args[position], inner)
+        where = lowerer.position(region.target(index, lowerer.element), node.type.shape)
+        if region.accumulate:
+            where = lowerer.bind(where, "place")
+            operands = (Load(buffer, where), value)
+            value = apply(OR if node.dtype == "bool" else ADD, *operands)
+        scope.body.append(Store(buffer, where, value))
+        lowerer.leave(scope, outer)
+        lowerer.finish(outer)
+
+
+def check(lowerer: Lowerer, nest: Nest, plan: Plan, outer: Scope) -> None:
+    bound = plan.bounds[nest.number]
+    scope = lowerer.enter_all(outer, nest.vars, lowerer.extents(nest.space))
+    value = lowerer.bind(cast(lowerer.element(bound.index, nest.vars), INDEX), "index")
+    scope.body.append(Check(within(value, lowerer.size(bound.size)), nest.number + 1))
+    lowerer.leave(scope, outer)

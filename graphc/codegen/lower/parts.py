@@ -1,0 +1,63 @@
+"""The parts of a plan, one after the other, each by what carries it out.
+
+In: a plan, the parts of it that belong in a scope, and the `Lowerer` that writes the kernel. Out: statements at the end
+of that scope, under remarks for the reader of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from graphc.codegen.lower.calls import lower_call
+from graphc.codegen.lower.fused import lower_rows
+from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.nests import lower_nest
+from graphc.codegen.lower.recurrences import lower_recur
+from graphc.codegen.lower.reductions import lower_fold
+from graphc.codegen.lower.scopes import Scope
+from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows
+from graphc.ir.node import Node
+from graphc.loops.ir import Note
+
+
+def lower_parts(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> None:
+    """Parts that are carried out in every iteration of the loop of a scope: what they compute is named inside it."""
+    base, lowerer.base = lowerer.base, scope
+    for part in parts:
+        if isinstance(part, Rows):
+            lower_rows(lowerer, part, partial(remarks, plan), scope)
+        else:
+            scope.body.extend(remarks(plan, part))
+            lower_part(lowerer, plan, part, scope)
+        lowerer.finish(scope)
+    lowerer.base = base
+
+
+def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
+    """A nest that shares no loop."""
+    lowerer.current = frozenset(nest.roots)
+    match nest.kind:
+        case "call":
+            lower_call(lowerer, nest, scope)
+        case "recur":
+            lower_recur(lowerer, nest, scope)
+        case "fold":
+            lower_fold(lowerer, nest, scope)
+        case _:
+            lower_nest(lowerer, nest, plan, scope)
+    lowerer.current = frozenset()
+
+
+def remarks(plan: Plan, nest: Nest) -> list[Note]:
+    """What a nest is for, for the reader of the source: the user's names and lines, and the plan's reasons."""
+    if nest.kind == "check":
+        bound = plan.bounds[nest.number]
+        text = f"the indices of {titled(bound.gather)} must lie within their axis"
+        return [Note(text, f"check_{bound.gather.name or bound.gather.op.name}")]
+    subject = "_".join(root.name or root.op.name for root in nest.roots)
+    return [Note(f"{titled(root)}: {plan.places[root].reason}", subject) for root in nest.roots]
+
+
+def titled(node: Node) -> str:
+    return (node.name or node.op.name) + (f" ({node.where})" if node.where else "")

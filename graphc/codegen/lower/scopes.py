@@ -1,0 +1,117 @@
+"""The loops of a function while they are written, and where each name is known.
+
+In: values, and loops to enter and leave. Out: statements in the bodies of `Scope`s. A value gets its name in its home,
+the outermost loop in which all is known that it is made of; what was named inside a loop is forgotten with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping, Sequence
+from typing import Any
+
+from graphc.ir.node import Index
+from graphc.loops.ir import INDEX, ZERO, Apply, Const, Expr, Let, Loop, Stmt, Var, subexpressions
+from graphc.loops.names import Names
+from graphc.startup.record import fresh, record
+
+
+@record(frozen=False, eq=False)
+class Scope:
+    """The body of a loop (or of the function) while it is written."""
+
+    parent: Scope | None
+    var: Var | None = None
+    size: Expr = ZERO
+    body: list[Stmt] = fresh(factory=list)
+    depth: int = 0
+    place: Var | None = None
+    """In a loop over one tile of an axis, the index into the axis."""
+    known: list[tuple[MutableMapping[Any, Any], Any]] = fresh(factory=list)
+    """What is known here and not outside: tables, and keys in them."""
+
+
+class Scopes:
+    """The scopes of one function; `top` is its body, and nothing is named further out than in `base`."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.top = self.base = Scope(None)
+        self.homes: dict[Var, Scope] = {}
+        self.positions: dict[Expr, Var] = {}
+
+    def home(self, expr: Expr) -> Scope:
+        """The outermost scope in which everything that `expr` names is known."""
+        deepest = self.base
+        for part in subexpressions(expr):
+            if isinstance(part, Var) and (scope := self.homes.get(part, self.top)).depth > deepest.depth:
+                deepest = scope
+        return deepest
+
+    def home_of_all(self, exprs: Iterable[Expr]) -> Scope:
+        """The outermost scope in which all of several expressions are known."""
+        return max(map(self.home, exprs), key=lambda scope: scope.depth, default=self.base)
+
+    def depth(self, scope: Scope) -> int:
+        """How many loops there are around a scope, inside `base`."""
+        return scope.depth - self.base.depth
+
+    def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
+        scope = Scope(parent, var, size, depth=parent.depth + 1)
+        self.homes[var] = scope
+        return scope
+
+    def enter_all(self, scope: Scope, variables: Sequence[Var], extents: Sequence[Expr]) -> Scope:
+        for var, size in zip(variables, extents, strict=True):
+            scope = self.enter(scope, var, size)
+        return scope
+
+    def leave(self, scope: Scope, outer: Scope) -> None:
+        """Close the loops from `scope` out to `outer`."""
+        while scope is not outer:
+            assert scope.parent is not None and scope.var is not None
+            scope.parent.body.append(Loop(scope.var, scope.size, tuple(scope.body)))
+            for table, key in scope.known:
+                table.pop(key, None)
+            scope = scope.parent
+
+    def remember(self, table: MutableMapping[Any, Any], key: Any, value: Expr, *others: Expr) -> Expr:
+        """Put a value into a table, for as long as it and `others` are known."""
+        table[key] = value
+        self.home_of_all((value, *others)).known.append((table, key))
+        return value
+
+    def forget(self, table: MutableMapping[Any, Any], scope: Scope) -> None:
+        """Drop what a table holds of what is known in `scope`, and not outside."""
+        for each, key in scope.known:
+            if each is table:
+                table.pop(key, None)
+        scope.known = [entry for entry in scope.known if entry[0] is not table]
+
+    def bind(self, expr: Expr, hint: str, turn: Index = ()) -> Expr:
+        """A name for a value, in its home, no further out than that of `turn`. Names and literals need none."""
+        if isinstance(expr, Var | Const):
+            return expr
+        scope = self.home_of_all((expr, *turn))
+        var = Var(self.names.fresh(hint), expr.dtype)
+        self.homes[var] = scope
+        scope.body.append(Let(var, expr))
+        return var
+
+    def name_once(self, expr: Expr, hint: str) -> Expr:
+        """A name for a position or a number of elements, the same one wherever that is needed."""
+        if isinstance(expr, Var | Const):
+            return expr
+        return self.positions.get(expr) or self.remember(self.positions, expr, self.bind(expr, hint))
+
+    def hoist(self, expr: Expr) -> Expr:
+        """A position with the parts that do not change in an inner loop named outside it."""
+        if not isinstance(expr, Apply) or expr.dtype != INDEX:
+            return expr
+        scope = self.home(expr)
+        args = []
+        for arg in expr.args:
+            placed = self.hoist(arg)
+            if isinstance(placed, Apply) and self.home(placed) is not scope:
+                placed = self.name_once(placed, "row")
+            args.append(placed)
+        return Apply(expr.op, tuple(args), INDEX)
