@@ -166,7 +166,7 @@ PLAN = Area(
 
 LOWER = Area(
     "lowering",
-    ("programs/test_codegen.py", "codegen/call/test_memory.py", "codegen/lower/test_tiling.py", "codegen/lower/test_reductions.py", "codegen/lower/test_recurrences.py", "codegen/server/test_prestart.py"),
+    ("codegen/schedule/test_sizes.py", "programs/test_codegen.py", "codegen/call/test_memory.py", "codegen/lower/test_tiling.py", "codegen/lower/test_reductions.py", "codegen/lower/test_recurrences.py", "codegen/server/test_prestart.py"),
     (
         M("what was named in a finished loop is used after it", "codegen/lower/elements.py",
           "self.remember(self.memo, key, self.compute(node, index), *index)",
