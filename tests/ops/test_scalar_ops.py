@@ -21,6 +21,7 @@ from graphc.errors import GraphcError, GraphTypeError, ShapeError
 from graphc.ir.interpret import interpret
 from graphc.ir.node import FUNCTIONS, OPS, Node, Sample, Scalar, make, variable
 from graphc.ir.walk import Graph
+from graphc.loops.syntax import Part, Tree, parse
 from graphc.ops.elementwise import ROWS, as_node, cast, elementwise
 from graphc.ops.scalar import stop_gradient
 from graphc.options import options
@@ -427,6 +428,20 @@ def test_operators_and_methods_reach_the_table() -> None:
     assert (x > 0).dtype == "bool"
     assert x.exp() is elementwise("exp", x)
     assert FUNCTIONS["exp"].__doc__
+
+
+def test_an_op_costs_what_its_operators_cost() -> None:
+    """The plan reckons with ops, the sharing out of loops with operators: two tables of one quantity."""
+
+    def cost(part: Tree) -> float:
+        return part.op.cost + sum(map(cost, part.parts)) if isinstance(part, Part) else 0.0
+
+    for row in ROWS.values():
+        template = row.template if isinstance(row.template, str) else row.template("float64")
+        free = {"positive": -1, "xlogy": 3, "xlog1py": 3}.get(
+            row.name, 0
+        )  # the argument itself; comparisons beside a log
+        assert cost(parse(template)) == row.cost + free, row.name
 
 
 def test_samples_cover_every_op_and_build() -> None:

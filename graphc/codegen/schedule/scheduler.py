@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
+from graphc.codegen.schedule.materialize import Scheduler
 from graphc.codegen.schedule.memory import Kept, lay_out
-from graphc.codegen.schedule.nests import Scheduler
 from graphc.codegen.schedule.plan import COPY, Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError

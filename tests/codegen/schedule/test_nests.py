@@ -12,7 +12,7 @@ from bounds import assert_within
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule import nests
+from graphc.codegen.schedule import materialize, nests
 from graphc.codegen.schedule.sizes import size_up
 from graphc.ir.node import Node
 from graphc.ir.walk import reachable
@@ -43,8 +43,9 @@ def program(seed: int, x: Node, y: Node) -> list[Node]:
 def test_results_do_not_depend_on_where_nests_are_cut(
     seed: int, ops: int, cost: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nests, "NEST_OPS", ops)
-    monkeypatch.setattr(nests, "MOST_OPS", 2 * ops)
+    for module in (nests, materialize):
+        monkeypatch.setattr(module, "NEST_OPS", ops)
+    monkeypatch.setattr(materialize, "MOST_OPS", 2 * ops)
     monkeypatch.setattr(nests, "NEST_COST", cost)
     x, y = T.dvector("x"), T.dvector("y")
     outputs = program(seed, x, y)
@@ -124,7 +125,7 @@ def test_a_value_that_others_need_keeps_out_of_the_nest_of_an_update() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_comes_later_is_known_whatever_the_order_in_which_it_is_told(seed: int) -> None:
     rng = random.Random(seed)
-    scheduler = nests.Scheduler({}, {}, size_up([], []), frozenset())
+    scheduler = nests.Nests({}, {}, size_up([], []), frozenset())
     numbers = [scheduler.new_draft("loops", ()).number for _ in range(12)]
     edges = [(first, then) for first in numbers for then in numbers if first < then and rng.random() < 0.2]
     rng.shuffle(edges)
