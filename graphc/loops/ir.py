@@ -332,11 +332,14 @@ def unravel(flat: Expr, sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return (*((flat,) if sizes else ()), *reversed(index))
 
 
+_INDEXED, _OF_ARGS = (Load, Pointer), (Apply, Opaque)
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     # Not a match statement: the passes over statements spend most of their time here.
-    if isinstance(expr, Apply | Opaque):
+    if isinstance(expr, _OF_ARGS):
         return expr.args
-    return (expr.index,) if isinstance(expr, Load | Pointer) else ()
+    return (expr.index,) if isinstance(expr, _INDEXED) else ()
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
@@ -345,9 +348,9 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
     while pending:
         current = pending.pop()
         yield current
-        if isinstance(current, Apply | Opaque):
+        if isinstance(current, _OF_ARGS):
             pending.extend(reversed(current.args))
-        elif isinstance(current, Load | Pointer):
+        elif isinstance(current, _INDEXED):
             pending.append(current.index)
 
 
