@@ -370,7 +370,7 @@ VECTORS = Area(
         M("the negative zero is all bits 0", "codegen/vectorize/legality.py",
           "return bool(number == 0) and math.copysign(1.0, number) > 0", "return bool(number == 0)"),
         M("a loop that moves shifted elements copies them in place", "codegen/vectorize/legality.py",
-          "return len(values) == 1 and turn.accesses.get(values[0]) == 1", "return len(values) == 1"),
+          "return len(values) == 1 and iteration.accesses.get(values[0]) == 1", "return len(values) == 1"),
         M("what is read from memory is the same in each turn", "codegen/vectorize/legality.py",
           "        if stride != 0:\n            self.varying.add(each)\n", ""),
         M("terms of an index are added though they are subtracted", "codegen/vectorize/legality.py",
@@ -397,8 +397,8 @@ VECTORS = Area(
           "builder.mul(builder.sub(self.stop, start), INT64(bytes_of(place.type.pointee)))",
           "builder.mul(builder.sub(builder.sub(self.stop, start), INT64(1)), INT64(bytes_of(place.type.pointee)))"),
         M("a loop over vectors begins though there is nothing to do", "codegen/vectorize/widen.py",
-          'builder.cbranch(builder.icmp_signed("<", start, self.stop), ready, self.counted.loop.ending)',
-          'builder.cbranch(builder.icmp_signed("<=", start, self.stop), ready, self.counted.loop.ending)'),
+          'builder.cbranch(builder.icmp_signed("<", start, self.stop), preheader, self.counted.loop.ending)',
+          'builder.cbranch(builder.icmp_signed("<=", start, self.stop), preheader, self.counted.loop.ending)'),
     ),
 )  # fmt: skip
 

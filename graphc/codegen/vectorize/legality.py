@@ -1,8 +1,8 @@
-"""What a loop does in each turn.
+"""What a loop does in each iteration.
 
 In: a counted loop of a module of LLVM IR, before it is optimised. Out: what it reads, computes, writes and adds up in a
-turn, where every turn is independent of the others as far as that can be read off its text, and computes by what has a
-form for vectors.
+iteration, where every iteration is independent of the others as far as that can be read off its text, and computes by
+what has a form for vectors.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ARITHMETIC = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 """What has an order where it may not be reassociated."""
 
 Value: TypeAlias = Any
-"""What a turn computes with: an instruction of the body, or what does not change from turn to turn: a constant, an
-argument, a local name, an instruction before the loop. `INDEX` is the loop's own."""
+"""What an iteration computes with: an instruction of the body, or what does not change from iteration to iteration: a
+constant, an argument, a local name, an instruction before the loop. `INDEX` is the loop's own."""
 Terms: TypeAlias = "Counter[Any]"
-"""What is added up to an index: values that do not change from turn to turn, and `INDEX`."""
+"""What is added up to an index: values that do not change from iteration to iteration, and `INDEX`."""
 INDEX = "the loop's own index"
 
 
@@ -49,20 +49,20 @@ class Sum:
 
 
 @record(eq=False)
-class Turn:
+class Iteration:
     """The body of a loop, read."""
 
     operands: Mapping[ir.Instruction, Sequence[Value]]
     """Of each instruction, with local names replaced by what was stored under them."""
     accesses: Mapping[ir.Instruction, int | None]
-    """Loads and stores of memory: by how many elements their places go up with each turn, 1 or 0; None where they are
-    anywhere."""
+    """Loads and stores of memory: by how many elements their places go up with each iteration, 1 or 0; None where they
+    are anywhere."""
     varying: frozenset[ir.Instruction]
-    """The instructions of which each turn has a value of its own."""
+    """The instructions of which each iteration has a value of its own."""
     sums: Mapping[ir.AllocaInstr, Sum]
 
     def is_steady(self, value: Value) -> bool:
-        """Whether a value is the same in each turn."""
+        """Whether a value is the same in each iteration."""
         return value is not INDEX and value not in self.varying
 
     def needed(self) -> list[ir.Instruction]:
@@ -80,16 +80,16 @@ class Turn:
         return [each for each in self.operands if each in found]
 
 
-def only_moves(turn: Turn) -> bool:
+def only_moves(iteration: Iteration) -> bool:
     """Whether all that a loop does is to copy an array, or to clear some: what is stored is read from memory at the
-    turn's own place, or is zero."""
-    stores = [each for each in turn.accesses if isinstance(each, ir.StoreInstr)]
-    values = [turn.operands[each][0] for each in stores]
-    if turn.sums or not stores:
+    iteration's own place, or is zero."""
+    stores = [each for each in iteration.accesses if isinstance(each, ir.StoreInstr)]
+    values = [iteration.operands[each][0] for each in stores]
+    if iteration.sums or not stores:
         return False
     if all(isinstance(value, ir.Constant) and is_clear(value) for value in values):
         return True
-    return len(values) == 1 and turn.accesses.get(values[0]) == 1
+    return len(values) == 1 and iteration.accesses.get(values[0]) == 1
 
 
 def is_clear(value: ir.Constant) -> bool:
@@ -114,7 +114,8 @@ def carried_by(block: ir.Block) -> list[ir.AllocaInstr]:
 
 
 def has_order(block: ir.Block, carried: Iterable[ir.AllocaInstr]) -> bool:
-    """Whether a block calculates with what the turn before left, in an order that must stay: a maximum has none."""
+    """Whether a block calculates with what the iteration before left, in an order that must stay: a maximum has
+    none."""
     loads = {each for each in block.instructions if isinstance(each, ir.LoadInstr) and each.operands[0] in {*carried}}
     return any(
         each.opname in ARITHMETIC and "reassoc" not in each.flags and not loads.isdisjoint(each.operands)
@@ -149,23 +150,25 @@ def extreme_of(call: ir.CallInstr) -> str | None:
     return parts[1] if parts[0] == "llvm" and len(parts) == 3 and parts[1] in EXTREMES else None
 
 
-# --- a turn ---------------------------------------------------------------------------------------------------------
+# --- an iteration
+# ---------------------------------------------------------------------------------------------------------
 
 
-def read_turn(counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> Turn | None:
-    """What a loop does in a turn, which adds up `steps`; None where it has no form for vectors, or where turns may
-    depend on each other: all that is stored goes to the place of its own turn, and is read by that one alone."""
+def read_iteration(counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> Iteration | None:
+    """What a loop does in an iteration, which adds up `steps`; None where it has no form for vectors, or where
+    iterations may depend on each other: all that is stored goes to the place of its own iteration, and is read by that
+    one alone."""
     reader = Reader(counted, flow, steps)
     if not all(map(reader.take, counted.loop.body.instructions[:-1])) or not reader.are_apart():
         return None
     if are_read_after(counted.loop.ending, reader.current.keys() - steps.keys()):
         return None
     sums = {slot: Sum(step, added_by(reader.operands[step], slot)) for slot, step in steps.items()}
-    return Turn(reader.operands, reader.accesses, frozenset(reader.varying - {INDEX}), sums)
+    return Iteration(reader.operands, reader.accesses, frozenset(reader.varying - {INDEX}), sums)
 
 
 class Reader:
-    """A turn, as far as it has been read."""
+    """A iteration, as far as it has been read."""
 
     def __init__(self, counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> None:
         self.flow, self.steps = flow, steps
@@ -227,7 +230,7 @@ class Reader:
         return stride in (0, 1) or (stride is None and operands[0] in self.gathered)
 
     def are_apart(self) -> bool:
-        """Whether each turn reads of what is stored no more than it stores itself."""
+        """Whether each iteration reads of what is stored no more than it stores itself."""
         return all(self.stored.get(base, terms) == terms for base, terms in self.loaded)
 
     def place(self, pointer: Value) -> tuple[ir.Argument | None, Terms | None]:
@@ -240,7 +243,7 @@ class Reader:
         return (base if isinstance(base, ir.Argument) else None), self.terms(index)
 
     def terms(self, value: Value) -> Terms | None:
-        """What is added up to a number; None where that is not known, or changes from turn to turn."""
+        """What is added up to a number; None where that is not known, or changes from iteration to iteration."""
         if value not in self.operands:
             return Counter({value.constant if isinstance(value, ir.Constant) else value: 1})
         if value in self.accesses:

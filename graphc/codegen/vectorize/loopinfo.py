@@ -68,7 +68,7 @@ def loops_of(function: ir.Function) -> Iterator[Loop]:
 
 def path_between(body: ir.Block, condition: ir.Block) -> tuple[ir.Block, ...]:
     """The blocks that lead from the end of a body to the condition, where there is one way; none where there are
-    others. What comes before the condition counts the turns."""
+    others. What comes before the condition counts the iterations."""
     path: list[ir.Block] = []
     here = body
     while here is not condition:
@@ -139,14 +139,15 @@ class Counted:
     """A loop `for index in range(...)` as `primitives.Advanced` and numba write it.
 
     `slot` holds the pointer to the counter, whose parts are the next index, the stop and the step; `index` is where the
-    body finds its own. `before` is the block before the loop, which goes nowhere else. `turns`: how many, if known.
+    body finds its own. `before` is the block before the loop, which goes nowhere else. `iterations`: how many, if
+    known.
     """
 
     loop: Loop
     before: ir.Block
     slot: ir.AllocaInstr
     index: ir.AllocaInstr
-    turns: int | None
+    iterations: int | None
 
 
 def read_counted(loop: Loop, flow: Flow) -> Counted | None:
@@ -167,8 +168,8 @@ def read_counted(loop: Loop, flow: Flow) -> Counted | None:
     start, stop, step = _range_of(slot, flow)
     if step != 1:
         return None
-    turns = None if start is None or stop is None else max(stop - start, 0)
-    return Counted(loop, before[0], slot, indices[0], turns)
+    iterations = None if start is None or stop is None else max(stop - start, 0)
+    return Counted(loop, before[0], slot, indices[0], iterations)
 
 
 def _counter(bound: ir.Instruction) -> Any:

@@ -1,7 +1,7 @@
 """Loops written over vectors.
 
 In: a module of LLVM IR that holds generated functions, before it is optimised. Out: the same module, whose loops are
-written over vectors where turns are independent of each other (widen.py). LLVM would find most of these loops
+written over vectors where iterations are independent of each other (widen.py). LLVM would find most of these loops
 itself; it takes it longer than all else, for it looks for proofs of what they have by their form, and leaves code for
 cases that they do not have. Where no loop is left to it, none of its passes over loops is needed.
 
@@ -13,8 +13,8 @@ already, and so has one that adds up what they give: two vectors at a time do. A
 one chain keeps them busy.
 
 What does not fill a vector is done element by element where that is soon done, and else under a mask where the CPU has
-one: a masked store takes as long as twenty others. Sums store nothing. So a row of 15 exponentials takes two turns, and
-a sum's last elements are added in partial sums like all others.
+one: a masked store takes as long as twenty others. Sums store nothing. So a row of 15 exponentials takes two
+iterations, and a sum's last elements are added in partial sums like all others.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from graphc.codegen.llvm.target import has_avx512, has_fma, usual_width
 from graphc.codegen.llvm.unsupported import loop_id
 from graphc.codegen.vecmath.outofline import VECTORS, are_many, held, one_vector
 from graphc.codegen.vectorize.legality import (
-    Turn,
+    Iteration,
     carried_by,
     has_order,
     has_vectors,
     only_moves,
-    read_turn,
+    read_iteration,
     scatters,
     step_of,
 )
@@ -42,7 +42,7 @@ from graphc.codegen.vectorize.widen import BOOL, Shape, bytes_of, write_loop
 UNROLL = "llvm.loop.unroll.disable"
 WRITTEN = "llvm.loop.isvectorized"
 FEW_TURNS = 32
-"""A loop of a known number of turns up to this is LLVM's to unroll."""
+"""A loop of a known number of iterations up to this is LLVM's to unroll."""
 CHAINS = 4
 """Chains that keep a processor busy: so many vectors at a time, of which each is one."""
 FEWER = 2
@@ -71,24 +71,24 @@ def vectorize(module: ir.Module) -> bool:
 
 
 def vectorize_loop(loop: Loop, flow: Flow, is_held: bool) -> bool:
-    """Write a loop over vectors where that can be; whether it was, or turns wait for each other. `is_held`: another
-    loop holds it, so that it may be carried out many times for short rows."""
+    """Write a loop over vectors where that can be; whether it was, or iterations wait for each other. `is_held`:
+    another loop holds it, so that it may be carried out many times for short rows."""
     carried = carried_by(loop.body)
     sums = {slot: step for slot in carried if (step := step_of(loop.body, slot)) is not None}
     if len(sums) < len(carried):
         if has_order(loop.body, carried):
-            # Several turns at a time are no faster, and more to compile.
+            # Several iterations at a time are no faster, and more to compile.
             set_properties(loop.body.terminator, [UNROLL])
             return True
         return False
     counted = read_counted(loop, flow)
-    if counted is None or (counted.turns is not None and counted.turns <= FEW_TURNS):
+    if counted is None or (counted.iterations is not None and counted.iterations <= FEW_TURNS):
         return False
-    turn = read_turn(counted, flow, sums)
-    shape = None if turn is None else shape_of(turn, is_held)
-    if turn is None or shape is None:
+    iteration = read_iteration(counted, flow, sums)
+    shape = None if iteration is None else shape_of(iteration, is_held)
+    if iteration is None or shape is None:
         return False
-    for branch in write_loop(counted, turn, shape):
+    for branch in write_loop(counted, iteration, shape):
         set_properties(branch, [WRITTEN, UNROLL])
     return True
 
@@ -101,36 +101,36 @@ def may_vectorize(blocks: Collection[ir.Block]) -> bool:
     return len(ends) == 1 and all(map(has_vectors, calls)) and not any(map(scatters, blocks))
 
 
-def shape_of(turn: Turn, is_held: bool) -> Shape | None:
-    """How to write a loop that does this in each turn; None where vectors gain nothing."""
-    own = [each for each in turn.needed() if not turn.is_steady(each)]
+def shape_of(iteration: Iteration, is_held: bool) -> Shape | None:
+    """How to write a loop that does this in each iteration; None where vectors gain nothing."""
+    own = [each for each in iteration.needed() if not iteration.is_steady(each)]
     calls = {each: symbol for each in own if (symbol := held(each)) is not None}
-    lanes = usual_width() // (8 * widest(turn, own))
+    lanes = usual_width() // (8 * widest(iteration, own))
     # Truth values that are carried are a register only where masks are; a packed mask takes ten times as long.
-    truths = any(each.step.type == BOOL for each in turn.sums.values())
-    if lanes < 2 or not (own or turn.sums) or (truths and not has_avx512()):
+    truths = any(each.step.type == BOOL for each in iteration.sums.values())
+    if lanes < 2 or not (own or iteration.sums) or (truths and not has_avx512()):
         return None
     apart = are_many(calls.values()) and all(one_vector(symbol.format) == lanes for symbol in calls.values())
     stores = any(isinstance(each, ir.StoreInstr) for each in own)
-    masked = has_avx512() and (bool(calls) or not stores)
+    predicated = has_avx512() and (bool(calls) or not stores)
     if apart:
         count = VECTORS
     elif calls:
-        several = len(calls) >= 2 * longest_chain(own, turn) or turn.sums
+        several = len(calls) >= 2 * longest_chain(own, iteration) or iteration.sums
         count = FEWER if several else CHAINS if has_fma() else 1
-    elif turn.sums:
+    elif iteration.sums:
         count = CHAINS
     else:
         count = next(some for some in (CHAINS, FEWER, 1) if some * len(own) <= SMALL or some == 1)
-    moved = only_moves(turn)
-    narrow = NARROW if is_held and lanes > NARROW and not masked and not calls else 1
-    few = FEW if (turn.sums and not calls) or moved else narrow - 1
-    return Shape(count * lanes, lanes, narrow, few, masked, bool(calls), apart, moved)
+    moved = only_moves(iteration)
+    narrow = NARROW if is_held and lanes > NARROW and not predicated and not calls else 1
+    few = FEW if (iteration.sums and not calls) or moved else narrow - 1
+    return Shape(count * lanes, lanes, narrow, few, predicated, bool(calls), apart, moved)
 
 
-def widest(turn: Turn, own: Sequence[ir.Instruction]) -> int:
-    """The bytes of the widest number that a turn reads, computes or adds up."""
-    types = [each.step.type for each in turn.sums.values()]
+def widest(iteration: Iteration, own: Sequence[ir.Instruction]) -> int:
+    """The bytes of the widest number that an iteration reads, computes or adds up."""
+    types = [each.step.type for each in iteration.sums.values()]
     for each in own:
         if isinstance(each, ir.StoreInstr):
             types.append(each.operands[0].type)
@@ -139,11 +139,11 @@ def widest(turn: Turn, own: Sequence[ir.Instruction]) -> int:
     return max(map(bytes_of, types), default=1)
 
 
-def longest_chain(own: Sequence[ir.Instruction], turn: Turn) -> int:
-    """Of how many elementary functions that a turn calls one waits for the other, at most."""
+def longest_chain(own: Sequence[ir.Instruction], iteration: Iteration) -> int:
+    """Of how many elementary functions that an iteration calls one waits for the other, at most."""
     behind = dict[ir.Value, int]()
     for each in own:
-        waits = max((behind.get(operand, 0) for operand in turn.operands[each]), default=0)
+        waits = max((behind.get(operand, 0) for operand in iteration.operands[each]), default=0)
         behind[each] = waits + (held(each) is not None)
     return max(behind.values(), default=0)
 

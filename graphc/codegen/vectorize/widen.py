@@ -1,17 +1,17 @@
 """A loop written anew over vectors.
 
-In: a counted loop of a module of LLVM IR and what it does in a turn. Out: the same turns as a loop of several vectors
-at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last vector is
-masked. No element changes; what is added up has an order of its own.
+In: a counted loop of a module of LLVM IR and what it does in an iteration. Out: the same iterations as a loop of several
+vectors at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last
+vector is masked. No element changes; what is added up has an order of its own.
 
-    enter -> ready -> begin -> several -> single -> narrow -> rest -> last
-                   -> rest, where there are few turns
-    enter -> ready -> begin -> several -> single -> masked -> done
-                   -> rest -> last -> done
+    guard -> preheader -> begin -> interleaved -> vector -> narrow -> epilogue -> last
+                   -> epilogue, where there are few iterations
+    guard -> preheader -> begin -> interleaved -> vector -> predicated -> done
+                   -> epilogue -> last -> done
 
-`enter` leaves where there is no turn; `ready` computes what is the same in each. Long bodies have no loop of single
-vectors without a mask beside one with it, and none of few turns. Several vectors at a time are one that LLVM parts: a
-phi of 32 numbers is four registers.
+`guard` leaves where there is no iteration; `preheader` computes what is the same in each. Long bodies have no loop of
+single vectors without a mask beside one with it, and none of few iterations. Several vectors at a time are one that
+LLVM parts: a phi of 32 numbers is four registers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from graphc.codegen.vecmath.abi import call_in_parts, lanes_from, vector_of
 from graphc.codegen.vecmath.floats import splat
 from graphc.codegen.vecmath.outofline import held, refer_apart
 from graphc.codegen.vecmath.table import Symbol, refer_held
-from graphc.codegen.vectorize.legality import INDEX, Sum, Turn, Value, extreme_of
+from graphc.codegen.vectorize.legality import INDEX, Iteration, Sum, Value, extreme_of
 from graphc.codegen.vectorize.loopinfo import Counted
 from graphc.startup.record import record, replace
 
@@ -40,23 +40,23 @@ BOOL, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 @record()
 class Shape:
     """How a loop is written: numbers taken at a time, whole vectors of them; numbers in a vector, and in one of what
-    does not fill it; up to how many turns are done one by one; whether what does not fill a vector is done under a
+    does not fill it; up to how many iterations are done one by one; whether what does not fill a vector is done under a
     mask; whether its body is long, so that it is written as few times as can be; whether elementary functions are
     called that are compiled apart; whether all that it does is to copy or to clear memory."""
 
-    several: int
+    interleaved: int
     lanes: int
     narrow: int
     few: int
-    masked: bool
+    predicated: bool
     long: bool
     apart: bool
     moved: bool
 
 
-def write_loop(counted: Counted, turn: Turn, shape: Shape) -> list[ir.Instruction]:
+def write_loop(counted: Counted, iteration: Iteration, shape: Shape) -> list[ir.Instruction]:
     """Write the loop so; the branches that end the new ones."""
-    return _Writer(counted, turn, shape).write()
+    return _Writer(counted, iteration, shape).write()
 
 
 Sums: TypeAlias = "dict[ir.AllocaInstr, ir.Value]"
@@ -64,39 +64,39 @@ Sums: TypeAlias = "dict[ir.AllocaInstr, ir.Value]"
 
 
 class _Writer:
-    def __init__(self, counted: Counted, turn: Turn, shape: Shape) -> None:
-        self.counted, self.turn, self.shape = counted, turn, shape
+    def __init__(self, counted: Counted, iteration: Iteration, shape: Shape) -> None:
+        self.counted, self.iteration, self.shape = counted, iteration, shape
         self.function: ir.Function = counted.loop.body.function
         self.branches: list[ir.Instruction] = []
 
     def write(self) -> list[ir.Instruction]:
-        enter, ready, builder = map(self.new_block, ("enter", "ready", "begin"))
+        guard, preheader, builder = map(self.new_block, ("guard", "preheader", "begin"))
         begin, shape = builder.block, self.shape
-        start = index = self.begin(enter, ready.block)
-        self.steady = Steady(self.turn, ready)
-        given: Sums = {slot: ready.load(slot) for slot in self.turn.sums}
+        start = index = self.begin(guard, preheader.block)
+        self.invariants = Invariants(self.iteration, preheader)
+        given: Sums = {slot: preheader.load(slot) for slot in self.iteration.sums}
         results = given
         if shape.moved:
             self.move(builder, start)
             index = self.stop
         else:
-            builder, index, results = self.take_vectors(builder, start, ready, given)
-        came, short = (builder.block, index, results), (ready.block, start, given)
-        ends = shape.masked or shape.moved
+            builder, index, results = self.take_vectors(builder, start, preheader, given)
+        came, short = (builder.block, index, results), (preheader.block, start, given)
+        ends = shape.predicated or shape.moved
         if shape.few:
-            rest = self.new_block("rest")
-            length = ready.sub(self.stop, start)
-            ready.cbranch(ready.icmp_signed("<=", length, INT64(shape.few)), rest.block, begin)
+            epilogue = self.new_block("epilogue")
+            length = preheader.sub(self.stop, start)
+            preheader.cbranch(preheader.icmp_signed("<=", length, INT64(shape.few)), epilogue.block, begin)
             if ends:
-                few, _, summed = self.take("last", rest, start, given, 1)
+                few, _, summed = self.take("last", epilogue, start, given, 1)
                 short = few.block, self.stop, summed
-                rest = self.new_block("done")
-                few.branch(rest.block)
-            builder.branch(rest.block)
-            index, results = join(rest, came, short)
-            builder = rest
+                epilogue = self.new_block("done")
+                few.branch(epilogue.block)
+            builder.branch(epilogue.block)
+            index, results = join(epilogue, came, short)
+            builder = epilogue
         else:
-            ready.branch(begin)
+            preheader.branch(begin)
         if not ends:
             # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
             builder, _, results = self.add(results, *self.take("last", builder, index, self.nothing(1), 1))
@@ -108,18 +108,18 @@ class _Writer:
         return self.branches
 
     def take_vectors(
-        self, builder: ir.IRBuilder, index: ir.Value, ready: ir.IRBuilder, given: Sums
+        self, builder: ir.IRBuilder, index: ir.Value, preheader: ir.IRBuilder, given: Sums
     ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
         """Whole vectors, the last of them under a mask; where it goes on, from which index, with what added up."""
-        shape, totals = self.shape, self.first_of(ready, given, self.shape.lanes)
-        if shape.several > shape.lanes:
-            begins = self.first_of(ready, given, shape.several)
-            builder, index, totals = self.take("several", builder, index, begins, shape.several, skipped=totals)
-        if not (shape.masked and shape.long):
-            builder, index, totals = self.take("single", builder, index, totals, shape.lanes)
-        if shape.masked:
-            builder, index, totals = self.take("masked", builder, index, totals, shape.lanes, masked=True)
-        results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in self.turn.sums.items()}
+        shape, totals = self.shape, self.first_of(preheader, given, self.shape.lanes)
+        if shape.interleaved > shape.lanes:
+            begins = self.first_of(preheader, given, shape.interleaved)
+            builder, index, totals = self.take("interleaved", builder, index, begins, shape.interleaved, skipped=totals)
+        if not (shape.predicated and shape.long):
+            builder, index, totals = self.take("vector", builder, index, totals, shape.lanes)
+        if shape.predicated:
+            builder, index, totals = self.take("predicated", builder, index, totals, shape.lanes, predicated=True)
+        results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in self.iteration.sums.items()}
         if shape.narrow == 1:
             return builder, index, results
         return self.add(results, *self.take("narrow", builder, index, self.nothing(shape.narrow), shape.narrow))
@@ -128,7 +128,7 @@ class _Writer:
         self, results: Sums, builder: ir.IRBuilder, index: ir.Value, more: Sums
     ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
         """What has been added up in all, with what was added up beside it."""
-        steps = {slot: each.step for slot, each in self.turn.sums.items()}
+        steps = {slot: each.step for slot, each in self.iteration.sums.items()}
         return (
             builder,
             index,
@@ -141,14 +141,14 @@ class _Writer:
     def move(self, builder: ir.IRBuilder, start: ir.Value) -> None:
         """Copy what is copied, and clear what is cleared, by the system's functions."""
         bytes, module, flag = ir.IntType(8).as_pointer(), builder.module, BOOL(False)
-        for each, operands in self.turn.operands.items():
+        for each, operands in self.iteration.operands.items():
             if not isinstance(each, ir.StoreInstr):
                 continue
             value, place = operands
             length = builder.mul(builder.sub(self.stop, start), INT64(bytes_of(place.type.pointee)))
-            places = [place, *(self.turn.operands[value] if value in self.turn.accesses else ())]
+            places = [place, *(self.iteration.operands[value] if value in self.iteration.accesses else ())]
             to, *source = (
-                builder.bitcast(builder.gep(self.steady.places[pointer], [start]), bytes) for pointer in places
+                builder.bitcast(builder.gep(self.invariants.places[pointer], [start]), bytes) for pointer in places
             )
             if source:
                 copy_bytes = declare(module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), (bytes, bytes, INT64, BOOL))
@@ -159,7 +159,8 @@ class _Writer:
 
     def nothing(self, lanes: int) -> Sums:
         return {
-            slot: splat(vector_of(each.step.type, lanes), neutral(each.step)) for slot, each in self.turn.sums.items()
+            slot: splat(vector_of(each.step.type, lanes), neutral(each.step))
+            for slot, each in self.iteration.sums.items()
         }
 
     def first_of(self, builder: ir.IRBuilder, given: Sums, lanes: int) -> Sums:
@@ -172,7 +173,7 @@ class _Writer:
     def new_block(self, name: str) -> ir.IRBuilder:
         return ir.IRBuilder(self.function.append_basic_block(f"{self.counted.loop.body.name}.{name}"))
 
-    def begin(self, builder: ir.IRBuilder, ready: ir.Block) -> ir.Value:
+    def begin(self, builder: ir.IRBuilder, preheader: ir.Block) -> ir.Value:
         """Whether there is anything to do; where it begins."""
         before = self.counted.before
         before.instructions.remove(before.terminator)
@@ -182,7 +183,7 @@ class _Writer:
         start, self.stop = (
             builder.load(builder.gep(counter, [INT32(0), INT32(part)], inbounds=True)) for part in (0, 1)
         )
-        builder.cbranch(builder.icmp_signed("<", start, self.stop), ready, self.counted.loop.ending)
+        builder.cbranch(builder.icmp_signed("<", start, self.stop), preheader, self.counted.loop.ending)
         return start
 
     def take(
@@ -194,26 +195,26 @@ class _Writer:
         lanes: int,
         *,
         skipped: Sums | None = None,
-        masked: bool = False,
+        predicated: bool = False,
     ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
-        """From an index on, take so many turns at a time, where there are as many: `masked`, the last of them where
-        there are not. Where it goes on, from which index, with what added up to what it begins with, which is what it
-        has `skipped` where there are no turns to take."""
+        """From an index on, take so many iterations at a time, where there are as many: `masked`, the last of them
+        where there are not. Where it goes on, from which index, with what added up to what it begins with, which is
+        what it has `skipped` where there are no iterations to take."""
         skipped = begins if skipped is None else skipped
         body, after = self.new_block(name), self.new_block(f"after.{name}")
         compare, limit = "<", self.stop
-        if not masked and lanes > 1:
+        if not predicated and lanes > 1:
             limit = before.add(index, before.and_(before.sub(self.stop, index), INT64(-lanes)))
             compare = "!="
         before.cbranch(before.icmp_signed(compare, index, limit), body.block, after.block)
         here = begin_phi(body, (index, before.block))
         running = {slot: begin_phi(body, (value, before.block)) for slot, value in begins.items()}
         mask = None
-        if masked:
+        if predicated:
             mask = first_lanes(body, body.sub(self.stop, here), lanes)
-        vectors = Vectors(self.steady, body, lanes, self.shape, here, mask)
+        vectors = Vectors(self.invariants, body, lanes, self.shape, here, mask)
         vectors.carry_out()
-        added = {slot: vectors.add_up(self.turn.sums[slot], total) for slot, total in running.items()}
+        added = {slot: vectors.add_up(self.iteration.sums[slot], total) for slot, total in running.items()}
         following = body.add(here, INT64(lanes))
         for phi, value in ((here, following), *((running[slot], value) for slot, value in added.items())):
             phi.add_incoming(value, body.block)
@@ -223,7 +224,7 @@ class _Writer:
         leave = after.block if narrowed is body else narrowed.block
         self.branches.append(body.cbranch(body.icmp_signed(compare, following, limit), body.block, leave))
         totals = {
-            slot: narrow(narrowed, self.turn.sums[slot].step, value, lanes_of(skipped[slot]))
+            slot: narrow(narrowed, self.iteration.sums[slot].step, value, lanes_of(skipped[slot]))
             for slot, value in added.items()
         }
         if narrowed is not body:
@@ -235,20 +236,20 @@ class _Writer:
         return after, limit, joined
 
 
-class Steady:
-    """What is the same in each turn, computed before the loops."""
+class Invariants:
+    """What is the same in each iteration, computed before the loops."""
 
-    def __init__(self, turn: Turn, builder: ir.IRBuilder) -> None:
-        self.turn, self.builder = turn, builder
+    def __init__(self, iteration: Iteration, builder: ir.IRBuilder) -> None:
+        self.iteration, self.builder = iteration, builder
         self.numbers: dict[Value, ir.Value] = {}
         self.places: dict[Value, ir.Value] = {}
         self.vectors: dict[tuple[Value, int], ir.Value] = {}
-        self.needed = turn.needed()
+        self.needed = iteration.needed()
         for each in self.needed:
-            if turn.is_steady(each):
-                self.numbers[each] = carry_out(builder, each, [*map(self.number, turn.operands[each])])
-            elif turn.accesses.get(each) == 1:
-                pointer = turn.operands[each][-1]
+            if iteration.is_steady(each):
+                self.numbers[each] = carry_out(builder, each, [*map(self.number, iteration.operands[each])])
+            elif iteration.accesses.get(each) == 1:
+                pointer = iteration.operands[each][-1]
                 self.places[pointer] = self.first(pointer)
 
     def number(self, value: Value) -> ir.Value:
@@ -260,9 +261,9 @@ class Steady:
         """The value of an address where the index is 0."""
         if value is INDEX:
             return INT64(0)
-        if value not in self.turn.operands or value in self.numbers:
+        if value not in self.iteration.operands or value in self.numbers:
             return self.number(value)
-        return carry_out(self.builder, value, [*map(self.first, self.turn.operands[value])])
+        return carry_out(self.builder, value, [*map(self.first, self.iteration.operands[value])])
 
     def repeated(self, value: Value, lanes: int) -> ir.Value:
         """A value in each lane of a vector."""
@@ -275,35 +276,41 @@ class Steady:
 
 
 class Vectors:
-    """The body of a loop that takes so many turns at a time."""
+    """The body of a loop that takes so many iterations at a time."""
 
     def __init__(
-        self, steady: Steady, builder: ir.IRBuilder, lanes: int, shape: Shape, index: ir.Value, mask: ir.Value | None
+        self,
+        invariants: Invariants,
+        builder: ir.IRBuilder,
+        lanes: int,
+        shape: Shape,
+        index: ir.Value,
+        mask: ir.Value | None,
     ) -> None:
-        self.steady, self.turn, self.builder, self.lanes = steady, steady.turn, builder, lanes
+        self.invariants, self.iteration, self.builder, self.lanes = invariants, invariants.iteration, builder, lanes
         self.apart, self.whole, self.index, self.mask = shape.apart, shape.lanes, index, mask
         self.made: dict[Value, ir.Value] = {}
 
     def vector(self, value: Value) -> ir.Value:
-        """A value of these turns."""
-        if self.turn.is_steady(value):
-            return self.steady.repeated(value, self.lanes)
+        """A value of these iterations."""
+        if self.iteration.is_steady(value):
+            return self.invariants.repeated(value, self.lanes)
         if value is INDEX and value not in self.made:
             first = repeat(self.builder, self.index, self.lanes)
             self.made[value] = first if self.lanes == 1 else self.builder.add(first, counted_from_0(self.lanes))
         return self.made[value]
 
     def carry_out(self) -> None:
-        for each in self.steady.needed:
-            if not self.turn.is_steady(each):
-                self.made[each] = self.renewed(each, *self.turn.operands[each])
+        for each in self.invariants.needed:
+            if not self.iteration.is_steady(each):
+                self.made[each] = self.renewed(each, *self.iteration.operands[each])
 
     def renewed(self, each: ir.Instruction, *operands: Value) -> ir.Value:
-        """An instruction for all of these turns."""
+        """An instruction for all of these iterations."""
         builder, lanes = self.builder, self.lanes
-        if self.turn.accesses.get(each) == 1:
+        if self.iteration.accesses.get(each) == 1:
             *value, pointer = operands
-            place = builder.gep(self.steady.places[pointer], [self.index])
+            place = builder.gep(self.invariants.places[pointer], [self.index])
             if value:
                 return store(builder, self.vector(value[0]), place, self.mask)
             return load(builder, place, lanes, self.mask)
@@ -311,13 +318,13 @@ class Vectors:
             case ir.LoadInstr():
                 return gather(builder, self.vector(operands[0]), each.type, self.mask)
             case ir.GEPInstr():
-                return addresses(builder, self.steady.number(operands[0]), self.vector(operands[1]), each.type)
+                return addresses(builder, self.invariants.number(operands[0]), self.vector(operands[1]), each.type)
             case ir.CallInstr() if (symbol := held(each)) is not None:
                 return self.called(symbol, [*map(self.vector, operands[1:])])
             case ir.CallInstr():
                 return append(builder, each, [*map(self.vector, operands[1:])])
-            case ir.SelectInstr() if self.turn.is_steady(operands[0]):
-                return append(builder, each, [self.steady.number(operands[0]), *map(self.vector, operands[1:])])
+            case ir.SelectInstr() if self.iteration.is_steady(operands[0]):
+                return append(builder, each, [self.invariants.number(operands[0]), *map(self.vector, operands[1:])])
             case _:
                 return append(builder, each, [*map(self.vector, operands)])
 
@@ -333,7 +340,7 @@ class Vectors:
         return call(builder, function, arguments)
 
     def add_up(self, sum: Sum, total: ir.Value) -> ir.Value:
-        """What is added up after these turns."""
+        """What is added up after these iterations."""
         term = self.vector(sum.term)
         if self.mask is not None:
             term = self.builder.select(self.mask, term, splat(term.type, neutral(sum.step)))

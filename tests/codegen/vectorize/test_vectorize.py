@@ -133,23 +133,23 @@ SEARCH = """
         if x[i] > 3.0:
             return i
 """
-MASKED = {"masked": 8}
-BY_ONE = {"single": 8, "last": 1}
-SUMS = {"several": 32, "last": 1}
-OF_ROWS = {"several": 32, "narrow": 4}
+MASKED = {"predicated": 8}
+BY_ONE = {"vector": 8, "last": 1}
+SUMS = {"interleaved": 32, "last": 1}
+OF_ROWS = {"interleaved": 32, "narrow": 4}
 CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] = {
-    "flat": (FLAT, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
-    "two": (FLAT + FLAT, [{"several": 32} | BY_ONE] * 2, [{"several": 32} | MASKED] * 2, True),
-    "pair": (PAIR, [{"several": 16} | BY_ONE], [{"several": 16} | MASKED], True),
-    "apart": (APART, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
-    "long": (LONG, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
+    "flat": (FLAT, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], True),
+    "two": (FLAT + FLAT, [{"interleaved": 32} | BY_ONE] * 2, [{"interleaved": 32} | MASKED] * 2, True),
+    "pair": (PAIR, [{"interleaved": 16} | BY_ONE], [{"interleaved": 16} | MASKED], True),
+    "apart": (APART, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], True),
+    "long": (LONG, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], True),
     "branched": (BRANCHED, [], [], False),
-    "plain": (PLAIN, [{"several": 32} | BY_ONE], [{"several": 32} | BY_ONE], True),
+    "plain": (PLAIN, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | BY_ONE], True),
     "much": (MUCH, [BY_ONE], [BY_ONE], True),
-    "sum": (SUM, [{"several": 16} | BY_ONE], [{"several": 16} | MASKED], True),
-    "plain sums": (PLAIN_SUMS, [SUMS | BY_ONE], [SUMS | {"single": 8} | MASKED], True),
+    "sum": (SUM, [{"interleaved": 16} | BY_ONE], [{"interleaved": 16} | MASKED], True),
+    "plain sums": (PLAIN_SUMS, [SUMS | BY_ONE], [SUMS | {"vector": 8} | MASKED], True),
     "sum and store": (SUM_AND_STORE, [SUMS | BY_ONE], [SUMS | BY_ONE], True),
-    "rows": (ROWS, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], True),
+    "rows": (ROWS, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], True),
     "rows of any": (ROWS_OF_ANY, [OF_ROWS | BY_ONE], [OF_ROWS | BY_ONE], True),
     "copy": (COPY, [{"last": 1}], [{"last": 1}], True),
     "clear": (CLEAR, [{"last": 1}], [{"last": 1}], True),
@@ -157,10 +157,10 @@ CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] =
     "running sum": (RUNNING, [], [], False),
     "short": (SHORT, [], [], False),
     "strided": (STRIDED, [], [], False),
-    "gathered": (GATHERED, [{"several": 16} | BY_ONE], [{"several": 16} | BY_ONE], True),
+    "gathered": (GATHERED, [{"interleaved": 16} | BY_ONE], [{"interleaved": 16} | BY_ONE], True),
     "scattered": (SCATTERED, [], [], True),
     "search": (SEARCH, [], [], True),
-    "short beside long": (SHORT + FLAT, [{"several": 32} | BY_ONE], [{"several": 32} | MASKED], False),
+    "short beside long": (SHORT + FLAT, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], False),
 }
 """The loops that become of each, with the numbers they take at a time: without masks, and with them; and whether none
 is left to LLVM."""
@@ -211,14 +211,14 @@ def test_without_fused_arithmetic_one_chain_takes_one_vector(monkeypatch: pytest
     monkeypatch.setattr(vectorizer, "has_fma", lambda: False)
     for body, several in ((FLAT, False), (PAIR, True), (SUM, True), (PLAIN, True)):
         (loop,) = loops(lowered(body) + "}")
-        assert ("several" in loop) == several
+        assert ("interleaved" in loop) == several
 
 
 def test_the_widest_number_decides_how_many_are_in_a_vector(masks: bool) -> None:
     wide = "    for i in range(n):\n        x[i] = float32(float64(x[i]) * 3.0)\n"
     narrow = "    for i in range(n):\n        x[i] = x[i] * float32(3.0)\n"
     (of_wide,), (of_narrow,) = (loops(lowered(body, dtype="float32") + "}") for body in (wide, narrow))
-    assert of_wide["single"] == 8 and of_narrow["single"] == 16
+    assert of_wide["vector"] == 8 and of_narrow["vector"] == 16
 
 
 def test_loops_that_wait_for_themselves_are_not_unrolled() -> None:
@@ -234,9 +234,9 @@ def test_loops_that_wait_for_themselves_are_not_unrolled() -> None:
 def test_several_sums_give_the_same_text_again() -> None:
     sums = [f"total{number}" for number in range(8)]
     start = "".join(f"    {name} = 0.0\n" for name in sums)
-    turn = "".join(f"        {name} = accumulate({name}, x[i] * {number}.0)\n" for number, name in enumerate(sums))
+    iteration = "".join(f"        {name} = accumulate({name}, x[i] * {number}.0)\n" for number, name in enumerate(sums))
     end = f"    x[0] = {' + '.join(sums)}\n"
-    assert len({lowered(f"{start}    for i in range(n):\n{turn}{end}") for _ in range(20)}) == 1
+    assert len({lowered(f"{start}    for i in range(n):\n{iteration}{end}") for _ in range(20)}) == 1
 
 
 # What they compute ----------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ DEPENDENT = {
     "each twice": ("", "range(n)", "x[i // 2] = x[i // 2] + y[i]", ""),
     "read after": ("v = 0.0", "range(n)", "v = y[i] * 2.0; x[i] = v", "z[0] = v"),
     "index after": ("i = -1", "range(n)", "x[i] = y[i] + 1.0", "z[0] = float64(i)"),
-    "what the last turn left": ("v = 1.0", "range(n)", "x[i] = v; v = y[i]", ""),
+    "what the last iteration left": ("v = 1.0", "range(n)", "x[i] = v; v = y[i]", ""),
     "sum used": ("s = 0.0", "range(n)", "s = accumulate(s, y[i]); x[i] = s * 2.0", ""),
     "two steps": ("s = 0.0", "range(n)", "s = accumulate(accumulate(s, y[i]), 3.0)", "x[0] = s"),
     "sum of itself": ("s = 1.0", "range(n)", "s = accumulate(s, s)", "x[0] = s"),
@@ -284,13 +284,14 @@ DEPENDENT = {
     "the same sum": ("s = 0.0", "range(n)", "s = accumulate(s, 2.0)", "x[0] = s"),
     "a size in the place": ("", "range(n)", "x[i + m // 2 * 2 - m // 2 * 2] = y[i]", ""),
 }
-"""Loops whose turns depend on each other, or seem to: what comes before, the range, a turn, what comes after."""
+"""Loops whose iterations depend on each other, or seem to: what comes before, the range, an iteration, what comes
+after."""
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_turns_that_depend_on_each_other(name: str) -> None:
-    before, turns, turn, after = DEPENDENT[name]
-    body = f"    {before or 'i = 0'}\n    for i in {turns}:\n        {turn}\n    {after or 'i = 0'}\n"
+    before, iterations, iteration, after = DEPENDENT[name]
+    body = f"    {before or 'i = 0'}\n    for i in {iterations}:\n        {iteration}\n    {after or 'i = 0'}\n"
     source, prototype = kernel(body, dict.fromkeys(OPERANDS, "float64"))
     loaded, python = load(source, prototype), bind_source(source)["f"]
     for n in (0, 1, 2, 5, 31, 32, 33, 40, 64, 100):
@@ -355,9 +356,9 @@ class Drawer:
             self.lines.append("count = count + int64(k[i])")
         if self.rng.random() < 0.5:
             self.lines.append(f"total = accumulate(total, {self.expression()})")
-        turns = self.pick("range(n)", "range(1, n)", "range(n - n // 3)")
+        iterations = self.pick("range(n)", "range(1, n)", "range(n - n // 3)")
         start = "    most = -inf\n    count = 3\n    total = 0.25\n"
-        loop = f"    for i in {turns}:\n" + "".join(f"        {line}\n" for line in self.lines)
+        loop = f"    for i in {iterations}:\n" + "".join(f"        {line}\n" for line in self.lines)
         return f"{start}{loop}    sums[0] = most\n    sums[1] = float64(count)\n    sums[2] = total\n"
 
     def arguments(self, n: int, m: int) -> list[Array]:
@@ -413,7 +414,7 @@ def test_what_has_no_order(step: str, dtype: str, monkeypatch: pytest.MonkeyPatc
     source, prototype = kernel(
         f"    s = x[0]\n    for i in range(1, n):\n        s = {step}\n    y[0] = s\n", {"x": dtype, "y": dtype}
     )
-    assert "several" in str(loops(lower_source(source, [prototype], {}, False).ir + "}")) or dtype == "bool"
+    assert "interleaved" in str(loops(lower_source(source, [prototype], {}, False).ir + "}")) or dtype == "bool"
     written, plain = load(source, prototype), as_it_stands(source, prototype, monkeypatch)
     rng = np.random.default_rng(0)
     for n in (*range(1, 80), 127, 128, 129, 300, 1000):
@@ -497,12 +498,12 @@ def test_nothing_beside_the_elements_is_touched() -> None:
             "clear": "y[i] = nothing",
         }
         for dtype in ("float64", "float32", "int8"):
-            for name, turn in bodies.items():
+            for name, iteration in bodies.items():
                 if dtype == "int8" and name not in ("map", "gather", "copy", "clear"):
                     continue
                 start = f"    one = {dtype}(1)\\n    s = nothing = {dtype}(0)\\n"
-                end = "    if n > 0:\\n        y[0] = s\\n" if "s =" in turn else "    m = m\\n"
-                body = f"{start}    for i in range(n):\\n        {turn}\\n{end}"
+                end = "    if n > 0:\\n        y[0] = s\\n" if "s =" in iteration else "    m = m\\n"
+                body = f"{start}    for i in range(n):\\n        {iteration}\\n{end}"
                 loaded = load(*kernel(body, {"x": dtype, "y": dtype}))
                 for n in (*range(70), 127, 128, 129):
                     for end in (False, True):
