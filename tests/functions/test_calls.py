@@ -124,6 +124,7 @@ def test_wrong_out_changes_nothing(mode: str) -> None:
     wrong: list[tuple[Any, type[Exception], str]] = [
         (good, ArgumentError, "tuple of 2"),
         ((good,), ArgumentError, "tuple of 2"),
+        ((good, np.empty((2, 3)), good), ArgumentError, "tuple of 2"),
         ((good, [1.0]), ArgumentError, r"out\[1\].*array"),
         ((good.astype("float32"), good), ArgumentError, r"out\[0\].*float64"),
         ((good, frozen), ArgumentError, r"out\[1\].*read-only"),
@@ -140,6 +141,18 @@ def test_wrong_out_changes_nothing(mode: str) -> None:
     named = graphc.function([x], {"twice": x * 2}, mode)
     with pytest.raises(ArgumentError, match="twice"):
         named(A, out={"thrice": good})
+
+
+def test_a_result_that_is_made_in_an_argument_is_given_there_or_copied() -> None:
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    f = graphc.function([graphc.In(x, mutable=True), y], [x * 0.5 + y, x.sum()])
+    own, other = A.copy(), np.empty((2, 3))
+    assert f(own, B)[0] is own, "it is made in the argument"
+    for given in (own, other):
+        own[...] = A
+        result, total = f(own, B, out=(given, None))
+        assert result is given and float(total) == A.sum()
+        np.testing.assert_array_equal(given, A * 0.5 + B)
 
 
 @pytest.mark.parametrize("mode", MODES)

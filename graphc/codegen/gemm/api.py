@@ -1,7 +1,7 @@
 """Matrix products for generated source, by pointer and element strides.
 
-In: names of PROTOTYPES that a source calls. Out: `blas_ir`, their definitions as LLVM IR to be linked into its object;
-`blas_symbols`, the addresses that the object needs when it is loaded; PYTHON_SHIMS, their meaning over flat arrays.
+In: names of PROTOTYPES that a source calls, whose definitions are in dispatch.py. Out: `blas_symbols`, the addresses
+that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat arrays.
 
     gc_gemm_<t>(m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col)
         c[i, j] = alpha * sum_p a[i, p] * b[p, j] + beta * c[i, j]          i < m, j < n, p < k
