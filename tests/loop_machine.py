@@ -53,7 +53,7 @@ from graphc.loops.printer import const_text
 
 PRIME = 2**61 - 1
 CHUNK = 2
-"""Turns of a chunk."""
+"""Iterations of a chunk."""
 
 
 class Fault(AssertionError):
@@ -273,16 +273,16 @@ class Launches:
         self.memories: list[Memory] = []
         self.chunk = 0
 
-    def parallel(self, function: Callable[..., Any], turns: int, size: int, *args: Any) -> None:
+    def parallel(self, function: Callable[..., Any], iterations: int, size: int, *args: Any) -> None:
         for memory in self.memories:
             memory.touched.clear()
-        for number, begin in enumerate(reversed(range(0, int(turns), int(size))), 1):
+        for number, begin in enumerate(reversed(range(0, int(iterations), int(size))), 1):
             self.chunk = number
-            function(begin, min(begin + int(size), int(turns)), *args)
+            function(begin, min(begin + int(size), int(iterations)), *args)
         self.chunk = 0
 
 
-def chunk(turns: int, work: int) -> int:
+def chunk(iterations: int, work: int) -> int:
     return CHUNK
 
 
@@ -395,8 +395,8 @@ def lines_of(body: Iterable[Stmt], pad: str) -> Iterator[str]:
             case Invoke(function, args, code):
                 call = f"{function}({', '.join(map(text_of, args))})"
                 yield f"{pad}if {call} != 0: return {code}" if code else f"{pad}{call}"
-            case Launch(function, turns, size, args):
-                yield f"{pad}parallel({', '.join([function, *map(text_of, (turns, size, *args))])})"
+            case Launch(function, iterations, size, args):
+                yield f"{pad}parallel({', '.join([function, *map(text_of, (iterations, size, *args))])})"
             case Note():
                 pass
 

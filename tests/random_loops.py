@@ -125,7 +125,7 @@ class Writer:
         return stmt
 
     def along(self) -> Stmt:
-        """A loop along a row, of one turn maybe."""
+        """A loop along a row, of one iteration maybe."""
         var = self.name("j", INDEX)
         size = ONE if self.draw.random() < 0.1 else M if self.draw.random() < 0.9 else N
         return Loop(var, size, self.inside([var], lambda: self.steps(4)))
@@ -133,20 +133,20 @@ class Writer:
     def in_blocks(self) -> list[Stmt]:
         """A sum by blocks, and what is done with its elements beside."""
         total = self.begin()
-        block, turn = self.name("block", INDEX), self.name("r", INDEX)
+        block, iteration = self.name("block", INDEX), self.name("r", INDEX)
         part = self.name("part", FLOAT)
-        place = add(multiply(block, integer(BLOCK)), turn)
+        place = add(multiply(block, integer(BLOCK)), iteration)
 
         def write() -> list[Stmt]:
             added = Set(part, apply(ACCUMULATE, part, self.value(1)))
             return [added, *(self.steps(3) if self.draw.random() < 0.3 else [])]
 
-        inner = Loop(turn, turns_in_block(M, block), self.inside([place], write))
+        inner = Loop(iteration, turns_in_block(M, block), self.inside([place], write))
         whole = Set(total.var, apply(ACCUMULATE, total.var, part))
         return [total, Loop(block, blocks_of(M), (Set(part, Const("0.0", FLOAT)), inner, whole))]
 
     def row(self) -> list[Stmt]:
-        """What a turn of the outer loop does."""
+        """What an iteration of the outer loop does."""
         body: list[Stmt] = []
         for _ in range(self.draw.randrange(1, 7)):
             match self.draw.randrange(8):

@@ -103,7 +103,7 @@ class Fold:
     `operands(node, index, reduced)` lists the arguments' elements that make a term; `term` is its template. Each
     accumulator starts as a literal and goes on as `step` over (`_0` the accumulators first, then the term, then the
     flat position within the reduced axes); the result is accumulator number `result`. The term has the dtype of the
-    last accumulator. Steps are taken in turn: each sees what the ones before it have set.
+    last accumulator. Steps are taken in iteration: each sees what the ones before it have set.
     """
 
     sizes: Callable[[Node], tuple[Size, ...]]
@@ -124,7 +124,7 @@ class Fold:
 class Recur:
     """The elements along `axis` come one after the other, each from a carry that the ones before have left.
 
-    The arguments have the result's sizes. The carry starts as the literal `start` and has `dtype`. In every turn
+    The arguments have the result's sizes. The carry starts as the literal `start` and has `dtype`. In every iteration
     `value` is the result's element, over (`_0` the carry, then the arguments' elements), and `carry` the next carry,
     over (`_0` the carry, `_1` that value in the carry's dtype, then the arguments' elements). `reverse`: from the last
     element to the first.

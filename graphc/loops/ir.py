@@ -171,8 +171,8 @@ class Invoke:
 
 @record()
 class Launch:
-    """Call a function of the same source as function(begin, end, *args) for all chunks of `size` turns that 0 .. count
-    falls into: in any order, on several threads where that pays."""
+    """Call a function of the same source as function(begin, end, *args) for all chunks of `size` iterations that 0 ..
+    count falls into: in any order, on several threads where that pays."""
 
     function: str
     count: Expr
@@ -274,8 +274,8 @@ BLOCK = 256
 """Elements of a row that are reduced at a time where the order of additions or the place of an extreme matters: long
 enough for vectors, and with 16 partial sums at most 16 additions one after the other."""
 TILE = 8
-"""Turns of either loop of a tile, in which operands are read in different orders: a line of memory holds eight float64,
-and the lines of eight rows fit even where they compete for the same places of a cache."""
+"""Iterations of either loop of a tile, in which operands are read in different orders: a line of memory holds eight
+float64, and the lines of eight rows fit even where they compete for the same places of a cache."""
 
 ROWS = 32
 """Rows that are added in float32 one after the other, before their sums are added in float64."""

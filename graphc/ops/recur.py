@@ -109,10 +109,10 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
         with np.errstate(all="ignore"):
             result = np.empty(x.shape, x.dtype)
-            turns = ufunc.accumulate(_ahead(node, x), axis=0, dtype=accumulated_in(node.dtype))
+            iterations = ufunc.accumulate(_ahead(node, x), axis=0, dtype=accumulated_in(node.dtype))
             if node.attrs.get("form") == "before":
-                turns = np.concatenate([np.full_like(turns[:1], ufunc.identity), turns[:-1]])
-            _ahead(node, result)[...] = turns
+                iterations = np.concatenate([np.full_like(iterations[:1], ufunc.identity), iterations[:-1]])
+            _ahead(node, result)[...] = iterations
             return result
 
     return evaluate
@@ -120,12 +120,12 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
 
 def _recurrence_eval(node: Node, a: Array, b: Array) -> Array:
     result, form = np.empty(b.shape, b.dtype), node.attrs["form"]
-    turns = _ahead(node, result)
-    carry = np.zeros(turns.shape[1:], accumulated_in(node.dtype))
+    iterations = _ahead(node, result)
+    carry = np.zeros(iterations.shape[1:], accumulated_in(node.dtype))
     with np.errstate(all="ignore"):
-        for turn, (factor, term) in enumerate(zip(_ahead(node, a), _ahead(node, b), strict=True)):
+        for iteration, (factor, term) in enumerate(zip(_ahead(node, a), _ahead(node, b), strict=True)):
             following = carry + term if form == "late" else factor * carry + term
-            turns[turn] = carry if form == "before" else following
+            iterations[iteration] = carry if form == "before" else following
             carry = factor * following if form == "late" else following
     return result
 

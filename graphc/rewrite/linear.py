@@ -251,7 +251,7 @@ class _Term:
 
     @property
     def factor(self) -> Node:
-        """Sign and scalar as one node; made when it is wanted, for most terms turn out to be no product."""
+        """Sign and scalar as one node; made when it is wanted, for most terms iteration out to be no product."""
         if self.scalar is None:
             return literal(self.sign, self.matrix.dtype)
         return self.scalar if self.sign > 0 else elementwise("neg", self.scalar)

@@ -137,7 +137,7 @@ def advance(pointer: Array, count: int) -> Array:
 
 
 def chunk(count: int, work: int) -> int:
-    """How many of `count` turns, each of so much work, a thread takes at a time."""
+    """How many of `count` iterations, each of so much work, a thread takes at a time."""
     return chunk_size(int(count), int(work))
 
 
@@ -147,19 +147,19 @@ def columns(count: int, work: int) -> int:
 
 
 def parallel(function: Function, count: int, size: int, *args: Any) -> None:
-    """function(begin, end, *args) for every chunk of `size` turns, in order."""
+    """function(begin, end, *args) for every chunk of `size` iterations, in order."""
     for begin in range(0, count, size):
         function(begin, min(begin + size, count), *args)
 
 
 def fills(pointer: Array) -> Array:
-    """The pointer, of which turn i of the loop that is launched fills element i, and reads none: it may go past the
-    caches."""
+    """The pointer, of which iteration i of the loop that is launched fills element i, and reads none: it may go past
+    the caches."""
     return pointer
 
 
 def reads(pointer: Array) -> Array:
-    """The pointer, of which turn i reads element i, and writes none."""
+    """The pointer, of which iteration i reads element i, and writes none."""
     return pointer
 
 

@@ -5,7 +5,7 @@ operators and functions of Python by themselves, `NAMES` the names of the genera
 
 Types beside numba's own: `LiteralFloat`, a Python float that adapts to float32 or float64 as NumPy's weak scalars do;
 `Primitive`, a callable of the generated source; `Counter`, a running `range`; `Streamed`, a pointer
-of which turn i of a loop fills or reads element i.
+of which iteration i of a loop fills or reads element i.
 """
 
 # mypy: allow-untyped-calls, allow-subclassing-any, no-warn-return-any
@@ -58,7 +58,7 @@ class Counter(types.Type):
 
 
 class Streamed(types.Type):
-    """A pointer of which turn i of a loop fills element i, or else reads it."""
+    """A pointer of which iteration i of a loop fills element i, or else reads it."""
 
     def __init__(self, pointer: types.Type, fills: bool) -> None:
         self.pointer = pointer
@@ -307,7 +307,8 @@ class NativeCall(Primitive):
 
 
 class Chunk(Primitive):
-    """`chunk(count, work)`: how many turns a thread takes at a time, all of them where there is not enough to do."""
+    """`chunk(count, work)`: how many iterations a thread takes at a time, all of them where there is not enough to
+    do."""
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if len(args) != 2 or any(dtype_of(arg) not in ("int", "int64") for arg in args):
@@ -362,7 +363,8 @@ class Mark(Primitive):
 
 
 class Stream(NamedTuple):
-    """The places of two operands of a nest's function: what turns fill element by element, and what they read so."""
+    """The places of two operands of a nest's function: what iterations fill element by element, and what they read
+    so."""
 
     fills: int
     reads: int
@@ -375,19 +377,20 @@ def stream_of(operands: Sequence[types.Type]) -> Stream | None:
         return None
     places = {fills: place for place, fills in marks}
     if len(marks) != 2 or len(places) != 2:
-        raise InferenceError("takes both a pointer that turns fill and one that they read, or neither")
+        raise InferenceError("takes both a pointer that iterations fill and one that they read, or neither")
     if len(operands) > MOST_WORDS:
-        raise InferenceError(f"takes no more than {MOST_WORDS} operands where turns fill one")
+        raise InferenceError(f"takes no more than {MOST_WORDS} operands where iterations fill one")
     return Stream(places[True], places[False])
 
 
 class Parallel(Primitive):
     """`parallel(function, count, size, *args)`: one call where there is one chunk, a launch of the pool where there are
-    several, nothing where there is no turn. An argument may be what `fills` gave, and then another what `reads` did."""
+    several, nothing where there is no iteration. An argument may be what `fills` gave, and then another what `reads`
+    did."""
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if len(args) < 3 or not isinstance(args[0], NativeCall):
-            raise InferenceError("takes a function of this source, a number of turns and the size of a chunk")
+            raise InferenceError("takes a function of this source, a number of iterations and the size of a chunk")
         stream_of(args[3:])
         plain = (arg.pointer if isinstance(arg, Streamed) else arg for arg in args[1:])
         called = args[0].infer(tuple(plain))

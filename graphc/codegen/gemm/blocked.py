@@ -70,7 +70,7 @@ SLAB = 4096
 PANEL_BYTES = 2**23
 """Memory for panels, about: of longer operands some depths are packed at a time."""
 PACKED = 2**15
-"""Numbers that are worth a thread's turn to be packed."""
+"""Numbers that are worth a thread's iteration to be packed."""
 HUGE_PAGE = 2**21
 """Bytes that long memory for panels is a multiple of, and aligned to."""
 HUGE_FROM = 2**22
@@ -215,7 +215,7 @@ def multiply_blocks(suffix: str) -> Function[..., None]:
             top, left = block // w["across"] * w["height"], block % w["across"] * w["width"]
             bottom, right = least(code, top + w["height"], a_count), least(code, left + w["width"], b_count)
             p, factor = code.variable(I64.of(0)), code.variable(w["beta"])
-            with code.loop() as turn:
+            with code.loop() as iteration:
                 depth = least(code, w["k"] - p.value, w["depth"])
                 a_packed = w["a_panels"].at(p.value * (a_count * GROUP), kind)
                 b_packed = w["b_panels"].at(p.value * (b_count * columns), kind)
@@ -247,7 +247,7 @@ def multiply_blocks(suffix: str) -> Function[..., None]:
                                 edge(suffix)(code, *arguments(part, ("m", "n", "b_col")), rows, there)
                 factor.value = kind.of(1)
                 p.value = p.value.apply("add nsw", depth)
-                turn.leave.unless(p.value < w["k"])
+                iteration.leave.unless(p.value < w["k"])
 
     return write
 
@@ -294,7 +294,7 @@ def slabs(suffix: str) -> Function[..., None]:
                 shape = {"height": height, "width": width, "across": across, "diagonal": diagonal}
                 tell({"n": n, "b_first": b_first, "c": c, **shape})
                 at, factor = code.variable(I64.of(0)), code.variable(p.beta)
-                with code.loop() as turn:
+                with code.loop() as iteration:
                     length = least(code, p.k - at.value, pass_)
                     a = p.a.at.at(i * p.a.row + at.value * p.a.column, own.kind)
                     b = p.b.at.at(at.value * p.b.row + j * p.b.column, own.kind)
@@ -307,7 +307,7 @@ def slabs(suffix: str) -> Function[..., None]:
                     launch(code, multiply_blocks(suffix).pointer(code), context, blocks, I64.of(1), settings)
                     factor.value = own.kind.of(1)
                     at.value = at.value.apply("add nsw", length)
-                    turn.leave.unless(at.value < p.k)
+                    iteration.leave.unless(at.value < p.k)
 
     return write
 

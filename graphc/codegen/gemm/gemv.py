@@ -108,8 +108,8 @@ def row_vector(suffix: str) -> Function[..., None]:
         is_fresh = beta.compare(own.equal, 0)
         factor, keep = alpha.spread(ROWS), beta.spread(ROWS)
         i, end = code.variable(I64.of(0)), m - (ROWS - 1)
-        with code.loop() as turn:
-            turn.leave.unless(i.value < end)
+        with code.loop() as iteration:
+            iteration.leave.unless(i.value < end)
             at = y.at(i.value, own.kind)
             sums = rows(ROWS, suffix)(code, n, a.at(i.value * a_row, own.kind), a_row, x)
             value = code.variable(sums.apply(own.scale, factor))
@@ -174,8 +174,8 @@ def column_vector(suffix: str) -> Function[..., None]:
         j = code.variable(I64.of(0))
         for count in COLUMNS:
             end = n - (count - 1)
-            with code.loop() as turn:
-                turn.leave.unless(j.value < end)
+            with code.loop() as iteration:
+                iteration.leave.unless(j.value < end)
                 places = [j.value.apply("add nsw", place) * x_step for place in range(count)]
                 numbers = [x.at(place, own.kind).load(own.kind) for place in places]
                 columns(count, suffix)(code, m, alpha, *numbers, a.at(j.value * a_col, own.kind), a_col, y)

@@ -147,7 +147,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
         sums = [code.variable(columns.kind.of(0)) for _ in range(rows)]
         a_here, b_here, p = code.variable(a.at), code.variable(b.at), code.variable(I64.of(0))
         apart = [a.row * row for row in range(rows)]
-        with code.when(product.k > 0), code.loop() as turn:
+        with code.when(product.k > 0), code.loop() as iteration:
             b_row = columns.read(code, b_here.value)
             for offset, total in zip(apart, sums, strict=True):
                 number = a_here.value.at(offset, own.kind).load(own.kind)
@@ -155,7 +155,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
             a_here.value = a_here.value.at(a.column, own.kind)
             b_here.value = b_here.value.at(b.row, own.kind)
             p.value = p.value.apply("add nsw", 1)
-            turn.leave.when(p.value == product.k)
+            iteration.leave.when(p.value == product.k)
         new = [code.variable(total.value.apply(own.scale, product.alpha.spread(width))) for total in sums]
         places = [c.at.at(c.row * row, own.kind) for row in range(rows)]
         ready = code.label("ready")

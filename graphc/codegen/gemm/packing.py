@@ -39,11 +39,11 @@ def pack(suffix: str) -> Function[..., None]:
                 target.at(p * lead, kind).store(numbers, align=own.align)
             code.ret()
         turned = code.variable(I64.of(0))
-        with code.when(is_full & (depth_step == 1) & (depth >= GROUP)), code.loop() as turn:
+        with code.when(is_full & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
             here = turned.value
             _turn(suffix, source.at(here, kind), lane_step, target.at(here * lead, kind), lead)
             turned.value += GROUP
-            turn.leave.unless(turned.value + GROUP <= depth)
+            iteration.leave.unless(turned.value + GROUP <= depth)
         with code.count(turned.value, depth) as r:
             from_, to = source.at(r * depth_step, kind), target.at(r * lead, kind)
             with code.count(0, GROUP, sure=True) as i:
@@ -100,7 +100,7 @@ def pack_panels(suffix: str) -> Function[..., None]:
         all_ = panels(size, lead) * lead
         beside = (lane_step == 1).choose(least(code, end, size // lead), begin)
         p = code.variable(I64.of(0))
-        with code.loop() as turn:
+        with code.loop() as iteration:
             height = least(code, depth - p.value, step)
             from_, to = source.at(p.value * depth_step, kind), target.at(p.value * all_, kind)
             numbers = height * lead
@@ -118,6 +118,6 @@ def pack_panels(suffix: str) -> Function[..., None]:
                 given = from_.at(inside * lane_step, kind), lane_step, depth_step, to.at(place, kind), lead
                 pack(suffix)(code, lanes, height, *given)
             p.value += height
-            turn.leave.unless(p.value < depth)
+            iteration.leave.unless(p.value < depth)
 
     return write

@@ -72,8 +72,8 @@ def columns(suffix: str, *, part: bool) -> Function[..., None]:
         kind, i = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
         for rows in blocks:
             end = p.m - (rows - 1)
-            with code.loop() as turn:
-                turn.leave.unless(i.value < end)
+            with code.loop() as iteration:
+                iteration.leave.unless(i.value < end)
                 here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
                 strip(rows, suffix, part=part)(code, *arguments(here, ("m", *ROWS)))
                 i.value = i.value.apply("add nsw", rows)

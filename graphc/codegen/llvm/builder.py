@@ -93,7 +93,7 @@ class Label:
         self.code.begin(following)
 
 
-class Turn:
+class Iteration:
     """An iteration of a loop: `leave` is what follows the loop, `again` its next iteration."""
 
     __slots__ = ("again", "leave")
@@ -255,9 +255,9 @@ class Code:
         self.place(after)
 
     @contextmanager
-    def loop(self) -> Iterator[Turn]:
+    def loop(self) -> Iterator[Iteration]:
         """What is done again and again, until it goes to `leave` or returns."""
-        turn = Turn(self.label("again"), self.label("done"))
+        iteration = Iteration(self.label("again"), self.label("done"))
         head = self.name("loop")
         self.do(f"br label %{head}")
         before = Edge(self.block, dict(self.values))
@@ -266,14 +266,14 @@ class Code:
         phis = {variable: f"%{self.name('phi')}" for variable in before.values}
         self.pending.update(dict.fromkeys(phis.values(), False))
         self.values = dict(phis)
-        yield turn
-        self._close(turn, head, before, phis, place)
-        self.place(turn.leave)
+        yield iteration
+        self._close(iteration, head, before, phis, place)
+        self.place(iteration.leave)
 
-    def _close(self, turn: Turn, head: str, before: Edge, phis: Values, place: int) -> None:
+    def _close(self, iteration: Iteration, head: str, before: Edge, phis: Values, place: int) -> None:
         """Go back to the head of a loop, and write the phi nodes that it needs there."""
-        if turn.again.edges:  # one way back, whatever leads there
-            self.place(turn.again)
+        if iteration.again.edges:  # one way back, whatever leads there
+            self.place(iteration.again)
         backs = []
         if self.block:
             self.do(f"br label %{head}")
@@ -295,18 +295,18 @@ class Code:
         """A loop over the numbers from `begin` on that are less than `end`. sure: there is one, which is not asked."""
         first = begin if isinstance(begin, I64) else I64.of(begin)
         counter = self.variable(first)
-        with self.loop() as turn:
+        with self.loop() as iteration:
             now = counter.value
             if not sure:
-                turn.leave.unless(now < end)
+                iteration.leave.unless(now < end)
             yield now
-            if turn.again.edges:
-                self.place(turn.again)
-                turn.again.edges.clear()
+            if iteration.again.edges:
+                self.place(iteration.again)
+                iteration.again.edges.clear()
             following = self.emit(I64, f"add nsw i64 {now.text}, {size_text(step)[4:]}")
             counter.value = following
             if sure:
-                turn.leave.unless(following < end)
+                iteration.leave.unless(following < end)
         self.values.pop(counter, None)
 
     def ret(self, value: Value | float | None = None) -> None:

@@ -71,9 +71,9 @@ class Survey:
         return ravel(index[depth:], self.extents(node.type.shape[depth:]))
 
     def fold(self, node: Node, fold: Fold, index: Index) -> None:
-        turns = [int_value(extent) for extent in self.extents(fold.sizes(node))]
-        if unrolls(turns):
-            for place in np.ndindex(*(turn or 0 for turn in turns)):
+        iterations = [int_value(extent) for extent in self.extents(fold.sizes(node))]
+        if unrolls(iterations):
+            for place in np.ndindex(*(iteration or 0 for iteration in iterations)):
                 self.term(node, fold, index, tuple(map(integer, place)))
         else:
             self.reduced_at.append(index)

@@ -154,7 +154,7 @@ class Elements(Scopes):
             return self.leaf_size(node)
         if (buffer := self.stored(node)) is not None:
             load = Load(buffer, self.place(node, index))
-            return self.bind(load, hint, index[: self.depths.get(node, 0)])  # a row is another one in every turn
+            return self.bind(load, hint, index[: self.depths.get(node, 0)])  # a row is another one in every iteration
         lowering = node.op.lower(node)
         match lowering:
             case Scalar(template):
@@ -199,7 +199,8 @@ class Elements(Scopes):
 
     def element_here(self, node: Node, index: Index) -> Expr:
         """The element of an index array, named no further out than its own index is known. Its bounds are checked
-        element by element: where a loop has no turn, there may be nothing at what it would be outside that loop."""
+        element by element: where a loop has no iteration, there may be nothing at what it would be outside that
+        loop."""
         value = self.element(node, index)
         scope = self.home_of_all(index)
         if self.home(value).depth >= scope.depth:

@@ -2,7 +2,7 @@
 
 In: `Rows` of a plan and the `Lowerer` that writes the kernel. Out: statements at the end of the kernel's body. The
 parts of a shared loop are written one after the other into its body. A reduction over a shared loop is begun before the
-loop, gets its share of terms in every turn, and is finished after it.
+loop, gets its share of terms in every iteration, and is finished after it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _shared_loop(lowerer: Lowerer, rows: Rows, scope: Scope, remarks: Remarks, t
 
 
 def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
-    """What one nest does in a turn of the loops around `scope`."""
+    """What one nest does in an iteration of the loops around `scope`."""
     lowerer.current = frozenset(nest.roots)
     match nest.kind:
         case "loops":
@@ -120,7 +120,7 @@ def _is_float_sum(fold: Fold) -> bool:
 
 
 def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> None:
-    """Reduce what belongs to the turn of the loops around `scope`, and add that to the total.
+    """Reduce what belongs to the iteration of the loops around `scope`, and add that to the total.
 
     Sums are carried in two floats, so that many rows lose no more than one.
     """

@@ -74,10 +74,10 @@ class Lowerer(Elements):
 
     def reduce(self, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
         """The loops of a reduction over `extents`; `unfold` gives the index into the reduced axes."""
-        turns = [int_value(extent) for extent in extents]
-        if self.unchecked is None and unrolls(turns):
-            return self.unrolled(node, fold, index, [turn or 0 for turn in turns], unfold)
-        length = turns[-1] if turns else 1
+        iterations = [int_value(extent) for extent in extents]
+        if self.unchecked is None and unrolls(iterations):
+            return self.unrolled(node, fold, index, [iteration or 0 for iteration in iterations], unfold)
+        length = iterations[-1] if iterations else 1
         if (length is None or length > BLOCK) and self.unchecked is None:
             narrow = node.dtype == "float32" and operator_of(fold.term) is CASTS["float64"]
             is_sum = fold.dtypes == ("float64",) and operator_of(fold.step[0]) is ACCUMULATE
@@ -100,11 +100,11 @@ class Lowerer(Elements):
             self.homes[var] = outer
         return accumulators[fold.result]
 
-    def unrolled(self, node: Node, fold: Fold, index: Index, turns: Sequence[int], unfold: Unfold) -> Expr:
+    def unrolled(self, node: Node, fold: Fold, index: Index, iterations: Sequence[int], unfold: Unfold) -> Expr:
         """A reduction over a few elements, term by term."""
         hint, sizes = node.name or node.op.name, self.extents(fold.sizes(node))
         values: list[Expr] = [start_const(text, dtype) for text, dtype in zip(fold.start, fold.dtypes, strict=True)]
-        for place in np.ndindex(*turns):
+        for place in np.ndindex(*iterations):
             reduced = unfold(tuple(map(integer, place)))
             term = self.fold_term(node, fold, index, reduced)
             if len(values) == 1:
@@ -120,8 +120,8 @@ class Lowerer(Elements):
     def enter_block(self, scope: Scope, length: Expr) -> tuple[Scope, Var, Scope, Expr]:
         """A loop over blocks of an axis, and the loop over one: their scopes, the block's number and the index."""
         block, place = Var(self.names.fresh("block"), INDEX), Var(self.names.fresh("r"), INDEX)
-        turn = self.enter(scope, block, blocks_of(length))
-        return turn, block, *self.enter_within(turn, length, block, place)
+        iteration = self.enter(scope, block, blocks_of(length))
+        return iteration, block, *self.enter_within(iteration, length, block, place)
 
     def enter_within(self, scope: Scope, length: Expr, block: Expr, place: Var) -> tuple[Scope, Expr]:
         """The loop over one block of an axis, the last of which is shorter."""
@@ -141,17 +141,17 @@ class Lowerer(Elements):
             fold = Fold(fold.sizes, fold.operands, "_0", fold.start, fold.step, (part.dtype,), fold.result, fold.axes)
         *before, length = extents
         loops = self.reduced_loops(len(before))
-        turn, _, scope, place = self.enter_block(self.enter_all(outer, loops, before), length)
+        iteration, _, scope, place = self.enter_block(self.enter_all(outer, loops, before), length)
         self.homes[part] = scope
         steps = self.fold_step(node, fold, index, unfold((*loops, place)), [part])
         carried = [total] if lost is None else [total, lost]
         outer.body.extend(Set(var, start_const("0", var.dtype)) for var in carried)
-        turn.body.append(Set(part, start_const("0", part.dtype)))
+        iteration.body.append(Set(part, start_const("0", part.dtype)))
         scope.body.extend(steps)
-        self.leave(scope, turn)
+        self.leave(scope, iteration)
         whole = apply(ACCUMULATE, total, cast(part, total.dtype))
-        turn.body.extend([Set(total, whole)] if lost is None else add_to_total(total, lost, part))
-        self.leave(turn, outer)
+        iteration.body.extend([Set(total, whole)] if lost is None else add_to_total(total, lost, part))
+        self.leave(iteration, outer)
         self.homes.update(dict.fromkeys(carried, outer))
         return total if lost is None else self.bind(whole_total(total, lost), hint)
 
@@ -163,19 +163,19 @@ class Lowerer(Elements):
         where, best, part = (
             Var(self.names.fresh(n), d) for n, d in (("found", INDEX), ("best", dtype), ("part", dtype))
         )
-        turn, block, scope, place = self.enter_block(outer, length)
+        iteration, block, scope, place = self.enter_block(outer, length)
         step = filled(fold.search, (part, self.fold_term(node, fold, index, unfold((place,)))), dtype)
         outer.body.extend((Set(where, ZERO), Set(best, start_const(worst, dtype))))
-        turn.body.append(Set(part, start_const(worst, dtype)))
+        iteration.body.append(Set(part, start_const(worst, dtype)))
         scope.body.append(Set(part, step))
-        self.leave(scope, turn)
-        self.homes[where] = self.homes[best] = self.homes[part] = turn
+        self.leave(scope, iteration)
+        self.homes[where] = self.homes[best] = self.homes[part] = iteration
         values = [
             self.bind(filled(step, (where, best, part, block), var.dtype), var.name)
             for step, var in zip(fold.step, (where, best), strict=True)
         ]
-        turn.body.extend((Set(where, values[0]), Set(best, values[1])))
-        self.leave(turn, outer)
+        iteration.body.extend((Set(where, values[0]), Set(best, values[1])))
+        self.leave(iteration, outer)
         self.homes[where] = self.homes[best] = outer
         first, spot = Var(self.names.fresh(hint), INDEX), Var(self.names.fresh("r"), INDEX)
         inside, place = self.enter_within(outer, length, where, spot)

@@ -58,16 +58,16 @@ def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     if not loops:
         store_roots(lowerer, nest, scope, index)
         return
-    survey, turns = survey_of(lowerer, nest, index), [index]
+    survey, iterations = survey_of(lowerer, nest, index), [index]
     if unrolls([nest.space[inner[-1]]]) and survey.reduces_in(loops[-1]):
         first, last = index[: inner[-1]], index[inner[-1] + 1 :]
-        turns = [(*first, integer(turn), *last) for turn in range(int_value(extents[-1]) or 0)]
+        iterations = [(*first, integer(iteration), *last) for iteration in range(int_value(extents[-1]) or 0)]
         innermost = lowerer.enter_all(scope, loops[:-1], extents[:-1])
     elif not survey.reduced_at and (across := loop_across(survey.positions, loops, extents)):
         innermost = enter_tiles(lowerer, scope, loops, extents, across)
     else:
         innermost = lowerer.enter_all(scope, loops, extents)
-    store_roots(lowerer, nest, innermost, *turns)
+    store_roots(lowerer, nest, innermost, *iterations)
     lowerer.leave(innermost, scope)
 
 
@@ -95,10 +95,10 @@ def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: S
     for _, tile, extent in cut:
         scope = lowerer.enter(scope, tile, blocks_of(extent, TILE))
     for var, tile, extent in cut:
-        turn = Var(lowerer.names.fresh(f"{var.name}_in"), INDEX)
-        scope = lowerer.enter(scope, turn, turns_in_block(extent, tile, TILE))
+        iteration = Var(lowerer.names.fresh(f"{var.name}_in"), INDEX)
+        scope = lowerer.enter(scope, iteration, turns_in_block(extent, tile, TILE))
         scope.place, lowerer.homes[var] = var, scope
-        scope.body.append(Let(var, add(multiply(tile, integer(TILE)), turn)))
+        scope.body.append(Let(var, add(multiply(tile, integer(TILE)), iteration)))
     return scope
 
 

@@ -2,8 +2,8 @@
 
 In: a nest of kind `recur` and the `Lowerer` that writes the kernel. Out: loops at the end of a scope.
 
-Along the last axis the carry is a local of the innermost loop. Along another one it is a row, held in a temporary,
-so that memory is walked in order and the loop along the row, whose turns do not depend on each other, is innermost.
+Along the last axis the carry is a local of the innermost loop. Along another one it is a row, held in a temporary, so
+that memory is walked in order and the loop along the row, whose iterations do not depend on each other, is innermost.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around
     start = lowerer.enter(scope, first, lowerer.count(extents[axis + 1 :]))
     start.body.append(Store(buffer, first, start_const(recur.start, recur.dtype)))
     lowerer.leave(start, scope)
-    turn = lowerer.enter(scope, step, extents[axis])
+    iteration = lowerer.enter(scope, step, extents[axis])
     taken = _taken(lowerer, recur, step, extents[axis])
-    inner = lowerer.enter_all(turn, row, extents[axis + 1 :])
+    inner = lowerer.enter_all(iteration, row, extents[axis + 1 :])
     where = lowerer.position(row, nest.space[axis + 1 :])
     carry = lowerer.bind(Load(buffer, where), "carry")
     value, following = _turn(lowerer, node, recur, (*outer, taken, *row), carry)
@@ -61,7 +61,7 @@ def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around
 
 
 def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
-    """The index along the axis in a turn."""
+    """The index along the axis in an iteration."""
     return lowerer.bind(subtract(subtract(length, ONE), step), "back") if recur.reverse else step
 
 

@@ -59,7 +59,7 @@ def accumulator(lowerer: Lowerer, node: Node) -> Buffer:
 
 
 def add_row(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
-    """Add what the turn of the loops around `scope` gives to reductions by rows."""
+    """Add what the iteration of the loops around `scope` gives to reductions by rows."""
     axes = [axis for axis in range(lowerer.depth(scope), len(nest.index)) if isinstance(nest.index[axis], Var)]
     extents = lowerer.extents([nest.space[axis] for axis in axes])
     inner = lowerer.enter_all(scope, [nest.vars[axis] for axis in axes], extents)
@@ -103,7 +103,7 @@ def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scop
 def fill_part(
     lowerer: Lowerer, buffer: Buffer, node: Node, nest: Nest, scope: Scope, value: Callable[[Expr], Expr]
 ) -> None:
-    """One loop that stores a value for every element of a reduction's result, of those that belong to the turn of
+    """One loop that stores a value for every element of a reduction's result, of those that belong to the iteration of
     the loops around `scope`."""
     depth, around = lowerer.depths.get(node, 0), lowerer.depth(scope)
     extents = lowerer.extents(node.type.shape[around:])

@@ -87,11 +87,11 @@ class Scopes:
                 table.pop(key, None)
         scope.known = [entry for entry in scope.known if entry[0] is not table]
 
-    def bind(self, expr: Expr, hint: str, turn: Index = ()) -> Expr:
-        """A name for a value, in its home, no further out than that of `turn`. Names and literals need none."""
+    def bind(self, expr: Expr, hint: str, iteration: Index = ()) -> Expr:
+        """A name for a value, in its home, no further out than that of `iteration`. Names and literals need none."""
         if isinstance(expr, Var | Const):
             return expr
-        scope = self.home_of_all((expr, *turn))
+        scope = self.home_of_all((expr, *iteration))
         var = Var(self.names.fresh(hint), expr.dtype)
         self.homes[var] = scope
         scope.body.append(Let(var, expr))

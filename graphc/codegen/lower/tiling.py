@@ -28,13 +28,13 @@ def loop_across(positions: Iterable[Expr], loops: Sequence[Var], extents: Sequen
 
 
 def is_short(size: Expr) -> bool:
-    """Whether a loop is known to have no more turns than a tile."""
-    turns = int_value(size)
-    return turns is not None and turns <= TILE
+    """Whether a loop is known to have no more iterations than a tile."""
+    iterations = int_value(size)
+    return iterations is not None and iterations <= TILE
 
 
 def stride(position: Expr, var: Var | Opaque, values: Mapping[Var, Expr]) -> int | None:
-    """By how much a position grows from turn to turn of the loop of `var`: 0, 1 or (None) another number."""
+    """By how much a position grows from iteration to iteration of the loop of `var`: 0, 1 or (None) another number."""
     match position:
         case Var() | Opaque() if position == var:
             return 1

@@ -149,19 +149,19 @@ def arena(plan: Plan, narrowed: Narrowed, outlined: Outlined, lowerer: Lowerer) 
     slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
     rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
     rooms: dict[Buffer, Rooms] = {buffer: slot.rooms for buffer, slot in slots.items()}
-    turns = dict(plan.turns)
+    iterations = dict(plan.iterations)
     for old, new in narrowed.changed.items():
-        turns[new] = sizes.floor_divide(sizes.add(turns[old], ROWS - 1), ROWS)
+        iterations[new] = sizes.floor_divide(sizes.add(iterations[old], ROWS - 1), ROWS)
     for few, target in narrowed.narrow.items():
         assert few.row is not None
-        rooms[few], rows[few] = ((few.dtype, (few.row,)),), turns[target]
+        rooms[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
     held = read_buffers(narrowed.body) | stored_buffers(narrowed.body)
     chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
     made = [(buffer, in_chunks(room, chunks.get(buffer, 1))) for buffer, room in rooms.items() if buffer in held]
     made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
 
     def room(copies: Copies) -> tuple[Expr, Expr]:
-        counts = {buffer: lowerer.size(sizing.of(turns[buffer])) for buffer in copies.targets}
+        counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
         at_once = integer(copies.at_once)
         most = most_copies((target, quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
         length: Expr = ZERO

@@ -9,9 +9,10 @@ What is counted:
 - Computing an element again costs its op and those below it, down to what lies in memory anyway (arguments of the
   kernel, results of external functions, reductions), and reading that. Values of fewer axes are for an outer loop.
 - Keeping an element costs writing it once and reading it at every further use. Sizes are not known when a kernel is
-  compiled. A value that is made and read in the same turn of an outer loop is taken to stay in the first two levels of
-  cache, as a row of up to some ten thousand elements does; any other is taken to go out to the last level, where a core
-  moves some 30 bytes in a nanosecond, and a write moves its bytes twice: the line is fetched before it is written.
+  compiled. A value that is made and read in the same iteration of an outer loop is taken to stay in the first two
+  levels of cache, as a row of up to some ten thousand elements does; any other is taken to go out to the last level,
+  where a core moves some 30 bytes in a nanosecond, and a write moves its bytes twice: the line is fetched before it is
+  written.
 """
 
 from __future__ import annotations

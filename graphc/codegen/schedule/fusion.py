@@ -4,10 +4,10 @@ In: the nests of a plan in an order in which they may run, what each reads and a
 before which. Out: the same nests as a tree of shared loops, for every stored value the number of loops within which it
 is made and read, and for neighbours over the same sizes why they were not joined.
 
-Two nests may share their first `depth` loops where all that one of them needs of the other is made in the same turn of
-these loops. A value that is made and read in the same turns need not outlive them: it becomes a local name, or a
-buffer of what is left of its sizes, a row that is still in cache when it is read (array contraction: Sarkar and Gao
-1991). Which nests go together is decided greedily, as in typed fusion (Kennedy and McKinley 1993): each nest is
+Two nests may share their first `depth` loops where all that one of them needs of the other is made in the same
+iteration of these loops. A value that is made and read in the same iterations need not outlive them: it becomes a local
+name, or a buffer of what is left of its sizes, a row that is still in cache when it is read (array contraction: Sarkar
+and Gao 1991). Which nests go together is decided greedily, as in typed fusion (Kennedy and McKinley 1993): each nest is
 merged into those before it, latest first, that no third nest separates from it.
 """
 
@@ -62,7 +62,7 @@ class Access:
 
 @record()
 class Sharing:
-    """`depths`: for each stored value, in how many of its loops it is made and read in the same turn."""
+    """`depths`: for each stored value, in how many of its loops it is made and read in the same iteration."""
 
     parts: tuple[Part, ...]
     depths: Mapping[Node, int]
@@ -107,7 +107,7 @@ def _note_loops(part: Part, around: tuple[Rows, ...], homes: dict[int, tuple[Row
 
 
 def _depth(root: Node, draft: Draft, homes: Mapping[int, tuple[Rows, ...]], access: Access) -> int:
-    """In how many loops the value `root` of a nest is made and read in the same turn."""
+    """In how many loops the value `root` of a nest is made and read in the same iteration."""
     if root in access.needed or draft.kind in ALONE or not root.ndim:
         return 0
     around = homes[draft.number]
@@ -224,8 +224,8 @@ def goes_by_rows(draft: Draft, reads: Iterable[tuple[Node, Index]]) -> bool:
 
 
 def is_vector_work(draft: Draft, depth: int, access: Access) -> bool:
-    """Whether a nest does enough in a turn of loop `depth` that it had better keep the loop to itself: where no loop is
-    left inside the shared one, its work is done for one element at a time instead of for a vector."""
+    """Whether a nest does enough in an iteration of loop `depth` that it had better keep the loop to itself: where no
+    loop is left inside the shared one, its work is done for one element at a time instead of for a vector."""
     if depth or len(draft.space) != 1 or draft.cost <= VECTOR_COST:
         return False
     return not goes_by_rows(draft, access.reads[draft.number])
@@ -242,18 +242,18 @@ def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | No
     if min(deepest(first), deepest(then)) < depth or first.space[:depth] != then.space[:depth]:
         return "they go over different sizes"
     if first.space[depth - 1] == 1:
-        return "the loop has one turn"
-    turn = then.index[:depth]
+        return "the loop has one iteration"
+    iteration = then.index[:depth]
     for node, index in access.reads[then.number]:
-        if node in first.roots and (index[:depth] != turn or depth > complete_within(first, node)):
-            return f"it needs more of {label(node)} than the same turn of the loop makes"
+        if node in first.roots and (index[:depth] != iteration or depth > complete_within(first, node)):
+            return f"it needs more of {label(node)} than the same iteration of the loop makes"
     if depth > 1 and any(
         draft.kind == "fold" and first_reduced(draft.roots[0]) == depth - 1 for draft in (first, then)
     ):
-        return "a reduction takes several turns of the loop at a time"
+        return "a reduction takes several iterations of the loop at a time"
     updated = {access.overwrites[root]: root for root in then.roots if root in access.overwrites}
     for node, index in access.reads[first.number]:
-        if node in updated and (index[:depth] != turn or then.kind != "loops"):
+        if node in updated and (index[:depth] != iteration or then.kind != "loops"):
             return f"it overwrites {label(node)} where the other still reads it"
     return None
 
@@ -264,7 +264,7 @@ def deepest(draft: Draft) -> int:
 
 
 def complete_within(draft: Draft, root: Node) -> int:
-    """In how many loops an element that a nest stores is complete at the end of their turn."""
+    """In how many loops an element that a nest stores is complete at the end of their iteration."""
     return len(draft.space) if draft.kind == "loops" else first_reduced(root)
 
 

@@ -4,7 +4,7 @@ In: a rewritten graph with the buffers its results go to, and its sizing. Out: a
 nests, which must come after which, every stored value with the reason for it, and where each is used.
 
 How it decides. Values are visited from the results backwards, so that all uses of a value are known when it is its
-turn: a use is (nest, index of the wanted element, enclosing loops). A value is computed where it is used unless
+iteration: a use is (nest, index of the wanted element, enclosing loops). A value is computed where it is used unless
 
 - it is a result, or an operand of an external function, or built by several writes;
 - it is a reduction that would be carried out more than once, or that had better walk memory in order;

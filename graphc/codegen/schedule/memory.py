@@ -63,13 +63,13 @@ class Kept:
 
 @record()
 class Slot:
-    """Memory of the arena for a buffer; `rooms` are the dtypes and sizes that it has to hold, `rows` and `turns` those
-    of the values that it holds one row of at a time, or that loops add into."""
+    """Memory of the arena for a buffer; `rooms` are the dtypes and sizes that it has to hold, `rows` and `iterations`
+    those of the values that it holds one row of at a time, or that loops add into."""
 
     buffer: Buffer
     rooms: tuple[tuple[str, tuple[Size, ...]], ...]
     rows: Size | None = None
-    turns: Size | None = None
+    iterations: Size | None = None
 
 
 @record()
@@ -129,11 +129,11 @@ def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
 
 
 def _slot(name: str, held: Sequence[Kept]) -> Slot:
-    """The slot that holds these values in turn: of a particular one only its like."""
+    """The slot that holds these values in iteration: of a particular one only its like."""
     first = held[0]
-    target, turns = reduce(added_by_both, (value.added for value in held)) or (None, None)
+    target, iterations = reduce(added_by_both, (value.added for value in held)) or (None, None)
     rooms = dict.fromkeys((value.dtype, value.shape) for value in held)
-    return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(rooms), first.rows, turns)
+    return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(rooms), first.rows, iterations)
 
 
 def added_by_both(one: Added | None, other: Added | None) -> Added | None:

@@ -70,7 +70,7 @@ class Place:
 
 
 def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:
-    """The index of the element at hand: the loops' variables, 0 where a loop has one turn."""
+    """The index of the element at hand: the loops' variables, 0 where a loop has one iteration."""
     return tuple(ZERO if size == 1 else var for var, size in zip(variables, space, strict=True))
 
 
@@ -86,7 +86,7 @@ class Nest:
     taken_over: bool = False
     """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
     ops: int = 0
-    """Ops of a turn of the innermost loop."""
+    """Ops of an iteration of the innermost loop."""
 
     @property
     def index(self) -> Index:
@@ -95,7 +95,8 @@ class Nest:
 
 @record()
 class Rows:
-    """A loop that several nests share, with `depth` others around it: each turn carries out the parts one by one."""
+    """A loop that several nests share, with `depth` others around it: each iteration carries out the parts one by
+    one."""
 
     depth: int
     var: Var
@@ -122,7 +123,7 @@ class Draft:
     """What it needs of values that are yet to be computed, in it or in another nest."""
     index: Index = ()
     path: tuple[Var, ...] = ()
-    """The loops of more than one turn."""
+    """The loops of more than one iteration."""
 
     def __post_init__(self) -> None:
         self.index = index_of(self.vars, self.space)
@@ -152,13 +153,13 @@ class Plan:
     leaves: Mapping[Node, Buffer]
     arena: tuple[Slot, ...]
     """Where temporaries lie, and which of them share memory."""
-    turns: Mapping[Buffer, Size]
+    iterations: Mapping[Buffer, Size]
     """How many iterations the loops have at most that add into a buffer."""
     bounds: Mapping[int, Bound]
     """For each nest of kind check: what it checks."""
     depths: Mapping[Node, int]
-    """For a value that is made and read in the same turns of its first loops: how many these are. Its buffer holds the
-    rest, one row."""
+    """For a value that is made and read in the same iterations of its first loops: how many these are. Its buffer holds
+    the rest, one row."""
     apart: Mapping[int, tuple[int, str]]
     """For a nest: another before it over the same sizes, and why they share no loop."""
     accumulators: Mapping[Node, Buffer]
@@ -239,13 +240,13 @@ def first_reduced(node: Node) -> int:
 
 
 MOST_UNROLLED = 4
-"""Turns of a loop that is written out turn by turn, where their number is known."""
+"""Iterations of a loop that is written out one by one, where their number is known."""
 
 
-def unrolls(turns: Sequence[Size | None]) -> bool:
-    """Whether loops of so many turns, where that is known, are written out turn by turn."""
+def unrolls(iterations: Sequence[Size | None]) -> bool:
+    """Whether loops of so many iterations, where that is known, are written out one by one."""
     count = 1
-    for size in turns:
+    for size in iterations:
         if not isinstance(size, int):
             return False
         count *= size

@@ -81,7 +81,7 @@ def _finish(
     kept: list[Kept] = []
     keepers: list[tuple[Node, bool]] = []
     results: dict[Node, Buffer] = {}
-    turns: dict[Buffer, Size] = {}
+    iterations: dict[Buffer, Size] = {}
     for nest in (nest for part in sharing.parts for nest in nests_of(part)):
         now = position[nest.number]
         for node in nest.roots:
@@ -93,7 +93,7 @@ def _finish(
             own = added if wide == node.dtype else None
             if node in scheduler.targets:
                 results[node] = Buffer(scheduler.targets[node], node.dtype, target=own[0] if own else None)
-                turns |= {results[node]: own[1]} if own else {}
+                iterations |= {results[node]: own[1]} if own else {}
             elif not is_local(nest, node, depth, access.needed):
                 last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
                 kept.append(Kept(node.dtype, shape, now, last, rows, own, row))
@@ -113,7 +113,7 @@ def _finish(
         {node: Place(buffers.get(node), reason) for node, reason in scheduler.reasons.items()},
         {leaf: written.get(name) or Buffer(name, leaf.dtype) for leaf, name in leaves.items()},
         arena.slots,
-        turns | {slot.buffer: slot.turns for slot in arena.slots if slot.turns is not None},
+        iterations | {slot.buffer: slot.iterations for slot in arena.slots if slot.iterations is not None},
         scheduler.bounds,
         sharing.depths,
         sharing.apart,
@@ -134,7 +134,7 @@ def how_written(leaf: Node, staged: bool) -> str:
 
 
 def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:
-    """Whether a value is a name in the source: a scalar, or made and read in one turn of all its loops."""
+    """Whether a value is a name in the source: a scalar, or made and read in one iteration of all its loops."""
     if node in needed or nest.kind not in ("loops", "total"):
         return False
     return not node.ndim or depth == node.ndim

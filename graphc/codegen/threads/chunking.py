@@ -1,8 +1,8 @@
 """How a loop is cut into chunks: what threads share out, and what a reduction combines in order.
 
-In: the turns of a loop, the work of each. Out: the turns of a chunk. Nothing else decides, neither how many threads
-there are nor how fast, so that a result is the same to the bit for any number of them; but for columns, which do not
-meet in a result.
+In: the iterations of a loop, the work of each. Out: the iterations of a chunk. Nothing else decides, neither how many
+threads there are nor how fast, so that a result is the same to the bit for any number of them; but for columns, which
+do not meet in a result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LEAST_COLUMNS, MOST_COLUMNS = 256, 1024
 """Columns of which a thread goes over all rows. Parts of rows of fewer elements are slow to read, for hardware fetches
 ahead within a page of memory only; from so many on more make no difference."""
 LINE = 64
-"""Turns of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
+"""Iterations of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
 
 PARALLEL, STREAM, CHUNK, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_settings"
 """The symbols that a kernel with parallel loops needs: three functions of the pool (pool.py), and the settings of
@@ -38,7 +38,8 @@ def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> 
 
 
 def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
-    """How many of `count` turns, each of so much work, make a chunk; all of them where it would not be worth two."""
+    """How many of `count` iterations, each of so much work, make a chunk; all of them where it would not be worth
+    two."""
     chunks = min(max(count * work // least, 1), MOST_CHUNKS)
     size = -(-count // chunks)
     return max(-(-size // LINE) * LINE if size >= 16 * LINE else size, 1)

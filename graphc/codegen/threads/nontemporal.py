@@ -3,8 +3,8 @@
 In: nothing. Out: a function of LLVM IR, a part of the pool's module (pool.py).
 
     gc_stream(body, context, count, size, settings, stream)
-        what gc_parallel does with the first five, where turn i of the body fills element i of an array and reads none
-        of it, and reads element i of another. `stream` has five words: the bytes of the context; where in it the
+        what gc_parallel does with the first five, where iteration i of the body fills element i of an array and reads
+        none of it, and reads element i of another. `stream` has five words: the bytes of the context; where in it the
         address of the first array stands, in bytes, and the bytes of its elements; the same of the second
 
 Where the first array has as many bytes as word 4 of the settings says, and has been touched before, a chunk is run
@@ -97,7 +97,7 @@ def run_streamed(code: Code, told: Ptr, begin: I64, end: I64) -> None:
     beside = fill.at(begin * size).integer() & (LINE_BYTES - 1)
     most = code.variable(whole - beside // size)
     i = code.variable(begin)
-    with code.loop() as turn:
+    with code.loop() as iteration:
         left = end - i.value
         n = (most.value < left).choose(most.value, left)
         behind, done = i.value + n, i.value * size
@@ -113,7 +113,7 @@ def run_streamed(code: Code, told: Ptr, begin: I64, end: I64) -> None:
         with code.otherwise():
             copy_memory(code, fill.at(done), room, n * size, Bool.of(False))
         i.value, most.value = behind, whole
-        turn.leave.unless(behind < end)
+        iteration.leave.unless(behind < end)
     # Others read what was stored when this chunk is counted as done. Non-temporal stores wait for a full fence, on
     # x86-64 a locked instruction, where others need none.
     code.fence()

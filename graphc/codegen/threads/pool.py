@@ -257,15 +257,15 @@ def clock(code: Code, number: I32) -> I64:
 def spin(code: Code, word: Ptr, value: I32) -> Bool:
     """Spins while the word has this value; whether it has another in the end. What is waited for may need this
     processor."""
-    turns = code.variable(I32.of(0))
-    with code.loop() as turn:
+    iterations = code.variable(I32.of(0))
+    with code.loop() as iteration:
         with code.when(word.load(I32, order="acquire", align=4) != value):
             code.ret(True)
         pause(code)
-        turns.value += 1
-        with code.when((turns.value & (YIELD - 1)) == 0):
+        iterations.value += 1
+        with code.when((iterations.value & (YIELD - 1)) == 0):
             sched_yield(code)
-        turn.leave.when(turns.value == SPINS)
+        iteration.leave.when(iterations.value == SPINS)
     return Bool.of(False)
 
 
@@ -300,7 +300,7 @@ def work(code: Code, seat: I64, launch: I64, tally: Ptr) -> Bool:
         code.ret(False)
     crew = CREW(code).load(I64, order="monotonic", align=8)
     farther = code.variable(I64.of(0))
-    with code.loop() as turn:
+    with code.loop() as iteration:
         other = seat + farther.value
         whose = other.below(crew).choose(other, other - crew)
         at = share_of(code, whose)
@@ -311,13 +311,13 @@ def work(code: Code, seat: I64, launch: I64, tally: Ptr) -> Bool:
             is_own = farther.value == 0
             rest = word + is_own.choose(I64.of(TAKE_FIRST), TAKE_LAST)
             _, is_mine = at.exchange(word, rest, "acq_rel", align=64)
-            turn.again.unless(is_mine)
+            iteration.again.unless(is_mine)
             run(code, what, is_own.choose(share.first, share.limit - 1))
             tally.store(tally.load(I64) + 1)
             finish(code)
-            turn.again.go()
+            iteration.again.go()
         farther.value += 1
-        turn.leave.unless(farther.value.below(crew))
+        iteration.leave.unless(farther.value.below(crew))
     return Bool.of(True)
 
 
@@ -351,11 +351,11 @@ def worker(code: Code, argument: Ptr) -> Ptr:
     tally.store(I64.of(0))
     seat = argument.integer()
     bit = 1 << (seat.to(I32) & 31)
-    with code.loop() as turn:
+    with code.loop() as iteration:
         seen = LAUNCHES(code).load(I32, order="seq_cst", align=4)
         has_seat = work(code, seat, seen.to(I64, signed=False), tally)
         with code.when(has_seat):
-            turn.again.when(spin(code, LAUNCHES(code), seen))
+            iteration.again.when(spin(code, LAUNCHES(code), seen))
         SLEEPERS(code).update("add", I32.of(1), "seq_cst")
         sleep(code, LAUNCHES(code), seen, bit)
         SLEEPERS(code).update("sub", I32.of(1), "seq_cst")
@@ -402,7 +402,7 @@ def gc_parallel(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, sett
 def run_until(code: Code, launch: Launch, resume: I64, skipped: Variable[I64], now: Variable[I64]) -> None:
     """Chunks by the caller until there may be workers again: a long loop outlasts that, and gets them for the rest."""
     begin = code.variable(I64.of(0))
-    with code.loop() as turn:
+    with code.loop() as iteration:
         end = chunk_end(begin.value, launch.size, launch.count)
         launch.body.call(None, launch.context, begin.value, end)
         with code.when(end == launch.count):
@@ -410,7 +410,7 @@ def run_until(code: Code, launch: Launch, resume: I64, skipped: Variable[I64], n
         begin.value += launch.size
         skipped.value += 1
         now.value = clock(code, WALL)
-        turn.leave.unless(now.value < resume)
+        iteration.leave.unless(now.value < resume)
 
 
 def man(code: Code, threads: I64, chunks: I64) -> I64:
@@ -451,10 +451,10 @@ def announce(code: Code, number: I32, crew: I64) -> None:
 
 def join(code: Code) -> None:
     """Waits until all chunks are finished."""
-    with code.loop() as turn:
+    with code.loop() as iteration:
         left = PENDING(code).load(I32, order="acquire", align=4)
-        turn.leave.when(left == 0)
-        turn.again.when(spin(code, PENDING(code), left))
+        iteration.leave.when(left == 0)
+        iteration.again.when(spin(code, PENDING(code), left))
         JOINING(code).store(I32.of(1), order="seq_cst", align=4)
         now = PENDING(code).load(I32, order="seq_cst", align=4)
         with code.when(now != 0):
@@ -501,12 +501,12 @@ def recruit(code: Code, wanted: I32) -> None:
     thread = code.local(Ptr)
     sigfillset(code, every)
     pthread_sigmask(code, I32.of(int(signal.SIG_BLOCK)), every, before)
-    with code.loop() as turn:
+    with code.loop() as iteration:
         started = STARTED(code).load(I32)
-        turn.leave.when(started >= wanted)
+        iteration.leave.when(started >= wanted)
         seat = started + 1
         argument = seat.to(I64, signed=False).address()
-        turn.leave.when(pthread_create(code, thread, NULL, worker.pointer(code), argument) != 0)
+        iteration.leave.when(pthread_create(code, thread, NULL, worker.pointer(code), argument) != 0)
         pthread_detach(code, thread.load(Ptr))
         STARTED(code).store(seat)
     pthread_sigmask(code, I32.of(int(signal.SIG_SETMASK)), before, NULL)

@@ -122,7 +122,7 @@ def load_pool(code: bytes) -> Pool:
 UNIT_SECONDS = 5e-11
 """What a unit of work takes, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
 LONGEST_PROBE = 2**18
-"""Turns of gc_probe; some 400 microseconds."""
+"""Iterations of gc_probe; some 400 microseconds."""
 ROUNDS, TRIES = 5, 5
 PAUSE_SECONDS = 2e-4
 """Long enough for workers to fall asleep, as they are where loops are rare."""
@@ -145,19 +145,19 @@ def _crossover_now(pool: Pool) -> int:
     launch = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)(pool.parallel)
     data = np.zeros(LONGEST_PROBE)
 
-    def seconds(turns: int, threads: int) -> float:
+    def seconds(iterations: int, threads: int) -> float:
         settings = settings_words(threads, 2, patience=0)
         time.sleep(PAUSE_SECONDS)
         start = time.perf_counter()
-        launch(pool.probe, data.ctypes.data, turns, turns // 8, settings.ctypes.data)
+        launch(pool.probe, data.ctypes.data, iterations, iterations // 8, settings.ctypes.data)
         return time.perf_counter() - start
 
-    shortest, turns = 0.0, LONGEST_PROBE
-    while turns >= 8:
-        pairs = [(seconds(turns, 1), seconds(turns, 2)) for _ in range(ROUNDS)]
+    shortest, iterations = 0.0, LONGEST_PROBE
+    while iterations >= 8:
+        pairs = [(seconds(iterations, 1), seconds(iterations, 2)) for _ in range(ROUNDS)]
         one, two = map(min, zip(*pairs, strict=True))
         if two > GAIN * one:
             break
-        shortest, turns = one, turns // 2
+        shortest, iterations = one, iterations // 2
     chunks = max(math.ceil(shortest / (UNIT_SECONDS * CHUNK_WORK)), 2)
     return chunks if shortest and chunks <= MOST_CROSSOVER else DEFAULT_CROSSOVER

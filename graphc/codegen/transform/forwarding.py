@@ -1,4 +1,4 @@
-"""Elements that are read in the turn that stores them: they are taken from the name they were computed under.
+"""Elements that are read in the iteration that stores them: they are taken from the name they were computed under.
 
 In: the statements of a kernel whose loops along a row were merged. Out: the same
 computation (store to load forwarding, dead store elimination), where a temporary that is read nowhere else is not
@@ -34,7 +34,8 @@ Fresh = Callable[[str], str]
 
 
 def forward_stores(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
-    """Statements in which no temporary is written that is read only in the turns of its stores; `fresh` gives names."""
+    """Statements in which no temporary is written that is read only in the iterations of its stores; `fresh` gives
+    names."""
     changing = {stmt.var for stmt in statements(body) if isinstance(stmt, Set)}
     result = _forwarded(body, {}, _Scope(frozenset(changing), fresh))
     return without_stores(result, read_buffers(result))
@@ -49,7 +50,7 @@ class _Scope:
         self.changing, self.fresh = changing, fresh
 
     def position(self, index: Expr, values: Mapping[Var, Expr]) -> Expr | None:
-        """An index in terms of loop variables and sizes; None where it is not the same throughout a turn."""
+        """An index in terms of loop variables and sizes; None where it is not the same throughout an iteration."""
         place = resolved(index, values)
         parts = tuple(subexpressions(place))
         return None if any(isinstance(part, Load) or part in self.changing for part in parts) else place

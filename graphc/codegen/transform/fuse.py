@@ -1,10 +1,11 @@
-"""Loops along one row that become one loop: what a row's turn does to each element is done while it is in a register.
+"""Loops along one row that become one loop: what a row's iteration does to each element is done while it is in a
+register.
 
 In: the statements of a kernel. Out: the same computation, where loops inside a loop that go over the same range, one
 after the other, are one loop as far as dependences allow (loop fusion). `Sharing` has decided which nests go over rows
 together; here their loops along a row meet, and those of reductions, which are written later than that is decided.
 
-Two loops may become one where all that the second reads of the first is made in the same turn: they touch a buffer
+Two loops may become one where all that the second reads of the first is made in the same iteration: they touch a buffer
 that either writes at one and the same place, which moves with the loop, and the second needs no result of a reduction
 of the first. What stands between them moves up before both, or stays behind both. Only elementwise loops and plain
 accumulations merge: a carry would keep the other loop from being vectorised.
@@ -54,11 +55,11 @@ PLACE = Opaque("place", (), INDEX)
 
 @record()
 class Pass:
-    """A loop over 0 .. `length`: the statements of one turn, at `place`, and for a loop over blocks those before and
-    after each block with the names of the block's number and of the turn in it."""
+    """A loop over 0 .. `length`: the statements of one iteration, at `place`, and for a loop over blocks those before
+    and after each block with the names of the block's number and of the iteration in it."""
 
     length: Expr
-    turn: tuple[Stmt, ...]
+    iteration: tuple[Stmt, ...]
     var: Var
     block: Var | None = None
     before: tuple[Stmt, ...] = ()
@@ -101,24 +102,24 @@ def read_pass(loop: Stmt) -> Pass | None:
         inner = [place for place, stmt in enumerate(loop.body) if isinstance(stmt, Loop)]
         if len(inner) != 1:
             return None
-        turns = loop.body[inner[0]]
-        assert isinstance(turns, Loop)
-        if turns.size != turns_in_block(length, loop.var):
+        iterations = loop.body[inner[0]]
+        assert isinstance(iterations, Loop)
+        if iterations.size != turns_in_block(length, loop.var):
             return None
         before, after = loop.body[: inner[0]], loop.body[inner[0] + 1 :]
-        found = Pass(length, turns.body, turns.var, loop.var, before, after)
+        found = Pass(length, iterations.body, iterations.var, loop.var, before, after)
     outside = (*found.before, *found.after)
     if not all(isinstance(stmt, Let | Set | Note) for stmt in outside) or read_buffers(outside):
         return None
-    elements = all(isinstance(stmt, Let | Set | Store | Note) for stmt in found.turn)
-    return found if elements and adds_up(found.turn) else None
+    elements = all(isinstance(stmt, Let | Set | Store | Note) for stmt in found.iteration)
+    return found if elements and adds_up(found.iteration) else None
 
 
-def adds_up(turn: Sequence[Stmt]) -> bool:
-    """Whether the names that a turn sets are accumulated and not read otherwise."""
-    for var in {stmt.var for stmt in turn if isinstance(stmt, Set)}:
-        reads = sum(part == var for stmt in turn for expr in expressions(stmt) for part in subexpressions(expr))
-        steps = [stmt.value for stmt in turn if isinstance(stmt, Set) and stmt.var == var]
+def adds_up(iteration: Sequence[Stmt]) -> bool:
+    """Whether the names that an iteration sets are accumulated and not read otherwise."""
+    for var in {stmt.var for stmt in iteration if isinstance(stmt, Set)}:
+        reads = sum(part == var for stmt in iteration for expr in expressions(stmt) for part in subexpressions(expr))
+        steps = [stmt.value for stmt in iteration if isinstance(stmt, Set) and stmt.var == var]
         step = steps[0]
         known = isinstance(step, Apply) and step.op.accumulates and step.args[0] == var
         if not known or len(steps) > 1 or reads > 1:
@@ -145,10 +146,10 @@ def _merge(first_and_between: Sequence[Stmt], loop: Loop) -> list[Stmt] | None:
 
 
 def may_merge(first: Pass, then: Pass) -> bool:
-    """Whether a turn of `then` may follow the same turn of `first`."""
-    if ops_of(first.turn) + ops_of(then.turn) > MOST_OPS:
+    """Whether an iteration of `then` may follow the same iteration of `first`."""
+    if ops_of(first.iteration) + ops_of(then.iteration) > MOST_OPS:
         return False
-    bodies = [(*each.before, *each.turn, *each.after) for each in (first, then)]
+    bodies = [(*each.before, *each.iteration, *each.after) for each in (first, then)]
     results = [{stmt.var for stmt in body if isinstance(stmt, Set)} for body in bodies]
     if results[0] & (read_vars(bodies[1]) | results[1]) or results[1] & read_vars(bodies[0]):
         return False
@@ -162,19 +163,19 @@ def may_merge(first: Pass, then: Pass) -> bool:
     return True
 
 
-def ops_of(turn: Sequence[Stmt]) -> int:
-    return sum(op_count(expr) for stmt in turn for expr in expressions(stmt))
+def ops_of(iteration: Sequence[Stmt]) -> int:
+    return sum(op_count(expr) for stmt in iteration for expr in expressions(stmt))
 
 
 def accesses(each: Pass) -> Iterator[tuple[Buffer, Expr]]:
-    """The buffers that a turn touches, each with the position in terms of PLACE."""
-    values = {stmt.var: stmt.value for stmt in (*each.before, *each.turn) if isinstance(stmt, Let)}
+    """The buffers that an iteration touches, each with the position in terms of PLACE."""
+    values = {stmt.var: stmt.value for stmt in (*each.before, *each.iteration) if isinstance(stmt, Let)}
     values = {var: value for var, value in values.items() if var.dtype == INDEX}
 
     def position(expr: Expr) -> Expr:
         return rebuild(resolved(expr, values), lambda part: PLACE if part == each.place else None)
 
-    for stmt in each.turn:
+    for stmt in each.iteration:
         if isinstance(stmt, Store):
             yield stmt.buffer, position(stmt.index)
         for expr in expressions(stmt):
@@ -193,13 +194,15 @@ def resolved(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
 def joined(first: Pass, then: Pass) -> Loop:
     """The loop of two passes."""
     if first.block is None and then.block is None:
-        return Loop(first.var, first.length, (*first.turn, *with_values(then.turn, {then.var: first.var})))
+        return Loop(first.var, first.length, (*first.iteration, *with_values(then.iteration, {then.var: first.var})))
     main = first if first.block is not None else then
     assert main.block is not None
     parts = [in_blocks(each, main.block, main.var) for each in (first, then)]
-    named = {stmt for stmt in parts[0].turn if isinstance(stmt, Let)}  # the place, maybe, as the second names it too
-    turn = (*parts[0].turn, *(stmt for stmt in parts[1].turn if stmt not in named))
-    inner = Loop(main.var, turns_in_block(main.length, main.block), turn)
+    named = {
+        stmt for stmt in parts[0].iteration if isinstance(stmt, Let)
+    }  # the place, maybe, as the second names it too
+    iteration = (*parts[0].iteration, *(stmt for stmt in parts[1].iteration if stmt not in named))
+    inner = Loop(main.var, turns_in_block(main.length, main.block), iteration)
     before = (stmt for part in parts for stmt in part.before)
     after = (stmt for part in parts for stmt in part.after)
     return Loop(main.block, blocks_of(main.length), (*before, inner, *after))
@@ -209,7 +212,7 @@ def in_blocks(each: Pass, block: Var, var: Var) -> Pass:
     """A pass by blocks under these names."""
     place = add(multiply(block, integer(BLOCK)), var)
     if each.block is None:
-        return replace(each, block=block, var=var, turn=(Let(each.var, place), *each.turn))
+        return replace(each, block=block, var=var, iteration=(Let(each.var, place), *each.iteration))
     names = {each.block: block, each.var: var}
-    parts = (tuple(with_values(part, names)) for part in (each.turn, each.before, each.after))
+    parts = (tuple(with_values(part, names)) for part in (each.iteration, each.before, each.after))
     return Pass(each.length, next(parts), var, block, next(parts), next(parts))

@@ -1,7 +1,7 @@
 """Which result a launch may write past the caches.
 
-In: an outermost loop of which threads may share the turns (parallelize.py), and the buffers that its kernel reads. Out:
-the buffer that the turns fill one after another, and one that they read so; or None.
+In: an outermost loop of which threads may share the iterations (parallelize.py), and the buffers that its kernel reads.
+Out: the buffer that the iterations fill one after another, and one that they read so; or None.
 
 A store to memory that is in no cache reads the line it goes to first, and puts out another one. Where an array is
 larger than the cache it is gone before anybody reads it, and that was in vain: a quarter of what `x + y` moves, a third
@@ -23,21 +23,21 @@ from graphc.loops.ir import Buffer, Expr, Let, Loop, Store, int_value
 from graphc.startup.record import record
 
 MOST_WORK = 16
-"""Of a turn, in units of an addition: the arithmetic of more takes as long as memory does."""
+"""Of an iteration, in units of an addition: the arithmetic of more takes as long as memory does."""
 
 
 @record()
 class Stream:
-    """Buffers of which turn i touches element i only: one that it fills and the kernel does not read, and one that it
-    reads."""
+    """Buffers of which iteration i touches element i only: one that it fills and the kernel does not read, and one that
+    it reads."""
 
     fills: Buffer
     reads: Buffer
 
 
 def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None:
-    """What may go past the caches of an outermost loop with so much work in a turn. `read`: the buffers that the kernel
-    reads."""
+    """What may go past the caches of an outermost loop with so much work in an iteration. `read`: the buffers that the
+    kernel reads."""
     total = int_value(work)
     if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
         return None

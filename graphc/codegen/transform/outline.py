@@ -35,12 +35,13 @@ number of its chunk, `begin // size`, and the kernel combines them in order:
     for part in range((n + size - 1) // size):
         sum = accumulate(sum, partial_float64[part])
 
-Turns fill `fills(y)` element by element, and nothing else reads it, so that it may go past the caches (nontemporal.py).
+Iterations fill `fills(y)` element by element, and nothing else reads it, so that it may go past the caches
+(nontemporal.py).
 
 Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
-to `end`; or over some rows, where it adds them into copies. Where the turns of a loop add into a buffer, each chunk
-adds into a copy (privatize.py), which its function fills first; where there is one chunk, the function adds into the
-buffer itself, and none is left for the launch:
+to `end`; or over some rows, where it adds them into copies. Where the iterations of a loop add into a buffer, each
+chunk adds into a copy (privatize.py), which its function fills first; where there is one chunk, the function adds into
+the buffer itself, and none is left for the launch:
 
     shared = select(n > size, n, 0)
     nest_sum(shared, n, x, total, size, 0)
@@ -239,7 +240,7 @@ class Caller:
         if not (part.results or shares.rows or shares.sums):
             yield Launch(function.name, count, size, self.streamed(part, used, given))
             return
-        chunk, turn = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
+        chunk, iteration = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
         places = self.partial_places([var.dtype for var in part.results])
         outs = tuple(Pointer(buffer, integer(place)) for buffer, place in places)
         if shares.sums:
@@ -248,13 +249,13 @@ class Caller:
             yield Let(chunk, size)
             yield Launch(function.name, count, chunk, (*given, chunk, *outs))
         yield from (stmt for stmt in part.body if isinstance(stmt, Set))
-        partials = [Load(buffer, add(turn, integer(place))) for buffer, place in places]
+        partials = [Load(buffer, add(iteration, integer(place))) for buffer, place in places]
         terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
         errors = [(shares.lost[var], apply(ROUNDING, var, p)) for var, p in terms if var in shares.lost]
         steps = shares.steps
         combined = tuple(Set(var, apply(steps[var], var, term)) for var, term in (*errors, *terms))
         if combined:
-            yield Loop(turn, chunks_of(count, chunk), combined)
+            yield Loop(iteration, chunks_of(count, chunk), combined)
 
     def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """What the function of a nest is given, with a word on what may go past the caches."""
@@ -286,7 +287,7 @@ class Caller:
         shares, count = part.shares, part.extent
         assert shares is not None and count is not None
         targets = {buffer: target for buffer, (target, _) in shares.sums.items()}
-        most, shared, turn = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
+        most, shared, iteration = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
         yield Let(most, apply(MAXIMUM, most_copies((target, count) for target in targets.values()), ONE))
         yield Let(chunk, apply(MAXIMUM, size, chunks_of(count, most)))
         yield Let(shared, apply(SELECT, apply(GT, count, chunk), count, ZERO))
@@ -305,10 +306,10 @@ class Caller:
             stores = []
             for buffer in buffers:
                 begin, step = begins[buffer], shares.sums[buffer][1]
-                copy = Load(begin.buffer, add(add(begin.index, multiply(turn, stride(length))), PLACE))
+                copy = Load(begin.buffer, add(add(begin.index, multiply(iteration, stride(length))), PLACE))
                 whole = apply(step, Load(buffer, PLACE), copy)
                 stores.append(Store(buffer, PLACE, whole))
-            yield Loop(turn, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
+            yield Loop(iteration, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
 
     def copy_places(self, targets: Mapping[Buffer, Target], at_once: int, most: Var) -> dict[Buffer, Pointer]:
         """Where the copies of each buffer begin, of which there are `most` at most."""

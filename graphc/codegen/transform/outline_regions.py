@@ -140,10 +140,11 @@ def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
     return parts
 
 
-def rows_of_turn(turns: Expr, body: Sequence[Stmt]) -> int:
-    """How many rows a turn of a loop of so many turns takes; 0 where they are only what whole blocks leave."""
+def rows_of_turn(iterations: Expr, body: Sequence[Stmt]) -> int:
+    """How many rows an iteration of a loop of so many iterations takes; 0 where they are only what whole blocks
+    leave."""
     values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
-    match values.get(turns, turns) if isinstance(turns, Var) else turns:
+    match values.get(iterations, iterations) if isinstance(iterations, Var) else iterations:
         case Apply(operators.FLOORDIV, (_, Const(text))):
             return int(text)
         case Apply(operators.MOD, (_, Const())):
@@ -195,14 +196,14 @@ def in_strips(nest: Loop, part: Loop) -> Loop:
 
 
 def filling(shares: Shares) -> Iterator[Loop]:
-    """The loops that begin the copies of a chunk; of no turn where a nest adds into the buffers themselves."""
+    """The loops that begin the copies of a chunk; of no iteration where a nest adds into the buffers themselves."""
     for length, buffers in by_length(shares).items():
         starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], buffer.dtype)) for buffer in buffers)
         yield Loop(PLACE, multiply(length, COPIED), tuple(starts))
 
 
 def by_length(shares: Shares) -> dict[Expr, list[Buffer]]:
-    """The buffers that turns add into, those of one length together."""
+    """The buffers that iterations add into, those of one length together."""
     result: dict[Expr, list[Buffer]] = {}
     for buffer, (target, _) in shares.sums.items():
         result.setdefault(target.length, []).append(buffer)

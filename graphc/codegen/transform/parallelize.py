@@ -1,18 +1,18 @@
-"""Which loops of a kernel may be shared out to threads, and how much work a turn of each is.
+"""Which loops of a kernel may be shared out to threads, and how much work an iteration of each is.
 
-In: an outermost loop and the scalars that it carries from turn to turn. Out: `Shares`: the work of a turn, and how the
-scalars of several parts of the loop combine; or None where its turns may depend on one another.
+In: an outermost loop and the scalars that it carries from iteration to iteration. Out: `Shares`: the work of an
+iteration, and how the scalars of several parts of the loop combine; or None where its turns may depend on one another.
 
-The turns of a loop are independent where every buffer that it writes is read and written, in turn i, within a region of
-i's own. A position has such a region where it is built around i as positions of arrays are:
+The iterations of a loop are independent where every buffer that it writes is read and written, in turn i, within a
+region of i's own. A position has such a region where it is built around i as positions of arrays are:
 
     i                   the element i
     P * n + q           P has a region of i's own, and q lies within 0 .. n
-    P + c, P * n        c and n the same in every turn
-    q * n + i           the loop has n turns
+    P + c, P * n        c and n the same in every iteration
+    q * n + i           the loop has n iterations
 
-All positions in one buffer must be built alike. A scalar may be carried by accumulation only. A buffer that turns share
-is one that they only add into, of which each chunk of the loop then has a copy (privatize.py).
+All positions in one buffer must be built alike. A scalar may be carried by accumulation only. A buffer that iterations
+share is one that they only add into, of which each chunk of the loop then has a copy (privatize.py).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from graphc.startup.record import fresh, record, replace
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
 GUESSED_TURNS = 16
-"""Of an inner loop whose length differs from turn to turn."""
+"""Of an inner loop whose length differs from iteration to iteration."""
 
 Region = tuple[tuple[str, Expr], ...]
 """How a position is built around the loop's variable, from the inside out."""
@@ -64,18 +64,18 @@ Region = tuple[tuple[str, Expr], ...]
 
 @record()
 class Shares:
-    """`work` of a turn, in units of an addition; for each carried scalar the step that combines two parts' values, and
-    for a sum carried in two floats the other one; the buffers that hold a row of every turn in turn, with its length:
-    threads need one each."""
+    """`work` of an iteration, in units of an addition; for each carried scalar the step that combines two parts'
+    values, and for a sum carried in two floats the other one; the buffers that hold a row of every iteration in turn,
+    with its length: threads need one each."""
 
     work: Expr
     steps: Mapping[Var, Operator]
     lost: Mapping[Var, Var]
     rows: Mapping[Buffer, Expr]
     chunk: Operator = CHUNK
-    """The turns of a chunk, of their number and the work of each."""
+    """The iterations of a chunk, of their number and the work of each."""
     sums: Mapping[Buffer, tuple[Target, Operator]] = fresh(factory=dict)
-    """Buffers that turns add into, each with the step: a chunk has copies of its own."""
+    """Buffers that iterations add into, each with the step: a chunk has copies of its own."""
 
 
 def shares_of(
@@ -163,7 +163,7 @@ def reads_of(var: Var, expr: Expr) -> int:
 @record()
 class Scope:
     """What is known of names at a place inside the loop: its variable, values of names, sizes of inner loops, and all
-    names that may differ from turn to turn."""
+    names that may differ from iteration to iteration."""
 
     loop: Var
     values: Mapping[Var, Expr]
@@ -176,7 +176,7 @@ class Scope:
         return expr
 
     def is_constant(self, expr: Expr) -> bool:
-        """Whether an expression has one value in all turns."""
+        """Whether an expression has one value in all iterations."""
         return not any(isinstance(part, Load) or part in self.changing for part in subexpressions(expr))
 
     def is_within(self, expr: Expr, size: Expr) -> bool:
@@ -191,22 +191,22 @@ class Scope:
             return high is not None and 0 <= low < high
         return isinstance(expr, Apply) and expr.op is MOD and self.resolve(expr.args[1]) == size
 
-    def is_at_most(self, turns: Expr, size: Expr) -> bool:
-        """Whether a loop's number of turns is known to be no more than a size."""
-        turns, most = self.resolve(turns), most_turns_in_block(turns)
-        return turns == size or (most is not None and integer(most) == size)
+    def is_at_most(self, iterations: Expr, size: Expr) -> bool:
+        """Whether a loop's number of iterations is known to be no more than a size."""
+        iterations, most = self.resolve(iterations), most_turns_in_block(iterations)
+        return iterations == size or (most is not None and integer(most) == size)
 
-    def is_in_block(self, begin: Expr, turn: Expr, size: Expr) -> bool:
-        """Whether begin + turn is a place in a block of an axis of that size: number * block + turn."""
-        begin, turns = self.resolve(begin), self.sizes.get(turn) if isinstance(turn, Var) else None
-        most = most_turns_in_block(turns) if turns is not None else None
-        if most is None or not isinstance(turns, Apply):
+    def is_in_block(self, begin: Expr, iteration: Expr, size: Expr) -> bool:
+        """Whether begin + iteration is a place in a block of an axis of that size: number * block + iteration."""
+        begin, iterations = self.resolve(begin), self.sizes.get(iteration) if isinstance(iteration, Var) else None
+        most = most_turns_in_block(iterations) if iterations is not None else None
+        if most is None or not isinstance(iterations, Apply):
             return False
-        length, number, _ = turns.args
+        length, number, _ = iterations.args
         return self.resolve(length) == size and begin == multiply(number, integer(most))
 
     def region(self, position: Expr) -> Region | None:
-        """How a position is built around the loop's variable; None where another turn may reach it too."""
+        """How a position is built around the loop's variable; None where another iteration may reach it too."""
         position = self.resolve(position)
         if position == self.loop:
             return ()
@@ -251,7 +251,8 @@ def rows_of(loop: Loop) -> dict[Buffer, Expr]:
 
 
 def independent(loop: Loop, private: Collection[Buffer] = ()) -> bool:
-    """Whether every turn keeps to regions of its own in all buffers that the loop writes and that are not `private`."""
+    """Whether every iteration keeps to regions of its own in all buffers that the loop writes and that are not
+    `private`."""
     stored = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)} - set(private)
     changing = frozenset(stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop))
     found: dict[Buffer, set[Region | None]] = {buffer: set() for buffer in stored}
@@ -282,7 +283,7 @@ def accesses(body: Sequence[Stmt], scope: Scope) -> Iterator[tuple[Buffer, Expr,
 
 
 def work_of(loop: Loop) -> Expr:
-    """The work of one turn, a sum over the loops inside it."""
+    """The work of one iteration, a sum over the loops inside it."""
     changing = {stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop)}
 
     def known(size: Expr) -> bool:
@@ -302,14 +303,14 @@ def work_of(loop: Loop) -> Expr:
         body = tuple(in_one_loop(body))
         own = sum(cost(expr) for stmt in body for expr in expressions(stmt))
         own += STORE_COST * sum(isinstance(stmt, Store) for stmt in body)
-        turns: dict[Expr, Expr] = {}
+        iterations: dict[Expr, Expr] = {}
         for stmt in body:
             if isinstance(stmt, Loop):
                 guess = integer(most_turns_in_block(stmt.size) or GUESSED_TURNS)
                 size = stmt.size if known(stmt.size) else guess
-                turns[size] = plus(turns.get(size, ZERO), total(stmt.body))
-        result: Expr = integer(round(own) if turns else max(round(own), 1))
-        for size, work in turns.items():
+                iterations[size] = plus(iterations.get(size, ZERO), total(stmt.body))
+        result: Expr = integer(round(own) if iterations else max(round(own), 1))
+        for size, work in iterations.items():
             result = plus(result, multiply(work, size))
         return result
 
@@ -345,9 +346,11 @@ def compares_positions(expr: Apply) -> bool:
 
 
 def describe_work(count: Expr, shares: Shares, text_of: Callable[[Expr], str]) -> str:
-    """From how many turns on there are chunks to share out, for the reader of a plan."""
+    """From how many iterations on there are chunks to share out, for the reader of a plan."""
     work = int_value(shares.work)
     copied = f"; each chunk adds into its own {', '.join(buffer.name for buffer in shares.sums)}" if shares.sums else ""
     if work is None:
-        return f"{text_of(count)} turns of work {text_of(shares.work)}{copied}"
-    return f"{text_of(count)} turns of work {work}, in chunks from {-(-2 * CHUNK_WORK // work)} turns on{copied}"
+        return f"{text_of(count)} iterations of work {text_of(shares.work)}{copied}"
+    return (
+        f"{text_of(count)} iterations of work {work}, in chunks from {-(-2 * CHUNK_WORK // work)} iterations on{copied}"
+    )

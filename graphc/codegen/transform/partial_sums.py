@@ -100,7 +100,7 @@ def narrow_term(stmt: Store) -> Expr | None:
 
 def by_blocks(loop: Loop, held: Mapping[Buffer, Buffer], fresh: Callable[[str], str]) -> Loop:
     """A loop over rows by blocks of rows: begin the sums of a block, add its rows, add the sums to the buffers."""
-    block, turn, place = (Var(fresh(name), INDEX) for name in ("rows", f"{loop.var.name}_in", "c"))
+    block, iteration, place = (Var(fresh(name), INDEX) for name in ("rows", f"{loop.var.name}_in", "c"))
     zero = Const("0.0", "float32")
     starts: dict[Expr, list[Stmt]] = {}
     ends: dict[Expr, list[Stmt]] = {}
@@ -110,8 +110,8 @@ def by_blocks(loop: Loop, held: Mapping[Buffer, Buffer], fresh: Callable[[str], 
         starts.setdefault(few.row, []).append(Store(few, place, zero))
         ends.setdefault(few.row, []).append(Store(buffer, place, total))
     first, last = ([Loop(place, length, tuple(body)) for length, body in part.items()] for part in (starts, ends))
-    row = Let(loop.var, add(multiply(block, integer(ROWS)), turn))
-    rows = Loop(turn, turns_in_block(loop.size, block, ROWS), (row, *narrowed(loop.body, held)))
+    row = Let(loop.var, add(multiply(block, integer(ROWS)), iteration))
+    rows = Loop(iteration, turns_in_block(loop.size, block, ROWS), (row, *narrowed(loop.body, held)))
     count = int_value(loop.size)
     blocks = blocks_of(loop.size, ROWS) if count is None else integer(-(-count // ROWS))
     return Loop(block, blocks, (*first, rows, *last))

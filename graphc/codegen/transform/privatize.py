@@ -4,10 +4,10 @@ In: values that loops add into; a loop, and for each buffer that may be copied i
 a `Target`; the buffers that the loop does nothing to but add elements (or keep the larger ones, and so on), each with
 the step; how many chunks of the loop get a copy of their own.
 
-A sum over the first axis, inside a loop over rows, adds a whole row in every turn; rows scattered into a table add to a
-few elements. Each chunk of the loop starts its copy with what adding leaves as it is, and the copies are combined in
-the order of the chunks. How many chunks there are is told by sizes alone, so that a result is the same to the bit for
-any number of threads. A loop of one chunk needs no copy.
+A sum over the first axis, inside a loop over rows, adds a whole row in every iteration; rows scattered into a table add
+to a few elements. Each chunk of the loop starts its copy with what adding leaves as it is, and the copies are combined
+in the order of the chunks. How many chunks there are is told by sizes alone, so that a result is the same to the bit
+for any number of threads. A loop of one chunk needs no copy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fewer and plainer statements: what lowering writes without looking ahead is tidied here.
 
-In: the statements of a function. Out: the same computation with loops of one turn unrolled, adjacent reductions over
-the same range in one loop, values named twice named once, values used once written where they are used.
+In: the statements of a function. Out: the same computation with loops of one iteration unrolled, adjacent reductions
+over the same range in one loop, values named twice named once, values used once written where they are used.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def simplify(body: Sequence[Stmt], run: Run = apply) -> tuple[Stmt, ...]:
 
 
 def unroll_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """Loops of exactly one turn become their body."""
+    """Loops of exactly one iteration become their body."""
     result: list[Stmt] = []
     for stmt in body:
         if not isinstance(stmt, Loop):

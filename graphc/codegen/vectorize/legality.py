@@ -168,7 +168,7 @@ def read_iteration(counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, 
 
 
 class Reader:
-    """A iteration, as far as it has been read."""
+    """An iteration, as far as it has been read."""
 
     def __init__(self, counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> None:
         self.flow, self.steps = flow, steps

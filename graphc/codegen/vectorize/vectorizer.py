@@ -48,7 +48,8 @@ CHAINS = 4
 FEWER = 2
 """Vectors at a time, of which each is several chains."""
 FEW = 7
-"""Turns that are sooner done one by one than by vectors whose lanes have to be added up, or by the system's functions.
+"""Iterations that are sooner done one by one than by vectors whose lanes have to be added up, or by the system's
+functions.
 """
 NARROW = 4
 """Numbers in a vector of what does not fill one, where rows may be short."""

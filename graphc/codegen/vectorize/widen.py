@@ -1,8 +1,8 @@
 """A loop written anew over vectors.
 
-In: a counted loop of a module of LLVM IR and what it does in an iteration. Out: the same iterations as a loop of several
-vectors at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the last
-vector is masked. No element changes; what is added up has an order of its own.
+In: a counted loop of a module of LLVM IR and what it does in an iteration. Out: the same iterations as a loop of
+several vectors at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the
+last vector is masked. No element changes; what is added up has an order of its own.
 
     guard -> preheader -> begin -> interleaved -> vector -> narrow -> epilogue -> last
                    -> epilogue, where there are few iterations

@@ -11,7 +11,7 @@ import pytest
 
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import load
-from graphc.codegen.llvm.builder import Code, Turn, Variable
+from graphc.codegen.llvm.builder import Code, Iteration, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
 from graphc.codegen.llvm.module import HalfField, LongField, PointerField
 from graphc.codegen.llvm.target import emit_object
@@ -80,12 +80,12 @@ def write(code: Code, steps: Plan, own: list[Variable[I64]]) -> None:
                 with code.otherwise():
                     write(code, rest[2], own)
         elif kind == "loop":
-            turns = code.variable(I64.of(0))
-            with code.loop() as turn:
-                turn.leave.when(turns.value == rest[0])
-                turns.value += 1
+            iterations = code.variable(I64.of(0))
+            with code.loop() as iteration:
+                iteration.leave.when(iterations.value == rest[0])
+                iterations.value += 1
                 write(code, rest[1], own)
-                write_end(code, turn, rest[3], own[at])
+                write_end(code, iteration, rest[3], own[at])
                 write(code, rest[2], own)
         else:
             with code.count(1, rest[0] + 1, sure=kind == "sure") as i:
@@ -93,12 +93,12 @@ def write(code: Code, steps: Plan, own: list[Variable[I64]]) -> None:
                 write(code, rest[1], own)
 
 
-def write_end(code: Code, turn: Turn, how: str, value: Variable[I64]) -> None:
+def write_end(code: Code, iteration: Iteration, how: str, value: Variable[I64]) -> None:
     with code.when((value.value & 1) == 0):
         if how == "ret":
             code.ret(value.value)
         elif how:
-            getattr(turn, how).go()
+            getattr(iteration, how).go()
 
 
 class Returned(Exception):

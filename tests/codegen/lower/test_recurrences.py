@@ -49,9 +49,9 @@ def test_backwards_is_forwards_of_the_reversed(axis: int, mode: str) -> None:
 def recurrence(a: Any, b: Any, form: str) -> Any:
     """The recurrence along axis 0, one element at a time."""
     h = np.zeros((len(b) + 1, *b.shape[1:]))
-    for turn in range(len(b)):
-        factor = a[turn] if form != "late" else a[turn - 1] if turn else 0.0
-        h[turn + 1] = factor * h[turn] + b[turn]
+    for iteration in range(len(b)):
+        factor = a[iteration] if form != "late" else a[iteration - 1] if iteration else 0.0
+        h[iteration + 1] = factor * h[iteration] + b[iteration]
     return h[:-1] if form == "before" else h[1:]
 
 

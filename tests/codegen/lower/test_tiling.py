@@ -194,7 +194,8 @@ def test_updates_in_place_and_gradients() -> None:
 
 
 def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
-    """Settings with which every loop of two turns is shared by three threads, and its results go past the caches."""
+    """Settings with which every loop of two iterations is shared by three threads, and its results go past the
+    caches."""
     return np.array([3, 2, 1, 0, 1], np.int64)
 
 
@@ -210,11 +211,11 @@ def test_threads_share_tiles(order: tuple[int, ...], monkeypatch: pytest.MonkeyP
 
 
 def test_a_loop_over_a_middle_axis_keeps_to_itself() -> None:
-    """Turns write at (k n + i) m + j: for each i others, if i has no more than n turns."""
+    """Iterations write at (k n + i) m + j: for each i others, if i has no more than n iterations."""
 
-    def over(turns: Expr) -> Loop:
+    def over(iterations: Expr) -> Loop:
         where = add(multiply(add(multiply(K, N), TURN), M), J)
-        return Loop(TURN, turns, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store(OUT, where, load(X, J)),)),)),))
+        return Loop(TURN, iterations, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store(OUT, where, load(X, J)),)),)),))
 
     assert shares_of(over(N), []) is not None
     assert shares_of(over(Var("q", INDEX)), []) is None

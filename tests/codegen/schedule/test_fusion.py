@@ -306,7 +306,7 @@ def test_neighbours_that_are_not_joined_say_why() -> None:
     assert any(line.endswith("apart from nest 0: true_div comes between") for line in lines), lines
     grown = T.exp(x)
     _, lines = plan_of([x], [grown, grown[::-1] * 2.0])
-    assert any(line.endswith("it needs more of exp than the same turn of the loop makes") for line in lines), lines
+    assert any(line.endswith("it needs more of exp than the same iteration of the loop makes") for line in lines), lines
 
 
 def draft(number: int, *space: int) -> Draft:

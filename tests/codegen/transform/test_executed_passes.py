@@ -90,7 +90,7 @@ STATIC: dict[str, Callable[[Node, int], Node]] = {
 @pytest.mark.parametrize("shape", [(None, 5, 1), (2, 5, 1), (None, 4, None), (1, None, 3), (3, 2), (None, 1), (5, 1)])
 @pytest.mark.parametrize("name", STATIC)
 def test_passes_over_known_sizes(name: str, shape: tuple[int | None, ...]) -> None:
-    """Loops of few turns that are known are written out, between others."""
+    """Loops of few iterations that are known are written out, between others."""
     x = T.tensor(random.Random(name).choice(["float32", "float64"]), shape=shape, name="x")
     for axis in range(len(shape)):
         found = watch(lambda axis=axis: graphc.function([x], STATIC[name](x, axis), "python"))  # type: ignore[misc]

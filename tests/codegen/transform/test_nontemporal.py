@@ -110,9 +110,9 @@ def test_source_and_plan_say_so() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("fills(x), y", "takes both a pointer that turns fill and one that they read"),
-        ("reads(x), y", "takes both a pointer that turns fill and one that they read"),
-        ("fills(x), fills(y)", "takes both a pointer that turns fill and one that they read"),
+        ("fills(x), y", "takes both a pointer that iterations fill and one that they read"),
+        ("reads(x), y", "takes both a pointer that iterations fill and one that they read"),
+        ("fills(x), fills(y)", "takes both a pointer that iterations fill and one that they read"),
         ("fills(n), reads(y)", "takes a pointer"),
     ],
 )
@@ -155,7 +155,7 @@ launch: Launch = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64
 
 
 def copy_with(result: Array, source: Array, least: int, threads: int = 1) -> list[tuple[int, int, bool]]:
-    """Copy in chunks of 100 turns; of each range that the body ran whether it was given the result itself."""
+    """Copy in chunks of 100 iterations; of each range that the body ran whether it was given the result itself."""
     ran: list[tuple[int, int, bool]] = []
     item = result.itemsize
     context = np.array([source.ctypes.data, result.ctypes.data], np.int64)
@@ -176,7 +176,7 @@ def copy_with(result: Array, source: Array, least: int, threads: int = 1) -> lis
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
 @pytest.mark.parametrize("offset", [0, 1, 5])
 def test_blocks_lie_on_lines(dtype: str, offset: int) -> None:
-    """All turns in order, a few lines at a time but at the ends of chunks, none in the result itself."""
+    """All iterations in order, a few lines at a time but at the ends of chunks, none in the result itself."""
     source = np.arange(1003).astype(dtype)
     result, _ = framed(len(source), dtype, offset)
     ran = copy_with(result, source, source.nbytes)

@@ -38,7 +38,8 @@ TOTAL, ROW = Var("total", "float64"), Var("row", INDEX)
 
 
 def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
-    """Settings with which every loop of two turns is shared by three threads, and its results go past the caches."""
+    """Settings with which every loop of two iterations is shared by three threads, and its results go past the
+    caches."""
     return np.array([3, 2, 1, 0, 1], np.int64)
 
 
@@ -198,7 +199,7 @@ INDICES = st.recursive(
 )
 @settings(max_examples=400, suppress_health_check=list(HealthCheck))
 def test_what_is_shared_never_meets(stores: list[tuple[Buffer, Expr]], loads: list[tuple[Buffer, Expr]]) -> None:
-    """Loops over random positions, run: in those that are shared no turn reaches what another writes."""
+    """Loops over random positions, run: in those that are shared no iteration reaches what another writes."""
     value: Expr = NUMBER
     for read in loads:
         value = apply(ADD, value, load(*read))
@@ -301,8 +302,8 @@ def test_results_are_the_same_for_any_number_of_threads() -> None:
 def test_the_plan_names_the_loops_that_threads_may_share() -> None:
     x, y = T.dvector("x"), T.dmatrix("y")
     text = graphc.function([x, y], [T.exp(x), y.sum(axis=1)], threads=5).explain()
-    assert "threads may share nest_exp: x_0 turns of work 23, in chunks from 11398 turns on" in text
-    assert "threads may share nest_sum: y_0 turns of work 5 + 3 * y_1" in text
+    assert "threads may share nest_exp: x_0 iterations of work 23, in chunks from 11398 iterations on" in text
+    assert "threads may share nest_sum: y_0 iterations of work 5 + 3 * y_1" in text
     assert "5 threads share a loop of" in text
     with options.change(outline="never"):
         assert "threads may share" not in graphc.function([x], T.exp(x)).explain()
@@ -377,7 +378,7 @@ assert check()
 """
 SAFE = {
     "a fork while workers sleep": """
-        for turn in range(10):
+        for iteration in range(10):
             child = os.fork()
             if child == 0:
                 os._exit(0 if check() and check() else 1)
@@ -391,7 +392,7 @@ SAFE = {
         running = True
         user = threading.Thread(target=use)
         user.start()
-        for turn in range(10):
+        for iteration in range(10):
             child = os.fork()
             if child == 0:
                 os._exit(0 if check() and check() else 1)
@@ -417,7 +418,7 @@ SAFE = {
     """,
     "an interrupt during calls": """
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
-        for turn in range(5):
+        for iteration in range(5):
             threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
             try:
                 while True:
@@ -427,9 +428,9 @@ SAFE = {
     """,
     "functions that come and go": """
         graphs = [T.tanh(x) * n + T.sqr(x).sum() for n in range(3)]
-        for turn in range(60):
-            g = graphc.function([x], graphs[turn % 3])
-            assert np.allclose(g(value), np.tanh(value) * (turn % 3) + (value * value).sum())
+        for iteration in range(60):
+            g = graphc.function([x], graphs[iteration % 3])
+            assert np.allclose(g(value), np.tanh(value) * (iteration % 3) + (value * value).sum())
             del g
             gc.collect()
         assert check()

@@ -141,7 +141,7 @@ def compiled(program: Callable[[Node, Node], list[Node]], dtype: str, mode: str 
 
 
 def run(call: graphc.Function, threads: int, *values: Array) -> list[Array]:
-    """The results where every loop of two turns is cut into chunks for so many threads."""
+    """The results where every loop of two iterations is cut into chunks for so many threads."""
     call.library.settings[:] = [threads, 2, 1, 0, 1]  # type: ignore[attr-defined]
     return [np.array(result) for result in call(*values)]
 
