@@ -11,13 +11,16 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test test-poison test-targets test-pythons test-aarch64 fuzz mutation lint bench bench-env lines help clean
+.PHONY: run test check test-poison test-targets test-pythons test-aarch64 fuzz mutation lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
 
 test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+check: $(VENV)/test.stamp ## run the fast tests, in less than a minute; ARGS="tests/codegen/lower" chooses
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
 test-poison: ## run all tests with the memory of results and temporaries filled with NaN before each call
 	GRAPHC_POISON=1 $(MAKE) test

@@ -58,7 +58,7 @@ def compile_again(library: Symbolic, build: Callable[[Any, Data], Program], data
     """`compile`: seconds in `function` for all functions of a program, beside a compile process that has compiled and
     with the parts that are made once for a machine, the least of some; `nests`: the fused nests of their plans. Nothing
     where the program came from the cache."""
-    if not import_module("graphc.codegen.pipeline.build").Counter.compilations:
+    if not import_module("graphc.startup.process").PROCESS.compilations:
         return {}
     made: list[tuple[float, int]] = []
 

@@ -152,18 +152,21 @@ def test_every_module_has_its_floor() -> None:
     assert len(ORDER) == len(set(ORDER))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", sorted(set(MODULES) - ROOTS))
 def test_a_module_knows_only_what_stands_below_it(module: str) -> None:
     below = ORDER[: ORDER.index(module)] if module in ORDER else []
     assert known(module) <= set(below)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_nothing_is_imported_inside_a_function(module: str) -> None:
     late = [name for function in functions(parse(module)) for name in imports(function)]
     assert late == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_no_private_name_is_borrowed(module: str) -> None:
     borrowed = [
@@ -176,6 +179,7 @@ def test_no_private_name_is_borrowed(module: str) -> None:
     assert borrowed == []
 
 
+@pytest.mark.slow
 def test_late_imports_are_declared() -> None:
     names = ("import_module", "importlib.import_module", "__import__")
     calls = {
@@ -187,12 +191,14 @@ def test_late_imports_are_declared() -> None:
     assert calls == LATE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["numba", "scipy"])
 def test_heavy_packages_are_imported_where_declared(package: str) -> None:
     importers = {module for module in MODULES if any(name.split(".")[0] == package for name in imports(parse(module)))}
     assert importers <= (COMPILER if package == "numba" else set())
 
 
+@pytest.mark.slow
 def test_the_compiler_is_known_to_itself_only() -> None:
     assert {module for module in MODULES if known(module) & COMPILER} <= COMPILER
 
@@ -233,6 +239,7 @@ codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse op
 """
 
 
+@pytest.mark.slow
 def test_a_warm_start_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     environment = {**os.environ, "GRAPHC_CACHE_DIR": str(tmp_path)}
     for origin in ("compiled", "cache"):
@@ -266,6 +273,7 @@ graphc.codegen.threads.pool graphc.codegen.vecmath graphc.codegen.vectorize
 """
 
 
+@pytest.mark.slow
 def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
     environment = {**os.environ, "GRAPHC_CACHE_DIR": str(tmp_path)}
     for origin in ("compiled", "cache"):
@@ -285,6 +293,7 @@ TABLES = {
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 
 
+@pytest.mark.slow
 def test_the_state_of_a_process_is_one_object() -> None:
     makers = {"dict", "list", "set", "deque", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
     found = set()

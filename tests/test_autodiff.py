@@ -64,6 +64,7 @@ def run(outputs: Any, **values: Any) -> Any:
     return results if many else results[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sample", "op"), SAMPLES)
 def test_every_op(sample: Sample, op: str) -> None:
     rng = np.random.default_rng(3)
@@ -277,6 +278,7 @@ def test_hessian() -> None:
     np.testing.assert_allclose(product, by_x @ direction)
 
 
+@pytest.mark.slow
 def test_long_chain_and_deep_diamond() -> None:
     x = variable("float64", (), "x")
     y = x
@@ -316,6 +318,7 @@ DISAGREEING: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 @pytest.mark.parametrize("name", DISAGREEING)
 def test_a_derivative_is_refused_for_the_reason_of_its_function(name: str, mode: str) -> None:
@@ -353,6 +356,7 @@ def test_the_reason_stays_where_the_graph_is_rebuilt(name: str) -> None:
     assert len(messages) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 def test_what_a_graph_shows_to_be_empty_passes_nothing_on(mode: str) -> None:
     x, a, b = T.dvector("x"), T.lscalar("a"), T.lscalar("b")

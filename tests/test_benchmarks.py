@@ -27,6 +27,7 @@ NUMPY = load(PEERS["numpy"])
 # --- the workloads ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", ["graphc", "interpreted", "numpy"])
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "copy"])
 def test_every_workload_is_right_in_small(name: str, peer: str) -> None:
@@ -80,6 +81,7 @@ def test_answers_tell_whether_the_state_changed() -> None:
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_process_measures_and_its_answers_are_checked(tmp_path: Path) -> None:
     found = run_process(PEERS["graphc"], "xor-step", Plan("", seconds=0.01), str(tmp_path), True)
     figures = {"first", "steady", "best", "peak", "difference", "import", "process"}
@@ -105,6 +107,7 @@ def test_a_process_that_fails_leaves_a_message_and_takes_no_more_turns(tmp_path:
     assert said == ["xor-step                 us: jax failed"]
 
 
+@pytest.mark.slow
 def test_a_sample_can_be_of_another_size() -> None:
     found = sample("numpy", SIZED_WORKLOAD, 0.001, True, (10,))
     assert found["difference"] == 0
@@ -120,6 +123,7 @@ def test_only_what_is_missing_is_measured() -> None:
     assert is_wanted({"cold": [{}], "warm": [{}, {}]}, Plan("", warms=2, again=True))
 
 
+@pytest.mark.slow
 def test_what_is_measured_again_replaces_what_was_there(tmp_path: Path) -> None:
     old = {"steady": 1e9, "process": 1e9}
     samples: Samples = {"overhead-two": {"numpy": {"cold": [old], "warm": [old, old]}}}
@@ -266,6 +270,7 @@ def test_the_cost_of_a_nest_is_beyond_that_of_a_function() -> None:
     assert target("compiling").reached is None
 
 
+@pytest.mark.slow
 def test_what_was_compiled_is_compiled_again_to_see_how_long_that_takes() -> None:
     with options.change(cache=False):
         found = sample("graphc", SIZED_WORKLOAD, 0.001, False, (10,))
@@ -301,6 +306,7 @@ def test_ratios_below_one_stand_out() -> None:
     assert [times(value) for value in (None, 0.5, 1.234, 56.7)] == ["-", "**0.50**", "1.23", "57"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("results", [RESULTS, Results()], ids=["some", "none"])
 def test_plots_are_drawn(results: Results, tmp_path: Path) -> None:
     draw_ratios(results, tmp_path / "ratios.png")
@@ -308,6 +314,7 @@ def test_plots_are_drawn(results: Results, tmp_path: Path) -> None:
     assert all((tmp_path / name).read_bytes()[:4] == b"\x89PNG" for name in ("ratios.png", "sizes.png"))
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_report_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     file.write_text(json.dumps(RESULTS.as_json()), encoding="utf-8")

@@ -26,6 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_module_runs_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "graphc", "options"], capture_output=True, text=True, check=True)
     assert "floatX = 'float64'" in done.stdout
@@ -49,6 +50,7 @@ def test_cache_is_listed_shown_measured_and_emptied(folder: Path, capsys: pytest
         assert "no entries have a key that begins with" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_bench_prints_a_line_for_each_graph(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "chain-100", "--repeat", "1"]) == 0
     header, line = capsys.readouterr().out.splitlines()
@@ -80,6 +82,7 @@ def test_bench_refuses_what_it_cannot_do(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_failing_workload_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     broken = bench.Workload("broken", bench.WORKLOADS["chain-100"].build, bench.WORKLOADS["chain-100"].arguments)
     monkeypatch.setitem(bench.WORKLOADS, "broken", broken)
@@ -87,6 +90,7 @@ def test_a_failing_workload_is_reported(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "workload broken failed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", bench.WORKLOADS)
 def test_modes_agree_on_every_graph(name: str) -> None:
     workload = bench.WORKLOADS[name]
@@ -108,6 +112,7 @@ def test_compare_sees_every_difference() -> None:
     assert bench.compare([[one]], [[nan]]) == np.inf
 
 
+@pytest.mark.slow
 def test_peak_memory_counts_what_is_held_for_a_moment() -> None:
     before = bench.peak_memory(reset=True)
     np.ones(20_000_000).sum()

@@ -96,6 +96,7 @@ assert "logaddexp_of_zero" in f.explain()
 """
 
 
+@pytest.mark.slow
 def test_an_op_a_rule_and_a_pass_are_added_as_written(tmp_path: Path) -> None:
     """In a copy of the sources, where the tests that CONTRIBUTING promises run."""
     for name in ("graphc", "tests"):

@@ -164,6 +164,7 @@ ARGUMENTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ALL_MODES)
 @pytest.mark.parametrize("case", ARGUMENTS.values(), ids=ARGUMENTS)
 def test_arguments(case: Bad, mode: str) -> None:
@@ -240,6 +241,7 @@ GRAPHS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ALL_MODES)
 @pytest.mark.parametrize("case", GRAPHS.values(), ids=GRAPHS)
 def test_sizes(case: Bad, mode: str) -> None:
@@ -301,12 +303,14 @@ INDICES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ALL_MODES)
 @pytest.mark.parametrize("case", INDICES.values(), ids=INDICES)
 def test_indices(case: Bad, mode: str) -> None:
     check(case, mode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ALL_MODES)
 def test_a_failing_line_is_named_with_its_operands(mode: str) -> None:
     """Beside the variables' lines stands the line of the operation."""
@@ -473,6 +477,7 @@ def updates_of(u: Node, w: Node) -> dict[str, list[tuple[Node, Node]]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ALL_MODES)
 @pytest.mark.parametrize("place", updates_of(V, V))
 def test_a_failing_call_changes_nothing(place: str, mode: str) -> None:
@@ -514,6 +519,7 @@ def greedy(x: Any) -> Any:
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ALL_MODES)
 def test_what_an_op_of_the_user_raises_says_where(mode: str) -> None:
     w = graphc.shared(np.zeros(3), "w")
@@ -548,6 +554,7 @@ DEEP = """
 """
 
 
+@pytest.mark.slow
 def test_indices_of_indices_are_checked_before_they_are_used() -> None:
     program = [sys.executable, "-c", textwrap.dedent(DEEP)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
@@ -586,6 +593,7 @@ HUGE = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the operating system")
 @pytest.mark.parametrize("mode", ALL_MODES)
 def test_huge_sizes_are_memory_errors(mode: str) -> None:
@@ -618,6 +626,7 @@ def test_an_empty_environment_variable_counts_for_nothing() -> None:
     assert (mode, os.path.basename(folder)) == ("compiled", "graphc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 def test_indices_of_uint64_do_not_wrap(mode: str) -> None:
     x, many, one = T.dvector("x"), T.vector("many", dtype="uint64"), T.scalar("one", dtype="uint64")

@@ -36,6 +36,7 @@ def test_every_example_is_here() -> None:
     assert {path.stem for path in FOLDER.glob("*.py")} == set(ENDINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDINGS)
 def test_example(name: str, tmp_path: Path) -> None:
     output = run(name, tmp_path)
@@ -44,6 +45,7 @@ def test_example(name: str, tmp_path: Path) -> None:
         assert (tmp_path / "sigmoid_surface.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_digits_start_warm_in_the_second_run(tmp_path: Path) -> None:
     run("digits", tmp_path, "1")
     output = run("digits", tmp_path, "1")

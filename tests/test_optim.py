@@ -107,6 +107,7 @@ def replay(moves: Callable[[], Any], l2: float) -> list[Any]:
     return [w, b]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 @pytest.mark.parametrize("name", CASES)

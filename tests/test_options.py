@@ -8,7 +8,10 @@ import subprocess
 import sys
 
 PROGRAM = """
+import pytest
+
 import numpy as np, graphc, graphc.tensor as T
+import pytest
 x = T.dvector("x")
 print(graphc.function([x], T.exp(x) + 1.25, name="shifted")(np.zeros(1)))
 """
@@ -21,6 +24,7 @@ def run(**environment: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_an_unknown_variable_gives_one_warning_with_the_nearest_option() -> None:
     out, err = run(GRAPHC_FAST_MATHS="1", GRAPHC_NTHREADS="2", GRAPHC_THREADS="1", GRAPHC_ZZZ="1")
     assert out == "[2.25]\n"
@@ -33,6 +37,7 @@ def test_known_variables_give_none() -> None:
     assert run(GRAPHC_FLOATX="float32", GRAPHC_CACHE_REQUIRE="0", GRAPHC_UPDATE="1")[1] == ""
 
 
+@pytest.mark.slow
 def test_progress_is_a_line_for_each_phase(tmp_path: object) -> None:
     settings = {"GRAPHC_CACHE_DIR": f"{tmp_path}/cache"}
     out, err = run(GRAPHC_PROGRESS="1", **settings)

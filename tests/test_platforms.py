@@ -71,6 +71,7 @@ for op in filter(test_modes.is_of_one_vector, test_modes.OPS.values()):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", FOREIGN)
 def test_where_nothing_is_compiled_the_other_modes_are_right(platform: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"

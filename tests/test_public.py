@@ -69,6 +69,7 @@ def example(mode: str, **given: Any) -> graphc.Function:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python", "staged", "profiled"])
 def test_a_function_shows_what_it_can_be_asked(mode: str) -> None:
     f = example("compiled", profile=True) if mode == "profiled" else example(mode)

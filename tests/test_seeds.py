@@ -218,6 +218,7 @@ def test_k11_gradients_of_several_consumers_add(mode: str) -> None:
     assert f.args == (g * h, g) and f.op.name == "add"
 
 
+@pytest.mark.slow
 def test_k12_training_until_it_converges(mode: str) -> None:
     net = Listing()
     updates = [(p, p - 2.0 * g) for p, g in zip(net.params, net.gradients, strict=True)]
@@ -283,6 +284,7 @@ C3: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], Callable[..., Any
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", C3)
 def test_c3_values_and_derivatives(name: str, mode: str, rng: np.random.Generator) -> None:
     build, shapes, meaning = C3[name]
@@ -326,6 +328,7 @@ def test_c6_a_step_moves_the_parameters_in_place(mode: str) -> None:
         close(w.get_value(), before - 0.01 * gradient)
 
 
+@pytest.mark.slow
 def test_c7_the_regression_network_equals_a_replay(mode: str) -> None:
     """13-10-1, sigmoid, mean squared error, batches of 11 drawn with replacement, learning rate 0.01, 20 epochs."""
     rng = np.random.default_rng(7)
@@ -363,6 +366,7 @@ def replay_step(values: list[Array], x: Array, y: Array) -> float:
     return float(np.mean(residual**2))
 
 
+@pytest.mark.slow
 def test_c8_one_node_for_two_inputs(mode: str, rng: np.random.Generator) -> None:
     x, b = T.dmatrix("x"), T.dvector("b")
     values = rng.normal(size=(3, 3)), rng.normal(size=3)
@@ -378,6 +382,7 @@ def test_c8_one_node_for_two_inputs(mode: str, rng: np.random.Generator) -> None
 # D: dlp -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_d1_the_sigmoid_surface_and_its_steps(mode: str) -> None:
     x = T.dvector("x")
     w, b, c = graphc.shared([3.0, 1.0], "W"), graphc.shared(0.0, "b"), T.constant(1.0)
@@ -409,6 +414,7 @@ def test_d2_what_is_not_needed_goes_and_buffers_are_used_again() -> None:
         close(call(np.ones((2, 3))), np.tanh(np.tanh(np.tanh(np.tanh(np.tanh(np.tanh(np.ones((2, 3)))))))).sum())
 
 
+@pytest.mark.slow
 def test_d3_gradients_of_two_consumers_are_summed(mode: str, rng: np.random.Generator) -> None:
     def build(x: Any) -> Any:
         g, h = T.tanh(x), x * x
@@ -468,6 +474,7 @@ D6: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], Callable[..., Any
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", D6)
 def test_d6_values_and_derivatives_of_gates(name: str, mode: str, rng: np.random.Generator) -> None:
     build, shapes, meaning = D6[name]
@@ -487,6 +494,7 @@ def test_d6_a_learnt_slope(mode: str, rng: np.random.Generator) -> None:
     close(alpha.get_value(), np.ones(3), 0.02)
 
 
+@pytest.mark.slow
 def test_d6_normalisation_with_running_moments(mode: str, rng: np.random.Generator) -> None:
     """Batches are normalised by their own moments, which move running ones; predictions use those."""
     x = T.dmatrix("x")
@@ -519,6 +527,7 @@ def crossentropy_cost(scores: Any, labels: Any) -> Any:
     return T.nnet.categorical_crossentropy(T.nnet.softmax(scores), labels).mean()
 
 
+@pytest.mark.slow
 def test_d8_costs(mode: str, rng: np.random.Generator) -> None:
     p, y = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
     bits, labels = rng.integers(0, 2, (5, 2)).astype(float), rng.integers(0, 3, 5)
@@ -536,6 +545,7 @@ def test_d8_costs(mode: str, rng: np.random.Generator) -> None:
         check_derivatives(lambda x, build=build, other=values[1]: build(x, T.constant(other)), values[0], mode=mode)
 
 
+@pytest.mark.slow
 def test_d8_costs_are_stable(mode: str) -> None:
     """Scores of a thousand overflow exp as written; the rewrites of compiled functions take care of that."""
     a, b, k = T.dmatrix("a"), T.dmatrix("b"), T.lvector("k")
@@ -556,6 +566,7 @@ def test_d8_costs_are_stable(mode: str) -> None:
     close(slope, [[0, 0], [-0.5, 0.5]])
 
 
+@pytest.mark.slow
 def test_d14_a_small_network_against_numpy(mode: str) -> None:
     """5-4-2-1, rectified, with the cost 1/2n sum (p - y)^2, forward and backward."""
     rng = np.random.default_rng(14)
@@ -629,6 +640,7 @@ def test_dlp_the_slope_of_a_rectifier_is_learnt_right(mode: str, rng: np.random.
     close(found, (2 * 0.3 * np.minimum(value, 0) ** 2).sum(0))
 
 
+@pytest.mark.slow
 def test_dlp_the_moments_of_a_batch_have_gradients(mode: str, rng: np.random.Generator) -> None:
     x = T.dmatrix("x")
     normal = (x - x.mean(axis=0)) / T.sqrt(x.var(axis=0) + 1e-5)
@@ -648,6 +660,7 @@ def test_dlp_a_vector_times_itself(mode: str) -> None:
     close(slope, 2 * value)
 
 
+@pytest.mark.slow
 def test_dlp_methods_are_compiled_with_this_numba() -> None:
     """What numba gets are functions of pointers and numbers: its own array types and SciPy are not needed."""
     program = """
@@ -676,6 +689,7 @@ def test_cgraph_a_node_is_visited_once() -> None:
     close(found[1], 1.0)
 
 
+@pytest.mark.slow
 def test_cgraph_the_order_is_the_same_in_every_process() -> None:
     program = """
         import graphc, graphc.tensor as T

@@ -200,6 +200,7 @@ def test_operators_mix_elements_and_numbers(session: ts.Session) -> None:
 # --- types and sizes --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_function_for_each_type_and_none_for_a_size() -> None:
     session = ts.Session("compiled")
     x = ts.placeholder()
@@ -401,6 +402,7 @@ def test_deep_diamond(session: ts.Session) -> None:
     assert gradient.tolist() == [2.0**60, 2.0**60]
 
 
+@pytest.mark.slow
 def test_long_chain() -> None:
     x = ts.placeholder()
     y: ts.Element = x
@@ -415,6 +417,7 @@ def test_long_chain() -> None:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_step_of_gradient_descent(session: ts.Session) -> None:
     x, w, b = ts.placeholder(), ts.Variable([1.0, 2.0]), ts.Variable(0.5)
     loss = ts.reduce_sum((ts.matmul(x, w) + b) ** 2)
@@ -464,6 +467,7 @@ def test_minimize_needs_variables(session: ts.Session) -> None:
         session.run(steps)
 
 
+@pytest.mark.slow
 def test_classes_of_an_xor_are_learnt() -> None:
     rng = np.random.default_rng(0)
     corners = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])

@@ -316,6 +316,7 @@ def test_any_dtype_object_in_any_layout(name: str) -> None:
     np.testing.assert_array_equal(double(array.T, out=out), array.T * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_unpickled_arrays_of_every_dtype(dtype: str) -> None:
     x = T.matrix("x", dtype=dtype)

@@ -162,11 +162,13 @@ def errors(folder: Path, *programs: str) -> list[dict[int, str]]:
     return [{int(line): text for file, line, text in found if int(file) == n} for n in range(len(programs))]
 
 
+@pytest.mark.slow
 def test_the_program_that_is_right_runs() -> None:
     with options.change(threads=options.threads, excluding=options.excluding):
         exec(GOOD, {})
 
 
+@pytest.mark.slow
 def test_a_type_checker_knows_right_from_wrong(tmp_path: Path) -> None:
     setup, bad = GOOD[: GOOD.index("graphc.options.threads")], BAD.strip().splitlines()
     settings = "".join(f"graphc.options.change({name}=graphc.options.{name})\n" for name in OPTIONS)

@@ -33,6 +33,7 @@ def power(mode: str, **options: Any) -> graphc.Function:
 A, B = np.arange(6.0).reshape(2, 3), np.arange(6.0, 12.0).reshape(2, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_out_is_written_and_returned(mode: str) -> None:
     f = power(mode)
@@ -84,6 +85,7 @@ def test_out_of_any_layout_and_any_overlap(mode: str) -> None:
     np.testing.assert_array_equal(results[2], [[0, 1], [2, 3]])
 
 
+@pytest.mark.slow
 def test_results_given_the_array_of_an_argument_are_made_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "COPIED_FIRST", 0)
     x, y = T.dmatrix("x"), T.dmatrix("y")
@@ -239,6 +241,7 @@ def test_a_compiled_function_is_an_object_like_any() -> None:
         object.__new__(type(f))(A, B)
 
 
+@pytest.mark.slow
 def test_a_function_in_a_cycle_is_collected() -> None:
     f: Any = power("compiled")
     f.me = f
@@ -248,6 +251,7 @@ def test_a_function_in_a_cycle_is_collected() -> None:
     assert [reference() for reference in gone] == [None, None]
 
 
+@pytest.mark.slow
 def test_calls_leak_nothing() -> None:
     x, y, s = T.dmatrix("x"), T.dmatrix("y"), T.fscalar("s")
     w = graphc.shared(np.zeros((20, 20)), "w")
@@ -349,6 +353,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_processes(program: str) -> None:
     prologue = """

@@ -119,6 +119,7 @@ STRANGE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRANGE, ids=ascii)
 def test_any_name_will_do(name: str, function: Make) -> None:
     """Names of variables meet those of the generated code, and are no identifiers: it makes no difference."""
@@ -135,6 +136,7 @@ def test_any_name_will_do(name: str, function: Make) -> None:
     same(w.get_value(), np.arange(3) + A[1])
 
 
+@pytest.mark.slow
 def test_every_name_at_once(function: Make) -> None:
     """Variables may all have names that are taken, or one name."""
     for names in (STRANGE, ["x"] * 20, [None] * 20):
@@ -226,6 +228,7 @@ LAYOUTS: dict[str, Callable[[Array], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout(layout: str, function: Make) -> None:
@@ -302,6 +305,7 @@ def test_arguments_for_theano_alone(function: Make) -> None:
 # Outputs ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_forms_of_outputs(function: Make) -> None:
     x = T.dvector("x")
     total = x.sum()
@@ -419,6 +423,7 @@ def simultaneous() -> dict[str, tuple[int, Callable[..., list[Any]]]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", simultaneous())
 def test_updates_are_simultaneous(name: str, function: Make) -> None:
     """New values and outputs are computed from the old values alone."""
@@ -436,6 +441,7 @@ def test_updates_are_simultaneous(name: str, function: Make) -> None:
             same(variable.get_value(), value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", simultaneous())
 def test_updates_of_matrices_are_simultaneous(name: str, function: Make) -> None:
     """As above, the vectors being diagonals of matrices that are multiplied: products read what updates write."""
@@ -491,6 +497,7 @@ def test_updates_are_cast_where_nothing_is_lost(function: Make) -> None:
     same(flag.get_value(), True, "bool")
 
 
+@pytest.mark.slow
 def test_the_dtypes_of_shared_variables(function: Make) -> None:
     for dtype in DTYPES:
         w = graphc.shared(np.ones(3, dtype), "w")
@@ -700,6 +707,7 @@ def test_an_output_given_back_as_an_argument(function: Make) -> None:
 # Givens -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_givens(function: Make) -> None:
     x, y = T.dmatrices("x", "y")
     data = graphc.shared(A, "data")
@@ -726,6 +734,7 @@ def test_givens_of_givens(function: Make) -> None:
     same(function([], x + y, givens={x: y * 2, y: 3})(), 9.0)
 
 
+@pytest.mark.slow
 def test_givens_of_intermediate_values_and_of_shared_variables(function: Make) -> None:
     x, y = T.dvector("x"), T.dvector("y")
     w = graphc.shared(np.ones(2), "w")
@@ -742,6 +751,7 @@ def test_givens_of_intermediate_values_and_of_shared_variables(function: Make) -
     same(function([x], both, givens={train: np.int8(0)})([2.0]), [2.0])
 
 
+@pytest.mark.slow
 def test_givens_change_sizes_and_types_where_nothing_is_lost(function: Make) -> None:
     x = T.dmatrix("x")
     n = T.imatrix("n")
@@ -764,6 +774,7 @@ def test_givens_do_not_change_the_graph(function: Make) -> None:
 # The rest -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_and_texts(function: Make, mode: str) -> None:
     x = T.dvector("x")
     call = function([x], x * 2, name="twice")
@@ -799,6 +810,7 @@ def test_modes(name: str) -> None:
         assert graphc.function([x], x + 1, mode="interpreted").mode == "interpreted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL_MODES)
 def test_the_mode_of_the_environment(name: str) -> None:
     program = "import graphc, graphc.tensor as T; x = T.dvector('x'); print(graphc.function([x], x + 1).mode)"
@@ -818,6 +830,7 @@ def test_evaluation(mode: str) -> None:
             (x * 2).eval()
 
 
+@pytest.mark.slow
 def test_a_function_is_freed_with_all_it_holds(function: Make) -> None:
     x = T.dvector("x")
     w = graphc.shared(np.zeros(2), "w")
@@ -832,6 +845,7 @@ def test_a_function_is_freed_with_all_it_holds(function: Make) -> None:
 # Threads ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_call_one_function(function: Make) -> None:
     """Results are each caller's own, whatever the sizes and forms of the others' arguments."""
     x, y = T.dmatrix("x"), T.dvector("y")

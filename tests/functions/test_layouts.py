@@ -101,6 +101,7 @@ GRAPHS: dict[str, Callable[[Node, Node], list[Node]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.usefixtures("at_once")
 def test_every_layout_gives_what_a_copy_gives(graph: str) -> None:
@@ -122,6 +123,7 @@ def test_every_layout_gives_what_a_copy_gives(graph: str) -> None:
     assert PROCESS.compilations == compiled  # a new size is no new variant
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 def test_orders_of_axes_in_three_dimensions() -> None:
     x = T.dtensor3("x")
@@ -162,6 +164,7 @@ def test_failures_are_told_of_the_arguments_that_were_given() -> None:
         g(np.asfortranarray(np.ones((ROWS, COLUMNS))), np.array([ROWS]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 def test_updates_results_given_and_mutable_inputs() -> None:
     x = T.dmatrix("x")
@@ -196,6 +199,7 @@ def test_variants_are_made_when_copies_have_cost_as_much() -> None:
     assert PROCESS.compilations == compiled and "not copied" not in f.explain()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 def test_variants_leak_nothing() -> None:
     x, y = T.dmatrix("x"), T.dmatrix("y")

@@ -15,6 +15,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 def test_any_string_is_a_name(mode: str) -> None:
     for name in NAMES:

@@ -44,6 +44,7 @@ def test_constants_are_compared_by_bits_and_cannot_be_written() -> None:
     assert FrozenArray.of(np.zeros((2, 0))) != FrozenArray.of(np.zeros((0, 2)))
 
 
+@pytest.mark.slow
 def test_unused_nodes_are_given_back() -> None:
     x = variable("float64", (), "x")
     gc.collect()
@@ -188,6 +189,7 @@ def test_the_work_of_a_node_does_not_grow_with_the_graph() -> None:
     assert_linear(build_and_move, 2_000)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_nodes_and_a_thousand_diamonds() -> None:
     x = variable("float64", (None,), "x")
     chain = diamond = x

@@ -200,6 +200,7 @@ def test_the_key_of_a_user_op_follows_its_code() -> None:
     assert len({version(2.0), version(3.0), version(2.0, "a + factor"), version(2.0, "a * 1.5")}) == 4
 
 
+@pytest.mark.slow
 def test_intermediates_are_dropped() -> None:
     """After its last use an array is gone: of a chain, two are alive at a time."""
     alive: list[weakref.ref[Any]] = []
@@ -243,6 +244,7 @@ def test_no_warnings_and_ieee_values() -> None:
     np.testing.assert_array_equal(results[2], [np.inf, 1.0, 0.0])
 
 
+@pytest.mark.slow
 def test_long_chain() -> None:
     node: Any = x
     for _ in range(20_000):

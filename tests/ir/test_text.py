@@ -261,6 +261,7 @@ def test_the_work_of_a_node_does_not_grow_with_the_graph() -> None:
     assert_linear(printing, 2_000)
 
 
+@pytest.mark.slow
 def test_long_chains_and_deep_diamonds() -> None:
     x = variable("float64", (None,), "x")
     chain = diamond = x

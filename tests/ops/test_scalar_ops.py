@@ -90,6 +90,7 @@ def draw(name: str, dtype: str, size: int = 40) -> list[np.ndarray[Any, Any]]:
     return [value.astype(dtype) for value in values]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "where"])
 def test_value_and_dtype_are_numpys(name: str) -> None:
     for dtype in DTYPES:
@@ -151,6 +152,7 @@ def test_special_functions_are_scipys(name: str) -> None:
     np.testing.assert_allclose(run(elementwise(name, v), {v: x}), meaning(name)(x), rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NAMES, "cast"])
 def test_source_means_what_numpy_means(name: str) -> None:
     """The Python source of each row, run by CPython over all pairs of edge cases, against the row's NumPy function."""
@@ -203,6 +205,7 @@ def operands_for(kind: str) -> list[tuple[Any, Any]]:
 BINARY = [n for n in NAMES if ROWS[n].arity == 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BINARY)
 def test_promotion_is_numpys_for_all_pairs(name: str) -> None:
     strong, weak = operands_for("strong"), operands_for("weak")
@@ -578,6 +581,7 @@ def test_stop_gradient_holds_its_argument_constant() -> None:
     assert float(run(gradient, {x: np.float64(3.0)})) == 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_quotients_by_powers_of_two_round_down(dtype: str) -> None:
     """They are shifts, of negative numbers too."""

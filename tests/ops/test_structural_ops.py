@@ -171,6 +171,7 @@ def is_call(sample: Sample, static: bool) -> bool:
     return isinstance(node.op.lower(node), Call)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sample", "static"), [case for case in SAMPLES if not is_call(*case.values)])  # type: ignore[arg-type]
 def test_lowering_means_what_eval_means(sample: Sample, static: bool) -> None:
     inputs, node = drawn(sample, static)
@@ -179,6 +180,7 @@ def test_lowering_means_what_eval_means(sample: Sample, static: bool) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-13, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sample", "static"), [case for case in SAMPLES if case.values[0].differentiable])  # type: ignore[union-attr]
 def test_vjp_to_second_order(sample: Sample, static: bool) -> None:
     inputs, node = drawn(sample, static)

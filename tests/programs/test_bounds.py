@@ -49,6 +49,7 @@ def check(found: Any, terms: Array, allowed: float, what: str) -> None:
     assert abs(float(found) - exact) <= allowed * most, f"{what}: {found} for {exact}, allowed {allowed * most}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_sums(dtype: str, mode: str) -> None:
@@ -97,6 +98,7 @@ def test_products(dtype: str, mode: str) -> None:
                 check(found, terms, allowed, "dot")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("axis", [None, 0, 1])
@@ -131,6 +133,7 @@ def same_zeros(left: Array, right: Array) -> bool:
     return bool(((left == 0) == (right == 0)).all() and (np.signbit(left) == np.signbit(right))[left == 0].all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", [row.name for row in FLOAT_OPS])
 def test_zeros_of_scalar_ops_have_one_sign_in_all_modes(name: str, dtype: str) -> None:
@@ -172,6 +175,7 @@ ZEROS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("fold", FOLDS, ids=lambda fold: fold.__name__)
 def test_zeros_of_folds_have_one_sign_in_all_modes(fold: Callable[[Any], Any], dtype: str) -> None:

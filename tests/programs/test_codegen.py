@@ -462,11 +462,13 @@ case("names", " ".join(f"x{number}:float64[n]" for number in range(len(NAMES))),
 # fmt: on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", CASES, ids=lambda spec: spec.name)
 def test_modes_agree(spec: Case) -> None:
     run_case(spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", CASES, ids=lambda spec: spec.name)
 def test_without_rewriting(spec: Case) -> None:
     """The same where code is generated for the graph as it was written."""

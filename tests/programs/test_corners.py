@@ -32,6 +32,7 @@ def report(found: list[Failure]) -> str:
     return "\n\n".join(f"{one.name} {one.setting}\n{one.text}\n{one.program}" for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_random_programs_compute_what_numpy_computes(number: int) -> None:
     tally, found = run_random(SEED, number * TOGETHER, TOGETHER)
@@ -39,6 +40,7 @@ def test_random_programs_compute_what_numpy_computes(number: int) -> None:
     assert tally.undecided < tally.elements or not tally.elements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(PAIRS))
 def test_functions_along_axes_of_known_sizes_compute_what_numpy_computes(number: int) -> None:
     """Another part of all pairs each day."""

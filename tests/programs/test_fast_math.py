@@ -63,6 +63,7 @@ def test_only_the_accumulating_add_is_reassociated() -> None:
     assert re.search(r"fadd (<\d+ x )?double", optimized)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast_math", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

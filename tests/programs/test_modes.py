@@ -64,6 +64,7 @@ TYPED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("op", "sample", "dtype"), TYPED)
 def test_modes_agree(op: Op, sample: Sample, dtype: str) -> None:
     rng = np.random.default_rng(7)
@@ -76,6 +77,7 @@ def test_modes_agree(op: Op, sample: Sample, dtype: str) -> None:
         assert_within(results[mode], [output], dict(zip(inputs, values, strict=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
 def test_layouts(op: Op, sample: Sample) -> None:
     """Strided, Fortran-ordered, reversed and read-only arguments give what contiguous ones give."""
@@ -129,6 +131,7 @@ def is_of_one_vector(op: Op) -> bool:
     return argument.kind == "float" and len(argument.shape) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("op", [op for op in OPS.values() if is_of_one_vector(op)], ids=repr)
 def test_special_values(op: Op, dtype: str) -> None:

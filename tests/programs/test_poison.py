@@ -40,6 +40,7 @@ def child(file: str, *arguments: str, **environment: str) -> subprocess.Complete
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_an_element_that_is_not_written_has_the_pattern(name: str) -> None:
     with options.change(poison="on"):
@@ -53,6 +54,7 @@ def test_an_element_that_is_not_written_has_the_pattern(name: str) -> None:
     assert into.tobytes() == found.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sum begun with anything", "operand not stored"])
 def test_what_is_read_before_it_is_written_is_no_number(name: str) -> None:
     with options.change(poison="on"):
@@ -75,16 +77,19 @@ def test_a_guarded_call_says_which_result_depends_on_unwritten_memory(name: str)
         f(argument(name))
 
 
+@pytest.mark.slow
 def test_a_guarded_call_ends_at_an_access_out_of_bounds() -> None:
     done = child("broken_kernels.py", *OUT_OF_BOUNDS, GRAPHC_POISON="guard")
     assert done.stdout.split() == [str(int(signal.SIGSEGV))] * len(OUT_OF_BOUNDS), done.stderr
 
 
+@pytest.mark.slow
 def test_random_programs_stay_within_their_arrays() -> None:
     done = child("guarded_programs.py", *map(str, range(0, PROGRAMS, 10)))
     assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}\n{done.stderr[-4000:]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", ["on", "guard"])
 @pytest.mark.parametrize("mode", ["compiled", "python"])
 def test_a_poisoned_function_is_a_function(mode: str, poison: str) -> None:
@@ -115,6 +120,7 @@ def test_poison_is_said_in_words() -> None:
         options.poison = "arsenic"
 
 
+@pytest.mark.slow
 def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The panel of a product by loops, on the stack; it packs a right operand whose columns are not contiguous."""
     packs: list[int] = []

@@ -104,6 +104,7 @@ def build(seed: int, matrices: Sequence[Node], indices: Node, numbers: Sequence[
     raise AssertionError(f"seed {seed}: no program can be built")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_modes_fail_alike(seed: int) -> None:
     x, y, v = T.dmatrix("x"), T.dmatrix("y"), T.dvector("v")

@@ -114,6 +114,7 @@ def outcome(call: Callable[..., Any], values: Sequence[Array]) -> Any:
         return type(error)
 
 
+@pytest.mark.slow
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=14), seed=st.integers(0, 2**32 - 1))
 @example(instructions=[(2, 3, 0, 0), *[(0, 0, 0, 0)] * 3, (3, 6, 0, 0)], seed=0)  # a slot that holds two dtypes
 @example(instructions=[(0, 0, 44, 0), (2, 90, 0, 0), (3, 19, 0, 0), (0, 0, 0, 0)], seed=0)  # a row's element at 0
@@ -149,6 +150,7 @@ def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: in
     assert PROCESS.compilations == compiled
 
 
+@pytest.mark.slow
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=10), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 def test_random_programs_that_may_write_their_inputs(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
@@ -196,6 +198,7 @@ def compare(
     assert_specified(call, found, values, shared, least=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outline", ["auto", "always", "never"])
 def test_large_random_program(outline: str) -> None:
     """One long program, of several nests and hundreds of ops, in which rounding decides nothing; its nests in one
@@ -212,6 +215,7 @@ def test_large_random_program(outline: str) -> None:
             assert_within(found, outputs, dict(zip(leaves, values, strict=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 2])
 @pytest.mark.parametrize("columns", [0, 1, 3])
 def test_empty_sizes(rows: int, columns: int) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 PROGRAM = """
     import faulthandler, sys, threading, time
     import numpy as np
@@ -94,6 +96,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_calls_of_all_kinds_while_others_compile() -> None:
     program = [sys.executable, "-c", textwrap.dedent(PROGRAM), "4"]
     done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)

@@ -20,6 +20,7 @@ PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
 SIZES = ((3, 4), (1, 1), (0, 3), (5, 0), (1, 7), (40, 33), (300, 5), (2, 600))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_modes_agree(seed: int) -> None:
     draw, rng = random.Random(seed), np.random.default_rng(seed)
@@ -47,6 +48,7 @@ def test_modes_agree(seed: int) -> None:
             assert changed <= program.mutable, call.source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, PROGRAMS, 3))
 def test_fast_math_agrees_on_numbers(seed: int) -> None:
     """What is finite: real numbers have no 0 / 0 that a rule could keep."""

@@ -118,6 +118,7 @@ def mends_pair(item: Rule) -> bool:
     return mended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", REAL_LINE, ids=names(REAL_LINE))
 def test_rule_holds_over_the_range(item: Rule) -> None:
     assert mends_pair(item) == bool(item.mends)
@@ -188,6 +189,7 @@ def graphs(item: Transformation, sample: Sample, dtype: str) -> tuple[Node, Node
     return before, graph.outputs[0], leaves, arrays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", KINDS, ids=names(KINDS))
 def test_transformation_holds_over_the_range(item: Transformation) -> None:
     mended = False
@@ -267,6 +269,7 @@ def scaled_programs(dtype: str) -> Iterator[tuple[str, list[Node], Node, list[fl
     yield "sum", [v], reduce_sum(small * v, (0,)), [float(np.finfo(dtype).max) / 1.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "python"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_scaled_products_are_in_range_where_numpy_is(dtype: str, mode: Any) -> None:

@@ -327,6 +327,7 @@ def instances(item: Rule, dtype: str) -> tuple[Node, Node, list[Node]]:
     return before, instantiate(item.replacement, match, before), list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", PAIRS, ids=names(PAIRS))
 def test_rule_is_as_true_as_it_says(item: Rule) -> None:
     dtypes = [d for d in ("float64", "float32", "int64", "int8", "uint8", "bool") if d in item.dtypes]
@@ -349,6 +350,7 @@ def test_rule_fires_and_makes_its_replacement(item: Rule) -> None:
     assert graph.outputs == (after,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", TRANSFORMATIONS, ids=names(TRANSFORMATIONS))
 def test_transformation_is_as_true_as_it_says(item: Transformation) -> None:
     assert item.samples
@@ -497,6 +499,7 @@ def test_before_and_after(before: Node, after: str, name: str) -> None:
     assert not more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for _, _, name in BEFORE_AND_AFTER if name])
 def test_a_rule_can_be_excluded(name: str) -> None:
     for before, _, _ in BEFORE_AND_AFTER:
@@ -654,6 +657,7 @@ SCALAR_GRADIENTS: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] =
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     ("build", "expected"), [row[1:] for row in SCALAR_GRADIENTS], ids=[r[0] for r in SCALAR_GRADIENTS]
@@ -695,6 +699,7 @@ def test_gradient_of_rows_that_overflow(build: Callable[[Any], Any], expected: C
     np.testing.assert_allclose(run(graph, {x: at, y: weights}), exact, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0)])
 @pytest.mark.parametrize("build", [lambda z: log(reduce_sum(exp(z), (1,))), softmax, lambda z: log(softmax(z))])
 def test_rows_of_nothing(build: Callable[[Any], Any], shape: tuple[int, int]) -> None:
@@ -726,6 +731,7 @@ SAMPLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast_math", [False, True])
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_every_op_and_its_derivative(sample: Sample, fast_math: bool) -> None:
@@ -750,6 +756,7 @@ def test_every_op_and_its_derivative(sample: Sample, fast_math: bool) -> None:
 # --- size -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_work_of_a_node_does_not_grow_with_the_graph() -> None:
     def rewriting(length: int) -> Callable[[], object]:
         leaf = variable("float64", ())
@@ -761,6 +768,7 @@ def test_the_work_of_a_node_does_not_grow_with_the_graph() -> None:
     assert_linear(rewriting, 1_000)
 
 
+@pytest.mark.slow
 def test_long_chain() -> None:
     long: Any = s
     for k in range(20_000):

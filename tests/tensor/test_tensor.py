@@ -750,6 +750,7 @@ def test_ultra_fast_sigmoid_is_near_the_sigmoid() -> None:
     np.testing.assert_allclose(found + found[::-1], 1)
 
 
+@pytest.mark.slow
 @rows(*ELEMENTARY, *REDUCTIONS, *SHAPING, *JOINING, *CREATION, *INDEXING, *UPDATES, *PRODUCTS, *NNET)
 def test_agrees_with_numpy(
     build: Callable[..., Any], expect: Callable[..., Any], arrays: tuple[Array, ...], static: bool
@@ -792,6 +793,7 @@ DERIVATIVES: tuple[tuple[str, Callable[..., Any], Array], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "point"), [pytest.param(b, p, id=name) for name, b, p in DERIVATIVES])
 @pytest.mark.parametrize("static", [True, False])
 def test_derivatives_to_second_order(build: Callable[..., Any], point: Array, static: bool) -> None:
@@ -1018,6 +1020,7 @@ def test_what_is_known_only_at_the_call_is_checked_there(
     assert re.search(message, str(caught.value)), str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 @pytest.mark.parametrize("outside", ["raise", "clip", "wrap"])
 @pytest.mark.parametrize("static", [True, False])

@@ -243,6 +243,7 @@ LIMITED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the operating system")
 def test_a_write_that_stops_half_way(folder: Path) -> None:
     program = [sys.executable, "-c", textwrap.dedent(LIMITED), str(folder), os.path.dirname(__file__)]
@@ -348,6 +349,7 @@ CONTENDER = """
 """
 
 
+@pytest.mark.slow
 def test_processes_that_write_load_evict_and_clear_at_once(folder: Path) -> None:
     program = [sys.executable, "-W", "error", "-c", textwrap.dedent(CONTENDER), str(folder), os.path.dirname(__file__)]
     contenders = [subprocess.Popen(program, stderr=subprocess.PIPE, text=True) for _ in range(3)]
@@ -635,6 +637,7 @@ def test_what_a_dead_process_left_beside_the_entries_is_removed(folder: Path) ->
     assert not any(path.exists() for path in left)
 
 
+@pytest.mark.slow
 def test_a_kept_digest_with_any_bit_flipped_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
     package, kept = tmp_path / "package", tmp_path / "sources"

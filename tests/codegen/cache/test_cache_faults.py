@@ -84,6 +84,7 @@ def flipped(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["metadata", "kernel.o"])
 def test_a_damaged_entry_is_compiled_again(folder: Path, name: str, damage: str) -> None:
@@ -110,6 +111,7 @@ def reseal(path: Path, change: Callable[[dict[str, object]], object]) -> None:
     path.write_bytes(store._seal(rest) + b"\n" + rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -130,6 +132,7 @@ def test_metadata_that_do_not_fit_the_graph(folder: Path, change: Callable[[dict
     assert PROCESS.compilations == before + 1
 
 
+@pytest.mark.slow
 def test_damaged_texts_do_not_matter(folder: Path) -> None:
     source = make().source
     for path in entries(folder, "*.txt") + entries(folder, "*.py"):
@@ -150,6 +153,7 @@ def assert_one_warning(problem: str) -> None:
     assert len(warned) == 1
 
 
+@pytest.mark.slow
 def test_no_space_left(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     def write_part(path: str, content: bytes) -> None:
         Path(path).write_bytes(content[: len(content) // 2])
@@ -160,12 +164,14 @@ def test_no_space_left(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     assert entries(folder, "*") == []
 
 
+@pytest.mark.slow
 def test_a_file_in_the_way(folder: Path) -> None:
     folder.write_text("precious")
     assert_one_warning("Not a directory|File exists")
     assert folder.read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_a_bucket_in_the_way(folder: Path) -> None:
     folder.mkdir(mode=0o700)
     for number in range(256):
@@ -174,6 +180,7 @@ def test_a_bucket_in_the_way(folder: Path) -> None:
     assert {path.read_text() for path in folder.iterdir()} == {"precious"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs rights of groups")
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o722])
 def test_a_folder_that_others_can_write(folder: Path, mode: int) -> None:
@@ -184,12 +191,14 @@ def test_a_folder_that_others_can_write(folder: Path, mode: int) -> None:
     assert PROCESS.compilations == before + 2
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(make())
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert_one_warning("belongs to another user")
 
 
+@pytest.mark.slow
 def test_unusual_names(tmp_path: Path) -> None:
     name = "a folder, 日本語 {}%'\n\"" + "x" * 100
     with options.change(cache_dir=tmp_path / name):
@@ -199,6 +208,7 @@ def test_unusual_names(tmp_path: Path) -> None:
         assert PROCESS.compilations == before
 
 
+@pytest.mark.slow
 def test_a_relative_folder_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with options.change(cache_dir="here"):
@@ -209,6 +219,7 @@ def test_a_relative_folder_stays_where_it_was(tmp_path: Path, monkeypatch: pytes
 # In use -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_folder_removed_while_in_use(folder: Path) -> None:
     call = make()
     source = call.source
@@ -220,6 +231,7 @@ def test_a_folder_removed_while_in_use(folder: Path) -> None:
     assert entries(folder, "kernel.o")
 
 
+@pytest.mark.slow
 def test_a_loaded_function_outlives_its_entry(folder: Path) -> None:
     source = make().source
     call = make()  # from the cache
@@ -230,6 +242,7 @@ def test_a_loaded_function_outlives_its_entry(folder: Path) -> None:
     check(call)
 
 
+@pytest.mark.slow
 def test_a_folder_removed_again_and_again(folder: Path) -> None:
     stop = threading.Event()
 
@@ -285,6 +298,7 @@ def finish(process: subprocess.Popen[str]) -> list[str]:
     return out.splitlines()
 
 
+@pytest.mark.slow
 def test_processes_that_compile_the_same_at_once(folder: Path) -> None:
     running = [start(folder) for _ in range(3)]
     for process in running:
@@ -326,12 +340,14 @@ def read_only(path: Path) -> int:
     return 0o500 if path.is_dir() else 0o400
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_read_only_folder_is_read(filled: Path) -> None:
     allow(filled, read_only)
     assert finish(start(filled, ORDINARY)) == ["0", "0 False"]
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_read_only_folder_is_warned_of(filled: Path) -> None:
     for path in entries(filled, "metadata"):
@@ -342,6 +358,7 @@ def test_a_read_only_folder_is_warned_of(filled: Path) -> None:
     assert found[1].startswith("2 ")
 
 
+@pytest.mark.slow
 @LINUX
 @pytest.mark.parametrize("name", ["metadata", "kernel.o", ""])
 def test_what_may_not_be_read(filled: Path, name: str) -> None:
@@ -356,6 +373,7 @@ def test_what_may_not_be_read(filled: Path, name: str) -> None:
     assert found[1].startswith("2 ")
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_small_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
@@ -373,6 +391,7 @@ def test_a_small_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.slow
 @LINUX
 def test_files_that_may_not_grow(folder: Path) -> None:
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
@@ -382,6 +401,7 @@ def test_files_that_may_not_grow(folder: Path) -> None:
     assert list(folder.glob("??/*")) == []
 
 
+@pytest.mark.slow
 def test_no_home(tmp_path: Path) -> None:
     """Without a home directory and without a folder named, there is a result and a warning, or a cache elsewhere."""
     program = textwrap.dedent(PROGRAM).replace("{before}", "")
@@ -418,6 +438,7 @@ def with_a_bit_flipped(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.slow
 @LINUX
 @pytest.mark.parametrize("damage", ANYWHERE)
 def test_damage_to_any_file(filled: Path, damage: str) -> None:

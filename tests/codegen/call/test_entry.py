@@ -230,6 +230,7 @@ def expect_probe(n: int, rows: int, x: Any) -> Any:
     return 3.0 * x[None, :] + np.arange(rows)[:, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1, 5, 1000, 100_000])
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_values(n: int, rows: int) -> None:
@@ -297,6 +298,7 @@ def witness_ir(signature: Signature, dims: list[int]) -> str:
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_kernel_receives_what_the_signature_says(data: st.DataObject) -> None:
@@ -556,6 +558,7 @@ def test_refuses_emptied_cell() -> None:
     assert function(command(), np.ones(2))[0] == "refused"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalar_parameters(dtype: str) -> None:
     function = echo(Array("x", dtype, ()))
@@ -760,6 +763,7 @@ def case_arguments(cases: list[tuple[Any, ...]]) -> list[Any]:
     return [argument for case in cases for argument in case]
 
 
+@pytest.mark.slow
 def test_references_of_lists_balance() -> None:
     ir = """
     define i64 @sizes(ptr %x, ptr %dims) {
@@ -896,6 +900,7 @@ LINKS: dict[str, Callable[[list[bytes]], bytes]] = {"image": lambda objects: lin
 """What `load` takes: an image, or, where that cannot be made, the objects for LLVM."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", LINKS)
 def test_library_is_unloaded_with_its_last_function(how: str) -> None:
     library = load(LINKS[how]([emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)]), {})
@@ -913,6 +918,7 @@ def test_library_is_unloaded_with_its_last_function(how: str) -> None:
     assert tracker() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", LINKS)
 def test_many_libraries(how: str) -> None:
     code = LINKS[how]([emit_object([PROBE_IR, entry_ir(PROBE)], 1, EXPORTED)])
@@ -921,6 +927,7 @@ def test_many_libraries(how: str) -> None:
         assert isinstance(function(command(), np.ones(2)), np.ndarray)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", LINKS)
 def test_load_errors(how: str) -> None:
     def made(ir: str, entry: str) -> bytes:
@@ -1052,6 +1059,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_processes(program: str, stored: Path) -> None:
     result = python(program, stored)
@@ -1059,6 +1067,7 @@ def test_processes(program: str, stored: Path) -> None:
     assert result.stdout.strip() == "[[3.0, 3.0], [4.0, 4.0]] False"
 
 
+@pytest.mark.slow
 def test_ir_is_the_same_in_every_process() -> None:
     program = """if True:
     import marshal, sys

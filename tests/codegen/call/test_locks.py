@@ -97,6 +97,7 @@ def test_a_value_that_is_replaced_is_not_lost() -> None:
     assert (w.get_value() == 320.0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 def test_readers_see_no_half_of_an_update(mode: str) -> None:
     size = LARGE if mode == "compiled" else 300
@@ -116,6 +117,7 @@ def test_readers_see_no_half_of_an_update(mode: str) -> None:
     assert (w.get_value() == 90.0).all()
 
 
+@pytest.mark.slow
 def test_functions_over_overlapping_sets_of_variables() -> None:
     a, b, c = (graphc.shared(np.zeros(LARGE), name) for name in "abc")
     steps = [
@@ -168,6 +170,7 @@ def test_an_op_may_call_functions_of_the_same_variables(mode: str) -> None:
     assert (w.get_value() == 4 * 20 * 2 + 20).all() and n.get_value() == 80.0
 
 
+@pytest.mark.slow
 def test_calls_that_would_wait_for_each_other_are_an_error() -> None:
     first, second = graphc.shared(np.zeros(3), "first"), graphc.shared(np.zeros(3), "second")
     both_inside = threading.Barrier(2)
@@ -281,6 +284,7 @@ FORK = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_a_child_has_whole_values_and_no_locks(mode: str) -> None:

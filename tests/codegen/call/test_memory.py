@@ -36,6 +36,7 @@ def step(mode: str, rule: str = "sgd", dtype: str = "float32") -> tuple[graphc.F
     return graphc.function([x, y], loss, mode, updates=getattr(optim, rule)(loss, params, 0.1)), params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_is_told_before_a_call(mode: str) -> None:
     x, y = T.dmatrix("x"), T.dvector("y")
@@ -88,6 +89,7 @@ def test_sizes_that_follow_from_values(mode: str) -> None:
         f.memory(2**61)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
 def test_no_input_is_written_unless_it_is_mutable(op: Op, sample: Sample) -> None:
     assert op in OPS.values()
@@ -128,6 +130,7 @@ WRITTEN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.name)
 def test_results_are_made_in_mutable_inputs(case: Written, mode: str) -> None:
@@ -197,6 +200,7 @@ def test_a_call_that_fails_leaves_mutable_inputs(mode: str) -> None:
     np.testing.assert_array_equal(value, np.arange(3.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
 def test_updates_are_made_in_place(rule: str) -> None:
     f, params = step("compiled", rule)

@@ -39,6 +39,7 @@ def where(array: Any) -> int:
     return address
 
 
+@pytest.mark.slow
 def test_a_dropped_result_gives_its_memory_to_the_next(doubled: graphc.Function) -> None:
     x = np.arange(float(COUNT))
     first = doubled(x)
@@ -59,6 +60,7 @@ def test_a_result_that_is_held_keeps_its_memory(doubled: graphc.Function) -> Non
         assert np.all(array == 2 * number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hold", [lambda a: a[5:9], memoryview, lambda a: a.view("u8"), lambda a: a.base])
 def test_a_view_of_a_dropped_result_keeps_its_memory(doubled: graphc.Function, hold: Any) -> None:
     first = doubled(np.ones(COUNT))
@@ -78,6 +80,7 @@ def test_results_up_to_the_limit_are_arrays_of_their_own(doubled: graphc.Functio
     assert doubled(np.ones(LARGE // 8 + 1)).base is not None
 
 
+@pytest.mark.slow
 def test_a_result_is_never_laid_over_an_argument_or_another_result() -> None:
     x, y = T.dvector("x"), T.dvector("y")
     f = graphc.function([x, y], [x + y, x - y, x * y])

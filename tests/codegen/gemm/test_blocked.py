@@ -82,6 +82,7 @@ LAYOUTS = ("rows", "columns", "strided", "reversed")
 EDGES = (1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 97, 130)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", SUFFIXES)
 def test_sizes_around_the_edges_of_blocks(dtype: str) -> None:
     rng = np.random.default_rng(0)
@@ -227,6 +228,7 @@ def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @ours
 def test_large_products_are_ours_from_their_first_need() -> None:
     program = f"""
@@ -248,6 +250,7 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
 
 
+@pytest.mark.slow
 @ours
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the memory of a process")
 def test_a_function_gives_back_the_memory_of_its_products() -> None:
@@ -270,6 +273,7 @@ def test_a_function_gives_back_the_memory_of_its_products() -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
 
 
+@pytest.mark.slow
 @ours
 def test_what_cannot_be_loaded_is_left_to_blas() -> None:
     program = """
@@ -347,6 +351,7 @@ for entry in ("blocks f64", "find blocks f64"):
 """
 
 
+@pytest.mark.slow
 def test_no_call_compiles(tmp_path: Path) -> None:
     environment = {**os.environ, "GRAPHC_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-W", "error", "-c", COLD]
@@ -409,6 +414,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_nothing_beside_the_operands_is_touched() -> None:
     from_here = GUARDED.format(folders=sys.path)
     done = subprocess.run([sys.executable, "-c", from_here], capture_output=True, text=True, check=False, timeout=300)
@@ -447,6 +453,7 @@ for dtype in ("float64", "float32"):
 """
 
 
+@pytest.mark.slow
 def test_no_bit_depends_on_the_number_of_threads() -> None:
     seen = {}
     for name, number in (("OMP", 1), ("OMP", 2), ("OPENBLAS", 1), ("OPENBLAS", 4), ("GRAPHC", 1), ("GRAPHC", 3)):

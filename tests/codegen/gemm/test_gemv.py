@@ -45,6 +45,7 @@ def outputs_of(a: Node, x: Node, v: Node, y: Node) -> list[Node]:
     return [a @ x, v @ a, a.T @ v, y + a @ x, 2 * y - 3 * (a @ x)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("from_little_work")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_are_those_of_one_thread(dtype: str) -> None:
@@ -72,6 +73,7 @@ PARTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("from_little_work")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("part", PARTS)
@@ -115,6 +117,7 @@ def test_what_is_not_a_number_stays_in_its_row_and_column() -> None:
         assert not down[:123].any() and not along[46:].any()
 
 
+@pytest.mark.slow
 def test_sums_are_at_least_as_exact_as_those_of_numpy() -> None:
     rng = np.random.default_rng(4)
     a, x, v = T.fmatrix("a"), T.fvector("x"), T.fvector("v")

@@ -248,6 +248,7 @@ def result(kind: str, rows: int, columns: int, dtype: str, beta: float, rng: np.
     return c
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", SUFFIX)
 @pytest.mark.parametrize("size", [(3, 5, 4), (40, 50, 45)], ids=str)
@@ -266,6 +267,7 @@ def test_layouts(which: str, dtype: str, size: tuple[int, int, int]) -> None:
             )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("which", IMPLEMENTATIONS)
@@ -281,6 +283,7 @@ def test_sizes(which: str, data: st.DataObject) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", SUFFIX)
 def test_vectors(which: str, dtype: str) -> None:
@@ -337,6 +340,7 @@ def test_not_a_number(which: str, size: int) -> None:
             assert not np.isfinite(c).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_integers(which: str, dtype: str) -> None:
@@ -359,6 +363,7 @@ def test_integers(which: str, dtype: str) -> None:
             np.testing.assert_array_equal(c, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", SUFFIX)
 def test_a_matrix_times_its_transpose(which: str, dtype: str) -> None:

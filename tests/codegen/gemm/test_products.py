@@ -71,6 +71,7 @@ ONE_CALL: list[tuple[str, list[Node], Build, Build, Callable[[int, int, int], li
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inputs", "build", "numpy", "shapes"), [case[1:] for case in ONE_CALL], ids=[c[0] for c in ONE_CALL]
 )
@@ -101,6 +102,7 @@ UPDATES: list[tuple[str, Build, int]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "update", "copies"), UPDATES, ids=[case[0] for case in UPDATES])
 def test_updates_in_place(name: str, update: Build, copies: int) -> None:
     """A variable that is only added to takes the product in its buffer; one that is read as well does not."""
@@ -129,6 +131,7 @@ def test_a_factor_of_zero_keeps_what_is_not_a_number() -> None:
     assert np.isnan(f(bad, one, one, 1.0)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["bhtd,bhsd->bhts", "bthd,bshd->bhts", "bhts,bshd->bthd", "bij,bjk->bik"])
 def test_batches_are_not_copied(order: str) -> None:
     left, right, _ = order.replace("->", ",").split(",")
@@ -167,6 +170,7 @@ def test_chains_multiply_the_fewest_numbers() -> None:
     np.testing.assert_allclose(h(a, x, b), (a @ x) @ b)
 
 
+@pytest.mark.slow
 def test_one_pass_where_a_matrix_is_read_twice() -> None:
     """A linear model and its gradient are one loop over the rows, not two calls that read the matrix twice."""
     w = graphc.shared(np.linspace(-1, 1, 4), "w")
@@ -177,6 +181,7 @@ def test_one_pass_where_a_matrix_is_read_twice() -> None:
     np.testing.assert_allclose(f(a, y), (a @ w.get_value() - y) @ a, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_integer_products() -> None:
     for dtype in ("int64", "int32", "uint8", "uint64"):
         x, y = T.matrix("x", dtype=dtype), T.matrix("y", dtype=dtype)
@@ -185,6 +190,7 @@ def test_integer_products() -> None:
         np.testing.assert_array_equal(f(a, b), a @ b.T, strict=True)
 
 
+@pytest.mark.slow
 def test_second_order_through_calls() -> None:
     """The compiled gradient of a gradient norm, through sums of products and a vector, against the interpreter's."""
     cost = T.tanh(A @ B - 0.5 * (C @ B) + 2).sum() + T.sqr(c - 3 * (A @ v)).sum()

@@ -171,6 +171,7 @@ def allowed_at(address: int) -> str:
     return next((allowed for begin, end, allowed in mappings() if begin <= address < end), "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not tell")
 def test_nothing_is_both_written_and_run_and_all_is_unmapped() -> None:
     image = link_image(objects(2), EXPORTS)
@@ -307,6 +308,7 @@ print(f.built.report.origin, f(np.ones((2, 2))).tolist(), [m for m in ("llvmlite
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="images are made of ELF objects")
 def test_a_warm_start_imports_no_llvmlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHC_CACHE_DIR", str(tmp_path))
@@ -314,6 +316,7 @@ def test_a_warm_start_imports_no_llvmlite(tmp_path: Path, monkeypatch: pytest.Mo
     assert run(WARM).startswith("compiled [") and run(WARM).startswith(f"cache {[2 * r for r in result]} []")
 
 
+@pytest.mark.slow
 def test_a_thread_may_end_within_code_that_cannot_be_unwound() -> None:
     """What pthread_exit does when the interpreter ends under a thread that waits for the GIL: glibc unwinds."""
     run("""

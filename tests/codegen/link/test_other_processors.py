@@ -71,11 +71,13 @@ def run(program: str, folder: Path) -> None:
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="another system is another reason")
 def test_an_unknown_processor_interprets_and_says_so_once(tmp_path: Path) -> None:
     run(RISC + PROGRAM.replace("{change}", "") + INTERPRETED, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_linked_is_loaded_by_llvm(tmp_path: Path) -> None:
     """By the linker of LLVM's that says what is wrong, instead of ending the process; on every processor."""
     run(PROGRAM.replace("{change}", FORGOTTEN) + LOADED, tmp_path)

@@ -137,6 +137,7 @@ def follow_end(steps: Plan, own: list[int], how: str, value: int) -> None:
         follow(steps, own)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_programs_by_chance(seed: int) -> None:
     """Variables, branches and loops within each other do what Python's do."""

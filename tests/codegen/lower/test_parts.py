@@ -44,6 +44,7 @@ def twice(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> 
     assert isinstance(loop, Loop) and loop.var == AGAIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_plan_is_carried_out_in_a_loop(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "lower_parts", twice)

@@ -20,6 +20,7 @@ def run(outputs: Any, inputs: list[Any], values: list[Any], mode: str) -> Any:
     return gc.function(inputs, outputs, mode=mode)(*values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
@@ -35,6 +36,7 @@ def test_running_reductions_are_numpys_along_every_axis(name: str, dtype: str, m
             np.testing.assert_allclose(result, getattr(np, name)(wide, axis), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_backwards_is_forwards_of_the_reversed(axis: int, mode: str) -> None:
@@ -55,6 +57,7 @@ def recurrence(a: Any, b: Any, form: str) -> Any:
     return h[:-1] if form == "before" else h[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("form", ["own", "before", "late"])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -69,6 +72,7 @@ def test_linear_recurrences_are_what_their_definition_says(axis: int, reverse: b
     np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_the_derivatives_of_products_are_exact_where_elements_are_zero(mode: str) -> None:
     x = tensor("float64", (None,), "x")
@@ -103,6 +107,7 @@ def test_infinities_and_nan_flow_on(axis: int) -> None:
         np.testing.assert_array_equal(run(T.cumsum(x, axis), [x], [value], "compiled"), np.cumsum(value, axis))
 
 
+@pytest.mark.slow
 def test_an_update_may_be_a_running_sum_of_itself() -> None:
     for axis in (0, 1):
         w = gc.shared(np.arange(12.0).reshape(3, 4), name="w")

@@ -33,6 +33,7 @@ def error(value: float, terms: NDArray[np.float64]) -> float:
     return abs(float(value) - exact) / (np.spacing(np.abs(terms).sum()) or 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 1000, 100_000, 3_000_000])
 def test_sums_are_at_least_as_accurate_as_numpys(size: int) -> None:
     """By the mean over many vectors: positive, of both signs, of many magnitudes, and shifted far from 0."""
@@ -52,6 +53,7 @@ def test_sums_are_at_least_as_accurate_as_numpys(size: int) -> None:
         assert ours <= 1.25 * numpys + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [63, 65, 80, 100, 127, 160, 200, 255, 257, 400])
 def test_short_sums_of_single_precision_are_at_least_as_accurate_as_numpys(size: int) -> None:
     """By the root of the mean square: errors of a few bits are too coarse to compare otherwise."""
@@ -90,6 +92,7 @@ def test_sums_keep_infinities_and_nan(special: list[float], mode: str) -> None:
             np.testing.assert_array_equal(f(value), np.sum(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
 def test_sums_of_every_length_over_every_axis(dtype: str, mode: str) -> None:
@@ -108,6 +111,7 @@ def test_sums_of_every_length_over_every_axis(dtype: str, mode: str) -> None:
             assert_within(f(value), outputs, {x: value}, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8", "uint64", "bool"])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
@@ -123,6 +127,7 @@ def test_the_first_extreme_of_every_length_is_found(name: str, dtype: str, mode:
             np.testing.assert_array_equal(result, right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_the_first_nan_wins_and_infinities_are_numbers(name: str, mode: str) -> None:
@@ -138,6 +143,7 @@ def test_the_first_nan_wins_and_infinities_are_numbers(name: str, mode: str) -> 
                 assert f(value) == getattr(np, name)(value)
 
 
+@pytest.mark.slow
 def test_a_computed_array_is_searched_in_one_pass() -> None:
     value = np.random.default_rng(3).normal(size=(5, 900))
     x = matrix("float64")
@@ -155,6 +161,7 @@ def test_sums_are_the_same_again_and_whatever_runs_beside_them() -> None:
     assert all([float(part) for part in f(value)] == first for _ in range(20))
 
 
+@pytest.mark.slow
 def test_sums_over_strided_and_broadcast_operands() -> None:
     rng = np.random.default_rng(5)
     value, row = rng.normal(size=(300, 400)), rng.normal(size=400)
@@ -164,6 +171,7 @@ def test_sums_over_strided_and_broadcast_operands() -> None:
     assert_within(gc.function([x, r], outputs)(value, row), outputs, {x: value, r: row}, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 def test_sums_down_the_columns_share_one_pass(dtype: str, mode: str) -> None:
@@ -195,6 +203,7 @@ def variance_error(found: NDArray[np.float64], value: NDArray[np.float64]) -> fl
     return float(np.mean(np.abs(found - exact) / exact)) * 2.0**53
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [65, 300, 5000])
 def test_variances_in_one_pass_are_as_accurate_as_in_two(rows: int) -> None:
     """Far from 0, of any scale, with a trend, and of skewed values; NumPy goes over the rows in the same order."""
@@ -214,6 +223,7 @@ def test_variances_in_one_pass_are_as_accurate_as_in_two(rows: int) -> None:
         assert variance_error(f(value), value) <= 3 * variance_error(np.var(value, axis=0), value) + 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("rows", [100, 2048, 100_000])
 def test_variances_lose_no_more_than_four_digits_whatever_the_data(rows: int, dtype: str) -> None:
@@ -232,6 +242,7 @@ def test_variances_lose_no_more_than_four_digits_whatever_the_data(rows: int, dt
                 assert np.all(np.abs(found - right) <= 17 * two_passes), width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_deviations_of_every_length(dtype: str, mode: str) -> None:
@@ -249,6 +260,7 @@ def test_deviations_of_every_length(dtype: str, mode: str) -> None:
         assert_within(f(value), outputs, {x: value}, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("special", [[np.inf], [-np.inf], [np.inf, -np.inf], [np.nan], [1e305], [1e200], [-1e160] * 2])
 def test_deviations_keep_infinities_and_nan(special: list[float], mode: str) -> None:
@@ -262,6 +274,7 @@ def test_deviations_keep_infinities_and_nan(special: list[float], mode: str) -> 
                 np.testing.assert_allclose(result, right, rtol=1e-12, atol=0)
 
 
+@pytest.mark.slow
 def test_equal_values_deviate_by_nothing() -> None:
     x = matrix("float64")
     f = gc.function([x], [T.std(x, axis=0), T.std(x), T.var(x[:0], axis=0)])
@@ -292,6 +305,7 @@ def normalisation_gradient(x: Any, scale: Any, g: Any, axis: int) -> Any:
     return gc.grad((normal * scale * g).sum(), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_sums_apart_are_as_accurate_as_together(axis: int, dtype: str) -> None:
@@ -325,6 +339,7 @@ def test_sums_apart_are_as_accurate_as_together(axis: int, dtype: str) -> None:
         assert errors[0] <= 1.5 * errors[1] + np.finfo(dtype).eps * float(np.sqrt(np.mean(np.square(exact)))), errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_sums_apart_keep_what_is_not_finite(axis: int, mode: str) -> None:
@@ -351,6 +366,7 @@ def test_sums_apart_keep_what_is_not_finite(axis: int, mode: str) -> None:
 # Columns on threads ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_columns_are_the_same_for_any_number_of_threads() -> None:
     """Threads take other columns where there are more of them."""
     x = matrix("float64")

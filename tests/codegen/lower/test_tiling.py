@@ -111,6 +111,7 @@ def test_short_loops_are_left_alone() -> None:
     assert across(ACROSS, columns=integer(3)) is None
 
 
+@pytest.mark.slow
 def test_only_nests_of_mixed_orders_go_by_tiles() -> None:
     x, y = T.matrix("x"), T.matrix("y")
     v = T.vector("v")
@@ -121,6 +122,7 @@ def test_only_nests_of_mixed_orders_go_by_tiles() -> None:
 # Results -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", SIDES)
 @pytest.mark.parametrize("columns", SIDES)
 def test_transposes_of_every_remainder(rows: int, columns: int) -> None:
@@ -136,6 +138,7 @@ def test_a_matrix_and_its_transpose(size: int) -> None:
     check(lambda a: a + a.T, [x], x + x.T, MODES if size < 40 else MODES[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float32", "float64"])
 def test_dtypes(dtype: str) -> None:
     x, y = values((19, 26), dtype), values((26, 19), dtype)
@@ -143,6 +146,7 @@ def test_dtypes(dtype: str) -> None:
     check(lambda a, b: T.maximum(a.T, b), [x, y], np.maximum(x.T, y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 @pytest.mark.parametrize("shape", [(9, 10, 17), (1, 16, 9), (33, 2, 8), (4, 0, 9)])
 def test_axes_of_rank_3(order: tuple[int, ...], shape: tuple[int, ...]) -> None:
@@ -151,6 +155,7 @@ def test_axes_of_rank_3(order: tuple[int, ...], shape: tuple[int, ...]) -> None:
     check(lambda a, b: a.dimshuffle(*order) + b, [x, y], np.transpose(x, order) + y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_axes_of_rank_4(order: tuple[int, ...]) -> None:
     x = values((3, 9, 2, 11))
@@ -199,6 +204,7 @@ def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
     return np.array([3, 2, 1, 0, 1], np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(1, 0), (2, 1, 0), (2, 0, 1), (0, 2, 1), (0, 3, 1, 2), (3, 1, 2, 0)])
 def test_threads_share_tiles(order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "settings_of", forced)
@@ -224,6 +230,7 @@ def test_a_loop_over_a_middle_axis_keeps_to_itself() -> None:
 # What is dear is computed along rows ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 40), (33, 65)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_of_a_transpose_are_computed_in_its_order(dtype: str, shape: tuple[int, int]) -> None:

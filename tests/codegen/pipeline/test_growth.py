@@ -71,18 +71,21 @@ def scalars(length: int) -> graphc.Function:
     return graphc.function([x], value, mode="python")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [chain, reductions, scalars])
 def test_generated_source_grows_linearly_with_the_graph(build: Callable[[int], graphc.Function]) -> None:
     small, middle, large = (len(build(length).source.splitlines()) for length in (180, 360, 540))
     assert large - middle <= 1.3 * (middle - small)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [reductions, scalars])
 def test_equal_parts_of_a_larger_graph_need_no_more_functions(build: Callable[[int], graphc.Function]) -> None:
     middle, large = (len(re.findall("^def ", build(length).source, re.MULTILINE)) for length in (300, 600))
     assert large <= middle + 4 < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [chain, reductions, scalars])
 def test_no_generated_function_is_long(build: Callable[[int], graphc.Function]) -> None:
     """But for the kernel, which calls them."""
@@ -132,6 +135,7 @@ def test_no_branch_of_the_entry_point_is_crossed_by_a_variable_for_each_output(
     assert branches(60) - branches(20) == 2 * 40 * len(build(1).shared)
 
 
+@pytest.mark.slow
 def test_three_hundred_results_new_and_given() -> None:
     x = T.dvector("x")
     f = graphc.function([x], [x * float(k) for k in range(300)])
@@ -228,6 +232,7 @@ assert kept(np.ones(2)).tolist() == [2.0, 2.0]
 """
 
 
+@pytest.mark.slow
 def test_functions_that_are_gone_leave_no_memory_behind() -> None:
     done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 600, "kB for 600 functions"

@@ -38,6 +38,7 @@ def run_python(code: str, tmp_path: Path, **environment: str) -> subprocess.Comp
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env=own, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
     require(name)
@@ -76,6 +77,7 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
     assert not done.stderr  # nor has LLVM a word to say
 
 
+@pytest.mark.slow
 def test_the_compile_process_and_this_one_make_code_for_the_same(tmp_path: Path) -> None:
     """The process was started ahead, for what the environment says."""
     code = """
@@ -96,6 +98,7 @@ def test_the_compile_process_and_this_one_make_code_for_the_same(tmp_path: Path)
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_a_target_is_chosen_once(tmp_path: Path) -> None:
     code = """
         import numpy as np, graphc

@@ -51,6 +51,7 @@ def test_both_processes_compile_the_same(name: str) -> None:
         assert compilation.emit_here(ir, effort) == compilation.emit_beside(ir, effort)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gc_gemm_f64", "gc_gemv_f32", "gc_batched_gemm_i64"])
 @pytest.mark.parametrize("count", [1, 2, 3, 100])
 def test_modules_of_a_part_are_the_whole(name: str, count: int) -> None:
@@ -83,6 +84,7 @@ def stored() -> list[str]:
     return sorted(entry.metadata["name"] for entry in store.list_entries())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["process", "inline"])
 def test_a_first_function_brings_the_parts_that_it_needs(how: str) -> None:
     a = np.arange(6.0).reshape(2, 3)
@@ -95,6 +97,7 @@ def test_a_first_function_brings_the_parts_that_it_needs(how: str) -> None:
         assert stored() == sorted([ENTRY_POINTS, PARALLEL, "sum", "square", *needed])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
 def test_products_with_a_vector_are_loaded_when_a_matrix_is_one(dtype: str) -> None:
     suffix = {"float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32"}[dtype]
@@ -111,6 +114,7 @@ def test_products_with_a_vector_are_loaded_when_a_matrix_is_one(dtype: str) -> N
             assert sorted(dispatch.loaded) == sorted(f"gc_{name}_{suffix}" for name in ["gemm", *names])
 
 
+@pytest.mark.slow
 def test_matrices_go_on_where_there_are_no_products_with_a_vector(monkeypatch: pytest.MonkeyPatch) -> None:
     """What their compilation raises is a warning, once; loops serve."""
     monkeypatch.setattr(PROCESS, "products", {})
@@ -159,6 +163,7 @@ def code_of(function: graphc.Function) -> bytes:
     return Path(entry.folder, store.OBJECT).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["here", "beside", "whoever is free"])
 def test_code_does_not_depend_on_who_compiles_a_module(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
@@ -218,6 +223,7 @@ def request_of(function: graphc.Function) -> Request:
     return Request(program.source, program.prototypes, tuple(program.externals.items()), wanted="modules")
 
 
+@pytest.mark.slow
 def test_an_interrupted_lowering_does_not_answer_the_next() -> None:
     request = request_of(many_nests())
     server = CompileServer()
@@ -236,6 +242,7 @@ def test_an_interrupted_lowering_does_not_answer_the_next() -> None:
         server.close()
 
 
+@pytest.mark.slow
 def test_a_lowering_that_fails_half_way_begins_again_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     request = request_of(many_nests())
     broken = """w = import_worker({lean})
@@ -276,6 +283,7 @@ np.testing.assert_allclose(again(a), np.exp(a @ np.full((3, 2), 2.0)).sum(axis=1
 """
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_linked_all_is_loaded_by_llvm(folder: Path) -> None:
     """As on another processor: the kernel, dispatch, the pool."""
     environment = {**os.environ, "GRAPHC_CACHE_DIR": str(folder)}

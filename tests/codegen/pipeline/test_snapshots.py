@@ -104,6 +104,7 @@ def test_snapshot(program: Callable[[], graphc.Function]) -> None:
     assert text == path.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_printed_graphs_read_back() -> None:
     for program in PROGRAMS:
         text = program().text

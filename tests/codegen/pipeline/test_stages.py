@@ -39,6 +39,7 @@ def last(values: Node) -> Node:
 Build = Callable[[Node, Node, Node], "Node | list[Node]"]
 
 
+@pytest.mark.slow
 def test_a_function_that_is_in_the_cache_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     x, i = T.dvector("x"), T.lvector("i")
     plain, staged = x[i[0] :] * 1.37, x[: last(i)] * 1.37
@@ -130,6 +131,7 @@ def assert_alike(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_modes_agree_on_values_and_errors(name: str) -> None:
     x, i, j = T.dvector("x"), T.lvector("i"), T.lvector("j")
@@ -196,6 +198,7 @@ def test_errors_name_the_index_and_its_line(mode: str) -> None:
         graphc.function([i], T.zeros((last(i), last(i), 8)), mode)([2**40])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_rounded_has_one_value_in_a_call(mode: str) -> None:
     """A float32 sum in another order is another number: an array made for the one and filled up to the other would
@@ -316,6 +319,7 @@ def test_a_copy_has_its_own_variables(mode: str) -> None:
     assert len(twin()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_stages_of_one_call_see_one_state(mode: str) -> None:
     """A thread that would change a variable between two stages has to wait."""
@@ -344,6 +348,7 @@ def test_stages_of_one_call_see_one_state(mode: str) -> None:
     np.testing.assert_array_equal(counts.get_value(), [4, 1])
 
 
+@pytest.mark.slow
 def test_under_guard() -> None:
     x, i, j = T.dvector("x"), T.lvector("i"), T.lvector("j")
     with options.change(poison="guard"):
@@ -393,6 +398,7 @@ SCALARS: Sequence[Callable[[Node, Node], Node]] = (
 STEPS = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 6), st.integers(0, 9), st.integers(0, 9)), max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS, st.lists(st.lists(st.integers(-4, 6), max_size=6), min_size=1, max_size=4))
 def test_random_programs(steps: list[tuple[int, int, int, int]], arguments: list[list[int]]) -> None:

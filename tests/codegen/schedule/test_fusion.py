@@ -116,6 +116,7 @@ def random_program(seed: int) -> tuple[list[Node], list[Node], list[tuple[Any, N
     return leaves, outputs, [(weight, new)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_programs_over_rows(seed: int) -> None:
     leaves, outputs, updates = random_program(seed)
@@ -142,6 +143,7 @@ def test_random_programs_over_rows(seed: int) -> None:
                 assert_specified(call, found, values, [start] * len(call.shared))
 
 
+@pytest.mark.slow
 def test_threads_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small chunks for three threads: random programs over rows, and a softmax on many rows, equal to one thread's."""
     monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 20, 0, 1], np.int64))
@@ -208,6 +210,7 @@ def test_totals_over_the_same_rows_join_what_they_read() -> None:
     matches_numpy(call, [a, b], [np.array(k.sum()), -(k[:, :, None] * (a[:, None] - b[None])).sum(1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4, 5, 3), (1, 6, 2), (0, 3, 3), (3, 0, 3), (3, 2, 0), (2, 1, 1), (7, 9, 5)])
 def test_reductions_over_all_pairs(shape: tuple[int, int, int]) -> None:
     """Over features, and over the rows of either side; with gradients, and with an update of one side."""
@@ -257,6 +260,7 @@ def test_a_reduction_over_rows_is_not_read_before_its_end() -> None:
     matches_numpy(call, [value], [value / e.sum(axis=0), e / e.sum(axis=1, keepdims=True)])
 
 
+@pytest.mark.slow
 def test_an_update_in_place_waits_for_all_rows_that_read_it() -> None:
     rng = np.random.default_rng(0)
     start, value = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
@@ -329,6 +333,7 @@ def test_a_column_reduction_that_takes_several_rows_at_a_time_keeps_their_loop()
     assert inner and all(number > reduction for number in inner), lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 4), (33, 17)])
 def test_rows_of_every_dtype(dtype: str, shape: tuple[int, int]) -> None:
@@ -350,6 +355,7 @@ def test_shared_loops_of_three_axes() -> None:
         assert_within(call(value), outputs, {x: value})
 
 
+@pytest.mark.slow
 def test_second_derivatives_through_rows() -> None:
     x, v = T.dmatrix("x"), T.dmatrix("v")
     centred = x - x.mean(axis=1, keepdims=True)
@@ -362,6 +368,7 @@ def test_second_derivatives_through_rows() -> None:
         assert_within(graphc.function([x, v], outputs, mode)(*values), outputs, {x: values[0], v: values[1]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "python"])
 @pytest.mark.parametrize("features", [1, 2, 3, 4, 5])
 def test_few_features_of_all_pairs_are_unrolled(features: int, mode: str) -> None:
@@ -382,6 +389,7 @@ def test_few_features_of_all_pairs_are_unrolled(features: int, mode: str) -> Non
         matches_numpy(call, [a, b], [np.array(k.sum()), -(k[:, :, None] * pairs).sum(1), squares.argmin(1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "python"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool"])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "argmax", "mean"])

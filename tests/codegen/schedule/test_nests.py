@@ -38,6 +38,7 @@ def program(seed: int, x: Node, y: Node) -> list[Node]:
     return [cost, values[-5], *graphc.grad(cost, [x, y])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("ops", "cost"), [(3, 20.0), (9, 60.0), (30, 60.0), (30, 1e9), (160, 60.0)])
 def test_results_do_not_depend_on_where_nests_are_cut(
@@ -72,6 +73,7 @@ def loops_over_elements(source: str) -> Sequence[str]:
     return re.findall(r"^    for \w+ in range\(begin, end\):\n(?:        .*\n)*", source, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_equal_blocks_of_a_chain_are_one_function_and_store_what_is_not_an_op_away() -> None:
     few, many = chain(20), chain(40)
     for source in (few, many):
@@ -82,6 +84,7 @@ def test_equal_blocks_of_a_chain_are_one_function_and_store_what_is_not_an_op_aw
     assert len(temporaries) <= 4 * 40 + 2  # a tangent, an exponential and two sums of each block
 
 
+@pytest.mark.slow
 def test_a_nest_ends_where_one_value_is_all_that_both_parts_need() -> None:
     """The way back through the chain: each part hands one slope to the next."""
     backward = [text for text in loops_over_elements(chain(40)) if "tanh(" not in text and "accumulate" not in text]
@@ -90,6 +93,7 @@ def test_a_nest_ends_where_one_value_is_all_that_both_parts_need() -> None:
     assert sum(stores) <= len(backward) + 1
 
 
+@pytest.mark.slow
 def test_column_reductions_share_a_nest_where_they_reduce_the_same_axes() -> None:
     x = T.tensor("float64", shape=(40, 40, 40), name="x")
     outputs = [x.sum(0), x.max(0), x.sum(1), x.max(1)]
@@ -99,6 +103,7 @@ def test_column_reductions_share_a_nest_where_they_reduce_the_same_axes() -> Non
     assert sums == ["nest", "out", "out1", "nest", "out2", "out3"], lines
 
 
+@pytest.mark.slow
 def test_only_an_update_that_a_later_check_needs_is_copied_at_the_end() -> None:
     """The check reads the new value, so it comes after what makes it, and must leave the old value where it fails."""
     kept, moved = graphc.shared(np.zeros(3), name="kept"), graphc.shared(np.arange(3), name="moved")
@@ -114,6 +119,7 @@ def test_only_an_update_that_a_later_check_needs_is_copied_at_the_end() -> None:
     np.testing.assert_array_equal(moved.get_value(), [1, 2, 3])
 
 
+@pytest.mark.slow
 def test_a_value_that_others_need_keeps_out_of_the_nest_of_an_update() -> None:
     """`out` needs it, and reads the old value of `state`: in the update's nest it would come too late."""
     state, x = graphc.shared(np.arange(3.0), name="state"), T.dvector("x")

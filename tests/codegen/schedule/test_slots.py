@@ -28,6 +28,7 @@ LIVES = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(LIVES, max_size=12))
 def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
@@ -76,6 +77,7 @@ def plainly(kept: list[Kept]) -> list[int]:
     return [names.index(homes[number]) for number in range(len(kept))]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(LIVES, st.sampled_from([None, None, 7]), st.booleans()), max_size=25))
 def test_slots_are_found_as_if_all_were_looked_at(values: list[Any]) -> None:
@@ -107,6 +109,7 @@ def test_equal_values_come_first_and_a_slot_has_one_dtype() -> None:
 SIZES = st.one_of(st.integers(-2, 50), st.sampled_from([2**20, 2**31, 2**58, 2**62, -(2**63), 2**63 - 1]))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_what_a_call_needs(data: st.DataObject) -> None:
@@ -151,6 +154,7 @@ def chain(dtype: str = "float64") -> graphc.Function:
     return graphc.function([x], T.dot(c.T, c).sum(axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_results_are_right_at_all_sizes(dtype: str) -> None:
     f = chain(dtype)

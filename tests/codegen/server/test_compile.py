@@ -209,6 +209,7 @@ def assert_close(got: Array, wanted: Array, tolerance: float, absolute: float = 
     np.testing.assert_allclose(got[finite], wanted[finite], rtol=tolerance, atol=absolute + tiny)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(CASES)), ids=[f"{c[0]}-{c[3][0]}" for c in CASES])
 def test_name_means_the_same_compiled_and_in_python(
     index: int, compiled_cases: Loaded, python_cases: dict[str, Any]
@@ -234,6 +235,7 @@ NUMPY_NAMES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "index", [i for i, c in enumerate(CASES) if hasattr(np, NUMPY_NAMES.get(c[2], c[2])) and c[0] == c[2]]
 )
@@ -295,6 +297,7 @@ def test_chunks_and_columns_are_those_of_the_module_chunks(settings: tuple[int, 
 # --- pointers, statements, literals ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pointers_of_every_dtype(dtype: str) -> None:
     source = """
@@ -342,6 +345,7 @@ def branches(out, n):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ranges", "branches"])
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_statements(name: str, n: int) -> None:
@@ -469,6 +473,7 @@ def kernel(x, out, n):
 PACKED = {"float32": ("addps", "mulps", "maxps", "minps"), "float64": ("addpd", "mulpd", "maxpd", "minpd")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_vectorise_and_are_right(name: str, dtype: str) -> None:
@@ -518,6 +523,7 @@ def elementwise(x, out, n):
 """
 
 
+@pytest.mark.slow
 def test_same_text_same_object() -> None:
     source, prototypes = (
         STATEMENTS + ELEMENTWISE,
@@ -569,6 +575,7 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_object_loads_in_a_process_without_numba(tmp_path: Path, compiled_cases: Loaded) -> None:
     names = compiled_cases.names
     (tmp_path / "cases.o").write_bytes(compiled_cases.binary)
@@ -590,6 +597,7 @@ def test_object_loads_in_a_process_without_numba(tmp_path: Path, compiled_cases:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_lowest_divided_by_minus_one_does_not_trap() -> None:
     done = run_python("""
         import ctypes, sys
@@ -646,6 +654,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["process", "inline"])
 @pytest.mark.parametrize("name", BAD)
 def test_bad_source_is_a_compile_error(name: str, way: str) -> None:
@@ -666,6 +675,7 @@ def test_bad_prototypes_and_ir_are_compile_errors(args: tuple[str, ...], extra_i
 RETURN_SEVEN = Request("def kernel(x):\n    return 7\n", (Prototype("kernel", ("float64*",)),))
 
 
+@pytest.mark.slow
 def test_server_is_reused_restarts_and_leaves_no_zombie() -> None:
     server = CompileServer()
     request = RETURN_SEVEN
@@ -687,6 +697,7 @@ def test_server_is_reused_restarts_and_leaves_no_zombie() -> None:
     assert not Path(f"/proc/{last.pid}").exists()
 
 
+@pytest.mark.slow
 def test_compiling_often_does_not_fill_the_memory() -> None:
     done = run_python("""
         from pathlib import Path
@@ -706,6 +717,7 @@ def test_compiling_often_does_not_fill_the_memory() -> None:
     assert float(done.stdout) < 10.0, done.stderr  # kB an object
 
 
+@pytest.mark.slow
 def test_an_interrupted_request_does_not_answer_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(stream: Any) -> bytes:
         raise KeyboardInterrupt
@@ -735,6 +747,7 @@ def test_server_answers_threads() -> None:
     assert answers == [wanted] * 4
 
 
+@pytest.mark.slow
 def test_a_fork_starts_its_own_server_and_the_process_ends_with_its_parent() -> None:
     done = run_python("""
         import os, sys, time
@@ -767,6 +780,7 @@ def test_without_an_interpreter_to_start_it_compiles_inline(monkeypatch: pytest.
     assert compile_source("def kernel(x):\n    return 7\n", [Prototype("kernel", ("float64*",))]) == wanted
 
 
+@pytest.mark.slow
 def test_idle_process_leaves_and_the_next_request_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         child,
@@ -792,6 +806,7 @@ BREAK_LEAN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", BREAK_LEAN.values(), ids=BREAK_LEAN)
 def test_what_the_lean_numba_fails_at_the_whole_compiles(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     wanted = compile_source("def kernel(x):\n    return 7\n", [Prototype("kernel", ("float64*",))])
@@ -871,6 +886,7 @@ LEAN = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missed", [(), ("numba.core.utils",), ("numba.core.types",)])
 def test_the_compile_process_takes_what_it_needs_of_numba(missed: tuple[str, ...]) -> None:
     """Where a module is left out without which the others cannot be imported, it takes the whole."""

@@ -48,6 +48,7 @@ def children(path: Path, *arguments: str, **environment: str) -> int:
     return int(number)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_compiler_is_started_where_it_will_be_needed(program: Path) -> None:
     assert children(program) == 1, "nothing is cached yet"
@@ -60,6 +61,7 @@ def test_a_compiler_is_started_where_it_will_be_needed(program: Path) -> None:
     assert children(program, "use") == 0, "the change did not matter"
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize("name", ["COMPILE=inline", "MODE=interpreted", "CACHE_REQUIRE=1", "CACHE_SHARED=/nowhere"])
 def test_none_is_started_that_would_not_be_used(program: Path, name: str) -> None:
@@ -67,6 +69,7 @@ def test_none_is_started_that_would_not_be_used(program: Path, name: str) -> Non
     assert children(program, **{f"GRAPHC_{option}": value}) == 0
 
 
+@pytest.mark.slow
 @needs_proc
 def test_one_is_started_where_nothing_is_kept(program: Path) -> None:
     assert children(program, "use") == 1
@@ -84,6 +87,7 @@ def test_who_types_is_going_to_compile(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert not prestart.is_expected()
 
 
+@pytest.mark.slow
 def test_what_was_started_ahead_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PROCESS, "ahead", [])
     process.start_ahead()
@@ -114,6 +118,7 @@ def test_what_has_left_or_is_not_needed_is_let_go(monkeypatch: pytest.MonkeyPatc
     assert compile_source("def kernel(x):\n    return 7\n", [Prototype("kernel", ("float64*",))])
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_fork_leaves_the_process_to_its_parent(program: Path) -> None:
     program.write_text(
@@ -142,6 +147,7 @@ print("OPENBLAS_THREAD_TIMEOUT" in os.environ)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "set_after"), [("", False), ("import numpy", False), ("CHOSEN", True)])
 def test_the_environment_is_as_it_was(before: str, set_after: bool) -> None:
     code = BLAS.format(before=before.replace("CHOSEN", "os.environ['OPENBLAS_THREAD_TIMEOUT'] = '20'"))
@@ -163,6 +169,7 @@ importlib.resources.files("graphc")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("another", [False, True])
 def test_llvmlite_is_imported_with_less_where_no_other_thread_sees_it(another: bool) -> None:
     code = RESOURCES.format(another=another)

@@ -39,6 +39,7 @@ def run(code: str, seconds: float = 120.0, **environment: str) -> subprocess.Com
     return done
 
 
+@pytest.mark.slow
 def test_every_chunk_runs_once() -> None:
     run("""
         rng = np.random.default_rng(0)
@@ -50,6 +51,7 @@ def test_every_chunk_runs_once() -> None:
     """)
 
 
+@pytest.mark.slow
 def test_several_threads_take_part_and_no_more_than_asked_for() -> None:
     run("""
         before = len(os.listdir("/proc/self/task"))
@@ -64,6 +66,7 @@ def test_several_threads_take_part_and_no_more_than_asked_for() -> None:
     """)
 
 
+@pytest.mark.slow
 def test_one_thread_or_few_chunks_start_no_worker() -> None:
     run("""
         before = len(os.listdir("/proc/self/task"))
@@ -74,6 +77,7 @@ def test_one_thread_or_few_chunks_start_no_worker() -> None:
     """)
 
 
+@pytest.mark.slow
 def test_after_launches_that_lost_time_there_are_no_workers_for_a_while() -> None:
     run("""
         def users(patience):
@@ -86,6 +90,7 @@ def test_after_launches_that_lost_time_there_are_no_workers_for_a_while() -> Non
     """)
 
 
+@pytest.mark.slow
 def test_a_loop_that_outlasts_the_pause_has_workers_for_the_rest() -> None:
     run("""
         def late():
@@ -98,6 +103,7 @@ def test_a_loop_that_outlasts_the_pause_has_workers_for_the_rest() -> None:
     """)
 
 
+@pytest.mark.slow
 def test_a_launch_within_a_chunk_is_serial() -> None:
     run("""
         for turn in range(500):
@@ -107,6 +113,7 @@ def test_a_launch_within_a_chunk_is_serial() -> None:
     """)
 
 
+@pytest.mark.slow
 def test_eight_threads_launch_at_once() -> None:
     run("""
         def use():
@@ -140,6 +147,7 @@ FORK = """
 """
 
 
+@pytest.mark.slow
 def test_a_fork_while_workers_sleep() -> None:
     run(
         FORK
@@ -153,6 +161,7 @@ def test_a_fork_while_workers_sleep() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_fork_while_another_thread_is_inside_a_launch() -> None:
     run(
         FORK
@@ -172,6 +181,7 @@ def test_a_fork_while_another_thread_is_inside_a_launch() -> None:
     )
 
 
+@pytest.mark.slow
 def test_processes_of_multiprocessing_that_are_forked() -> None:
     run("""
         import multiprocessing
@@ -185,6 +195,7 @@ def test_processes_of_multiprocessing_that_are_forked() -> None:
     """)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leave", ["sys.exit(0)", "os._exit(0)", "pass"])
 def test_the_process_ends_while_a_launch_runs(leave: str) -> None:
     run(f"""
@@ -198,6 +209,7 @@ def test_the_process_ends_while_a_launch_runs(leave: str) -> None:
     """)
 
 
+@pytest.mark.slow
 def test_workers_take_no_signals() -> None:
     run("""
         import signal
@@ -223,6 +235,7 @@ def test_workers_take_no_signals() -> None:
     """)
 
 
+@pytest.mark.slow
 @given(count=st.integers(0, 10**7), work=st.integers(1, 10**6), least=st.integers(1, 2**16))
 @settings(max_examples=300)
 def test_chunks_cover_all_turns_and_are_few(count: int, work: int, least: int) -> None:
@@ -286,6 +299,7 @@ def test_a_wrong_number_of_threads_is_an_error(threads: Any) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_is_an_environment_variable() -> None:
     code = "from graphc.options import options; print(options.threads)"
     for given_, expected in (("3", "3"), ("auto", "auto"), ("", "auto")):
@@ -294,6 +308,7 @@ def test_the_number_of_threads_is_an_environment_variable() -> None:
         run(code, GRAPHC_THREADS="many")
 
 
+@pytest.mark.slow
 def test_the_pool_is_compiled_and_measured_once(tmp_path: Path) -> None:
     code = """
         from graphc.codegen.pipeline.runtime import ready_pool

@@ -85,6 +85,7 @@ def machine(
 one, two, other = caller("one", 3), caller("two", 2, 2), caller("other", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("functions", "words"),
     [
@@ -102,6 +103,7 @@ def test_all_orders_of_steps(functions: tuple[Function[[Ptr], Ptr], ...], words:
     assert made.explore(state) > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("functions", "threads", "words"),
     [

@@ -40,6 +40,7 @@ LOOPS = 150
 SIZES = ((3, 4), (1, 1), (5, 2), (0, 3), (2, 0), (1, 7), (17, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_passes_over_random_programs(seed: int) -> None:
     choice = random.Random(seed)
@@ -54,6 +55,7 @@ def test_passes_over_random_programs(seed: int) -> None:
         check_passes(found, inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_rewriting_passes_over_random_programs(seed: int) -> None:
     """The graph before a pass and after it, interpreted: they differ by roundings at most."""
@@ -87,6 +89,7 @@ STATIC: dict[str, Callable[[Node, int], Node]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(None, 5, 1), (2, 5, 1), (None, 4, None), (1, None, 3), (3, 2), (None, 1), (5, 1)])
 @pytest.mark.parametrize("name", STATIC)
 def test_passes_over_known_sizes(name: str, shape: tuple[int | None, ...]) -> None:
@@ -98,6 +101,7 @@ def test_passes_over_known_sizes(name: str, shape: tuple[int | None, ...]) -> No
         check_passes(found, [values])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
 def test_passes_over_every_op(op: Op, sample: Sample) -> None:
     rng = np.random.default_rng(9)
@@ -148,6 +152,7 @@ def compare(what: str, before: Functions, after: Functions, left: Sequence[Buffe
     assert not problem, f"{what}: {problem}\n{print_functions(before)}\nbecomes\n{print_functions(after)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", range(0, LOOPS, 10))
 def test_passes_over_random_loops(seeds: int) -> None:
     for seed in range(seeds, seeds + 10):

@@ -10,6 +10,7 @@ import graphc
 import graphc.tensor as T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_that_are_not_kept(dtype: str) -> None:
     """Deviations are kept for the second pass over a row; what is made of them there is used at once."""
@@ -25,6 +26,7 @@ def test_rows_that_are_not_kept(dtype: str) -> None:
             assert_within(f(value), outputs, {x: value})
 
 
+@pytest.mark.slow
 def test_distances_between_points_write_one_row_for_their_exponentials() -> None:
     x, y = T.dmatrix("x"), T.dmatrix("y")
     energy = T.exp(-0.5 * ((x[:, None, :] - y[None, :, :]) ** 2).sum(axis=2)).sum()

@@ -42,6 +42,7 @@ def programs() -> dict[str, Callable[[Node, Node], Sequence[Node]]]:
     return {"normal": normal, "soft": soft, "chained": chained}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", programs())
 def test_merged_rows_compute_what_the_interpreter_computes(name: str, dtype: str) -> None:
@@ -59,6 +60,7 @@ def test_merged_rows_compute_what_the_interpreter_computes(name: str, dtype: str
         assert_within(call(*special), outputs, {x: special[0], y: special[1]})
 
 
+@pytest.mark.slow
 def test_loops_of_a_layer_norm_and_its_gradient() -> None:
     """A row is gone over for its mean, for its variance, for its own results and sums, and for the gradient by x."""
     x, g = T.fmatrix("x"), T.fmatrix("g")
@@ -78,6 +80,7 @@ def error(got: Array, terms: Array) -> Array:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [8, 100, 256, 257, 1000, 5000])
 def test_sums_of_float32_are_about_as_accurate_as_numpys_and_better_where_long(size: int) -> None:
     rng = np.random.default_rng(size)
@@ -114,6 +117,7 @@ def test_sums_of_float32_columns_are_more_accurate_than_numpys() -> None:
         assert ours <= numpys and ours < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sizes", [(None, 5, 1), (2, 5, 1), (None, 5, 1, 1), (None, None, 5, 1)])
 @pytest.mark.parametrize("mode", ["python", "compiled"])

@@ -94,6 +94,7 @@ def read_cases(name: str) -> dict[str, tuple[str, str]]:
 CASES = [(name, title) for name in PASSES for title in read_cases(name)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "title"), CASES, ids=[f"{name}: {title}" for name, title in CASES])
 def test_a_pass(name: str, title: str) -> None:
     text, wanted = read_cases(name)[title]

@@ -96,6 +96,7 @@ def test_the_widest_operand_is_asked_for_ahead() -> None:
     assert stream_of(mixed, integer(6), {B, narrow}) == Stream(A, B)
 
 
+@pytest.mark.slow
 def test_source_and_plan_say_so() -> None:
     x, y = T.dvector("x"), T.dvector("y")
     plain, two = graphc.function([x, y], x + y), graphc.function([x, y], [x + y, x - y])
@@ -127,6 +128,7 @@ def test_marks_of_a_launch_are_checked(given: str, problem: str) -> None:
         compile_source(source, prototypes)
 
 
+@pytest.mark.slow
 def test_no_launch_with_more_operands_than_there_is_room_for() -> None:
     """They are copied to a thread's stack."""
 
@@ -226,6 +228,7 @@ def framed(size: int, dtype: str, offset: int) -> tuple[Array, Array]:
     return around[first : first + size * item].view(dtype), around
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything_past")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16", "int8", "bool"])
 @pytest.mark.parametrize("offset", [0, 1, 3])
@@ -274,6 +277,7 @@ def test_matrices_updates_and_scalars() -> None:
         np.testing.assert_array_equal(state.get_value(), value + factor)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything_past")
 def test_parts_of_a_result_and_equal_functions() -> None:
     """A result of two pieces; nests that are one function, of which the kernel reads one result; many launches, which

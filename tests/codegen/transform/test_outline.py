@@ -139,6 +139,7 @@ def network(layers: int) -> graphc.Function:
     return graphc.function([x], cost, updates=optim.momentum(cost, params, 0.1))
 
 
+@pytest.mark.slow
 def test_a_deeper_network_of_equal_layers_needs_no_more_functions() -> None:
     found = []
     for layers in (6, 12):
@@ -159,6 +160,7 @@ def moments() -> Program:
     return [x, y], [x.mean(axis=0), x.var(), x.argmax(), x.max() > 0.5, y.sum(), x[y]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [softmax_gradient, moments])
 @pytest.mark.usefixtures("always")
 def test_outlined_kernels_compute_what_the_interpreter_does(build: Callable[[], Program]) -> None:
@@ -175,6 +177,7 @@ def test_outlined_kernels_compute_what_the_interpreter_does(build: Callable[[], 
             call(values[0], np.full(5, 99))
 
 
+@pytest.mark.slow
 def test_many_launches_are_functions() -> None:
     """Nests that threads may share, more than a kernel launches itself: elementwise, and sums that chunks leave."""
     vectors = [T.dvector(f"x{n}") for n in range(LAUNCHES_IN_KERNEL + 1)]

@@ -155,6 +155,7 @@ def test_columns_of_scattered_rows_are_shared(rows: int) -> None:
     np.testing.assert_array_equal(stored(start, places, values), last)
 
 
+@pytest.mark.slow
 def test_sums_over_the_first_axis_are_right_and_the_same_for_any_number_of_threads() -> None:
     rng = np.random.default_rng(4)
     x = T.dmatrix("x")
@@ -193,6 +194,7 @@ INDICES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     stores=st.lists(st.tuples(st.sampled_from([A, B]), INDICES), min_size=1, max_size=3),
     loads=st.lists(st.tuples(st.sampled_from([A, B, C]), INDICES), max_size=3),
@@ -232,6 +234,7 @@ def outputs_of(x: Node, y: Node) -> list[Node]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything_parallel")
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (2, 3), (7, 5), (64, 3), (130, 70)])
 def test_shared_loops_compute_what_the_interpreter_computes(shape: tuple[int, int]) -> None:
@@ -257,6 +260,7 @@ def test_special_values_survive_being_shared() -> None:
         np.testing.assert_allclose(f(value), want)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything_parallel")
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=14), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -281,6 +285,7 @@ def test_random_programs_on_three_threads(instructions: list[tuple[int, int, int
         compare_with_state(outcome(calls["compiled"], values), want, calls["compiled"], values, weight, start)
 
 
+@pytest.mark.slow
 def test_results_are_the_same_for_any_number_of_threads() -> None:
     """To the bit, at the sizes of chunks that are in use."""
     rng = np.random.default_rng(1)
@@ -329,6 +334,7 @@ def test_the_number_of_threads_compiles_nothing_anew() -> None:
 # Safety --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_calls_from_eight_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64))
     rng = np.random.default_rng(2)
@@ -438,6 +444,7 @@ SAFE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_threads(), reason="every launch is serial on this system")
 @pytest.mark.parametrize("what", SAFE)
 def test_safe_in_a_process_of_its_own(what: str) -> None:

@@ -150,6 +150,7 @@ def same_bits(got: Sequence[Array], want: Sequence[Array]) -> bool:
     return [array.tobytes() for array in got] == [array.tobytes() for array in want]
 
 
+@pytest.mark.slow
 @needs_threads
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -196,6 +197,7 @@ def narrow_and_wide(x: Node, y: Node) -> list[Node]:
     return [centred, scaled, columns / T.sqr(columns).sum()]
 
 
+@pytest.mark.slow
 @needs_threads
 @pytest.mark.parametrize("program", [sum_then_matrix, narrow_and_wide])
 def test_buffers_that_rows_are_added_to_are_told_apart(program: Callable[[Node, Node], list[Node]]) -> None:
@@ -310,6 +312,7 @@ def sums_by_column(arrays: int, dtype: str = "int64", columns: int | None = None
     return [x, *vectors], [(x * vector).sum(axis=0) for vector in vectors]
 
 
+@pytest.mark.slow
 def test_many_buffers_by_column_are_gone_over_in_strips() -> None:
     assert "for strip in range" in graphc.function(*sums_by_column(2)).source
     assert "for strip in range" not in graphc.function(*sums_by_column(1)).source
@@ -323,6 +326,7 @@ def test_few_columns_are_one_strip() -> None:
     assert "strip" not in graphc.function([x, *vectors], [(x * vector).sum(axis=0) for vector in vectors]).source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(7, 0), (0, 7), (700, 1023), (300, 1024), (300, 1025), (513, 2048), (40, 3000)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_strips_hold_every_column_once(shape: tuple[int, int], threads: int) -> None:
@@ -335,6 +339,7 @@ def test_strips_hold_every_column_once(shape: tuple[int, int], threads: int) -> 
         np.testing.assert_array_equal(result, (x * vector).sum(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FIXED_NAMES))
 def test_names_of_functions_of_parts_are_nobodys_else(name: str) -> None:
     """An input, and a number computed before, called as the function of a nest calls something of its own."""

@@ -55,6 +55,7 @@ def arguments(name: str, dtype: str) -> list[NDArray[Any]]:
     return [np.concatenate([special, *some]).astype(dtype) for special in rows.T[: arity_of(name)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast_math", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", VECTOR_MATH)
@@ -112,6 +113,7 @@ def test_vectors_that_functions_lack_are_not_asked_for() -> None:
     assert calls("exp(x[i]) * log(x[i]) * tanh(x[i]) * float64(y[i])", "float64", "float32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_machine_code_calls_functions_of_vectors(dtype: str) -> None:
     x = T.vector("x", dtype=dtype)
@@ -130,6 +132,7 @@ def stored() -> set[str]:
     return {entry.metadata["name"] for entry in store.list_entries()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["process", "inline"])
 def test_functions_are_compiled_once_for_a_machine(folder: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = T.dvector("x"), T.dvector("y")
@@ -152,6 +155,7 @@ def test_functions_are_compiled_once_for_a_machine(folder: Path, how: str, monke
         assert stored() == functions | {ENTRY_POINTS, PARALLEL, "first", "second"}
 
 
+@pytest.mark.slow
 def test_a_damaged_function_is_compiled_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = T.dvector("x")
     a = np.linspace(0.5, 2.0, 77)
@@ -191,6 +195,7 @@ def test_a_stored_kernel_needs_no_function_beside(folder: Path, monkeypatch: pyt
         np.testing.assert_array_equal(build()(a), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1,), (3,), (8,), (33,), (3, 9), (None, 3), (3, None)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_known_sizes_are_right_and_llvm_says_nothing(

@@ -278,6 +278,7 @@ def _error(result: float, exact: Any, dtype: str) -> float:
     return float(abs(value - exact) / ulp)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_accuracy(name: str, dtype: str, has_fma: bool) -> None:
@@ -308,6 +309,7 @@ def _is_ordinary(name: str, dtype: str, has_fma: bool, arguments: tuple[Any, ...
     return all(abs(argument) >= info.smallest_normal for argument in arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_relaxed_accuracy(name: str, dtype: str, has_fma: bool) -> None:
@@ -322,6 +324,7 @@ def test_relaxed_accuracy(name: str, dtype: str, has_fma: bool) -> None:
     assert errors[worst] <= 4.0, f"{errors[worst]:.3f} ulp at {ordinary[worst]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_relaxed_special_values(name: str, dtype: str) -> None:
     """NaN, infinities and zeros stay, but for the sign of zero; subnormal numbers need not."""
@@ -438,6 +441,7 @@ def _distance_of_zero(pole: int, side: int) -> Any:
     return guess * mpmath.exp(mpmath.findroot(lambda u: _log_gamma(-pole + side * guess * mpmath.exp(u)), 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relaxed", [False, True], ids=["strict", "relaxed"])
 @pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -477,6 +481,7 @@ def test_log_gamma_does_not_depend_on_the_other_lanes(has_fma: bool) -> None:
         np.testing.assert_array_equal(loop(x[order]), expected[order])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_digamma_between_poles(dtype: str) -> None:
     x = _negative_arguments(dtype)
@@ -507,6 +512,7 @@ def test_a_module_has_the_functions_that_it_calls_once() -> None:
     assert [function.name for function in module.functions if not function.is_declaration] == [first.name, "caller"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize(("lanes", "apart"), [(1, False), (8, False), (1, True), (64, True)])

@@ -196,6 +196,7 @@ def masks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("fast_math", [False, True])
 def test_written_loops(name: str, fast_math: bool, masks: bool) -> None:
@@ -231,6 +232,7 @@ def test_loops_that_wait_for_themselves_are_not_unrolled() -> None:
         assert str(optimize([text.replace("unroll.disable", "unknown")])).count(" = fadd ") > 1
 
 
+@pytest.mark.slow
 def test_several_sums_give_the_same_text_again() -> None:
     sums = [f"total{number}" for number in range(8)]
     start = "".join(f"    {name} = 0.0\n" for name in sums)
@@ -288,6 +290,7 @@ DEPENDENT = {
 after."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_turns_that_depend_on_each_other(name: str) -> None:
     before, iterations, iteration, after = DEPENDENT[name]
@@ -377,6 +380,7 @@ class Drawer:
         return [*given, np.zeros(3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(120))
 def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bit is that of the loop element by element, but of sums, which have an order of their own."""
@@ -408,6 +412,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "dtype"), [(step, dtype) for step, dtypes in STEPS.items() for dtype in dtypes])
 def test_what_has_no_order(step: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all numbers that there are, NaN and infinities among them, and of many that are alike."""
@@ -434,6 +439,7 @@ def test_what_has_no_order(step: str, dtype: str, monkeypatch: pytest.MonkeyPatc
             np.testing.assert_array_equal(got, right, err_msg=f"{n} {draw}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "int8", "uint64", "uint8", "bool"])
 def test_reductions_of_every_length(dtype: str) -> None:
     """Of whole numbers, so that no order of additions is another."""
@@ -464,6 +470,7 @@ def test_elements_do_not_depend_on_how_many_there_are(dtype: str) -> None:
     np.testing.assert_allclose(whole[0], np.tanh(np.exp(-values * values) + np.log1p(values * values)), 1e-5)
 
 
+@pytest.mark.slow
 def test_nothing_beside_the_elements_is_touched() -> None:
     """Operands that end where memory does, or begin there."""
     code = """
