@@ -7,11 +7,10 @@ import re
 import subprocess
 import sys
 
-PROGRAM = """
 import pytest
 
+PROGRAM = """
 import numpy as np, graphc, graphc.tensor as T
-import pytest
 x = T.dvector("x")
 print(graphc.function([x], T.exp(x) + 1.25, name="shifted")(np.zeros(1)))
 """
