@@ -120,3 +120,11 @@ def test_an_op_a_rule_and_a_pass_are_added_as_written(tmp_path: Path) -> None:
     passed = re.search(r"(\d+) passed", done.stdout)
     assert done.returncode == 0, done.stdout
     assert passed and int(passed[1]) >= 10
+
+
+def test_every_file_that_is_named_exists() -> None:
+    """In documents from the root, from graphc or from its code generator; in docstrings beside the file as well."""
+    for text in (README, CONTRIBUTING, *(ROOT / "docs").rglob("*.md"), *(ROOT / "graphc").rglob("*.py")):
+        places = (ROOT, ROOT / "graphc", ROOT / "graphc" / "codegen")
+        for name in re.findall(r"(?:[a-z_]+/)+[a-z_]+\.pyi?\b", text.read_text("utf-8")):
+            assert any((place / name).exists() for place in places), f"{text.name} names {name}"
