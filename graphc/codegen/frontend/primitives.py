@@ -33,11 +33,11 @@ from graphc.codegen.threads.chunking import (
     LEAST_COLUMNS,
     LEAST_WORK,
     MOST_COLUMNS,
+    MOST_WORDS,
     PARALLEL,
     SETTINGS,
     STREAM,
 )
-from graphc.codegen.threads.nontemporal import MOST_WORDS
 from graphc.errors import CompileError
 
 

@@ -27,6 +27,8 @@ THREADS, LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD, LEAST_STREAMED = range(5)
 """Where they stand."""
 PATIENCE = 20
 """Threads lose at most one part in so many, whatever else the machine does."""
+MOST_WORDS = 64
+"""Of the context of a loop whose result goes past the caches: so many are on the stack."""
 
 
 def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> int:

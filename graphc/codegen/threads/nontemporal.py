@@ -24,14 +24,12 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import external, function
 from graphc.codegen.llvm.poison import poison
 from graphc.codegen.llvm.typed import I8, I32, I64, Bool, Ptr, vector
-from graphc.codegen.threads.chunking import LEAST_STREAMED, PARALLEL
+from graphc.codegen.threads.chunking import LEAST_STREAMED, MOST_WORDS, PARALLEL
 
 BLOCK = 256
 """Bytes that are filled at a time."""
 LINE_BYTES = 64
 """Of a line of the caches, and of a store."""
-MOST_WORDS = 64
-"""Of a context: so many are on the stack."""
 
 
 LINE_OF_WORDS = vector(I64, LINE_BYTES // 8)

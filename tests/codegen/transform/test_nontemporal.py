@@ -23,7 +23,8 @@ from graphc.codegen.pipeline import build
 from graphc.codegen.pipeline.compilation import POOL_EFFORT
 from graphc.codegen.server.client import compile_source
 from graphc.codegen.threads import settings
-from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES, MOST_WORDS
+from graphc.codegen.threads.chunking import MOST_WORDS
+from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.transform.nontemporal import MOST_WORK, Stream, stream_of
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
