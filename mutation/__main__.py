@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known: dict[str, str] = {}
     if given.results and given.results.exists():
         known = json.loads(given.results.read_text("utf-8"))
+    final = dict(known)  # the nearest tests alone do not show that nothing notices
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(given.jobs) as pool:
         waiting = [
             pool.submit(attempt, mutant, steps_of(area, given.near, given.whole), Path(temporary) / str(number))
@@ -78,8 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(describe(outcome), flush=True)
             known[outcome.mutant.what] = outcome.noticed_by
             if given.results and (outcome.noticed_by or not given.near):
-                kept = {what: test for what, test in known.items() if test or not given.near}
-                given.results.write_text(json.dumps(kept, indent=1), "utf-8")
+                final[outcome.mutant.what] = outcome.noticed_by
+                given.results.write_text(json.dumps(final, indent=1), "utf-8")
     return report([mutant for _, mutant in plan], known)
 
 

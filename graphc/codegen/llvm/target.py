@@ -112,9 +112,10 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     Raises CompileError where one does not parse or verify.
     """
     machine = target_machine(options.target, opt)
+    given = [each if isinstance(each, Module) else Module(each) for each in modules]
     try:
         context = llvm.create_context()  # the names of its types go with it
-        module, *others = [llvm.parse_assembly(text_of(each), context) for each in modules]
+        module, *others = [llvm.parse_assembly(each.ir, context) for each in given]
         for other in others:
             module.link_in(other)
         module.triple = llvm.get_process_triple()
@@ -131,17 +132,13 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     tuning.slp_vectorization = opt > 1
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
-    short = opt <= SHORT or all(isinstance(each, Module) and each.is_vectorized for each in modules)
+    short = opt <= SHORT or all(each.is_vectorized for each in given)
     passes = short_pipeline() if short else builder.getModulePassManager()
     passes.run(module, builder)
     # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
     if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
         NewPassManager._dispose(passes)
     return module
-
-
-def text_of(module: IR) -> str:
-    return module.ir if isinstance(module, Module) else module
 
 
 def short_pipeline() -> ModulePassManager:

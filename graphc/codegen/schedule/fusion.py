@@ -195,8 +195,8 @@ def _may_merge(first: _Group, then: _Group, depth: int, access: Access) -> bool:
 
 
 def hindrance(first: _Group, then: _Group, depth: int, access: Access) -> str | None:
-    """Why groups that may share a loop had better not: they do not go over memory less often, or are too large to
-    compile together. None where they had better.
+    """Why groups that may share a loop should not: they do not go over memory less often, or are too large to
+    compile together. None where they should.
 
     Loops over all elements are left as they are, so that short rows do not cut them up; reductions to scalars among
     them are only brought together, and become one loop when they are written.
@@ -224,7 +224,7 @@ def goes_by_rows(draft: Draft, reads: Iterable[tuple[Node, Index]]) -> bool:
 
 
 def is_vector_work(draft: Draft, depth: int, access: Access) -> bool:
-    """Whether a nest does enough in an iteration of loop `depth` that it had better keep the loop to itself: where no
+    """Whether a nest does enough in an iteration of loop `depth` that it should keep the loop to itself: where no
     loop is left inside the shared one, its work is done for one element at a time instead of for a vector."""
     if depth or len(draft.space) != 1 or draft.cost <= VECTOR_COST:
         return False

@@ -7,9 +7,9 @@ How it decides. Values are visited from the results backwards, so that all uses 
 iteration: a use is (nest, index of the wanted element, enclosing loops). A value is computed where it is used unless
 
 - it is a result, or an operand of an external function, or built by several writes;
-- it is a reduction that would be carried out more than once, or that had better walk memory in order;
+- it is a reduction that would be carried out more than once, or that should walk memory in order;
 - computing it again costs more than keeping it: it is used in several nests, or inside loops it does not depend on;
-- it is dear, and its nest would go across its rows, where loops are not vectorised;
+- it is expensive, and its nest would go across its rows, where loops are not vectorised;
 - its nest would grow too large to compile quickly.
 
 nests.py places values in nests.
@@ -147,7 +147,7 @@ class Scheduler(Nests):
         return "a reduction that walks memory in order" if self.walks_rows(node, fold) else None
 
     def is_large(self, node: Node, uses: Sequence[Use]) -> bool:
-        """Whether a nest that uses a value has as many ops as one nest should have, and had better end there: where it
+        """Whether a nest that uses a value has as many ops as one nest should have, and should end there: where it
         is known which values are stored, one that is all else that the nest needs."""
         large = [draft for draft in (self.drafts[use.nest] for use in uses) if draft.ops >= NEST_OPS]
         if not (large and self.expected):

@@ -134,11 +134,11 @@ class Nests:
         return (*node.args, *(size for size in self.sizing.shape(node) if isinstance(size, Node)))
 
     def is_kept(self, node: Node) -> bool:
-        """Whether a value that is yet to be decided on will be stored: in any case, or because it is dear."""
+        """Whether a value that is yet to be decided on will be stored: in any case, or because it is expensive."""
         return node in self.targets or node in self.needed or node in self.expected or node.op.cost > DEAR
 
     def walks_rows(self, node: Node, fold: Fold) -> bool:
-        """Whether a stored reduction had better add rows into its result than run down columns."""
+        """Whether a stored reduction should add rows into its result than run down columns."""
         if len(fold.start) > 1 or not fold.axes or unrolls([self.sizing.of(size) for size in fold.sizes(node)]):
             return False
         operand = node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]

@@ -173,7 +173,7 @@ def of_columns(loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Share
 
 
 def wants_strips(inner: Loop) -> bool:
-    """Whether a loop along rows had better go over some columns only before the next row: where buffers by column would
+    """Whether a loop along rows should go over some columns only before the next row: where buffers by column would
     not stay in the nearest cache."""
     size = int_value(inner.size)
     if size is not None and size <= MOST_COLUMNS:

@@ -1,6 +1,6 @@
 """Elementary functions that a loop calls, where they would be a part of it otherwise.
 
-In: the functions that a loop calls as its source does. Out: whether they had better be apart from it, what a loop over
+In: the functions that a loop calls as its source does. Out: whether they should be apart from it, what a loop over
 vectors then calls (vectorize/widen.py), and the IR of that, which is compiled once for a machine (`parts`).
 
 A loop of one or two functions gains from holding them. One of more holds so many instructions that LLVM takes most of a
@@ -54,7 +54,7 @@ def held(each: ir.Instruction) -> Symbol | None:
 
 
 def are_many(calls: Iterable[Symbol]) -> bool:
-    """Whether a loop had better call these functions."""
+    """Whether a loop should call these functions."""
     return sum(WEIGHT.get(call.name, 1) for call in calls) > MOST_HELD
 
 

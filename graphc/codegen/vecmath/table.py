@@ -2,7 +2,7 @@
 
 In: a module, a function's name, a floating-point type, whether the CPU has fused multiply-add and how long its vectors
 are. Out: a small internal function `gc_<name>_<f32|f64>` in that module, straight-line code to be inlined into the loop
-that calls it; or, where that loop had better call it (`math_calls`), one for vectors.
+that calls it; or, where that loop should call it (`math_calls`), one for vectors.
 
 Every function is branch-free: both sides of a case are computed and one is selected. Only what few arguments need and
 takes long, huge angles (`huge`) and log_gamma of negative numbers (`negative`), is left to a function that looks
