@@ -18,7 +18,6 @@ from graphc.loops.ir import (
     Set,
     Var,
     apply,
-    subtract,
 )
 from graphc.loops.operators import (
     ACCUMULATE,
@@ -97,8 +96,6 @@ def whole_total(total: Expr, lost: Expr) -> Expr:
 def written_out(expr: Apply) -> Apply:
     """An idiom in terms of Python's operators and functions; any other expression as it is."""
     match expr:
-        case Apply(operators.BLOCKS, (count, Const() as size)):
-            return apply(FLOORDIV, apply(ADD, count, subtract(size, ONE)), size)
         case Apply(operators.BLOCKS, (count, size)):
             return apply(FLOORDIV, apply(SUB, apply(ADD, count, size), ONE), size)
         case Apply(operators.BLOCK_LENGTH, (count, number, size)):

@@ -91,9 +91,9 @@ def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]
     name = lowerer.names.fresh(node.name or node.op.name)
     lost = Var(lowerer.names.fresh("lost"), dtype) if _is_float_sum(fold) else None
     totals[node] = Total(Var(name, dtype), lost)
-    scope.body.append(Set(totals[node].value, start_const(fold.start[0], dtype)))
     if lost is not None:
         scope.body.append(Set(lost, start_const("0", dtype)))
+    scope.body.append(Set(totals[node].value, start_const(fold.start[0], dtype)))
 
 
 def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:

@@ -144,7 +144,7 @@ class Lowerer(Elements):
         iteration, _, scope, place = self.enter_block(self.enter_all(outer, loops, before), length)
         self.homes[part] = scope
         steps = self.fold_step(node, fold, index, unfold((*loops, place)), [part])
-        carried = [total] if lost is None else [total, lost]
+        carried = [total] if lost is None else [lost, total]
         outer.body.extend(Set(var, start_const("0", var.dtype)) for var in carried)
         iteration.body.append(Set(part, start_const("0", part.dtype)))
         scope.body.extend(steps)

@@ -14,6 +14,8 @@ from typing import TypeAlias
 from graphc.codegen.call.bind import Array as Parameter
 from graphc.codegen.call.bind import Signature, Temp
 from graphc.codegen.call.callback import CALLBACK
+from graphc.codegen.frontend.constructs import TREES
+from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PROTOTYPES
 from graphc.codegen.llvm.module import Prototype
@@ -54,7 +56,6 @@ from graphc.loops.ir import (
 )
 from graphc.loops.names import Names
 from graphc.loops.operators import EQ, INFIX
-from graphc.loops.printer import emit_function
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
 
@@ -131,7 +132,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
     passes.made("assemble", functions)
     return Program(
-        source="\n\n".join(map(emit_function, functions)),
+        source=emit_source(functions),
         signature=signature,
         plan="\n".join((*plan.lines, *(f"threads may share {line}" for line in kernel_part.launches))),
         prototypes=tuple(Prototype(f.name, tuple(param.kind for param in f.params)) for f in functions),
@@ -197,7 +198,7 @@ class Dim:
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
     """Identifiers that mean something in generated source, or are given without asking: loop variables."""
     calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
-    own = {"range", "S", "kernel", "sizes", *FIXED_NAMES}
+    own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
     own |= {f"{CALLBACK}{number}" for number in range(calls)}
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 

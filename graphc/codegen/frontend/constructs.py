@@ -1,0 +1,262 @@
+"""Constructs of the generated language: functions that a source defines for itself and that are no code of their own.
+
+In: the text of a source. Out: the definitions it needs; or its syntax tree with every call of one replaced by what the
+definition says, which is what numba compiles. CPython runs the calls as they are. The printer (loops/printer.py) writes
+the calls in place of the statements that they stand for; a test expands what it prints, and finds those statements.
+
+A definition is assignments and loops, then one `return` of expressions. A parameter that it calls is given a `lambda`,
+or the name of a function that is defined just before.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+
+DEFINITIONS = '''
+def blocks(count, size):
+    """The number of blocks that some elements fall into."""
+    return (count + size - 1) // size
+
+def compensated(total, lost):
+    """A sum, with what its additions have rounded away."""
+    return select(isfinite(total), total + lost, total)
+
+def add(total, lost, term):
+    """total + term, with what the addition rounds away added to lost."""
+    return accumulate_in_order(total, term), accumulate(lost, rounding(total, term))
+
+def sum_blocks(begin, end, n, term):
+    """The sum of term(i) for i < n in blocks begin .. end of 256, and what adding them up has rounded away."""
+    lost, total = 0.0, 0.0
+    for block in range(begin, end):
+        row, part = block * 256, 0.0
+        for i in range(minimum(256, n - 256 * block)):
+            part = accumulate(part, term(row + i))
+        total, lost = add(total, lost, part)
+    return total, lost
+
+def sum_blocks_float32(begin, end, n, term):
+    """The same of float32: a block is summed in float32, the blocks in float64."""
+    total = 0.0
+    for block in range(begin, end):
+        row, part = block * 256, float32(0.0)
+        for i in range(minimum(256, n - 256 * block)):
+            part = accumulate(part, term(row + i))
+        total = accumulate(total, float64(part))
+    return total
+
+def sum_parts(parts, count):
+    """The sum of what chunks of a loop have left: 256 places for what they lost, then their sums."""
+    lost, total = 0.0, 0.0
+    for part in range(count):
+        lost = accumulate(lost, rounding(total, parts[part + 256]))
+        lost = accumulate(lost, parts[part])
+        total = accumulate_in_order(total, parts[part + 256])
+    return total, lost
+
+def parallel_sum(nest, count, work, parts, *args):
+    """The sum of what a nest leaves for each chunk of a loop that threads share."""
+    size = chunk(count, work)
+    parallel(nest, count, size, *args, size, parts, advance(parts, 256))
+    total, lost = sum_parts(parts, blocks(count, size))
+    return total, lost
+
+def chunks_with_copies(count, work, copies):
+    """The most copies, the size of chunks so that there are no more, and how many iterations chunks share: one chunk
+    needs no copy."""
+    most = maximum(copies, 1)
+    size = maximum(chunk(count, work), blocks(count, most))
+    shared = select(count > size, count, 0)
+    return most, size, shared
+
+def add_copies(target, copies, n, count):
+    """Add to each of n elements those of its copies."""
+    for part in range(count):
+        for c in range(n):
+            target[c] = accumulate(target[c], copies[part * ((n + 15) // 16 * 16) + c])
+'''
+
+
+def _parse() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for each in ast.parse(DEFINITIONS).body:
+        assert isinstance(each, ast.FunctionDef)
+        for node in ast.walk(each):  # what is written out stands where the call does
+            for place in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
+                vars(node).pop(place, None)
+        yield each.name, each
+
+
+TREES: Mapping[str, ast.FunctionDef] = dict(_parse())
+TEXTS = {text.partition("(")[0]: f"def {text}" for text in re.split(r"^def ", DEFINITIONS, flags=re.MULTILINE)[1:]}
+"""The definition of each, as it is printed."""
+
+
+def needed_by(source: str) -> str:
+    """The definitions of the constructs that a source calls, and of those that these call."""
+    found: dict[str, None] = {}
+    pending = [source]
+    while pending:
+        text = pending.pop()
+        for name in TEXTS:
+            if name not in found and re.search(rf"\b{name}\(", text):
+                found[name] = None
+                pending.append(TEXTS[name].partition("\n")[2])
+    return "".join(f"\n{TEXTS[name].rstrip()}\n" for name in TEXTS if name in found)
+
+
+def expand(tree: ast.Module) -> ast.Module:
+    """A source without constructs: their calls are written out, and a function that ends without a word returns 0."""
+    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name not in TREES]
+    return ast.Module([_Expansion(each).function() for each in functions], [])
+
+
+class _Substitution(ast.NodeTransformer):
+    """Names replaced by expressions, and the name of several arguments by these."""
+
+    def __init__(self, values: Mapping[str, ast.expr], several: str = "", args: Sequence[ast.expr] = ()) -> None:
+        self.values = values
+        self.several = several
+        self.args = args
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = self.values.get(node.id)
+        if isinstance(value, ast.Name):
+            return ast.Name(value.id, node.ctx)
+        return node if value is None else deepcopy(value)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        args: list[ast.expr] = []
+        for arg in node.args:
+            args.extend(self.args if isinstance(arg, ast.Starred) else [self.visit(arg)])
+        return ast.Call(self.visit(node.func), args, [])
+
+
+class _Expansion(ast.NodeTransformer):
+    """One function of a source with its constructs written out."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self.of = function
+        self.taken = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        self.terms: dict[str, ast.FunctionDef] = {}
+        self.before: list[ast.stmt] = []
+        self.at: ast.AST = function
+
+    def function(self) -> ast.FunctionDef:
+        body = self.statements(self.of.body)
+        if not isinstance(body[-1], ast.Return):
+            body.append(ast.fix_missing_locations(ast.copy_location(ast.Return(ast.Constant(0)), self.of)))
+        made = ast.FunctionDef(self.of.name, self.of.args, body, [])
+        return ast.copy_location(made, self.of)
+
+    def statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        result: list[ast.stmt] = []
+        for stmt in body:
+            self.at = stmt if hasattr(stmt, "lineno") else self.at
+            outer, self.before = self.before, []
+            made = list(self.statement(stmt))
+            result += (ast.fix_missing_locations(ast.copy_location(each, self.at)) for each in (*self.before, *made))
+            self.before = outer
+        return result
+
+    def statement(self, stmt: ast.stmt) -> Iterator[ast.stmt]:
+        match stmt:
+            case ast.FunctionDef():
+                self.terms[stmt.name] = stmt
+            case ast.For():
+                match self.visit(stmt.iter):
+                    case ast.Call(counted, [ast.Constant(0), end]):
+                        bounds = ast.Call(counted, [end], [])
+                    case other:
+                        bounds = other
+                yield ast.For(stmt.target, bounds, self.statements(stmt.body), [])
+            case ast.If():
+                yield ast.If(self.visit(stmt.test), self.statements(stmt.body), [])
+            case ast.Assign([target], ast.Call(ast.Name(name), args)) if _is_code(name):
+                targets = target.elts if isinstance(target, ast.Tuple) else [target]
+                yield from self.written_out(TREES[name], args, [each for each in targets if isinstance(each, ast.Name)])
+            case ast.Expr(ast.Call(ast.Name(name), args)) if _is_code(name):
+                yield from self.written_out(TREES[name], args, ())
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
+                yield from self.assignments(targets, [self.visit(value) for value in values])
+            case _:
+                yield self.visit(stmt)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node.func:
+            case ast.Lambda() as term:
+                return self.visit(self.applied(term.args, [], term.body, node.args))
+            case ast.Name(name) if name in self.terms:
+                *body, result = self.terms[name].body
+                assert isinstance(result, ast.Return) and result.value is not None
+                return self.visit(self.applied(self.terms[name].args, body, result.value, node.args))
+            case ast.Name(name) if name in TREES:
+                result = TREES[name].body[-1]
+                assert isinstance(result, ast.Return) and result.value is not None
+                return self.visit(self.applied(TREES[name].args, [], result.value, node.args))
+        node.args = [self.visit(arg) for arg in node.args]
+        return node
+
+    def applied(
+        self, params: ast.arguments, body: Sequence[ast.stmt], result: ast.expr, args: Sequence[ast.expr]
+    ) -> ast.expr:
+        """The result of a function of which the statements go before the statement at hand."""
+        names = _Substitution(dict(zip((param.arg for param in params.args), args, strict=True)))
+        self.before.extend(self.statements([names.visit(deepcopy(stmt)) for stmt in body]))
+        expr: ast.expr = names.visit(deepcopy(result))
+        return expr
+
+    def written_out(
+        self, definition: ast.FunctionDef, args: Sequence[ast.expr], targets: Sequence[ast.Name]
+    ) -> Iterator[ast.stmt]:
+        """What a construct does, its results in `targets`."""
+        *body, last = definition.body[1:]
+        results: list[ast.expr] = []
+        if isinstance(last, ast.Return):
+            results = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value or ast.Constant(0)]
+        else:
+            body.append(last)
+        params = [param.arg for param in definition.args.args]
+        values: dict[str, ast.expr] = dict(zip(params, args, strict=False))
+        for target, result in zip(targets, results, strict=True):
+            if isinstance(result, ast.Name) and result.id not in values:
+                values[result.id] = target
+        for stmt in body:
+            for node in ast.walk(stmt):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in values:
+                    values[node.id] = ast.Name(self.fresh(node.id), ast.Load())
+        several = definition.args.vararg.arg if definition.args.vararg else ""
+        names = _Substitution(values, several, args[len(params) :])
+        yield from self.statements([names.visit(deepcopy(stmt)) for stmt in body])
+        left = [(t, names.visit(deepcopy(r))) for t, r in zip(targets, results, strict=True)]
+        left = [(t, r) for t, r in left if not (isinstance(r, ast.Name) and r.id == t.id)]
+        yield from self.assignments([t for t, _ in left], [self.visit(r) for _, r in left])
+
+    def assignments(self, targets: Sequence[ast.expr], values: Sequence[ast.expr]) -> Iterator[ast.stmt]:
+        """Assignments that mean the same one after the other: a name is given its value when no other needs the old."""
+        pending = list(zip(targets, values, strict=True))
+        while pending:
+            for target, value in pending:  # noqa: B007
+                others = [expr for other, expr in pending if other is not target]
+                read = {node.id for expr in others for node in ast.walk(expr) if isinstance(node, ast.Name)}
+                if not isinstance(target, ast.Name) or target.id not in read:
+                    break
+            pending.remove((target, value))
+            yield ast.Assign([target], value)
+
+    def fresh(self, name: str) -> str:
+        number = 1
+        while f"{name}_{number}" in self.taken:
+            number += 1
+        self.taken.add(f"{name}_{number}")
+        return f"{name}_{number}"
+
+
+def _is_code(name: str) -> bool:
+    """Whether a name is that of a construct of more than one expression."""
+    if name not in TREES:
+        return False
+    *body, last = TREES[name].body[1:]
+    return bool(body) or not isinstance(last, ast.Return) or isinstance(last.value, ast.Tuple)

@@ -1,0 +1,177 @@
+"""From statements to Python source.
+
+In: functions: their names, parameters and statements. Out: the text, which numba compiles and CPython runs, with what
+is many statements and one idea as one call (recognize.py), and the definitions of what is called so (constructs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from graphc.codegen.frontend.constructs import needed_by
+from graphc.codegen.frontend.recognize import Term, Use, recognize
+from graphc.loops import operators
+from graphc.loops.ir import (
+    INDEX,
+    ZERO,
+    Apply,
+    Check,
+    Const,
+    Function,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    subexpressions,
+)
+from graphc.loops.operators import NE
+from graphc.loops.printer import INDENT, text_of
+from graphc.loops.visit import statements
+
+WIDTH = 110
+"""Of lines, where an expression has a place to break them."""
+MOST_JOINED = 5
+"""Stores that stand in one line."""
+
+
+def emit_source(functions: Iterable[Function]) -> str:
+    """The source of a program: its functions, then the definitions of the constructs that they use."""
+    source = "\n".join(map(emit_function, functions))
+    return source + needed_by(source)
+
+
+def emit_function(function: Function, constructs: bool = True) -> str:
+    """The source of a function. One that may fail returns 0, or the number of the check that failed."""
+    params = ", ".join(param.name for param in function.params)
+    checks = (isinstance(stmt, Check) or (isinstance(stmt, Invoke) and stmt.code) for stmt in statements(function.body))
+    lines = [f"def {function.name}({params}):"]
+    if function.doc:
+        lines.append(f'{INDENT}"""{one_line(function.doc)}"""')
+    lines += emit_statements(function.body, INDENT, constructs)
+    if any(checks) or len(lines) < 3:
+        lines.append(f"{INDENT}return 0")
+    return "".join(f"{part}\n" for line in lines for part in wrapped(line))
+
+
+def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool) -> Iterator[str]:
+    at, noted = 0, ""
+    while at < len(body):
+        stmt = body[at]
+        count, use = (recognize(body, at) if constructs else None) or (1, None)
+        if use is not None:
+            yield from emit_use(use, pad)
+        elif constructs and (count := joinable(body, at, WIDTH - len(pad))) > 1:
+            yield pad + joined(body[at : at + count])
+        elif isinstance(stmt, Note):
+            if stmt.text != noted:
+                yield from (f"{pad}# {one_line(line)}" for line in stmt.text.splitlines())
+            noted = stmt.text
+        elif isinstance(stmt, Loop):
+            bounds = text_of(stmt.size) if stmt.begin == ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
+            yield f"{pad}for {stmt.var.name} in range({bounds}):"
+            yield from emit_statements(stmt.body, pad + INDENT, constructs)
+        else:
+            yield pad + emit_statement(stmt)
+        at += count
+
+
+def emit_statement(stmt: Stmt) -> str:
+    match stmt:
+        case Let() | Set() | Store():
+            return " = ".join(assignment(stmt))
+        case Check(Apply(operators.EQ, (left, right)), code) if left.dtype == INDEX:
+            return f"if {text_of(Apply(NE, (left, right), 'bool'))}: return {code}"
+        case Check(condition, code):
+            return f"if not ({text_of(condition)}): return {code}"
+        case Invoke(function, args, code):
+            call = f"{function}({', '.join(map(text_of, args))})"
+            return f"if {call} != 0: return {code}" if code else call
+        case Launch(function, count, size, args):
+            return f"parallel({', '.join([function, *map(text_of, (count, size, *args))])})"
+    raise AssertionError(f"{stmt} is more than a line")
+
+
+def assignment(stmt: Stmt) -> tuple[str, str]:
+    """What a statement assigns to, and what it assigns."""
+    match stmt:
+        case Let(var, value) | Set(var, value):
+            return var.name, text_of(value)
+        case Store(buffer, index, value):
+            return f"{buffer.name}[{text_of(index)}]", text_of(value)
+    raise AssertionError(f"{stmt} assigns nothing")
+
+
+def joined(body: Sequence[Stmt]) -> str:
+    """Assignments as one."""
+    pairs = [assignment(each) for each in body]
+    return f"{', '.join(left for left, _ in pairs)} = {', '.join(right for _, right in pairs)}"
+
+
+def joinable(body: Sequence[Stmt], at: int, width: int) -> int:
+    """How many statements from a place on are one line: what sums start with; stores of what is in names, to one place
+    of several buffers; stores to one place after the other."""
+    for count in range(1, min(MOST_JOINED, len(body) - at)):
+        first, stmt = body[at], body[at + count]
+        match first, stmt:
+            case Set(_, Const() as start), Set(_, Const() as other):
+                fits = start == other
+            case Store(buffer, index, Var()), Store(other, again, Var()) if buffer != other:
+                fits = index == again
+            case Store(buffer, Const(), value), Store(other, Const(), wanted) if buffer == other:
+                reads = (isinstance(part, Load) for each in (value, wanted) for part in subexpressions(each))
+                fits = not any(reads)
+            case _:
+                fits = False
+        if not fits or len(joined(body[at : at + count + 1])) > width:
+            return count
+    return min(MOST_JOINED, len(body) - at)
+
+
+def emit_use(use: Use, pad: str) -> Iterator[str]:
+    args = []
+    for arg in use.args:
+        match arg:
+            case str():
+                args.append(arg)
+            case Term(place, (), value):
+                args.append(f"lambda {place.name}: {text_of(value)}")
+            case Term(place, named, value):
+                yield f"{pad}def term({place.name}):"
+                yield from (f"{pad}{INDENT}{emit_statement(let)}" for let in named)
+                yield f"{pad}{INDENT}return {text_of(value)}"
+                args.append("term")
+            case _:
+                args.append(text_of(arg))
+    targets = f"{', '.join(var.name for var in use.targets)} = " if use.targets else ""
+    yield f"{pad}{targets}{use.construct}({', '.join(args)})"
+
+
+def one_line(text: str) -> str:
+    """A user's words as part of a comment or a docstring."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
+def wrapped(line: str) -> Iterator[str]:
+    """A line in pieces of at most WIDTH characters: broken after commas within brackets, the outermost there are."""
+    pad = line[: len(line) - len(line.lstrip())] + 2 * INDENT
+    depth = 0
+    while len(line) > WIDTH and line.lstrip()[0] not in '#"':
+        breaks: dict[int, int] = {}
+        within = depth
+        for place, letter in enumerate(line[: WIDTH + 1]):
+            within += (letter in "([{") - (letter in ")]}")
+            if letter == "," and within and line[place + 1] == " " and place > len(pad):
+                breaks[within] = place + 1
+        if not breaks:
+            break
+        best = breaks[min(breaks)]
+        depth += sum((letter in "([{") - (letter in ")]}") for letter in line[:best])
+        yield line[:best]
+        line = pad + line[best + 1 :]
+    yield line
