@@ -7,6 +7,7 @@ Run with names of KERNELS, it says what ends a process that calls them.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
+from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN, needed_by
 from graphc.codegen.pipeline import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
@@ -71,8 +73,10 @@ def compile_broken(name: str) -> graphc.Function:
 
     def generate(kernel: Kernel, report: Report) -> Program:
         program = GENERATE(kernel, report)
-        assert program.source.count(broken.right) == 1, program.source
-        return replace(program, source=program.source.replace(broken.right, broken.wrong))
+        remarks, code = re.compile(r'(?m)^ *(#|""").*$'), program.source.partition(DEFINITIONS_BEGIN)[0]
+        code = remarks.sub("", code)  # they show the lines above
+        assert code.count(broken.right) == 1, program.source
+        return replace(program, source=code.replace(broken.right, broken.wrong) + needed_by(code))
 
     with patch.object(generation, "generate_program", generate):
         return graphc.function([x], broken.graph(x), "compiled", name=f"broken: {name}")

@@ -37,11 +37,11 @@ codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory bind objects arguments scalars guard_pages vectorcall
                     entry __init__
-codegen.schedule    memory sizes plan accumulators cost strided fusion nests materialize scheduler __init__
+codegen.schedule    memory sizes labels plan accumulators cost strided fusion nests materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused parts __init__
 codegen.transform   passes simplify privatize parallelize fuse forwarding partial_sums nontemporal outline_regions
                     outline_merge outline __init__
-codegen.frontend    language intrinsics primitives lowering __init__
+codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files sources store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
@@ -233,8 +233,9 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import beside itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
-codegen.cache.bundle codegen.server.client loops.printer codegen.link.lljit codegen.link.elf codegen.lower.lowerer
-codegen.schedule.plan codegen.pipeline.generation codegen.pipeline.program codegen.schedule.scheduler
+codegen.cache.bundle codegen.server.client codegen.frontend.emit codegen.link.lljit codegen.link.elf
+codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler codegen.pipeline.generation
+codegen.pipeline.program
 codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse optim rewrite session testing
 """
 

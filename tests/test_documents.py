@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
@@ -48,7 +50,9 @@ def program() -> tuple[str, dict[str, Any]]:
     """What README's program prints, and its variables at the end."""
     variables: dict[str, Any] = {"__name__": "readme"}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(block(README, "program"), "README.md", "exec"), variables)
+        found = find_block(README, "program")
+        before = README.read_text("utf-8")[: found.start(2)].count("\n")
+        exec(compile("\n" * before + found[2], str(README), "exec"), variables)
     return printed.getvalue(), variables
 
 
@@ -57,7 +61,10 @@ def test_the_program_prints_what_is_said(program: tuple[str, dict[str, Any]]) ->
 
 
 def test_the_source_is_the_one_generated(program: tuple[str, dict[str, Any]]) -> None:
-    check_block(README, "source", program[1]["step"].source.rstrip() + "\n")
+    source, _, definitions = program[1]["step"].source.partition(DEFINITIONS_BEGIN)
+    check_block(README, "source", source)
+    called = re.search(r"defines (.*) at its end", README.read_text("utf-8"), re.DOTALL)
+    assert called and re.findall("`(.+?)`", called[1]) == re.findall(r"(?m)^def (\w+)", definitions)
 
 
 def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]]) -> None:

@@ -370,6 +370,13 @@ CONSTANT = register(Op("constant", _constant_infer, _constant_eval, _no_lowering
 LEAVES = (INPUT, SHARED, SIZE, CONSTANT)
 
 _serial = itertools.count()
+
+
+def next_serial() -> int:
+    """A number above the serial numbers of all nodes there are."""
+    return next(_serial)
+
+
 _owners: WeakKeyDictionary[Node, ref[Node]] = WeakKeyDictionary()
 
 

@@ -97,7 +97,7 @@ def written_out(expr: Apply) -> Apply:
     """An idiom in terms of Python's operators and functions; any other expression as it is."""
     match expr:
         case Apply(operators.BLOCKS, (count, size)):
-            return apply(FLOORDIV, apply(SUB, apply(ADD, count, size), ONE), size)
+            return apply(FLOORDIV, apply(ADD, count, apply(SUB, size, ONE)), size)
         case Apply(operators.BLOCK_LENGTH, (count, number, size)):
             return apply(MINIMUM, size, apply(SUB, count, apply(MUL, size, number)))
         case Apply(operators.COMPENSATED, (total, lost)):

@@ -1,16 +1,18 @@
-"""From statements to Python source.
+"""From expressions to Python source.
 
-In: a function: its name, parameters and statements. Out: its text, which numba compiles and CPython can run.
+In: an expression. Out: its syntax tree and text, which numba compiles and CPython can run.
 """
 
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
+import math
+from functools import lru_cache, partial, reduce
 
 from graphc.loops import operators
 from graphc.loops.build import written_out
 from graphc.loops.ir import (
+    INDEX,
     ZERO,
     Apply,
     Const,
@@ -19,7 +21,9 @@ from graphc.loops.ir import (
     Opaque,
     Pointer,
     Var,
+    int_value,
 )
+from graphc.loops.operators import Operator
 from graphc.loops.syntax import node_of
 
 INDENT = "    "
@@ -39,9 +43,39 @@ def to_ast(expr: Expr) -> ast.expr:
         case Apply(op, args, _):
             if op is operators.BLOCK_LENGTH:
                 return to_ast(written_out(expr))
+            if expr.dtype == INDEX and op in (operators.ADD, operators.MUL):
+                return _chain(op, args)
             return node_of(op, [to_ast(arg) for arg in args])
         case Opaque():
             raise AssertionError("what is opaque has no source")
+
+
+def _chain(op: Operator, args: tuple[Expr, ...]) -> ast.expr:
+    """A sum or product of integers from left to right, its literals as one."""
+    pending, parts, literals = [*reversed(args)], [], []
+    while pending:
+        arg = pending.pop()
+        value = int_value(arg)
+        if value is not None:
+            literals.append(value)
+        elif isinstance(arg, Apply) and arg.op is op:
+            pending.extend(reversed(arg.args))
+        else:
+            parts.append(to_ast(arg))
+    if op is operators.MUL and len(literals) < 2:
+        return _join(op, *map(to_ast, args))
+    whole = sum(literals) if op is operators.ADD else math.prod(literals)
+    if len(literals) == 1 and int_value(args[0]) == whole >= 0:
+        parts.insert(0, ast.Constant(whole))
+    elif op is operators.ADD and whole < 0 and parts:
+        return ast.BinOp(reduce(partial(_join, op), parts), ast.Sub(), ast.Constant(-whole))
+    elif literals and (whole != (0 if op is operators.ADD else 1) or not parts):
+        parts.append(ast.Constant(whole))
+    return reduce(partial(_join, op), parts)
+
+
+def _join(op: Operator, left: ast.expr, right: ast.expr) -> ast.expr:
+    return node_of(op, [left, right])
 
 
 @lru_cache(maxsize=512)

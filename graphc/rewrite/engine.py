@@ -52,6 +52,7 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    next_serial,
     variable,
 )
 from graphc.ir.passes import Step, passed, watched
@@ -474,10 +475,12 @@ class _Rewriter:
             return self._inherit(node, make(node.op, tuple([self.final[arg] for arg in node.args]), node.attrs))
         if node.op.name not in self.rules:
             return node
+        before = next_serial()
         for item in self._fitting(node):
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after):
                 self.fired.append(Fired(item.name, describe(node), node.where))
+                place_new(after, node.where, before)
                 return self._inherit(node, after)
         return node
 
@@ -497,6 +500,16 @@ class _Rewriter:
 
     def _uses(self, node: Node) -> int:
         return self.uses.get(node, 1)
+
+
+def place_new(node: Node, where: Where | None, serial: int) -> None:
+    """Say of the nodes of a graph that are not older than a serial number that a line of the user's made them."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if node.serial > serial and node.where is not where and (node.where is None or node.where.words is None):
+            node.where = where
+            pending += node.args
 
 
 def _same_type(before: Node, after: Node) -> bool:

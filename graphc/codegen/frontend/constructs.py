@@ -1,7 +1,7 @@
 """Constructs of the generated language: functions that a source defines for itself and that are no code of their own.
 
 In: the text of a source. Out: the definitions it needs; or its syntax tree with every call of one replaced by what the
-definition says, which is what numba compiles. CPython runs the calls as they are. The printer (loops/printer.py) writes
+definition says, which is what numba compiles. CPython runs the calls as they are. The emitter (emit.py) writes
 the calls in place of the statements that they stand for; a test expands what it prints, and finds those statements.
 
 A definition is assignments and loops, then one `return` of expressions. A parameter that it calls is given a `lambda`,
@@ -18,7 +18,7 @@ from copy import deepcopy
 DEFINITIONS = '''
 def blocks(count, size):
     """The number of blocks that some elements fall into."""
-    return (count + size - 1) // size
+    return (count + (size - 1)) // size
 
 def compensated(total, lost):
     """A sum, with what its additions have rounded away."""
@@ -94,6 +94,11 @@ TEXTS = {text.partition("(")[0]: f"def {text}" for text in re.split(r"^def ", DE
 """The definition of each, as it is printed."""
 
 
+DEFINITIONS_BEGIN = """
+# What the functions above call that is no code of its own: the compiler writes it out where it is called.
+"""
+
+
 def needed_by(source: str) -> str:
     """The definitions of the constructs that a source calls, and of those that these call."""
     found: dict[str, None] = {}
@@ -104,7 +109,8 @@ def needed_by(source: str) -> str:
             if name not in found and re.search(rf"\b{name}\(", text):
                 found[name] = None
                 pending.append(TEXTS[name].partition("\n")[2])
-    return "".join(f"\n{TEXTS[name].rstrip()}\n" for name in TEXTS if name in found)
+    definitions = (f"\n{TEXTS[name].rstrip()}\n" for name in TEXTS if name in found)
+    return "".join([DEFINITIONS_BEGIN, *definitions]) if found else ""
 
 
 def expand(tree: ast.Module) -> ast.Module:
@@ -187,15 +193,15 @@ class _Expansion(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node.func:
             case ast.Lambda() as term:
-                return self.visit(self.applied(term.args, [], term.body, node.args))
+                return self.applied(term.args, [], term.body, node.args)
             case ast.Name(name) if name in self.terms:
                 *body, result = self.terms[name].body
                 assert isinstance(result, ast.Return) and result.value is not None
-                return self.visit(self.applied(self.terms[name].args, body, result.value, node.args))
+                return self.applied(self.terms[name].args, body, result.value, node.args)
             case ast.Name(name) if name in TREES:
                 result = TREES[name].body[-1]
                 assert isinstance(result, ast.Return) and result.value is not None
-                return self.visit(self.applied(TREES[name].args, [], result.value, node.args))
+                return self.applied(TREES[name].args, [], result.value, node.args)
         node.args = [self.visit(arg) for arg in node.args]
         return node
 
@@ -205,7 +211,7 @@ class _Expansion(ast.NodeTransformer):
         """The result of a function of which the statements go before the statement at hand."""
         names = _Substitution(dict(zip((param.arg for param in params.args), args, strict=True)))
         self.before.extend(self.statements([names.visit(deepcopy(stmt)) for stmt in body]))
-        expr: ast.expr = names.visit(deepcopy(result))
+        expr: ast.expr = self.visit(names.visit(deepcopy(result)))
         return expr
 
     def written_out(
@@ -243,6 +249,8 @@ class _Expansion(ast.NodeTransformer):
                 read = {node.id for expr in others for node in ast.walk(expr) if isinstance(node, ast.Name)}
                 if not isinstance(target, ast.Name) or target.id not in read:
                     break
+            else:
+                raise AssertionError("each needs what the others were before")
             pending.remove((target, value))
             yield ast.Assign([target], value)
 

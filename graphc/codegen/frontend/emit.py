@@ -53,14 +53,15 @@ def emit_function(function: Function, constructs: bool = True) -> str:
     lines = [f"def {function.name}({params}):"]
     if function.doc:
         lines.append(f'{INDENT}"""{one_line(function.doc)}"""')
-    lines += emit_statements(function.body, INDENT, constructs)
+    lines += emit_statements(function.body, INDENT, constructs, {function.doc, ""})
     if any(checks) or len(lines) < 3:
         lines.append(f"{INDENT}return 0")
     return "".join(f"{part}\n" for line in lines for part in wrapped(line))
 
 
-def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool) -> Iterator[str]:
-    at, noted = 0, ""
+def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool, said: set[str]) -> Iterator[str]:
+    """Lines of source; what is `said` already is not said again."""
+    at = 0
     while at < len(body):
         stmt = body[at]
         count, use = (recognize(body, at) if constructs else None) or (1, None)
@@ -69,13 +70,13 @@ def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool) -> Iterato
         elif constructs and (count := joinable(body, at, WIDTH - len(pad))) > 1:
             yield pad + joined(body[at : at + count])
         elif isinstance(stmt, Note):
-            if stmt.text != noted:
-                yield from (f"{pad}# {one_line(line)}" for line in stmt.text.splitlines())
-            noted = stmt.text
+            new = [line for line in stmt.text.splitlines() if line not in said]
+            yield from (f"{pad}# {one_line(line)}" for line in new)
+            said.update(new)
         elif isinstance(stmt, Loop):
             bounds = text_of(stmt.size) if stmt.begin == ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
             yield f"{pad}for {stmt.var.name} in range({bounds}):"
-            yield from emit_statements(stmt.body, pad + INDENT, constructs)
+            yield from emit_statements(stmt.body, pad + INDENT, constructs, said)
         else:
             yield pad + emit_statement(stmt)
         at += count
@@ -164,7 +165,7 @@ def wrapped(line: str) -> Iterator[str]:
     while len(line) > WIDTH and line.lstrip()[0] not in '#"':
         breaks: dict[int, int] = {}
         within = depth
-        for place, letter in enumerate(line[: WIDTH + 1]):
+        for place, letter in enumerate(line[:WIDTH]):
             within += (letter in "([{") - (letter in ")]}")
             if letter == "," and within and line[place + 1] == " " and place > len(pad):
                 breaks[within] = place + 1

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.lower.scopes import Scope, Scopes
+from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.plan import gathered, loop_vars
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import GraphTypeError
@@ -62,6 +63,7 @@ class Elements(Scopes):
     `accumulators`: where reductions by rows are carried in a wider dtype; `depths`: for a buffer that holds one row,
     the number of loops that pick the row. Without a plan every value is computed where
     it is needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices.
+    `labels`: what values are called in the source.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Elements(Scopes):
         accumulators: Mapping[Node, Buffer] = {},
         depths: Mapping[Node, int] = {},
         unchecked: int | None = None,
+        labels: Labels = UNLABELLED,
     ) -> None:
         super().__init__(names)
         self.buffers = buffers
@@ -81,6 +84,7 @@ class Elements(Scopes):
         self.accumulators = accumulators
         self.depths = depths
         self.unchecked = unchecked
+        self.labels = labels
         self.memo: dict[tuple[Node, Index], Expr] = {}
         self.scalars: dict[Node, Expr] = {}
         self.current: frozenset[Node] = frozenset()
@@ -146,7 +150,7 @@ class Elements(Scopes):
         return node.args if isinstance(node.op.lower(node), Scalar) else ()
 
     def compute(self, node: Node, index: Index) -> Expr:
-        hint = node.name or node.op.name
+        hint = self.labels(node)
         value = constant_value(node)
         if value is not None and value.size == 1:
             return literal_const(value.reshape(-1)[0], node.dtype)
@@ -205,7 +209,7 @@ class Elements(Scopes):
         scope = self.home_of_all(index)
         if self.home(value).depth >= scope.depth:
             return value
-        var = Var(self.names.fresh(node.name or node.op.name), value.dtype)
+        var = Var(self.names.fresh(self.labels(node)), value.dtype)
         self.homes[var] = scope
         scope.body.append(Let(var, value))
         return var

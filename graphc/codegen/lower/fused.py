@@ -13,7 +13,7 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.nests import loops
 from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, lower_fold
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, label, nests_of
+from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, nests_of
 from graphc.ir.node import Fold, Index, Node, Size
 from graphc.loops.build import add_to_total, cast, start_const, whole_total
 from graphc.loops.ir import ZERO, Expr, Note, Set, Store, Var
@@ -35,8 +35,8 @@ class Total:
 
 def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks, scope: Scope) -> None:
     """A loop that nests share."""
-    names = "_".join(dict.fromkeys(label(root) for nest in nests_of(rows) for root in nest.roots))
-    scope.body.append(Note("row by row", names))
+    names = "_".join(dict.fromkeys(lowerer.labels(root) for nest in nests_of(rows) for root in nest.roots))
+    scope.body.append(Note("", names))
     _shared_loop(lowerer, rows, scope, remarks, {})
 
 
@@ -88,7 +88,7 @@ def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]
     (node,) = nest.roots
     fold = fold_of(node)
     dtype = fold.dtypes[0]
-    name = lowerer.names.fresh(node.name or node.op.name)
+    name = lowerer.names.fresh(lowerer.labels(node))
     lost = Var(lowerer.names.fresh("lost"), dtype) if _is_float_sum(fold) else None
     totals[node] = Total(Var(name, dtype), lost)
     if lost is not None:
@@ -105,8 +105,8 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total
     total = totals[node]
     value: Expr = total.value
     if total.lost is not None:
-        value = lowerer.bind(whole_total(total.value, total.lost), node.name or node.op.name)
-    value = lowerer.bind(cast(value, node.dtype), node.name or node.op.name)
+        value = lowerer.bind(whole_total(total.value, total.lost), lowerer.labels(node))
+    value = lowerer.bind(cast(value, node.dtype), lowerer.labels(node))
     lowerer.remember(lowerer.scalars, node, value)
     if node in lowerer.buffers:
         scope.body.append(Store(lowerer.buffers[node], ZERO, value))

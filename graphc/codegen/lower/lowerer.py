@@ -56,7 +56,7 @@ class Lowerer(Elements):
     def fold(self, node: Node, fold: Fold, index: Index) -> Expr:
         """The result of a reduction at an index."""
         result = self.accumulated(node, fold, index)
-        return result if result.dtype == node.dtype else self.bind(cast(result, node.dtype), node.name or node.op.name)
+        return result if result.dtype == node.dtype else self.bind(cast(result, node.dtype), self.labels(node))
 
     def accumulated(self, node: Node, fold: Fold, index: Index) -> Expr:
         """A reduction, in its accumulator's dtype: its loops stand in the scope in which the index is known.
@@ -86,7 +86,7 @@ class Lowerer(Elements):
             if fold.search and len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1:
                 return self.search_blocks(node, fold, index, extents[0], unfold)
         outer = self.home_of_all(index)
-        accumulators = [Var(self.names.fresh(node.name or node.op.name), dtype) for dtype in fold.dtypes]
+        accumulators = [Var(self.names.fresh(self.labels(node)), dtype) for dtype in fold.dtypes]
         start = [Set(var, start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
         loops = self.reduced_loops(len(extents))
         scope = self.enter_all(outer, loops, extents)
@@ -102,7 +102,7 @@ class Lowerer(Elements):
 
     def unrolled(self, node: Node, fold: Fold, index: Index, iterations: Sequence[int], unfold: Unfold) -> Expr:
         """A reduction over a few elements, term by term."""
-        hint, sizes = node.name or node.op.name, self.extents(fold.sizes(node))
+        hint, sizes = self.labels(node), self.extents(fold.sizes(node))
         values: list[Expr] = [start_const(text, dtype) for text, dtype in zip(fold.start, fold.dtypes, strict=True)]
         for place in np.ndindex(*iterations):
             reduced = unfold(tuple(map(integer, place)))
@@ -134,7 +134,7 @@ class Lowerer(Elements):
         error then does not grow with the length, where the loop's own partial sums would lose what n / 32 additions
         round away. Blocks of float32 are summed in float32, twice as many elements at a time, their sums in float64.
         """
-        outer, hint = self.home_of_all(index), node.name or node.op.name
+        outer, hint = self.home_of_all(index), self.labels(node)
         total, part = Var(self.names.fresh(hint), "float64"), Var(self.names.fresh("part"), node.dtype)
         lost = Var(self.names.fresh("lost"), "float64") if part.dtype == total.dtype else None
         if lost is None:
@@ -158,7 +158,7 @@ class Lowerer(Elements):
     def search_blocks(self, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:
         """The first position of an extreme: the block that has it first is found with the extremes of all blocks, which
         vectors give, and then the position within that block."""
-        outer, hint = self.home_of_all(index), node.name or node.op.name
+        outer, hint = self.home_of_all(index), self.labels(node)
         (_, dtype), (_, worst) = fold.dtypes, fold.start
         where, best, part = (
             Var(self.names.fresh(n), d) for n, d in (("found", INDEX), ("best", dtype), ("part", dtype))

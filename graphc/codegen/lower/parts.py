@@ -17,7 +17,6 @@ from graphc.codegen.lower.recurrences import lower_recur
 from graphc.codegen.lower.reductions import lower_fold
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows
-from graphc.ir.node import Node
 from graphc.loops.ir import Note
 
 
@@ -50,14 +49,9 @@ def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
 
 
 def remarks(plan: Plan, nest: Nest) -> list[Note]:
-    """What a nest is for, for the reader of the source: the user's names and lines, and the plan's reasons."""
+    """What a nest is for, for the reader of the source: the user's lines that it computes."""
     if nest.kind == "check":
         bound = plan.bounds[nest.number]
-        text = f"the indices of {titled(bound.gather)} must lie within their axis"
-        return [Note(text, f"check_{bound.gather.name or bound.gather.op.name}")]
-    subject = "_".join(root.name or root.op.name for root in nest.roots)
-    return [Note(f"{titled(root)}: {plan.places[root].reason}", subject) for root in nest.roots]
-
-
-def titled(node: Node) -> str:
-    return (node.name or node.op.name) + (f" ({node.where})" if node.where else "")
+        text = f"indices must lie within their axis: {plan.labels.line(bound.gather)}"
+        return [Note(text, f"check_{plan.labels(bound.gather)}")]
+    return [Note(plan.labels.origin(nest.roots), "_".join(map(plan.labels, nest.roots)))]

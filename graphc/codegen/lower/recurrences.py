@@ -68,7 +68,7 @@ def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
 def _turn(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: Expr) -> tuple[Store, Expr]:
     """The store of the element at `index`, and the next carry."""
     elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args)
-    value = lowerer.bind(filled(recur.value, (carry, *elements), recur.dtype), node.name or node.op.name)
+    value = lowerer.bind(filled(recur.value, (carry, *elements), recur.dtype), lowerer.labels(node))
     following = filled(recur.carry, (carry, value, *elements), recur.dtype)
     store = Store(lowerer.buffers[node], lowerer.place(node, index), cast(value, node.dtype))
     return store, following

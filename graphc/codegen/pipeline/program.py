@@ -22,6 +22,7 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars, lowering_of
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
@@ -96,12 +97,15 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         if isinstance(size, Node)
     ]
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
-    results, plan, names = plan_results(kernel, sizing, given, size_names, names)
+    labels = labels_of(nodes)
+    results, plan, names = plan_results(kernel, sizing, given, size_names, names, labels)
     sizes_lowerer = Lowerer(plan.leaves, size_names, sizing, Names(names.taken))
     inputs = tuple(parameter(given[n], n, given[n] in results.owned) for n in kernel.inputs)
     shared = tuple(parameter(given[n], n, given[n] in results.owned) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
+    lowerer = Lowerer(
+        {**plan.leaves, **stored}, size_names, sizing, names, plan.accumulators, plan.depths, labels=labels
+    )
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
     narrowed = narrow_sums(lower_kernel(plan, lowerer, passes), names.fresh)
@@ -229,7 +233,12 @@ MOST_PLANS = 4
 
 
 def plan_results(
-    kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], size_names: Mapping[Node, str], names: Names
+    kernel: Kernel,
+    sizing: Sizing,
+    buffers: Mapping[Node, str],
+    size_names: Mapping[Node, str],
+    names: Names,
+    labels: Labels,
 ) -> tuple[Results, Plan, Names]:
     """A buffer for every result, the plan that computes them, and the names that are then taken.
 
@@ -241,7 +250,7 @@ def plan_results(
         taken = takers(kernel, sizing, refused) if attempt < MOST_PLANS - 1 else {}
         own = names.copy()
         results = place_results(kernel, sizing, buffers, own, taken)
-        plan = schedule(results.targets, results.owned, sizing, buffers, size_names, own.fresh)
+        plan = schedule(results.targets, results.owned, sizing, buffers, size_names, own.fresh, labels)
         wrong = {(place, number) for place, number in taken.items() if buffers[kernel.inputs[number]] in plan.staged}
         if not wrong:
             break

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.plan import (
     Draft,
     Kind,
@@ -23,7 +24,6 @@ from graphc.codegen.schedule.plan import (
     Rows,
     Use,
     first_reduced,
-    label,
     nests_of,
     variables_of,
 )
@@ -58,6 +58,7 @@ class Access:
     after: Mapping[int, set[int]]
     needed: frozenset[Node]
     """Values whose address is given away: they keep a buffer of all their elements."""
+    labels: Labels = UNLABELLED
 
 
 @record()
@@ -246,7 +247,7 @@ def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | No
     iteration = then.index[:depth]
     for node, index in access.reads[then.number]:
         if node in first.roots and (index[:depth] != iteration or depth > complete_within(first, node)):
-            return f"it needs more of {label(node)} than the same iteration of the loop makes"
+            return f"it needs more of {access.labels(node)} than the same iteration of the loop makes"
     if depth > 1 and any(
         draft.kind == "fold" and first_reduced(draft.roots[0]) == depth - 1 for draft in (first, then)
     ):
@@ -254,7 +255,7 @@ def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | No
     updated = {access.overwrites[root]: root for root in then.roots if root in access.overwrites}
     for node, index in access.reads[first.number]:
         if node in updated and (index[:depth] != iteration or then.kind != "loops"):
-            return f"it overwrites {label(node)} where the other still reads it"
+            return f"it overwrites {access.labels(node)} where the other still reads it"
     return None
 
 
@@ -300,7 +301,7 @@ def _reason_apart(first: _Group, then: _Group, between: Sequence[_Group], access
     later, _ = _between(between, first, access.after)
     for group in later:
         if _follows(then, group, access.after):
-            return f"{' and '.join(label(root) for root in group.members[0].roots)} comes between"
+            return f"{' and '.join(access.labels(root) for root in group.members[0].roots)} comes between"
     return hindrance(first, then, 0, access) or "others stand closer"
 
 

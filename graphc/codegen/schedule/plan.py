@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from graphc.codegen.schedule.labels import Labels
 from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely
@@ -170,6 +171,7 @@ class Plan:
     staged: frozenset[str]
     """Those of them whose new value is computed elsewhere first, and copied at the end."""
     sizing: Sizing
+    labels: Labels
     lines: tuple[str, ...]
     """The plan as a person reads it."""
 
@@ -327,8 +329,8 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             yield f"{pad}  apart from nest {numbers[other]}: {why}"
         if part.kind == "check":
             bound = plan.bounds[part.number]
-            limit = f"must lie within {size(bound.size)}: the indices of {label(bound.gather)}"
-            yield f"{pad}  {label(bound.index)} {limit}"
+            limit = f"must lie within {size(bound.size)}: the indices of {plan.labels(bound.gather)}"
+            yield f"{pad}  {plan.labels(bound.index)} {limit}"
         for root in part.roots:
             place = plan.places[root]
             name = place.buffer.name if place.buffer is not None else ""
@@ -337,15 +339,10 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             where = name or "a local"
             if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
-            yield f"{pad}  {label(root)}: {kind} -> {where}: {place.reason}{how}"
+            yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {place.reason}{how}"
 
     for part in plan.parts:
         yield from lines(part, "")
-
-
-def label(node: Node) -> str:
-    """The name of a node for a reader: the user's, or its op's."""
-    return node.name or node.op.name
 
 
 def size_text(size: Node, names: Mapping[Node, str]) -> str:

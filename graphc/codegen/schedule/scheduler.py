@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
+from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.materialize import Scheduler
 from graphc.codegen.schedule.memory import Kept, lay_out
 from graphc.codegen.schedule.plan import COPY, Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
@@ -27,12 +28,14 @@ def schedule(
     leaves: Mapping[Node, str],
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
+    labels: Labels = UNLABELLED,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `owned`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries. An update that cannot be made in place is computed into a temporary and copied at the very end.
+    temporaries, `labels` to values. An update that cannot be made in place is computed into a temporary and copied at
+    the very end.
     """
     staged: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
@@ -55,7 +58,7 @@ def schedule(
                     raise
         staged |= set(wrong)
         scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged, expected)
-    return _finish(scheduler, order, leaves, size_names, fresh)
+    return _finish(scheduler, order, leaves, size_names, fresh, labels)
 
 
 def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, str]:
@@ -73,10 +76,11 @@ def _finish(
     leaves: Mapping[Node, str],
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
+    labels: Labels,
 ) -> Plan:
     """Name the temporaries and write the plan down."""
     access, sizing = scheduler.access(), scheduler.sizing
-    sharing = share(order, access)
+    sharing = share(order, replace(access, labels=labels))
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
     kept: list[Kept] = []
     keepers: list[tuple[Node, bool]] = []
@@ -121,6 +125,7 @@ def _finish(
         {b: how_written(leaf, b in scheduler.staged) for b, leaf in scheduler.owned.items()},
         scheduler.staged,
         sizing,
+        labels,
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names)))

@@ -75,6 +75,7 @@ from graphc.loops.ir import (
     Let,
     Load,
     Loop,
+    Note,
     Pointer,
     Set,
     Stmt,
@@ -136,6 +137,8 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto") -> Outline
     kept: list[Stmt] = []
     for place, stmt in enumerate(body):
         if place in calls:
+            if kept and isinstance(kept[-1], Note) and place in caller.alone:
+                kept.pop()  # its function says so
             kept.extend(calls[place])
         elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
             kept.append(stmt)
@@ -157,6 +160,8 @@ def call_parts(caller: Caller, parts: Mapping[int, Part]) -> dict[int, tuple[Stm
     for places in equal.values():
         lifted = varying([interfaces[place].literals for place in places])
         function = caller.define(parts[places[0]], interfaces[places[0]], lifted)
+        if len(places) == 1:
+            caller.alone.add(places[0])
         for place in places:
             calls[place] = tuple(caller.call(function, parts[place], interfaces[place], lifted))
     return calls
@@ -179,6 +184,8 @@ class Caller:
     """The kernel's own buffers, by what they are for and their dtypes."""
     scalars: dict[Buffer, int] = fresh(factory=dict)
     launches: list[str] = fresh(factory=list)
+    alone: set[int] = fresh(factory=set)
+    """The places of the parts of which no other is equal."""
     copies: dict[Buffer, list[Copies]] = fresh(factory=dict)
 
     def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:

@@ -237,8 +237,9 @@ def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
     note: Note = Note("", "part")
     before: Stmt | None = None
     for stmt in body:
-        if isinstance(stmt, Note) and not isinstance(before, Note):
-            note = stmt
+        if isinstance(stmt, Note):
+            first = note if isinstance(before, Note) else stmt
+            note = Note(first.text or stmt.text, first.subject)
         before = stmt
         yield note
 
