@@ -53,7 +53,7 @@ def emit_function(function: Function, constructs: bool = True) -> str:
     lines = [f"def {function.name}({params}):"]
     if function.doc:
         lines.append(f'{INDENT}"""{one_line(function.doc)}"""')
-    lines += emit_statements(function.body, INDENT, constructs, {function.doc, ""})
+    lines += emit_statements(function.body, INDENT, constructs, {*function.doc.splitlines(), ""})
     if any(checks) or len(lines) < 3:
         lines.append(f"{INDENT}return 0")
     return "".join(f"{part}\n" for line in lines for part in wrapped(line))
