@@ -231,7 +231,7 @@ print(f.built.report.origin, *sorted(set(sys.modules) - before))
 STANDARD = """
 __future__ _blake2 atexit errno gc marshal mmap
 """
-"""What graphc may import beside itself and NumPy when it finds a graph in the cache: each is a part of every start."""
+"""What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
 codegen.cache.bundle codegen.server.client loops.printer codegen.link.lljit codegen.link.elf codegen.lower.lowerer
 codegen.schedule.plan codegen.pipeline.generation codegen.pipeline.program codegen.schedule.scheduler

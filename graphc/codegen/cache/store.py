@@ -72,7 +72,7 @@ SPARE = 0.1
 TRIM_AFTER = 256
 """Stores after which the folder is looked through again, though it seems to have room."""
 READS = 3
-"""A file that is missing in an entry is looked for so many times."""
+"""How often a file that is missing in an entry is looked for."""
 STALE_SECONDS = 3600.0
 """A folder that is still unfinished after this time was left by a process that died."""
 

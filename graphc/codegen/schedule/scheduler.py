@@ -1,7 +1,8 @@
-"""The plan of a kernel: what is stored and fused, what shares loops and memory, and in which order.
+"""The plan of a kernel: what is materialised and fused, what shares loops and memory, and in which order.
 
 In: a rewritten graph with the buffers its results go to, and its sizing. Out: a `Plan`: nests in order, the place of
-every stored value with the reason for it, buffers shared between temporaries. Nothing here knows how a loop is written.
+every materialised value with the reason for it, buffers shared between temporaries. Nothing here knows how a loop is
+written.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Kept, lay_out
+from graphc.codegen.schedule.memory import Materialised, lay_out
 from graphc.codegen.schedule.plan import COPY, Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError
@@ -78,7 +79,7 @@ def _finish(
     access, sizing = scheduler.access(), scheduler.sizing
     sharing = share(order, access)
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
-    kept: list[Kept] = []
+    materialised: list[Materialised] = []
     keepers: list[tuple[Node, bool]] = []
     results: dict[Node, Buffer] = {}
     iterations: dict[Buffer, Size] = {}
@@ -89,22 +90,22 @@ def _finish(
             shape = sizing.shape(node)[depth:]
             rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
             added = added_by(node, nest, size_names, sizing)
-            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "fold" else node.dtype
+            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "column reduction" else node.dtype
             own = added if wide == node.dtype else None
             if node in scheduler.targets:
                 results[node] = Buffer(scheduler.targets[node], node.dtype, target=own[0] if own else None)
                 iterations |= {results[node]: own[1]} if own else {}
             elif not is_local(nest, node, depth, access.needed):
-                last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
-                kept.append(Kept(node.dtype, shape, now, last, rows, own, row))
+                last = max((position[use.nest] for use in scheduler.materialised_uses[node]), default=now)
+                materialised.append(Materialised(node.dtype, shape, now, last, rows, own, row))
                 keepers.append((node, False))
             if wide != node.dtype:
-                kept.append(Kept(wide, shape, now, now, rows, added, row))
+                materialised.append(Materialised(wide, shape, now, now, rows, added, row))
                 keepers.append((node, True))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
-                kept.append(Kept(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
+                materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
                 keepers.append((node, True))
-    arena = lay_out(kept, fresh)
+    arena = lay_out(materialised, fresh)
     held = dict(zip(keepers, arena.buffers, strict=True))
     buffers = results | {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
     written = {buffer.name: buffer for buffer in results.values()}
@@ -135,6 +136,6 @@ def how_written(leaf: Node, staged: bool) -> str:
 
 def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:
     """Whether a value is a name in the source: a scalar, or made and read in one iteration of all its loops."""
-    if node in needed or nest.kind not in ("loops", "total"):
+    if node in needed or nest.kind not in ("loops", "full reduction"):
         return False
     return not node.ndim or depth == node.ndim

@@ -338,13 +338,13 @@ CONTENDER = """
     from test_cache import store, keyed, options
 
     options.cache_dir, options.cache_megabytes = Path(sys.argv[1]), 1
-    for turn in range(60):
-        entry = keyed(f"graph {turn % 7}", 300_000)
+    for iteration in range(60):
+        entry = keyed(f"graph {iteration % 7}", 300_000)
         loaded = store.load(entry.key)
         assert loaded is None or len(loaded.object) == 300_000
         assert loaded is None or loaded.text("graph") in (None, entry.key.graph)
         store.store(entry)
-        if turn % 20 == 19:
+        if iteration % 20 == 19:
             store.clear()
 """
 
