@@ -43,7 +43,7 @@ codegen.transform   passes simplify privatize parallelize fuse forwarding partia
                     outline_merge outline __init__
 codegen.frontend    language intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
-codegen.cache       files sources store bundle __init__
+codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
 functions           convention layouts variants callables staged __init__

@@ -251,10 +251,8 @@ class Caller:
         yield from (stmt for stmt in part.body if isinstance(stmt, Set))
         partials = [Load(buffer, add(iteration, integer(place))) for buffer, place in places]
         terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
-        errors = [
-            (shares.compensations[var], apply(ROUNDING, var, p)) for var, p in terms if var in shares.compensations
-        ]
-        steps = shares.steps
+        steps, compensations = shares.steps, shares.compensations
+        errors = [(compensations[var], apply(ROUNDING, var, p)) for var, p in terms if var in compensations]
         combined = tuple(Set(var, apply(steps[var], var, term)) for var, term in (*errors, *terms))
         if combined:
             yield Loop(iteration, chunks_of(count, chunk), combined)
