@@ -116,19 +116,19 @@ PLAN = Area(
           "if draft.kind in ALONE or not root.ndim:"),
         M("sums of several iterations share the loop that they take several iterations of", "codegen/schedule/fusion.py",
           'draft.kind == "column reduction" and first_reduced(draft.roots[0]) == depth - 1', "False"),
-        M("an update in place comes while its nest still reads other elements", "codegen/schedule/nests.py",
-          '                elif draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):\n'
-          "                    wrong.append(buffer)\n", ""),
-        M("an update in place comes before others have read", "codegen/schedule/nests.py",
-          "                if use.nest != writer:\n                    self.depend(use.nest, writer)\n",
-          "                if use.nest != writer:\n                    pass\n"),
-        M("updates are made before what may still fail", "codegen/schedule/nests.py",
-          "                if number == writer or self.is_later(number, writer):\n"
-          "                    wrong.append(buffer)\n"
-          "                else:\n                    self.depend(number, writer)\n",
-          "                pass\n"),
-        M("an update is not staged for what fails after it", "codegen/schedule/nests.py",
-          "if number == writer or self.is_later(number, writer):", "if number == writer:"),
+        M("an update in place comes while its nest still reads other elements", "codegen/schedule/inplace.py",
+          '            elif draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):\n'
+          "                wrong.append(buffer)\n", ""),
+        M("an update in place comes before others have read", "codegen/schedule/inplace.py",
+          "            if use.nest != writer:\n                nests.depend(use.nest, writer)\n",
+          "            if use.nest != writer:\n                pass\n"),
+        M("updates are made before what may still fail", "codegen/schedule/inplace.py",
+          "            if number == writer or nests.is_later(number, writer):\n"
+          "                wrong.append(buffer)\n"
+          "            else:\n                nests.depend(number, writer)\n",
+          "            pass\n"),
+        M("an update is not deferred for what fails after it", "codegen/schedule/inplace.py",
+          "if number == writer or nests.is_later(number, writer):", "if number == writer:"),
         M("a nest joins one that must come after it", "codegen/schedule/nests.py",
           "            if any(self.is_later(number, user) for user in users):\n                continue\n", ""),
         M("a nest joins one of other sizes", "codegen/schedule/nests.py",
@@ -138,8 +138,8 @@ PLAN = Area(
           "            if kind == \"column reduction\" and self.reduced_axes(draft.roots[0]) != axes:\n                continue\n", ""),
         M("a nest joins one that reads it at another index", "codegen/schedule/nests.py",
           '(kind == "column reduction" or use.index != draft.index)', '(kind == "column reduction")'),
-        M("a copy that was staged joins those that it waits for", "codegen/schedule/nests.py",
-          "            if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):\n"
+        M("a deferred copy joins those that it waits for", "codegen/schedule/nests.py",
+          "            if any(self.is_deferred(root) != self.is_deferred(node) for root in draft.roots):\n"
           "                continue\n", ""),
         M("a nest that updates joins one whose results others need", "codegen/schedule/nests.py",
           "            if updates and any(user != number for user in users):\n                continue\n", ""),

@@ -133,7 +133,7 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
     assert isinstance(lowering, Writes)
     buffer = lowerer.buffers[node]
     for region in lowering.regions(node):
-        if region.copies and nest.taken_over:
+        if region.copies and nest.in_place:
             continue
         index = loop_vars(len(region.sizes))
         scope = lowerer.enter_all(outer, index, lowerer.extents(region.sizes))

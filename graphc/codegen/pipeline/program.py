@@ -7,7 +7,7 @@ plan, constants. Deterministic: equal graphs give equal programs.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -20,7 +20,8 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.pipeline.kernel import Kernel
-from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars, lowering_of
+from graphc.codegen.schedule.inplace import donations
+from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.forwarding import forward_stores
@@ -32,8 +33,8 @@ from graphc.codegen.transform.passes import Passes
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.simplify import simplify
 from graphc.ir import sizes
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size
-from graphc.ir.walk import as_size_node, reachable
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
+from graphc.ir.walk import as_size_node
 from graphc.loops.ir import (
     CONSTANTS,
     INDEX,
@@ -97,8 +98,8 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
     results, plan, names = plan_results(kernel, sizing, given, size_names, names)
     sizes_lowerer = Lowerer(plan.leaves, size_names, sizing, Names(names.taken))
-    inputs = tuple(parameter(given[n], n, given[n] in results.owned) for n in kernel.inputs)
-    shared = tuple(parameter(given[n], n, given[n] in results.owned) for n in (*kernel.shared, *constants))
+    inputs = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in kernel.inputs)
+    shared = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names, plan.accumulators, plan.depths)
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
@@ -212,12 +213,13 @@ def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
 
 @record()
 class Results:
-    """Where results go. `owned`: buffers of shared variables and inputs that are written in place; `shapes`: sizes of
-    the fresh arrays, in order; `donated`: the outputs, by number, that are made in the array of an input, and of which.
+    """Where results go. `overwritten`: buffers of shared variables and inputs that are written in place; `shapes`:
+    sizes of the fresh arrays, in order; `donated`: the outputs, by number, that are made in an input's array, and in
+    which.
     """
 
     targets: dict[Node, str]
-    owned: dict[str, Node]
+    overwritten: dict[str, Node]
     outputs: tuple[Parameter, ...]
     shapes: tuple[tuple[Size, ...], ...]
     donated: dict[int, int]
@@ -237,45 +239,16 @@ def plan_results(
     """
     refused: set[tuple[int, int]] = set()
     for attempt in range(MOST_PLANS):
-        donated = donations(kernel, sizing, refused) if attempt < MOST_PLANS - 1 else {}
+        mutable = kernel.mutable if attempt < MOST_PLANS - 1 else ()
+        donated = donations(kernel.outputs, kernel.inputs, mutable, sizing, refused)
         own = names.copy()
         results = place_results(kernel, sizing, buffers, own, donated)
-        plan = schedule(results.targets, results.owned, sizing, buffers, size_names, own.fresh)
-        wrong = {(place, number) for place, number in donated.items() if buffers[kernel.inputs[number]] in plan.staged}
+        plan = schedule(results.targets, results.overwritten, sizing, buffers, size_names, own.fresh)
+        wrong = {(place, n) for place, n in donated.items() if buffers[kernel.inputs[n]] in plan.deferred}
         if not wrong:
             break
         refused |= wrong
     return results, plan, own
-
-
-def donations(kernel: Kernel, sizing: Sizing, refused: Container[tuple[int, int]]) -> dict[int, int]:
-    """For outputs, by number, the mutable input whose array each may take: one that it is computed from element by
-    element if there is one, else any of its dtype and sizes."""
-    alike: dict[tuple[str, tuple[Size, ...]], list[int]] = {}
-    for number in kernel.mutable:
-        leaf = kernel.inputs[number]
-        alike.setdefault((leaf.dtype, sizing.shape(leaf)), []).append(number)
-    donated: dict[int, int] = {}
-    made: set[Node] = set()
-    for place, output in enumerate(kernel.outputs):
-        if output.op in LEAVES or output in made or not output.ndim:
-            continue
-        made.add(output)
-        free = [
-            number
-            for number in alike.get((output.dtype, sizing.shape(output)), ())
-            if number not in donated.values() and (place, number) not in refused
-        ]
-        if free:
-            near = leaves_of_element(output) if len(free) > 1 else ()
-            donated[place] = next((number for number in free if kernel.inputs[number] in near), free[0])
-    return donated
-
-
-def leaves_of_element(node: Node) -> set[Node]:
-    """The leaves of which an element of `node` needs the element at the same index, as far as scalar ops tell."""
-    found = reachable([node], lambda each: each.args if isinstance(lowering_of(each), Scalar) else ())
-    return {each for each in found if each.op in LEAVES}
 
 
 def place_results(
@@ -284,12 +257,12 @@ def place_results(
     """A buffer for every result, of an input for those that are `donated`. A value that goes to two places, and a leaf,
     is copied there."""
     targets: dict[Node, str] = {}
-    owned: dict[str, Node] = {}
+    overwritten: dict[str, Node] = {}
     outputs: list[Parameter] = []
     shapes: list[tuple[Size, ...]] = []
 
     def goal(node: Node, buffer: str) -> None:
-        if buffer not in owned:
+        if buffer not in overwritten:
             node = beneath_reshapes(node)
         first = node.op not in LEAVES and node not in targets
         targets[node if first else Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
@@ -297,7 +270,7 @@ def place_results(
     for number, node in enumerate(kernel.outputs):
         if number in donated:
             leaf = kernel.inputs[donated[number]]
-            owned[buffers[leaf]] = leaf
+            overwritten[buffers[leaf]] = leaf
             goal(node, buffers[leaf])
             continue
         buffer = names.fresh(node.name if node.name and node not in buffers else f"out{number}" if number else "out")
@@ -308,14 +281,14 @@ def place_results(
         if new is leaf:
             continue
         if sizing.shape(new) == sizing.shape(leaf):
-            owned[buffers[leaf]] = leaf
+            overwritten[buffers[leaf]] = leaf
             goal(new, buffers[leaf])
             continue
         buffer = names.fresh(f"new_{buffers[leaf]}")
         outputs.append(parameter(buffer, new, replaces=kernel.shared.index(leaf)))
         shapes.append(sizing.shape(new))
         goal(new, buffer)
-    return Results(targets, owned, tuple(outputs), tuple(shapes), dict(donated))
+    return Results(targets, overwritten, tuple(outputs), tuple(shapes), dict(donated))
 
 
 def beneath_reshapes(node: Node) -> Node:

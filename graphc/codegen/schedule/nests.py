@@ -21,7 +21,6 @@ from graphc.codegen.schedule.plan import (
     Kind,
     Use,
     call_kind,
-    calls_python,
     fold_vars,
     gathered,
     in_range,
@@ -78,7 +77,7 @@ def needs(node: Node, leaf: Node) -> bool:
 class Nests:
     """The nests of one kernel while values are placed in them.
 
-    `targets`: for every result node, the buffer it goes to; `owned`: buffers of shared variables that are results, so
+    `targets`: for every result node, the buffer it goes to; `overwritten`: buffers of variables that results go to, so
     that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
     `expected`: values that a plan before this one has materialised, from which others may be recomputed; `earlier`:
     that plan, where it was for the same targets.
@@ -87,16 +86,16 @@ class Nests:
     def __init__(
         self,
         targets: Mapping[Node, str],
-        owned: Mapping[str, Node],
+        overwritten: Mapping[str, Node],
         sizing: Sizing,
-        staged: frozenset[str],
+        deferred: frozenset[str],
         expected: frozenset[Node] = frozenset(),
         earlier: Nests | None = None,
     ):
         self.targets = targets
-        self.owned = owned
+        self.overwritten = overwritten
         self.sizing = sizing
-        self.staged = staged
+        self.deferred = deferred
         self.expected = expected
         self.order: Sequence[Node] = earlier.order if earlier else toposort(targets, self.predecessors)
         self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
@@ -114,7 +113,7 @@ class Nests:
         self.materialised_uses: dict[Node, Sequence[Use]] = {}
         self.before_change: set[Node] = set()
         self.needed: set[Node] = {
-            node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY
+            node.args[0] for node, buffer in targets.items() if buffer in deferred and node.op is COPY
         }
 
     # What is known of values ---------------------------------------------------------------------------------
@@ -246,13 +245,13 @@ class Nests:
                 continue
             if any(self.is_later(number, user) for user in users):
                 continue
-            if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
+            if any(self.is_deferred(root) != self.is_deferred(node) for root in draft.roots):
                 continue
             if number not in users and self.feeds_reduction(
                 u.nest for r in draft.roots for u in self.materialised_uses[r]
             ):
                 continue
-            updates = any(self.targets.get(root) in self.owned for root in (node, *draft.roots))
+            updates = any(self.targets.get(root) in self.overwritten for root in (node, *draft.roots))
             if updates and any(user != number for user in users):
                 continue
             return draft
@@ -278,9 +277,9 @@ class Nests:
         lowering = lowering_of(node)
         return tuple(lowering.axes) if isinstance(lowering, Fold) else ()
 
-    def is_staged(self, node: Node) -> bool:
+    def is_deferred(self, node: Node) -> bool:
         """Whether a root is the last copy of an update: it must not run before all that reads the old value."""
-        return self.targets.get(node) in self.staged
+        return self.targets.get(node) in self.deferred
 
     # Uses -----------------------------------------------------------------------------------------------------
 
@@ -351,8 +350,8 @@ class Nests:
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)
         for region in lowering.regions(node):
-            if region.copies and self.takes_over(node):
-                draft.taken_over = True
+            if region.copies and self.is_in_place(node.args[0], node):
+                draft.in_place = True
                 self.before_change.update(arg for arg in node.args[1:] if needs(arg, node.args[0]))
                 continue
             path = loop_vars(len(region.sizes))
@@ -389,8 +388,8 @@ class Nests:
         for scalar in (parts.alpha, parts.beta):
             if scalar is not None:
                 self.want(scalar, Use(draft.number, (), ()))
-        if parts.c is not None and self.is_owner(parts.c, draft.roots[0]):
-            draft.taken_over = True
+        if parts.c is not None and self.is_in_place(parts.c, draft.roots[0]):
+            draft.in_place = True
         elif parts.c is not None:
             path = loop_vars(node.ndim)
             self.want(parts.c, Use(draft.number, path, path))
@@ -402,14 +401,10 @@ class Nests:
             return False
         return call_kind(self.drafts[uses[0].nest].roots[0]) in PRODUCTS
 
-    def takes_over(self, node: Node) -> bool:
-        """Whether a result that starts as a copy of a shared variable is to be made in that variable's own buffer."""
-        return self.is_owner(node.args[0], node)
-
-    def is_owner(self, leaf: Node, root: Node) -> bool:
-        """Whether a result goes to the buffer of this shared variable, which it may change as it is computed."""
+    def is_in_place(self, leaf: Node, root: Node) -> bool:
+        """Whether a result goes to this leaf's own buffer, which is changed as it is computed, not copied."""
         target = self.targets.get(root)
-        return target is not None and self.owned.get(target) is leaf
+        return target is not None and self.overwritten.get(target) is leaf
 
     def bound_gather(self, node: Node, nest: int) -> None:
         """Plan the check of a gather's indices, once for each index array and axis."""
@@ -430,32 +425,11 @@ class Nests:
 
     # The finished plan ----------------------------------------------------------------------------------------
 
-    def conflicts(self) -> list[str]:
-        """Shared buffers that cannot be updated in place: their own nest reads the old value at another index, or
-        what may fail, and must leave everything as it was, comes after."""
-        wrong = []
-        failing = [*self.bounds, *(d.number for d in self.drafts.values() if any(map(calls_python, d.roots)))]
-        for buffer, leaf in self.owned.items():
-            writer = next((self.nest_of[root] for root, target in self.targets.items() if target == buffer), None)
-            if writer is None:
-                continue
-            draft = self.drafts[writer]
-            for use in self.leaf_uses.get(leaf, []):
-                if use.nest != writer:
-                    self.depend(use.nest, writer)
-                elif draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):
-                    wrong.append(buffer)
-            for number in failing:
-                if number == writer or self.is_later(number, writer):
-                    wrong.append(buffer)
-                else:
-                    self.depend(number, writer)
-        return wrong
-
     def access(self) -> Access:
         """What the nests read and overwrite."""
         uses = {**self.leaf_uses, **self.materialised_uses}
-        overwrites = {node: self.owned[buffer] for node, buffer in self.targets.items() if buffer in self.owned}
+        goals = ((node, self.overwritten.get(buffer)) for node, buffer in self.targets.items())
+        overwrites = {node: leaf for node, leaf in goals if leaf is not None}
         readers = {node: {use.nest for use in uses} for node, uses in self.materialised_uses.items()}
         kept = frozenset((*self.needed, *self.targets))
         return Access(reads_of(uses, self.drafts), readers, overwrites, self.after, kept)

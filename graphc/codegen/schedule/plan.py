@@ -83,7 +83,7 @@ class Nest:
     space: tuple[Size, ...]
     vars: tuple[Var, ...]
     roots: tuple[Node, ...]
-    taken_over: bool = False
+    in_place: bool = False
     """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
     ops: int = 0
     """Ops of an iteration of the innermost loop."""
@@ -118,7 +118,7 @@ class Draft:
     roots: list[Node] = fresh(factory=list)
     ops: int = 0
     cost: float = 0.0
-    taken_over: bool = False
+    in_place: bool = False
     open: set[Node] = fresh(factory=set)
     """What it needs of values that are yet to be computed, in it or in another nest."""
     index: Index = ()
@@ -132,7 +132,7 @@ class Draft:
     def nest(self) -> Nest:
         """The nest as it is planned so far."""
         roots = tuple(sorted(self.roots, key=lambda node: node.serial))
-        return Nest(self.number, self.kind, self.space, self.vars, roots, self.taken_over, self.ops)
+        return Nest(self.number, self.kind, self.space, self.vars, roots, self.in_place, self.ops)
 
 
 @record()
@@ -167,7 +167,7 @@ class Plan:
     other than the last axis."""
     in_place: Mapping[str, str]
     """Buffers of shared variables and inputs that are written -> how."""
-    staged: frozenset[str]
+    deferred: frozenset[str]
     """Those of them whose new value is computed elsewhere first, and copied at the end."""
     sizing: Sizing
     lines: tuple[str, ...]

@@ -11,19 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
+from graphc.codegen.schedule.inplace import conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.materialize import Scheduler
 from graphc.codegen.schedule.memory import Materialised, lay_out
-from graphc.codegen.schedule.plan import COPY, Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
+from graphc.codegen.schedule.plan import Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError
-from graphc.ir.node import INPUT, Fold, Node, Recur, Size
+from graphc.ir.node import Fold, Node, Recur, Size
 from graphc.loops.ir import Buffer
 from graphc.startup.record import replace
 
 
 def schedule(
     targets: Mapping[Node, str],
-    owned: Mapping[str, Node],
+    overwritten: Mapping[str, Node],
     sizing: Sizing,
     leaves: Mapping[Node, str],
     size_names: Mapping[Node, str],
@@ -31,41 +32,32 @@ def schedule(
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
-    `owned`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
+    `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
     temporaries. An update that cannot be made in place is computed into a temporary and copied at the very end.
     """
-    staged: frozenset[str] = frozenset()
+    deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
-    scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged)
+    scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred)
     while True:
         scheduler.run()
-        wrong = [buffer for buffer in scheduler.conflicts() if buffer not in staged]
+        wrong = [buffer for buffer in conflicts(scheduler) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
-                scheduler = Scheduler(scheduler.targets, owned, sizing, staged, expected, scheduler)
+                scheduler = Scheduler(scheduler.targets, overwritten, sizing, deferred, expected, scheduler)
                 continue
         if not wrong:
             try:
                 order = scheduler.ordered()
                 break
             except CycleError:
-                wrong = [buffer for buffer in owned if buffer not in staged][:1]
+                wrong = [buffer for buffer in overwritten if buffer not in deferred][:1]
                 if not wrong:
                     raise
-        staged |= set(wrong)
-        scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged, expected)
+        deferred |= set(wrong)
+        scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, expected)
     return _finish(scheduler, order, leaves, size_names, fresh)
-
-
-def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, str]:
-    """The targets, with every staged update computed elsewhere first and copied to its buffer."""
-    goals = {node: buffer for node, buffer in targets.items() if buffer not in staged}
-    for node, buffer in targets.items():
-        if buffer in staged:
-            goals[Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
-    return goals
 
 
 def _finish(
@@ -119,19 +111,12 @@ def _finish(
         sharing.depths,
         sharing.apart,
         {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
-        {b: how_written(leaf, b in scheduler.staged) for b, leaf in scheduler.owned.items()},
-        scheduler.staged,
+        {b: how_written(leaf, b in scheduler.deferred) for b, leaf in scheduler.overwritten.items()},
+        scheduler.deferred,
         sizing,
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names)))
-
-
-def how_written(leaf: Node, staged: bool) -> str:
-    """How a buffer that is there before the call gets its new value, for the reader of a plan."""
-    if staged:
-        return "copied at the end"
-    return "in the array of an input, which is mutable" if leaf.op is INPUT else "in place"
 
 
 def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:
