@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--warms", type=int, default=3, help="processes of each pair with what those left (3)")
     made.add_argument("--seconds", type=float, default=0.3, help="to spend on calls in each process (0.3)")
     made.add_argument("--compiled-budget", type=float, default=0, help="seconds for all of torch.compile (0)")
-    made.add_argument("--minutes", type=float, default=math.inf, help="after so many, no further workload begins")
+    made.add_argument("--minutes", type=float, default=math.inf, help="after these, no further workload begins")
     made.add_argument("--again", action="store_true", help="measure what is in the file already anew")
     made.add_argument("--fresh", action="store_true", help="forget what is in the file")
     made.add_argument("--no-sizes", action="store_true", help="leave out the cost against size")

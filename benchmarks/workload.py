@@ -90,7 +90,7 @@ def widened(array: Array) -> Array:
 
 
 CHECKED_CALLS = 3
-"""So many calls are compared, so that a wrong update or a buffer that is reused too early shows."""
+"""Calls that are compared, so that a wrong update or a buffer that is reused too early shows."""
 
 
 def answers(program: Program, arguments: Sequence[Any], first: Any) -> list[list[Array]]:

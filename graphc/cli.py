@@ -17,7 +17,7 @@ from graphc.errors import GraphcError
 from graphc.options import options
 
 TOLERANCE = 1e-9
-"""Modes may differ by so much, relative to the largest element: they add in different orders."""
+"""Modes may differ by this, relative to the largest element: they add in different orders."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,7 +4,7 @@ A body has an array of int64 as its context:
 
     count   adds 1 to every element of its chunk
     doze    the same, after two milliseconds' sleep
-    nest    launches `count` over the eight elements from 8 * begin on, for chunks of one turn
+    nest    launches `count` over the eight elements from 8 * begin on, for chunks of one iteration
     name    writes the number of its thread to every element, after as much sleep
 """
 
@@ -28,16 +28,16 @@ LOOP = """
 define void @%s(ptr %%data, i64 %%begin, i64 %%end) {
 start:
   %s
-  br label %%turn
-turn:
-  %%i = phi i64 [%%begin, %%start], [%%next, %%turn]
+  br label %%iteration
+iteration:
+  %%i = phi i64 [%%begin, %%start], [%%next, %%iteration]
   %%at = getelementptr i64, ptr %%data, i64 %%i
   %%old = load i64, ptr %%at
   %s
   store i64 %%new, ptr %%at
   %%next = add i64 %%i, 1
   %%more = icmp slt i64 %%next, %%end
-  br i1 %%more, label %%turn, label %%done
+  br i1 %%more, label %%iteration, label %%done
 done:
   ret void
 }

@@ -2,7 +2,7 @@
 
 In: a module as the builder writes it, and the functions that threads begin with. Out: `Broken` where some order of
 steps breaks what is checked here: each chunk of a launch is run once before its caller goes on, nobody waits for good,
-and no worker sleeps through a launch that it has a seat in.
+and no worker sleeps through a launch that it has a worker slot in.
 
 A step is one access to memory that threads share; what a thread does by itself until its next one belongs to it. Memory
 is sequentially consistent. The outside world is the machine's own: a futex, `spin`, which may give up at any time, the
@@ -99,10 +99,10 @@ class Frame(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """seat: its number. frames: the calls under way, none where it has ended. asleep: on which word, which had what
+    """worker_slot: its own. frames: the calls under way, none where it has ended. asleep: on which word, which had what
     value, and the bits that wake it."""
 
-    seat: int
+    worker_slot: int
     frames: tuple[Frame, ...]
     asleep: tuple[int, int, int] | None = None
 
@@ -122,7 +122,11 @@ class State:
 
     def key(self) -> int:
         threads = [
-            (thread.seat, thread.asleep, *((*each[:3], frozenset(each.registers.items())) for each in thread.frames))
+            (
+                thread.worker_slot,
+                thread.asleep,
+                *((*each[:3], frozenset(each.registers.items())) for each in thread.frames),
+            )
             for thread in self.threads
         ]
         told, memory = frozenset(self.told.items()), frozenset(self.memory.items())
@@ -214,9 +218,9 @@ class Machine:
             self.start_thread(state, -1 - number, function, self.settings)
         return self.settled(state)
 
-    def start_thread(self, state: State, seat: int, function: str, argument: int) -> None:
+    def start_thread(self, state: State, worker_slot: int, function: str, argument: int) -> None:
         registers: dict[Arg, Any] = dict(zip(self.functions[function].params, [argument], strict=True))
-        state.threads.append(Thread(seat, (Frame(function, "start", 0, registers),)))
+        state.threads.append(Thread(worker_slot, (Frame(function, "start", 0, registers),)))
 
     # Steps. ----------------------------------------------------------------------------------------------------------
 
@@ -269,10 +273,10 @@ class Machine:
 
     def check_end(self, state: State) -> None:
         for thread in state.threads:
-            if thread.seat < 0 and thread.frames:
+            if thread.worker_slot < 0 and thread.frames:
                 raise Broken("a caller waits for good")
-            if thread.asleep and thread.seat < self.word(state, "crew"):
-                share = self.word(state, "shares", 64 * thread.seat)
+            if thread.asleep and thread.worker_slot < self.word(state, "crew"):
+                share = self.word(state, "shares", 64 * thread.worker_slot)
                 if share >> 32 == self.word(state, "launches") != thread.asleep[1]:
                     raise Broken("a worker sleeps through a launch")
 
@@ -331,7 +335,7 @@ class Machine:
         return each.how[1:] if each.how[0] == "@" else self.names[self.value(frame, each.how)]
 
     def stack(self, thread: Thread) -> int:
-        return (1 << 50) + (thread.seat + 64 << 30) + (len(thread.frames) << 20)
+        return (1 << 50) + (thread.worker_slot + 64 << 30) + (len(thread.frames) << 20)
 
     def jump(self, state: State, number: int, target: str) -> None:
         frame = state.threads[number].frames[-1]

@@ -32,8 +32,8 @@ from graphc.loops.ir import (
     apply,
     blocks_of,
     integer,
+    iterations_in_block,
     multiply,
-    turns_in_block,
 )
 from graphc.loops.operators import ACCUMULATE, ADD, CALLS, CASTS, MUL
 
@@ -141,7 +141,7 @@ class Writer:
             added = Set(part, apply(ACCUMULATE, part, self.value(1)))
             return [added, *(self.steps(3) if self.draw.random() < 0.3 else [])]
 
-        inner = Loop(iteration, turns_in_block(M, block), self.inside([place], write))
+        inner = Loop(iteration, iterations_in_block(M, block), self.inside([place], write))
         whole = Set(total.var, apply(ACCUMULATE, total.var, part))
         return [total, Loop(block, blocks_of(M), (Set(part, Const("0.0", FLOAT)), inner, whole))]
 

@@ -37,13 +37,14 @@ codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory bind objects arguments scalars guard_pages vectorcall
                     entry __init__
-codegen.schedule    memory sizes labels plan accumulators cost strided fusion nests materialize scheduler __init__
+codegen.schedule    memory sizes labels plan accumulators cost strided fusion nests inplace materialize
+                    scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused parts __init__
 codegen.transform   passes simplify privatize parallelize fuse forwarding partial_sums nontemporal outline_regions
                     outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
-codegen.cache       files sources store bundle __init__
+codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
 functions           convention layouts variants callables staged __init__
@@ -231,7 +232,7 @@ print(f.built.report.origin, *sorted(set(sys.modules) - before))
 STANDARD = """
 __future__ _blake2 atexit errno gc marshal mmap
 """
-"""What graphc may import beside itself and NumPy when it finds a graph in the cache: each is a part of every start."""
+"""What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
 codegen.cache.bundle codegen.server.client codegen.frontend.emit codegen.link.lljit codegen.link.elf
 codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler codegen.pipeline.generation

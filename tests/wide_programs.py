@@ -488,7 +488,7 @@ LAYOUTS: Sequence[Callable[[Array], Array]] = (
 
 
 def arguments(program: Program, rows: int, columns: int, seed: int, special: bool) -> tuple[list[Array], list[Array]]:
-    """Values of the inputs and of the shared variables, for so many rows and columns."""
+    """Values of the inputs and of the shared variables, for these numbers of rows and columns."""
     rng = np.random.default_rng(seed)
     sizes = {"n": rows, "m": columns, **SIZES}
 

@@ -45,7 +45,7 @@ from graphc.codegen.pipeline.build import (
     stages_of,
 )
 from graphc.codegen.pipeline.kernel import Built, Kernel
-from graphc.codegen.threads.chunking import PAST_CACHES
+from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.dtypes import itemsize
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.convention import (
@@ -93,7 +93,7 @@ PUBLIC = (
     "text",
     "where",
 )
-"""What a user asks of a function beside calling it."""
+"""What a user asks of a function besides calling it."""
 
 
 class Description:
@@ -385,7 +385,7 @@ class Lowered(Function):
     failures: Failures
 
     def take(self, built: Built) -> None:
-        """Keep what was built, and the arrays it runs on beside its arguments."""
+        """Keep what was built, and the arrays it runs on besides its arguments."""
         own = [node.cell for node in self.kernel.shared if isinstance(node, SharedVariable)]
         self.built, self.failures, self.foreign = built, Failures(), bool(built.calls)
         self.cells = [*own, *([constant] for constant in built.constants)]
@@ -398,7 +398,7 @@ class Lowered(Function):
 
     @property
     def plan(self) -> str:
-        """What is stored, fused and updated in place, with the reasons; made again where the code was cached."""
+        """What is materialised, fused and updated in place, with the reasons; made again where the code was cached."""
         return self.built.report.plan or build_python(self.kernel).report.plan
 
     def explain(self) -> str:
@@ -642,7 +642,9 @@ class Compiled(Lowered, Direct):
             return text
         threads, chunks, work, _, least = settings.tolist()
         shared = f"{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
-        streamed = f"\npast the caches goes what has {least / 2**20:.3g} MiB or more" if PAST_CACHES in text else ""
+        streamed = (
+            f"\nnon-temporal stores write what has {least / 2**20:.3g} MiB or more" if NONTEMPORAL in text else ""
+        )
         return f"{text}\n{shared}{streamed}"
 
 

@@ -103,9 +103,9 @@ class Variants:
         copied = sum(values[number].nbytes for number in inputs)
         return self.entry_of(key, copied, lambda: replace(self.kernel, mutable=inputs), key)
 
-    def entry_of(self, key: Layouts | Places, copied: int, kernel_of: Callable[[], Kernel], taken: Places) -> Any:
+    def entry_of(self, key: Layouts | Places, copied: int, kernel_of: Callable[[], Kernel], donated: Places) -> Any:
         """The entry point of a variant; None where it is not worth a kernel yet, with these bytes copied again, or its
-        kernel does not make exactly the results `taken` in arguments."""
+        kernel does not make exactly the results `donated` in arguments."""
         if key not in self.entries:
             kernel, first = kernel_of(), key not in self.copied
             self.copied[key] += copied
@@ -115,7 +115,7 @@ class Variants:
                 entry, signature = self.make(kernel)
             except CacheMissError:
                 entry = None
-            self.entries[key] = entry if entry is not None and signature.taken == taken else None
+            self.entries[key] = entry if entry is not None and signature.donated == donated else None
         return self.entries[key]
 
     def free(self) -> None:

@@ -417,7 +417,7 @@ class Node(Methods):
         "__weakref__": None,
         "_name": None,
         "args": "What the op is applied to.",
-        "attrs": "What the op is told beside its arguments.",
+        "attrs": "What the op is told besides its arguments.",
         "mentioned": "Whether the program used it in a way that may have left no trace (`ir.walk.mention`).",
         "op": "What is computed.",
         "serial": "How many nodes there were before.",

@@ -1,4 +1,4 @@
-"""Expressions and statements that lowering is made of: casts, literals, totals, idioms.
+"""Expressions and statements that lowering is made of: casts, literals, sums, idioms.
 
 In: expressions, dtypes, NumPy's scalars. Out: expressions, and what is asked of
 statements while they are written.
@@ -82,15 +82,15 @@ def start_const(text: str, dtype: str) -> Const:
     return Const(text, dtype)
 
 
-def add_to_total(total: Var, lost: Var, part: Expr) -> tuple[Set, Set]:
+def add_compensated(sum: Var, compensation: Var, part: Expr) -> tuple[Set, Set]:
     """The steps that add to a sum carried in two floats."""
-    error = apply(ROUNDING, total, part)
-    return Set(lost, apply(ACCUMULATE, lost, error)), Set(total, apply(ACCUMULATE_IN_ORDER, total, part))
+    error = apply(ROUNDING, sum, part)
+    return Set(compensation, apply(ACCUMULATE, compensation, error)), Set(sum, apply(ACCUMULATE_IN_ORDER, sum, part))
 
 
-def whole_total(total: Expr, lost: Expr) -> Expr:
+def compensated_sum(sum: Expr, compensation: Expr) -> Expr:
     """A sum that was carried in two floats."""
-    return apply(COMPENSATED, total, lost)
+    return apply(COMPENSATED, sum, compensation)
 
 
 def written_out(expr: Apply) -> Apply:
@@ -100,6 +100,6 @@ def written_out(expr: Apply) -> Apply:
             return apply(FLOORDIV, apply(ADD, count, apply(SUB, size, ONE)), size)
         case Apply(operators.BLOCK_LENGTH, (count, number, size)):
             return apply(MINIMUM, size, apply(SUB, count, apply(MUL, size, number)))
-        case Apply(operators.COMPENSATED, (total, lost)):
-            return apply(SELECT, apply(ISFINITE, total), apply(ADD, total, lost), total)
+        case Apply(operators.COMPENSATED, (sum, compensation)):
+            return apply(SELECT, apply(ISFINITE, sum), apply(ADD, sum, compensation), sum)
     return expr

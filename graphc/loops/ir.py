@@ -286,12 +286,12 @@ def blocks_of(length: Expr, block: int = BLOCK) -> Expr:
     return Apply(BLOCKS, (length, integer(block)), INDEX)
 
 
-def turns_in_block(length: Expr, number: Expr, block: int = BLOCK) -> Expr:
+def iterations_in_block(length: Expr, number: Expr, block: int = BLOCK) -> Expr:
     """The number of elements in one block of an axis."""
     return Apply(BLOCK_LENGTH, (length, number, integer(block)), INDEX)
 
 
-def most_turns_in_block(size: Expr) -> int | None:
+def most_iterations_in_block(size: Expr) -> int | None:
     """The number of elements in a whole block where `size` is that of one block; None of any other number."""
     return int_value(size.args[2]) if isinstance(size, Apply) and size.op is BLOCK_LENGTH else None
 

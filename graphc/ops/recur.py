@@ -4,7 +4,7 @@ In: arguments of equal sizes, an axis, a direction and a form. Out: op records, 
 node, of the arguments' sizes. Arguments of running sums and products have their accumulator's dtype already
 (`dtypes.accumulator`). With `reverse` the elements are taken from the last to the first.
 
-The linear recurrence is h[i] = a[i] * h[i - 1] + b[i] with h[-1] = 0. Its forms, beside "own", which is h itself:
+The linear recurrence is h[i] = a[i] * h[i - 1] + b[i] with h[-1] = 0. Its forms, besides "own", which is h itself:
 
     before   the element before: h[i - 1]
     late     h[i] = a[i - 1] * h[i - 1] + b[i], as the derivative of "own" wants it

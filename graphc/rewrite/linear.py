@@ -203,7 +203,7 @@ def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
 
 
 def _factor_out(node: Node, uses: Uses) -> Node | None:
-    """(c A) B as c (A B) for a finite number c, so that no multiple of A is stored: BLAS multiplies on its way.
+    """(c A) B as c (A B) for a finite number c, so that no multiple of A is materialised: BLAS multiplies on its way.
 
     True of real numbers only: A B may overflow, or vanish, where (c A) B does not.
     """
@@ -298,7 +298,7 @@ def _is_count(node: Node) -> bool:
     return node.op.name == "cast" and node.args[0].dtype not in FLOATS
 
 
-def _is_stored(node: Node, uses: Uses) -> bool:
+def _is_materialised(node: Node, uses: Uses) -> bool:
     """Whether a matrix is in memory anyway: a variable, or a product that nothing else takes."""
     return node.op in (INPUT, SHARED) or (_is_call(node) and uses(node) == 1)
 
@@ -369,7 +369,7 @@ def _is_tiny(matrix: Node) -> bool:
 def _join_gemm(node: Node, uses: Uses) -> Node | None:
     """alpha A B + beta C as one call of BLAS, where C is in memory and nothing else takes the product.
 
-    Where C would have to be computed and stored first, adding it in the loop that follows the product costs less.
+    Where C would have to be materialised first, adding it in the loop that follows the product costs less.
     """
     if not is_float(node.dtype):
         return None
@@ -378,7 +378,7 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
     first, second = _term(left, uses), _term(right, uses, sign)
     for term, other in ((first, second), (second, first)):
         product = _scaled_product(term, uses)
-        if product is not None and _is_stored(other.matrix, uses):
+        if product is not None and _is_materialised(other.matrix, uses):
             return gemm(other.matrix, *product, other.factor)
     return None
 

@@ -44,13 +44,13 @@ from graphc.ops.shape import broadcast_to, drop, filled
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses, scaled
 
 PIVOT_PART, PIVOT_ROWS = 16, 16
-"""The mean of a part of the rows is the pivot, one of so many, but of no fewer rows."""
+"""The mean of a part of the rows is the pivot: one in PIVOT_PART of them, and no fewer than PIVOT_ROWS."""
 FEW_ROWS = 64
-"""So many rows, where their number is known, are in cache when they are read again."""
+"""Rows, where their number is known, that are still in cache when they are read again."""
 MEAN_OPS = ("true_div", "mul", "dimshuffle", "broadcast_to")
 """What makes a mean of a sum, and gives it its axes back."""
 MOST_FACTORS, MOST_NODES = 3, 64
-"""So many factors of a product, and nodes that they come from, are looked at."""
+"""Factors of a product, and nodes that they come from, that are looked at."""
 
 
 def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:

@@ -1,7 +1,7 @@
 """Arrays made of nothing but sizes and numbers.
 
 In: shapes as `shaping.as_shape` takes them, numbers or scalars, dtypes (None: `options.floatX`). Out: nodes that are
-computed where they are used; none of them is stored for its own sake.
+recomputed at every use; none of them is materialised for its own sake.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ In: arrays, and functions of `Bounded` values: arithmetic, elementary functions,
     err  by how much a right result may differ from ref; infinite where rounding decides
 
 Nothing is fitted. Each function adds to the errors of its arguments, times its derivative, what its own rounding may
-be: so many units of the dtype's eps times the magnitude that it computes with, and one subnormal. Rewriting stays
+be: a number of units of the dtype's eps times the magnitude that it computes with, and one subnormal. Rewriting stays
 within these bounds, since it may only be as exact or more so. Where a partial result can overflow in one order of a
 sum or a product and not in another, err is infinite.
 """
@@ -342,7 +342,7 @@ def _discretely(x: Bounded, function: Callable[..., Any], **options: Any) -> Bou
 
 
 def sum_(x: Bounded, axes: Axes, keepdims: bool = False) -> Bounded:
-    """A sum in any order: so many roundings of the sum of magnitudes as there are terms."""
+    """A sum in any order: as many roundings of the sum of magnitudes as there are terms."""
     options: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
     if not x.is_float:
         return _discretely(x, lambda v, **more: v.sum(dtype=wide(x.dtype), **more), **options)

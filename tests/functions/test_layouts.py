@@ -56,16 +56,16 @@ SLICES = st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([1, 1, 
 @given(
     shape=st.lists(st.integers(1, 5), min_size=1, max_size=4),
     cuts=st.lists(SLICES, min_size=4, max_size=4),
-    turn=st.integers(0, 23),
+    order=st.integers(0, 23),
 )
-def test_an_array_is_a_region_of_its_base(shape: list[int], cuts: list[tuple[int, int, int]], turn: int) -> None:
+def test_an_array_is_a_region_of_its_base(shape: list[int], cuts: list[tuple[int, int, int]], order: int) -> None:
     whole = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
     array: Array = whole
     for axis, (first, last, step) in enumerate(cuts[: whole.ndim]):
         array = np.moveaxis(array, axis, 0)[::step]
         array = np.moveaxis(array[first : max(first + 1, len(array) - last)], 0, axis)
     orders = list(permutations(range(array.ndim)))
-    array = array.transpose(orders[turn % len(orders)])
+    array = array.transpose(orders[order % len(orders)])
     if not array.size:
         return
     found = find_base(array)
@@ -173,12 +173,12 @@ def test_updates_results_given_and_mutable_inputs() -> None:
     f = graphc.function([x], [x.sum(axis=0), T.dot(x.T, w)], updates=[(w, w + x)])
     value = np.arange(float(ROWS * COLUMNS)).reshape(ROWS, COLUMNS)
     out = np.empty(COLUMNS)
-    for turn in range(3):
+    for iteration in range(3):
         total, product = f(np.asfortranarray(value), out=(out, None))
         assert total is out
         np.testing.assert_array_equal(out, value.sum(axis=0))
-        np.testing.assert_allclose(product, value.T @ (turn * value))
-        np.testing.assert_array_equal(w.get_value(), (turn + 1) * value)
+        np.testing.assert_allclose(product, value.T @ (iteration * value))
+        np.testing.assert_array_equal(w.get_value(), (iteration + 1) * value)
     w.set_value(memory, borrow=True)
     memory[:] = value
     f(memory[::-1])  # an argument in the memory of what is updated

@@ -18,7 +18,7 @@ from graphc.ops.elementwise import ROWS, elementwise
 MODES = ("interpreted", "compiled", "python")
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
 BLOCK = 256
-"""So many float32 are added in float32 at most; their sums are added in float64."""
+"""As many float32 are added in float32 at most; their sums are added in float64."""
 
 
 @cache
@@ -28,7 +28,7 @@ def made(build: Callable[[Any], Node], dtype: str, rank: int, mode: str) -> grap
 
 
 def steps(count: int, dtype: str) -> int:
-    """The roundings that a sum of so many terms is bound by."""
+    """The roundings that a sum of `count` terms is bound by."""
     return min(count, BLOCK) + 2 if dtype == "float32" else count
 
 

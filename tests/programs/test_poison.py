@@ -99,12 +99,12 @@ def test_a_poisoned_function_is_a_function(mode: str, poison: str) -> None:
         inputs, updates = [x, graphc.In(v, mutable=True)], [(w, w + x.sum(axis=0))]
         f = graphc.function(inputs, {"a": T.nnet.softmax(x), "b": v + 1}, mode, updates=updates)
     value, other = np.ones((4, 3)), np.arange(5.0)
-    for turn in (1, 2):
+    for iteration in (1, 2):
         found = f(value, v=other)
         np.testing.assert_allclose(found["a"], np.full((4, 3), 1 / 3))
-        assert found["b"].tolist() == [turn + k for k in range(5)]
+        assert found["b"].tolist() == [iteration + k for k in range(5)]
         assert found["b"] is other
-        assert w.get_value().tolist() == [4.0 * turn] * 3
+        assert w.get_value().tolist() == [4.0 * iteration] * 3
     into = {"a": np.empty((4, 3)), "b": np.empty(5)}
     assert f(value.T[:3].T, [0, 1, 2, 3, 4], out=into)["a"] is into["a"]
     assert into["b"].tolist() == [1, 2, 3, 4, 5]
@@ -160,7 +160,7 @@ def test_all_memory_of_large_products_is_filled(suffix: str) -> None:
     assert emit_object([text], 1)
 
 
-def test_lines_that_go_past_the_caches_are_filled() -> None:
+def test_lines_for_nontemporal_stores_are_filled() -> None:
     filled = "call void @poison("
     text = pool_ir(poison=True)
     assert filled in text and filled not in pool_ir() and emit_object([text], 1)

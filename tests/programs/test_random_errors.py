@@ -44,7 +44,7 @@ class Programs:
         return slice(self.choice([None, self.size()]), self.choice([None, self.size()]), step)
 
     def program(self, depth: int) -> Any:
-        """An expression with so many operations one within the other."""
+        """An expression with `depth` operations one within the other."""
         if not depth:
             return self.choice([*self.matrices, T.cast(self.indices, "float64")])
         a, b = self.program(depth - 1), self.program(self.choice(range(depth)))

@@ -42,10 +42,10 @@ PROGRAM = """
 
     def calls(seed):
         rng = np.random.default_rng(seed)
-        for turn in range(10**9):
-            if turn and time.monotonic() > end:
+        for iteration in range(10**9):
+            if iteration and time.monotonic() > end:
                 return
-            a = rng.normal(size=SIZES[turn % 3])
+            a = rng.normal(size=SIZES[iteration % 3])
             both, ones = plain(a, a)
             assert (both == 2 * a).all() and ones == len(a)
             given = np.empty_like(a), np.empty(())
@@ -53,7 +53,7 @@ PROGRAM = """
             assert (plain(a[::-1], list(a[:0]) or a)[0] == a[::-1] + a).all()
             assert (mutable(a.copy()) == 3 * a).all()
             assert (called(a) == 2 * a).all()
-            (count if turn % 7 else count_slowly)()
+            (count if iteration % 7 else count_slowly)()
             counts[seed] += 1
             assert spread() == 0 and np.ptp(total.get_value()) == 0
             assert (columns(ORDER) == 300).all()
@@ -67,11 +67,11 @@ PROGRAM = """
             assert (session.run(product, {fed: a[:3]}) == a[:3]).all()
 
     def compiles(seed):
-        turn = 0
+        iteration = 0
         while time.monotonic() < end:
-            turn += 1
-            k = 100 * seed + turn % 5
-            mode = ("compiled", "python", "interpreted")[turn % 3]
+            iteration += 1
+            k = 100 * seed + iteration % 5
+            mode = ("compiled", "python", "interpreted")[iteration % 3]
             f = graphc.function([x], T.tanh(x) * k + total.sum() * 0, mode=mode)
             np.testing.assert_allclose(f(np.ones(4)), np.tanh(1.0) * k)
             f.free()

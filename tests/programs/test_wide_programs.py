@@ -38,9 +38,9 @@ def test_modes_agree(seed: int) -> None:
         near = [
             outcome(specification, program, rounded(inputs, narrow, rng), rounded(shared, narrow, rng)) for _ in "ab"
         ]
-        for turn in range(3):
+        for iteration in range(3):
             values = [value.copy() for value in inputs]
-            given = laid_out(values, draw) if turn else values
+            given = laid_out(values, draw) if iteration else values
             before = [value.tobytes() for value in given]
             found = outcome(call, program, given, shared)
             assert not difference(found, want, near, narrow), call.explain() + call.source

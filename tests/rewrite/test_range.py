@@ -44,7 +44,7 @@ def corners(dtype: str) -> Array:
 
 
 def combined(leaves: Sequence[Node], limit: int = 20_000) -> dict[Node, Array]:
-    """All combinations of corners, or so many of them, for leaves of rank 1."""
+    """All combinations of corners, or `limit` of them, for leaves of rank 1."""
     rng = np.random.default_rng(0)
     columns = [np.asarray([False, True]) if leaf.dtype == "bool" else corners(leaf.dtype) for leaf in leaves]
     count = int(np.prod([len(column) for column in columns]))

@@ -33,8 +33,8 @@ def read_bundle(path: str | os.PathLike[str]) -> int:
     """What `store.import_` does."""
     added = 0
     root = options.cache_dir
-    store.make_folder(root)
-    problem = store.objection(root)
+    files.make_folder(root)
+    problem = files.objection_to(root)
     if problem:
         raise GraphcError(f"nothing is imported: {root} {problem}")
     try:

@@ -1,4 +1,4 @@
-"""Files of the cache: read where only the user can have written them, and replaced at once.
+"""Files and folders of the cache: read where only the user can have written them, and replaced at once.
 
 In: paths. Out: contents, or an error that says what is wrong with a file or folder. Whoever could write the cache could
 have any code run, so that owner and mode are looked at on the way to each file, and of the open file itself.
@@ -9,7 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import warnings
 from contextlib import suppress
+
+from graphc.errors import CacheWarning
+from graphc.options import options
+from graphc.startup.process import PROCESS
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -46,6 +51,41 @@ def check_folder(path: str, owners: Owners) -> None:
     problem = objection(os.lstat(path), owners)
     if problem:
         raise Untrusted(f"{path} {problem}")
+
+
+def make_folder(root: str) -> None:
+    """Make the user's folder, for nobody else to look into."""
+    os.makedirs(os.path.dirname(root) or os.curdir, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(root, 0o700)
+
+
+def owners_of(root: str) -> Owners:
+    """Who may own what is in a folder: the user; in a shared one the system's, or who owns it, whom the user named."""
+    user = own()
+    return user if user is None or root == options.cache_dir else user | {0, os.stat(root).st_uid}
+
+
+def is_trusted(root: str) -> bool:
+    """Whether nobody else can have put entries here; else there is a warning."""
+    problem = objection_to(root)
+    if problem:
+        warn_once(root, f"{root} {problem}")
+    return not problem
+
+
+def objection_to(root: str) -> str:
+    """Why a folder cannot be trusted, "" where it can."""
+    try:
+        return objection(os.stat(root), owners_of(root))
+    except OSError:
+        return ""  # nothing can be loaded from it; storing will say why
+
+
+def warn_once(about: str, problem: str, what: str = "the compile cache is not used") -> None:
+    if about not in PROCESS.warned:
+        PROCESS.warned.add(about)
+        warnings.warn(f"{what}: {problem}", CacheWarning, stacklevel=3)
 
 
 def read(path: str, owners: Owners) -> bytes:

@@ -10,7 +10,7 @@ verified, or nothing; where a folder cannot be used, a CacheWarning and nothing.
         graph.txt  plan.txt  source.py     for people
 
 `usage`, beside these folders, holds the bytes of all entries when they were last counted, and a line for each stored
-since: only where their sum is above the limit is the folder looked through. `sources` holds digests (sources.py).
+since: only where their sum is above the limit is the folder looked through. `sources` holds digests (key.py).
 
 An entry is written beside its place and renamed into it, so that it is whole or absent whatever else reads, writes or
 removes it. The modification time of its folder is the time of its last use. Entries hold machine code: what another
@@ -22,27 +22,19 @@ from __future__ import annotations
 import errno
 import marshal
 import os
-import sys
 import time
-import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NoReturn
 
-import numpy as np
-
 from graphc.codegen.cache import files
 from graphc.codegen.cache.files import Damaged, Owners, Untrusted, aside
-from graphc.codegen.cache.sources import sources_digest
+from graphc.codegen.cache.key import SOURCES, Key, cache_key, difference, distance, package_fingerprint
 from graphc.codegen.server.prestart import USAGE
-from graphc.errors import CacheMissError, CacheWarning
-from graphc.ir.node import PACKAGE
+from graphc.errors import CacheMissError
 from graphc.options import options
-from graphc.startup.digest import DIGITS, Digest, digest_of
-from graphc.startup.process import PROCESS
+from graphc.startup.digest import DIGITS, digest_of
 from graphc.startup.record import record
 
 __all__ = [
@@ -58,40 +50,21 @@ def __dir__() -> list[str]:
 Metadata = dict[str, Any]
 Text = Literal["graph", "plan", "source"]
 
-FORMAT = "graphc cache 3"
 METADATA, OBJECT = "metadata", "kernel.o"
 TEXTS: dict[Text, str] = {"graph": "graph.txt", "plan": "plan.txt", "source": "source.py"}
 FILES = (METADATA, OBJECT, *TEXTS.values())
 MARSHAL_VERSION = 2
 """Every Python reads it, and the same metadata give the same bytes: later versions depend on reference counts. json
 would cost a warm start a millisecond."""
-SOURCES = "sources"
 COUNTED = b"bytes"
 SPARE = 0.1
 """The part of a full folder that is cleared at a time, so that not every store has to look through it."""
 TRIM_AFTER = 256
 """Stores after which the folder is looked through again, though it seems to have room."""
 READS = 3
-"""A file that is missing in an entry is looked for so many times."""
+"""How often a file that is missing in an entry is looked for."""
 STALE_SECONDS = 3600.0
 """A folder that is still unfinished after this time was left by a process that died."""
-
-
-@record()
-class Key:
-    """All that decides the machine code of a graph.
-
-    graph: the printed graph before any rewrite. settings: the options that matter, as text. fingerprint: versions and
-    CPU, as parts "name value" joined by "; ".
-    """
-
-    graph: str
-    settings: Mapping[str, str]
-    fingerprint: str
-
-    @property
-    def digest(self) -> str:
-        return cache_key(self.graph, self.settings, self.fingerprint)
 
 
 @record()
@@ -135,33 +108,6 @@ class Summary:
     metadata: Metadata
 
 
-def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
-    """64 hexadecimal digits that differ where any of the arguments does."""
-    digest = Digest()
-    for part in (FORMAT, graph_text, fingerprint, *(f"{name}={settings[name]}" for name in sorted(settings))):
-        content = part.encode()
-        digest.add(b"%d:" % len(content))
-        digest.add(content)
-    return digest.digits()
-
-
-@cache
-def package_fingerprint() -> str:
-    """Versions of what runs in this process whatever the target: graphc's sources, NumPy, and Python's binary
-    interface."""
-    interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
-    return f"graphc {_sources_digest()}; numpy {np.__version__}; interface {interface}"
-
-
-def _sources_digest() -> str:
-    root = options.cache_dir
-    if not options.cache or not _is_trusted(root):
-        return sources_digest(PACKAGE, None)
-    with suppress(OSError):
-        make_folder(root)
-    return sources_digest(PACKAGE, f"{root}{os.sep}{SOURCES}")
-
-
 # Loading and storing
 
 
@@ -186,22 +132,22 @@ def find(key: Key) -> Loaded | None:
     """
     digest = key.digest
     for root in _roots():
-        if not _is_trusted(root):
+        if not files.is_trusted(root):
             continue
         entry = place_of(root, digest)
         try:
-            found = _read(entry, digest, _owners(root))
+            found = _read(entry, digest, files.owners_of(root))
         except FileNotFoundError:
             continue
         except Untrusted as problem:
-            _warn_once(root, str(problem), "an entry of the compile cache is not used")
+            files.warn_once(root, str(problem), "an entry of the compile cache is not used")
             continue
         except OSError as error:
-            _warn_once(root, f"{root} cannot be read ({error.strerror})")
+            files.warn_once(root, f"{root} cannot be read ({error.strerror})")
             continue
         except Damaged as damage:
             discard(entry)
-            _warn_once(f"damaged in {root}", f"cache entry {entry} is damaged ({damage})", "compiling again")
+            files.warn_once(f"damaged in {root}", f"cache entry {entry} is damaged ({damage})", "compiling again")
             continue
         _mark_used(entry)
         return found
@@ -222,8 +168,8 @@ def store(entry: Entry) -> bool:
     if not options.cache:
         return False
     try:
-        make_folder(root)
-        if not _is_trusted(root):
+        files.make_folder(root)
+        if not files.is_trusted(root):
             return False
         contents = _files(entry)
         write(root, entry.key.digest, contents)
@@ -231,7 +177,7 @@ def store(entry: Entry) -> bool:
         if not _has_room(root, sum(map(len, contents.values())), limit):
             _trim(root, limit, keep=entry.key.digest)
     except OSError as error:
-        _warn_once(root, f"{root} cannot be written ({error.strerror or error})")
+        files.warn_once(root, f"{root} cannot be written ({error.strerror or error})")
         return False
     return True
 
@@ -243,41 +189,6 @@ def _roots() -> tuple[str, ...]:
 def place_of(root: str, digest: str) -> str:
     """The folder of an entry."""
     return f"{root}{os.sep}{digest[:2]}{os.sep}{digest}"
-
-
-def make_folder(root: str) -> None:
-    """Make the user's folder, for nobody else to look into."""
-    os.makedirs(os.path.dirname(root) or os.curdir, exist_ok=True)
-    with suppress(FileExistsError):
-        os.mkdir(root, 0o700)
-
-
-def _owners(root: str) -> Owners:
-    """Who may own what is in a folder: the user; in a shared one the system's, or who owns it, whom the user named."""
-    own = files.own()
-    return own if own is None or root == options.cache_dir else own | {0, os.stat(root).st_uid}
-
-
-def _is_trusted(root: str) -> bool:
-    """Whether nobody else can have put entries here; else there is a warning."""
-    problem = objection(root)
-    if problem:
-        _warn_once(root, f"{root} {problem}")
-    return not problem
-
-
-def objection(root: str) -> str:
-    """Why a folder cannot be trusted, "" where it can."""
-    try:
-        return files.objection(os.stat(root), _owners(root))
-    except OSError:
-        return ""  # nothing can be loaded from it; storing will say why
-
-
-def _warn_once(about: str, problem: str, what: str = "the compile cache is not used") -> None:
-    if about not in PROCESS.warned:
-        PROCESS.warned.add(about)
-        warnings.warn(f"{what}: {problem}", CacheWarning, stacklevel=3)
 
 
 def _mark_used(entry: str) -> None:
@@ -391,12 +302,12 @@ def list_entries() -> list[Summary]:
     """All entries that can be loaded, of the user's and the shared folders, the most recently used first."""
     summaries = []
     for root in _roots():
-        if not _is_trusted(root):
+        if not files.is_trusted(root):
             continue
         for entry in entries(root):
             try:
                 digest = os.path.basename(entry)
-                metadata = _read_metadata(entry, digest, _owners(root))["metadata"]
+                metadata = _read_metadata(entry, digest, files.owners_of(root))["metadata"]
                 summaries.append(Summary(digest, _size_of(entry), os.stat(entry).st_mtime, entry, metadata))
             except (OSError, Damaged):
                 continue
@@ -535,12 +446,7 @@ def explain_miss(key: Key) -> str:
     candidates = [found for root in _roots() for entry in entries(root) if (found := _stored_key(root, entry))]
     if not candidates:
         return f"the cache is empty: {', '.join(_roots()) or 'it is switched off'}"
-    nearest = min(candidates, key=lambda found: _distance(key, found))
-    differences = [
-        *_graph_difference(key, nearest),
-        *_setting_differences(key, nearest),
-        *_version_differences(key, nearest),
-    ]
+    differences = difference(key, min(candidates, key=lambda found: distance(key, found)))
     if not differences:
         return "the graph is in the cache"
     return f"differences from the most similar of {len(candidates)} stored graphs:\n" + "\n".join(differences)
@@ -548,48 +454,9 @@ def explain_miss(key: Key) -> str:
 
 def _stored_key(root: str, entry: str) -> Key | None:
     try:
-        owners = _owners(root)
+        owners = files.owners_of(root)
         header = _read_metadata(entry, os.path.basename(entry), owners)
         graph = files.read(f"{entry}{os.sep}{TEXTS['graph']}", owners).decode()
         return Key(graph, header["settings"], header["fingerprint"])
     except (OSError, ValueError, Damaged):
         return None
-
-
-def _distance(key: Key, other: Key) -> tuple[int, int]:
-    """How far apart two keys are: lines of the graph that only one has, then settings and versions."""
-    lines, others = Counter(key.graph.splitlines()), Counter(other.graph.splitlines())
-    apart = (lines - others).total() + (others - lines).total()
-    return apart, len(_setting_differences(key, other)) + len(_version_differences(key, other))
-
-
-def _graph_difference(key: Key, other: Key) -> list[str]:
-    """The first line in which two graphs differ."""
-    lines, others = key.graph.splitlines(), other.graph.splitlines()
-    for number in range(max(len(lines), len(others))):
-        here, there = (text[number].strip() if number < len(text) else "(end)" for text in (lines, others))
-        if here != there:
-            return [f"  the graph, from line {number + 1}:", f"    here    {here}", f"    stored  {there}"]
-    return []
-
-
-def _setting_differences(key: Key, other: Key) -> list[str]:
-    names = sorted({*key.settings, *other.settings})
-    pairs = ((name, key.settings.get(name, "(none)"), other.settings.get(name, "(none)")) for name in names)
-    return [f"  option {name}: here {here}, stored {there}" for name, here, there in pairs if here != there]
-
-
-def _version_differences(key: Key, other: Key) -> list[str]:
-    """Parts of the fingerprint that differ; of a long list such as the CPU's features, the items that do."""
-    here, there = key.fingerprint.split("; "), other.fingerprint.split("; ")
-    only_here, only_there = _without(here, there), _without(there, here)
-    if len(only_here) == len(only_there) == 1:
-        items, others = only_here[0].split(","), only_there[0].split(",")
-        only_here, only_there = [",".join(_without(items, others))], [",".join(_without(others, items))]
-    if not only_here and not only_there:
-        return []
-    return [f"  versions and CPU: here {', '.join(only_here) or '(none)'}; stored {', '.join(only_there) or '(none)'}"]
-
-
-def _without(parts: Sequence[str], others: Sequence[str]) -> list[str]:
-    return [part for part in parts if part not in others]

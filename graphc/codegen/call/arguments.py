@@ -61,10 +61,10 @@ def arrange(
 def seek(code: Code, names: Ptr, count: I64, name: Ptr, guess: I64, missing: Label) -> I64:
     """The place of a name, sought in a circle from a guess on: right at once where they are given in order."""
     place, tried = code.variable(guess), code.variable(I64.of(0))
-    with code.loop() as turn:
+    with code.loop() as loop:
         missing.unless(tried.value.below(count))
         place.value = place.value.below(count).choose(place.value, 0)
-        turn.leave.when(names.at(place.value, Ptr).load(Ptr) == name)
+        loop.leave.when(names.at(place.value, Ptr).load(Ptr) == name)
         place.value += 1
         tried.value += 1
     return place.value
@@ -104,8 +104,8 @@ def adopt(
 def discard(code: Code, references: Ptr, record: Ptr) -> None:
     """Gives back what a list holds, the last first."""
     left = code.variable(references.load(I64))
-    with code.loop() as turn:
-        turn.leave.when(left.value == 0)
+    with code.loop() as loop:
+        loop.leave.when(left.value == 0)
         release(code, references.at(left.value, Ptr).load(Ptr), record)
         left.value -= 1
 
@@ -114,7 +114,7 @@ def discard(code: Code, references: Ptr, record: Ptr) -> None:
 def suits(
     code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, dims: Ptr, length: I64, ranges: Ptr
 ) -> Bool:
-    """Whether an array that is given for a result has its descriptor, rank, sizes and so many bytes, and shares no
+    """Whether an array that is given for a result has its descriptor, rank, sizes and length in bytes, and shares no
     memory with any of the ranges of bytes (from, to) of a table, to which its own is added."""
     flags = I32.of(CONTIGUOUS | ALIGNED | WRITEABLE)
     with code.when(~fits(code, object, ndarray, descriptor, rank, flags)):

@@ -83,18 +83,18 @@ class Array:
 
 @record()
 class Temp:
-    """A buffer that the kernel needs for the duration of a call. It holds one value after another: `rooms` are their
+    """A buffer that the kernel needs for the duration of a call. It holds one value after another: `extents` are their
     dtypes and ranks, of whose sizes the product is the number of elements; one vector of the buffer's own where empty.
     """
 
     name: str
     dtype: str
-    rooms: tuple[tuple[str, int], ...] = ()
+    extents: tuple[tuple[str, int], ...] = ()
 
     @property
     def held(self) -> tuple[tuple[str, int], ...]:
         """Dtypes and ranks of what the buffer has to hold."""
-        return self.rooms or ((self.dtype, 1),)
+        return self.extents or ((self.dtype, 1),)
 
 
 @record()
@@ -110,7 +110,7 @@ class Signature:
     returns: Literal["one", "list", "none"]
     reads: tuple[int, ...] = ()
     """The operands whose elements `sizes` reads: sizes follow from their values."""
-    taken: tuple[tuple[int, int], ...] = ()
+    donated: tuple[tuple[int, int], ...] = ()
     """Results that are made in the array of a written input: (position among the results, number of the input)."""
 
     def __post_init__(self) -> None:
@@ -122,8 +122,8 @@ class Signature:
             raise GraphcError(f"{self.name}: sizes {self.sizes} of arrays that are not there")
         if any(array.written and not array.shape for array in self.inputs):
             raise GraphcError(f"{self.name}: a scalar input may be a Python number, which cannot be written")
-        if not all(place < returned and self.inputs[number].written for place, number in self.taken):
-            raise GraphcError(f"{self.name}: results {self.taken} in inputs that are not written")
+        if not all(place < returned and self.inputs[number].written for place, number in self.donated):
+            raise GraphcError(f"{self.name}: results {self.donated} in inputs that are not written")
         replaced = [output.replaces for output in self.outputs if output.replaces is not None]
         if len(set(replaced)) < len(replaced) or not all(0 <= k < len(self.shared) for k in replaced):
             raise GraphcError(f"{self.name}: shared variables {replaced} cannot be replaced")
@@ -135,15 +135,15 @@ class Signature:
     @property
     def returned(self) -> int:
         """How many results a call returns."""
-        return len(self.taken) + sum(output.replaces is None for output in self.outputs)
+        return len(self.donated) + sum(output.replaces is None for output in self.outputs)
 
     @property
     def results(self) -> tuple[tuple[Literal["input", "output"], int], ...]:
         """Which array each result is, in order: of the output or the written input of that number."""
-        taken = dict(self.taken)
+        donated = dict(self.donated)
         fresh = (number for number, output in enumerate(self.outputs) if output.replaces is None)
         places = range(self.returned)
-        return tuple(("input", taken[place]) if place in taken else ("output", next(fresh)) for place in places)
+        return tuple(("input", donated[place]) if place in donated else ("output", next(fresh)) for place in places)
 
     @property
     def extents(self) -> int:
@@ -240,7 +240,7 @@ EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")
 def load(code: bytes, symbols: Mapping[str, int], settings: AnyArray | None = None) -> Library:
     """Brings the code of a graph into this process.
 
-    symbols: the addresses of what it needs beside the C and mathematics libraries. settings: kept with it.
+    symbols: the addresses of what it needs besides the C and mathematics libraries. settings: kept with it.
 
     Raises GraphcError where the bytes are no code for this machine, a symbol is missing, or the entry point was
     compiled for another layout of Python's objects.
@@ -429,9 +429,9 @@ class Need:
         return ALIGNMENT + sum(map(_padded, self.temps)) if self.temps else 0
 
 
-def need_of(signature: Signature, extents: Sequence[int]) -> Need | None:
+def need_of(signature: Signature, sizes: Sequence[int]) -> Need | None:
     """What `sizes` said, or None where a size is negative or a product too large: the entry point's own arithmetic."""
-    left = iter(extents)
+    left = iter(sizes)
 
     def take(dtype: str, rank: int) -> tuple[tuple[int, ...], int]:
         shape = tuple(islice(left, rank))
@@ -439,10 +439,10 @@ def need_of(signature: Signature, extents: Sequence[int]) -> Need | None:
         return shape, -1 if min(shape, default=0) < 0 or max(products) > MOST else products[-1]
 
     outputs = [take(output.dtype, len(output.shape)) for output in signature.outputs]
-    rooms = [[take(*room)[1] for room in temp.held] for temp in signature.temps]
-    if any(length < 0 for length in (*(length for _, length in outputs), *chain(*rooms))):
+    lengths = [[take(*extent)[1] for extent in temp.held] for temp in signature.temps]
+    if any(length < 0 for length in (*(length for _, length in outputs), *chain(*lengths))):
         return None
-    temps = tuple(map(max, rooms))
+    temps = tuple(map(max, lengths))
     return Need(tuple(shape for shape, _ in outputs), temps) if sum(map(_padded, temps)) <= MOST else None
 
 

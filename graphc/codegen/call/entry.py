@@ -21,7 +21,7 @@ A call is the methods of `Call` in their order, each of which goes on to the nex
     deliver             new values go to their cells, the others are returned
     leave               what the call holds is given back
 
-A call holds a list of references on the stack. What the exits need beside it are few variables: if there were one for
+A call holds a list of references on the stack. What the exits need besides it are few variables: if there were one for
 each output, n of them would cross n branches, and LLVM take n * n time.
 """
 
@@ -136,11 +136,11 @@ def _modes(signature: Signature) -> list[int]:
     return [WRITER if array.written or n in updated else READER for n, array in enumerate(signature.shared)]
 
 
-def _rooms(signature: Signature) -> list[int]:
+def _extents(signature: Signature) -> list[int]:
     """For all that outputs and temps hold: its rank, its itemsize, the number of its output or temp, counted on."""
     held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
-    rooms = [*enumerate(held), *enumerate((temp.held for temp in signature.temps), len(held))]
-    return [word for number, each in rooms for dtype, rank in each for word in (rank, itemsize(dtype), number)]
+    extents = [*enumerate(held), *enumerate((temp.held for temp in signature.temps), len(held))]
+    return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
 
 
 def _outputs(signature: Signature) -> list[int]:
@@ -318,11 +318,11 @@ class Call:
     def measure(self) -> I64 | int:
         """Finds the bytes of the outputs and the offsets of the temps. The elements of all, operands too."""
         counts = [operand.count for operand in self.operands]
-        rooms = _rooms(self.signature)
-        if rooms:
+        extents = _extents(self.signature)
+        if extents:
             outputs = len(self.signature.outputs)
             buffers = I64.of(outputs), I64.of(outputs + len(self.signature.temps))
-            held = table("rooms", rooms)(self.code), I64.of(len(rooms) // 3)
+            held = table("extents", extents)(self.code), I64.of(len(extents) // 3)
             placed = place(self.code, self.dims, *held, self.lengths, *buffers)
             end = placed.first(I64)
             self.arena_length.store(end)

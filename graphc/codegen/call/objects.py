@@ -40,7 +40,7 @@ OFFSETS = {name: 8 * number for number, name in enumerate(RECORD)}
 
 
 def word_at(record: Ptr, offset: I64 | int) -> Ptr:
-    """The word of the record so many bytes in, which does not change."""
+    """The word of the record at `offset`, which does not change."""
     return record.at(offset).load(Ptr, note="!invariant.load !0")
 
 
@@ -201,8 +201,8 @@ def times(code: Code, count: I64, size: I64) -> I64:
 
 
 @function()
-def place(code: Code, dims: Ptr, rooms: Ptr, count: I64, lengths: Ptr, outputs: I64, buffers: I64) -> TwoSizes:
-    """Measures the results and finds the place of each temp. `dims` are the sizes of what they hold, `rooms` says of
+def place(code: Code, dims: Ptr, extents: Ptr, count: I64, lengths: Ptr, outputs: I64, buffers: I64) -> TwoSizes:
+    """Measures the results and finds the place of each temp. `dims` are the sizes of what they hold, `extents` says of
     each thing held: its rank, its itemsize, the number of its buffer, results first. `lengths` gets the bytes of each
     result, then the offset of each temp, the first ALIGNMENT bytes on; a temp is as long as the longest it holds.
     Returns the offset after the last, -1 where that or a result is absurd, and the elements of all."""
@@ -210,8 +210,8 @@ def place(code: Code, dims: Ptr, rooms: Ptr, count: I64, lengths: Ptr, outputs: 
         lengths.at(buffer, I64).store(I64.of(0))
     cursor, work, bad = code.variable(dims), code.variable(I64.of(0)), code.variable(Bool.of(False))
     with code.count(0, count, sure=True) as number:
-        room = rooms.at(number * 3, I64)
-        rank, itemsize, buffer = (room.at(k, I64).load(I64) for k in range(3))
+        extent = extents.at(number * 3, I64)
+        rank, itemsize, buffer = (extent.at(k, I64).load(I64) for k in range(3))
         elements = code.variable(I64.of(1))
         with code.count(0, rank) as axis:
             elements.value = times(code, elements.value, cursor.value.at(axis, I64).load(I64))
@@ -252,7 +252,7 @@ def empty(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr
 
 @function("noinline optnone")
 def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length: I64) -> Ptr:
-    """The array of a large result of so many bytes, over a block (result_memory.py), or null with an exception set."""
+    """The array of a large result of `length` bytes, over a block (result_memory.py), or null with an exception set."""
     failed, argument = code.label("failed"), code.local(Ptr)
     number = new_number(record, length)
     failed.when(number == NULL)

@@ -20,23 +20,23 @@ def blocks(count, size):
     """The number of blocks that some elements fall into."""
     return (count + (size - 1)) // size
 
-def compensated(total, lost):
+def compensated(total, comp):
     """A sum, with what its additions have rounded away."""
-    return select(isfinite(total), total + lost, total)
+    return select(isfinite(total), total + comp, total)
 
-def add(total, lost, term):
-    """total + term, with what the addition rounds away added to lost."""
-    return accumulate_in_order(total, term), accumulate(lost, rounding(total, term))
+def add(total, comp, term):
+    """total + term, with what the addition rounds away added to comp."""
+    return accumulate_in_order(total, term), accumulate(comp, rounding(total, term))
 
 def sum_blocks(begin, end, n, term):
     """The sum of term(i) for i < n in blocks begin .. end of 256, and what adding them up has rounded away."""
-    lost, total = 0.0, 0.0
+    comp, total = 0.0, 0.0
     for block in range(begin, end):
         row, part = block * 256, 0.0
         for i in range(minimum(256, n - 256 * block)):
             part = accumulate(part, term(row + i))
-        total, lost = add(total, lost, part)
-    return total, lost
+        total, comp = add(total, comp, part)
+    return total, comp
 
 def sum_blocks_float32(begin, end, n, term):
     """The same of float32: a block is summed in float32, the blocks in float64."""
@@ -49,20 +49,20 @@ def sum_blocks_float32(begin, end, n, term):
     return total
 
 def sum_parts(parts, count):
-    """The sum of what chunks of a loop have left: 256 places for what they lost, then their sums."""
-    lost, total = 0.0, 0.0
+    """The sum of what chunks of a loop have left: 256 places for what they have rounded away, then their sums."""
+    comp, total = 0.0, 0.0
     for part in range(count):
-        lost = accumulate(lost, rounding(total, parts[part + 256]))
-        lost = accumulate(lost, parts[part])
+        comp = accumulate(comp, rounding(total, parts[part + 256]))
+        comp = accumulate(comp, parts[part])
         total = accumulate_in_order(total, parts[part + 256])
-    return total, lost
+    return total, comp
 
 def parallel_sum(nest, count, work, parts, *args):
     """The sum of what a nest leaves for each chunk of a loop that threads share."""
     size = chunk(count, work)
     parallel(nest, count, size, *args, size, parts, advance(parts, 256))
-    total, lost = sum_parts(parts, blocks(count, size))
-    return total, lost
+    total, comp = sum_parts(parts, blocks(count, size))
+    return total, comp
 
 def chunks_with_copies(count, work, copies):
     """The most copies, the size of chunks so that there are no more, and how many iterations chunks share: one chunk

@@ -5,7 +5,7 @@ to its function; `bind_source` makes a source text runnable. Nothing here raises
 zero or a value outside a function's domain: integers wrap, floats go to infinity or NaN, an integer divided by zero
 is 0.
 
-`intrinsics.INTRINSICS` holds the compiled meaning of the same names. The generated language beside these names: `def`
+`intrinsics.INTRINSICS` holds the compiled meaning of the same names. The generated language besides these names: `def`
 of functions whose parameters are pointers and int64, assignments, `for ... in range(...)`, `while`, `if`, `break`,
 `continue`, `return`, indexing a pointer by an int64, comparisons, and Python's operators on operands of one dtype,
 where the result has that dtype. Python numbers adapt to the other operand's dtype, as in NumPy 2.
@@ -137,12 +137,12 @@ def advance(pointer: Array, count: int) -> Array:
 
 
 def chunk(count: int, work: int) -> int:
-    """How many of `count` iterations, each of so much work, a thread takes at a time."""
+    """How many of `count` iterations of this work each a thread takes at a time."""
     return chunk_size(int(count), int(work))
 
 
 def columns(count: int, work: int) -> int:
-    """How many of `count` columns, each of so much work, a thread takes at a time; here there is one thread."""
+    """How many of `count` columns of this work each a thread takes at a time; here there is one thread."""
     return columns_size(int(count), int(work), 1)
 
 
@@ -229,7 +229,7 @@ def bind_source(
 ) -> dict[str, Function]:
     """The functions that a generated source defines, run by CPython: pointers are flat arrays, sizes are ints.
 
-    `externals` are the functions it calls beside the prelude's.
+    `externals` are the functions it calls besides the prelude's.
 
     Tracebacks and `pdb` show the source's lines under the file name `name`.
     """

@@ -207,7 +207,7 @@ class _Module:
 
 
 class KernelInterpreter(interpreter.Interpreter):
-    """Bytecode to numba's IR; rewritten only where a call has so many arguments that CPython packs them in a tuple."""
+    """Bytecode to numba's IR; rewritten only where CPython packs the many arguments of a call in a tuple."""
 
     def post_process(self, peepholes: Any, func_ir: Any) -> Any:
         packed = any(instruction.opname == "CALL_FUNCTION_EX" for instruction in self.bytecode)

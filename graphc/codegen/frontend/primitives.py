@@ -3,7 +3,7 @@
 In: numba's types of the operands, then their values in LLVM. Out: a signature, then a value. `PRIMITIVES` are the
 operators and functions of Python by themselves, `NAMES` the names of the generated language (language.py).
 
-Types beside numba's own: `LiteralFloat`, a Python float that adapts to float32 or float64 as NumPy's weak scalars do;
+Types besides numba's own: `LiteralFloat`, a Python float that adapts to float32 or float64 as NumPy's weak scalars do;
 `Primitive`, a callable of the generated source; `Counter`, a running `range`; `Streamed`, a pointer
 of which iteration i of a loop fills or reads element i.
 """
@@ -447,7 +447,7 @@ def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None
 
 
 def describe_stream(builder: Builder, words: Value, stream: Stream) -> Value:
-    """What gc_stream is told beside a launch: the bytes of the operands; and of the two that it is about where they
+    """What gc_stream is told besides a launch: the bytes of the operands; and of the two that it is about where they
     stand among them, and the bytes of an element."""
     int64, one = llvm.IntType(64), llvm.Constant(llvm.IntType(32), 1)
 

@@ -89,9 +89,9 @@ def recognize(body: Sequence[Stmt], at: int) -> Found:
 def _addition(body: Sequence[Stmt], at: int) -> Found:
     """Adding to a sum that is carried in two floats."""
     match body[at : at + 2]:
-        case [Set(lost, Apply(operators.ACCUMULATE, (old, Apply(operators.ROUNDING, (Var() as total, term))))), after]:
-            if old == lost and after == Set(total, apply(ACCUMULATE_IN_ORDER, total, term)):
-                return 2, Use((total, lost), "add", (total, lost, term))
+        case [Set(comp, Apply(operators.ACCUMULATE, (old, Apply(operators.ROUNDING, (Var() as total, term))))), after]:
+            if old == comp and after == Set(total, apply(ACCUMULATE_IN_ORDER, total, term)):
+                return 2, Use((total, comp), "add", (total, comp, term))
     return None
 
 
@@ -155,17 +155,17 @@ def _sum_parts(body: Sequence[Stmt], at: int) -> Found:
         case [Set(one, start), Set(other, again), Loop(part, count, (first, *rest), begin)]:
             match first:
                 case Set(
-                    lost, Apply(operators.ACCUMULATE, (_, Apply(operators.ROUNDING, (Var() as total, Load(parts)))))
+                    comp, Apply(operators.ACCUMULATE, (_, Apply(operators.ROUNDING, (Var() as total, Load(parts)))))
                 ):
-                    sums, losses = Load(parts, add(part, integer(MOST_CHUNKS))), Load(parts, part)
+                    sums, errors = Load(parts, add(part, integer(MOST_CHUNKS))), Load(parts, part)
                     steps = (
-                        Set(lost, apply(ACCUMULATE, lost, apply(ROUNDING, total, sums))),
-                        Set(lost, apply(ACCUMULATE, lost, losses)),
+                        Set(comp, apply(ACCUMULATE, comp, apply(ROUNDING, total, sums))),
+                        Set(comp, apply(ACCUMULATE, comp, errors)),
                         Set(total, apply(ACCUMULATE_IN_ORDER, total, sums)),
                     )
                     fits = (first, *rest) == steps and start == again == ZERO_SUM and begin == ZERO
-                    if fits and (one, other) == (lost, total):
-                        return 3, Use((total, lost), "sum_parts", (Pointer(parts, ZERO), count))
+                    if fits and (one, other) == (comp, total):
+                        return 3, Use((total, comp), "sum_parts", (Pointer(parts, ZERO), count))
     return None
 
 

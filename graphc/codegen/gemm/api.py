@@ -99,7 +99,7 @@ def with_callees(name: str) -> tuple[str, ...]:
 
 @cache
 def blas_symbols() -> Mapping[str, int]:
-    """The addresses that an object of a product needs at load, beside those of its settings and of what it calls.
+    """The addresses that an object of a product needs at load, besides those of its settings and of what it calls.
 
     SciPy is imported only where NumPy's own BLAS has no Fortran interface.
     """

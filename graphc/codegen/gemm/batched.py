@@ -71,7 +71,7 @@ def _write_batch(
     each = m * n * k
     each_work = each * unit
     with code.when(each < float(largest)):
-        exact = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / each_work  # so many are worth a claim
+        exact = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / each_work  # products that are worth a claim
         few = (exact < products).choose(exact, products).to(I64)
         size = (few > 1).choose(few, 1)
         share(code, range_.pointer(code), context, count, size, each_work * products)

@@ -182,7 +182,7 @@ def pack_range(suffix: str) -> Function[..., None]:
 
 
 def edge(suffix: str) -> Function[..., None]:
-    """A tile of c, of which only so many rows and columns are there, or whose columns are not contiguous."""
+    """A tile of c of which some rows or columns are missing, or whose columns are not contiguous."""
     own, width = ARITHMETIC[suffix], 2 * lanes_of(suffix)
 
     @product_function(f"edge_{suffix}", suffix, ("m", "n", "b_col"), {"rows": I64, "columns": I64})
@@ -283,7 +283,7 @@ def slabs(suffix: str) -> Function[..., None]:
                 n = least(code, p.n - j, I64.of(SLAB))
                 b_first = b_stays.choose(n // columns, 0)
                 b_panels = panels(n, columns)
-                # About so many parts, of as many panels of a as stay in cache.
+                # About PARTS parts, of as many panels of a as stay in cache.
                 wanted = most(code, a_panels * b_panels // PARTS, I64.of(LEAST_TILES))
                 height = least(code, least(code, a_panels, I64.of(BLOCK_PANELS)), wanted)
                 width = most(code, wanted // height, I64.of(1))

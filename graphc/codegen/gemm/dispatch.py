@@ -32,7 +32,7 @@ BLOCKED = 2**20
 BLOCKED_SIDE = 16
 """Rows and columns of the result from which they are: whole panels."""
 BLOCKED_THIN = 2**23
-"""The same where only its rows or only its columns are so many: of the panels of the other operand lanes are left over.
+"""The same where only its rows or only its columns are as many: of the panels of the other operand lanes are left over.
 Where neither are, loops win at every size."""
 ENDLESS = 2**62
 """More multiplications than any product has."""
@@ -79,7 +79,7 @@ def blas_ir(names: Iterable[str]) -> str:
 
 
 def rows_fit(rows: I64, columns: I64, row: I64, column: I64) -> Bool:
-    """Whether the matrix of so many rows and columns has contiguous rows no nearer than their length. Strides of one
+    """Whether a matrix of `rows` by `columns` has contiguous rows no nearer than their length. Strides of one
     row or column do not count."""
     return ((column == 1) | (columns == 1)) & ((row >= columns) | (rows == 1))
 

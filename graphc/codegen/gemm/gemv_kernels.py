@@ -2,10 +2,10 @@
 
 In: the suffix of a dtype (f64, f32, i64, i32), and how many. Out: internal functions of LLVM IR:
 
-    dots_of_rows_<count>_<t>(n, a, a_row, x)                    the inner products of so many contiguous rows with x
-    add_columns_<count>_<t>(m, alpha, x0, ..., a, a_col, y)     y plus alpha times the sum of so many contiguous
+    dots_of_rows_<count>_<t>(n, a, a_row, x)                    the inner products of <count> contiguous rows with x
+    add_columns_<count>_<t>(m, alpha, x0, ..., a, a_col, y)     y plus alpha times the sum of <count> contiguous
                                                                 columns, each times a number
-    add_short_<count>_<t>(m, n, alpha, a, a_col, x, x_step, y)  y plus alpha a x, whose columns fill so many registers
+    add_short_<count>_<t>(m, n, alpha, a, a_col, x, x_step, y)  y plus alpha a x, whose columns fill <count> registers
 
 What is read next is asked for ahead: with several streams that is a tenth to a quarter faster than what the processor
 sees for itself. An inner product has the same bits whatever the count.
@@ -129,7 +129,7 @@ def add_products(start: Any, vectors: Sequence[Any], factors: Sequence[Any], alp
 
 
 def short(vectors: int, suffix: str) -> Function[..., None]:
-    """add_short: m is at most what so many registers hold. y stays there, as several sums, while the columns go by."""
+    """add_short: m is at most what `vectors` registers hold. y stays there, as several sums, while columns go by."""
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
     kind, count = vector(own.kind, lanes), SHORT_SUMS // vectors
 

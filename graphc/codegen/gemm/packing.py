@@ -30,7 +30,7 @@ def pack(suffix: str) -> Function[..., None]:
     def write(
         code: Code, lanes: I64, depth: I64, source: NoAlias, lane_step: I64, depth_step: I64, target: NoAlias, lead: I64
     ) -> None:
-        """Copies so many lanes, at most GROUP, of so many numbers each: number p of lane i goes to place p * lead + i
+        """Copies `lanes` lanes, at most GROUP, of `depth` numbers each: number p of lane i goes to place p * lead + i
         of the target. Lanes that are missing are 0."""
         is_full = lanes == GROUP
         with code.when(is_full & (lane_step == 1) & (depth > 0)):
@@ -41,7 +41,7 @@ def pack(suffix: str) -> Function[..., None]:
         turned = code.variable(I64.of(0))
         with code.when(is_full & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
             here = turned.value
-            _turn(suffix, source.at(here, kind), lane_step, target.at(here * lead, kind), lead)
+            _transpose(suffix, source.at(here, kind), lane_step, target.at(here * lead, kind), lead)
             turned.value += GROUP
             iteration.leave.unless(turned.value + GROUP <= depth)
         with code.count(turned.value, depth) as r:
@@ -55,7 +55,7 @@ def pack(suffix: str) -> Function[..., None]:
     return write
 
 
-def _turn(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64) -> None:
+def _transpose(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64) -> None:
     """Eight rows of eight numbers, `lane_step` apart, to columns `lead` apart."""
     own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].kind, GROUP)
     rows = [source.at(lane_step * row, own.kind).load(group, align=own.align) for row in range(GROUP)]
@@ -69,7 +69,7 @@ def _turn(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64) -> N
 
 
 def panels(lanes: I64, size: I64 | int) -> I64:
-    """How many panels of a size hold so many lanes."""
+    """How many panels of `size` lanes hold `lanes`."""
     return (lanes + size - 1) // size
 
 

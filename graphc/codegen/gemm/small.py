@@ -48,7 +48,7 @@ def smaller(number: I64, most: int) -> I64:
 
 
 def strip(rows: int, suffix: str, *, part: bool) -> Function[..., None]:
-    """So many whole rows of c. part: the last tile may be a part of one, else all are whole, and wide."""
+    """`rows` whole rows of c. part: the last tile may be a part of one, else all are whole, and wide."""
     name, lanes = "narrow" if part else "wide", lanes_of(suffix)
     width = lanes if part else 2 * lanes
 
@@ -64,7 +64,7 @@ def strip(rows: int, suffix: str, *, part: bool) -> Function[..., None]:
 
 
 def columns(suffix: str, *, part: bool) -> Function[..., None]:
-    """All rows of c, by strips of so many: the larger ones while they last."""
+    """All rows of c, by strips of these numbers of rows: the larger ones while they last."""
     blocks: Sequence[int] = NARROW_ROWS if part else WIDE_ROWS[has_avx512()]
 
     @product_function(f"{'narrow' if part else 'wide'}_{suffix}", suffix, ROWS)

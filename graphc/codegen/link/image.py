@@ -143,7 +143,7 @@ def _read(content: bytes) -> Image:
 def load(content: bytes, symbols: Mapping[str, int], exports: Sequence[str]) -> Loaded:
     """Brings an image, or joined objects, into this process.
 
-    symbols: the addresses of what it needs beside the C and mathematics libraries. exports: the names of what is
+    symbols: the addresses of what it needs besides the C and mathematics libraries. exports: the names of what is
     wanted of it. Raises GraphcError where the bytes are neither, or a symbol is missing.
     """
     if not content.startswith(MAGIC):

@@ -104,7 +104,7 @@ def set_bits(segment: bytearray, offset: int, mask: int, bits: int) -> None:
 
 
 def in_words(lowest: int, bits: int) -> tuple[int, Write]:
-    """A distance in words of 4 bytes, in so many bits of an instruction, from the lowest of them on."""
+    """A distance in words of 4 bytes, in `bits` bits of an instruction from the bit `lowest` on."""
 
     def write(segment: bytearray, offset: int, at: int, there: int) -> None:
         if (there - at) % 4:

@@ -154,7 +154,7 @@ class Code:
         return made
 
     def local(self, kind: type[Value], count: int | None = None, *, align: int = 0) -> Ptr:
-        """Memory on the stack for a value, or for an array of so many."""
+        """Memory on the stack for a value, or for an array of `count`."""
         name = f"%{self.name('local')}"
         held = kind.spelling if count is None else f"[{count} x {kind.spelling}]"
         self.locals.append(f"  {name} = alloca {held}{f', align {align}' if align else ''}")

@@ -113,7 +113,7 @@ class Definition:
     data: Mapping[str, str]
 
     def text(self, linkage: str = "") -> str:
-        """It defined. linkage: beside that of a function that all may call."""
+        """It defined. linkage: besides that of a function that all may call."""
         attributes = f" {self.function.attributes}" if self.function.attributes else ""
         return f"define {linkage}{self.function.head(names=True)}{attributes} {{\n{self.blocks}\n}}\n"
 

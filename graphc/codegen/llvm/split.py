@@ -13,7 +13,7 @@ from graphc.codegen.llvm.functions import Function, module_text, reached, write_
 
 
 def split(functions: Sequence[Function[Any, Any]], count: int, poison: bool = False) -> list[str]:
-    """So many modules, of about the same length, or fewer where there are fewer functions."""
+    """`count` modules, of about the same length, or fewer where there are fewer functions."""
     every = reached(functions, poison=poison)
     written = [each for each in every if each.body is not None]
     inlined = [each for each in written if each.attributes == "alwaysinline"]
@@ -32,7 +32,7 @@ def split(functions: Sequence[Function[Any, Any]], count: int, poison: bool = Fa
 
 
 def balanced(sizes: Sequence[int], count: int) -> list[list[int]]:
-    """The places of sizes in so many groups of about the same sum: the largest first, each to the smallest group."""
+    """The places of sizes in `count` groups of about the same sum: the largest first, each to the smallest group."""
     groups: list[list[int]] = [[] for _ in range(count)]
     sums = [0] * count
     for place in sorted(range(len(sizes)), key=lambda place: (-sizes[place], place)):

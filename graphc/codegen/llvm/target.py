@@ -1,6 +1,6 @@
 """The processor that kernels are compiled for: this machine's, or an older one that `options.target` names.
 
-In: LLVM IR as text. Out: a relocatable object. What decides its bytes beside the text is said by `cpu.py`.
+In: LLVM IR as text. Out: a relocatable object. What decides its bytes besides the text is said by `cpu.py`.
 """
 
 from __future__ import annotations

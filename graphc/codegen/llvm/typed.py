@@ -412,7 +412,7 @@ class Ptr(Value):
         return self.code
 
     def at(self, index: I64 | int, kind: type[Value] = I8) -> Ptr:
-        """The address so many values of a type further; bytes where none is named."""
+        """The address `index` values of a type further; bytes where none is named."""
         return self._code().emit(Ptr, f"getelementptr {kind.spelling}, ptr {self.text}, {size_text(index)}")
 
     def load(self, kind: type[V], *, align: int = 0, order: str = "", note: str = "") -> V:

@@ -21,18 +21,18 @@ class Survey:
     """The `loads` of some elements, as buffers and positions; the indices that are `values`; and the indices at which
     reductions are carried out in loops.
 
-    `stored` tells the buffer that a value is read from, `extents` and `scalar` sizes and
+    `materialised` tells the buffer that a value is read from, `extents` and `scalar` sizes and
     scalars, `depths` how many loops pick a buffer's row.
     """
 
     def __init__(
         self,
-        stored: Callable[[Node], Buffer | None],
+        materialised: Callable[[Node], Buffer | None],
         extents: Callable[[Sequence[Size]], tuple[Expr, ...]],
         scalar: Callable[[Node], Expr],
         depths: Mapping[Node, int],
     ) -> None:
-        self.stored, self.extents, self.scalar, self.depths = stored, extents, scalar, depths
+        self.materialised, self.extents, self.scalar, self.depths = materialised, extents, scalar, depths
         self.loads: dict[tuple[Buffer, Expr], None] = {}
         self.values: list[Expr] = []
         self.reduced_at: list[Index] = []
@@ -51,7 +51,7 @@ class Survey:
         value = constant_value(node)
         if node.op is SIZE or (value is not None and value.size == 1):
             return
-        if (buffer := self.stored(node)) is not None:
+        if (buffer := self.materialised(node)) is not None:
             self.loads[buffer, self.position(node, index)] = None
             return
         match lowering := node.op.lower(node):

@@ -39,7 +39,7 @@ def _add_products(lowerer: Lowerer, nest: Nest, node: Node, outer: Scope) -> Non
     while (c := pending[-1].c) is not None and call_kind(c) in PRODUCTS and c not in lowerer.buffers:
         pending.append(as_product(c.args))
     for parts in reversed(pending):
-        there = nest.taken_over or parts is not pending[-1]
+        there = nest.in_place or parts is not pending[-1]
         _product(lowerer, root, parts, _begin(lowerer, root, parts, there, outer), outer)
 
 

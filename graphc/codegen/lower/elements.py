@@ -59,11 +59,10 @@ from graphc.loops.syntax import filled
 class Elements(Scopes):
     """Writes the elements of values, wherever they are asked for.
 
-    `buffers`: the buffer of every leaf and stored value; `size_names`: the parameter that holds each size leaf.
-    `accumulators`: where reductions by rows are carried in a wider dtype; `depths`: for a buffer that holds one row,
-    the number of loops that pick the row. Without a plan every value is computed where
-    it is needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices.
-    `labels`: what values are called in the source.
+    `buffers`: the buffer of every leaf and materialised value; `size_names`: the parameter that holds each size leaf.
+    `accumulators`: where column reductions are carried in a wider dtype; `depths`: for a buffer that holds one row, the
+    number of loops that pick the row. Without a plan every value is computed where it is needed, the way sizes are
+    computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`: what values are called.
     """
 
     def __init__(
@@ -140,12 +139,12 @@ class Elements(Scopes):
                 pending.extend(missing)
         return self.scalars[root]
 
-    def stored(self, node: Node) -> Buffer | None:
+    def materialised(self, node: Node) -> Buffer | None:
         """The buffer that a value is read from; None where it is computed."""
         return None if node in self.current else self.buffers.get(node)
 
     def needed_scalars(self, node: Node) -> Sequence[Node]:
-        if node.op in LEAVES or self.stored(node) is not None:
+        if node.op in LEAVES or self.materialised(node) is not None:
             return ()
         return node.args if isinstance(node.op.lower(node), Scalar) else ()
 
@@ -156,7 +155,7 @@ class Elements(Scopes):
             return literal_const(value.reshape(-1)[0], node.dtype)
         if node.op is SIZE:
             return self.leaf_size(node)
-        if (buffer := self.stored(node)) is not None:
+        if (buffer := self.materialised(node)) is not None:
             load = Load(buffer, self.place(node, index))
             return self.bind(load, hint, index[: self.depths.get(node, 0)])  # a row is another one in every iteration
         lowering = node.op.lower(node)
@@ -198,7 +197,7 @@ class Elements(Scopes):
         return (convert(args[0], args[0].dtype), *args[1:])
 
     def is_loop_var(self, expr: Expr) -> bool:
-        scope = self.homes.get(expr) if isinstance(expr, Var) else None
+        scope = self.scopes.get(expr) if isinstance(expr, Var) else None
         return scope is not None and (scope.var is expr or scope.place is expr)
 
     def element_here(self, node: Node, index: Index) -> Expr:
@@ -206,11 +205,11 @@ class Elements(Scopes):
         element by element: where a loop has no iteration, there may be nothing at what it would be outside that
         loop."""
         value = self.element(node, index)
-        scope = self.home_of_all(index)
-        if self.home(value).depth >= scope.depth:
+        scope = self.scope_of_all(index)
+        if self.scope_of(value).depth >= scope.depth:
             return value
         var = Var(self.names.fresh(self.labels(node)), value.dtype)
-        self.homes[var] = scope
+        self.scopes[var] = scope
         scope.body.append(Let(var, value))
         return var
 
@@ -221,7 +220,7 @@ class Elements(Scopes):
         for array, size in gathered(node):
             axis: int = node.attrs["axis"]
             value = self.bind(cast(self.element(array, index[axis : axis + array.ndim]), INDEX), "index")
-            self.home(value).body.append(Check(within(value, self.size(size)), self.unchecked))
+            self.scope_of(value).body.append(Check(within(value, self.size(size)), self.unchecked))
 
     @abstractmethod
     def fold(self, node: Node, fold: Fold, index: Index) -> Expr:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.nests import loops
-from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, lower_fold
+from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, lower_column_reduction
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, nests_of
 from graphc.ir.node import Fold, Index, Node, Size
-from graphc.loops.build import add_to_total, cast, start_const, whole_total
+from graphc.loops.build import add_compensated, cast, compensated_sum, start_const
 from graphc.loops.ir import ZERO, Expr, Note, Set, Store, Var
 from graphc.loops.operators import ACCUMULATE
 from graphc.loops.syntax import filled, operator_of
@@ -26,11 +26,11 @@ Remarks = Callable[[Nest], Sequence[Note]]
 
 
 @record()
-class Total:
-    """A reduction to a scalar that is under way; `lost` is what its additions have rounded away."""
+class FullReduction:
+    """A full reduction that is under way; `compensation` is what its additions have rounded away."""
 
     value: Var
-    lost: Var | None
+    compensation: Var | None
 
 
 def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks, scope: Scope) -> None:
@@ -40,36 +40,38 @@ def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks, scope: Scope) -> 
     _shared_loop(lowerer, rows, scope, remarks, {})
 
 
-def _shared_loop(lowerer: Lowerer, rows: Rows, scope: Scope, remarks: Remarks, totals: dict[Node, Total]) -> None:
-    reductions = [nest for nest in nests_of(rows) if nest.kind in ("fold", "total")]
+def _shared_loop(
+    lowerer: Lowerer, rows: Rows, scope: Scope, remarks: Remarks, running: dict[Node, FullReduction]
+) -> None:
+    reductions = [nest for nest in nests_of(rows) if nest.kind in ("column reduction", "full reduction")]
     reductions = [nest for nest in reductions if first_reduced(nest.roots[0]) == rows.depth]
     for nest in reductions:
         scope.body.extend(remarks(nest))
-        _begin(lowerer, nest, scope, totals)
+        _begin(lowerer, nest, scope, running)
     inner = lowerer.enter(scope, rows.var, lowerer.size(rows.size))
     for part in rows.body:
         if isinstance(part, Rows):
-            _shared_loop(lowerer, part, inner, remarks, totals)
+            _shared_loop(lowerer, part, inner, remarks, running)
         else:
             if part not in reductions:
                 inner.body.extend(remarks(part))
-            _part(lowerer, part, inner, totals)
+            _part(lowerer, part, inner, running)
     lowerer.leave(inner, scope)
     for nest in reductions:
-        _finish(lowerer, nest, scope, totals)
+        _finish(lowerer, nest, scope, running)
 
 
-def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+def _part(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullReduction]) -> None:
     """What one nest does in an iteration of the loops around `scope`."""
     lowerer.current = frozenset(nest.roots)
     match nest.kind:
         case "loops":
             loops(lowerer, nest, scope)
-        case "total":
-            _add_to_total(lowerer, nest, scope, totals[nest.roots[0]])
-        case "fold":
+        case "full reduction":
+            _add_part(lowerer, nest, scope, running[nest.roots[0]])
+        case "column reduction":
             if first_reduced(nest.roots[0]) >= lowerer.depth(scope):
-                lower_fold(lowerer, nest, scope)
+                lower_column_reduction(lowerer, nest, scope)
             else:
                 add_row(lowerer, nest, scope)
         case _:
@@ -80,47 +82,47 @@ def _part(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total])
 # Reductions over a shared loop ---------------------------------------------------------------------------------------
 
 
-def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullReduction]) -> None:
     """Start a reduction, in the loops around its first reduced one."""
-    if nest.kind == "fold":
+    if nest.kind == "column reduction":
         begin_rows(lowerer, nest, scope)
         return
     (node,) = nest.roots
     fold = fold_of(node)
     dtype = fold.dtypes[0]
     name = lowerer.names.fresh(lowerer.labels(node))
-    lost = Var(lowerer.names.fresh("lost"), dtype) if _is_float_sum(fold) else None
-    totals[node] = Total(Var(name, dtype), lost)
-    if lost is not None:
-        scope.body.append(Set(lost, start_const("0", dtype)))
-    scope.body.append(Set(totals[node].value, start_const(fold.start[0], dtype)))
+    compensation = Var(lowerer.names.fresh("comp"), dtype) if _is_float_sum(fold) else None
+    running[node] = FullReduction(Var(name, dtype), compensation)
+    if compensation is not None:
+        scope.body.append(Set(compensation, start_const("0", dtype)))
+    scope.body.append(Set(running[node].value, start_const(fold.start[0], dtype)))
 
 
-def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, totals: dict[Node, Total]) -> None:
+def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullReduction]) -> None:
     """Bring the result of a reduction to its dtype and its place."""
-    if nest.kind == "fold":
+    if nest.kind == "column reduction":
         finish_rows(lowerer, nest, scope)
         return
     (node,) = nest.roots
-    total = totals[node]
-    value: Expr = total.value
-    if total.lost is not None:
-        value = lowerer.bind(whole_total(total.value, total.lost), lowerer.labels(node))
+    reduction = running[node]
+    value: Expr = reduction.value
+    if reduction.compensation is not None:
+        value = lowerer.bind(compensated_sum(reduction.value, reduction.compensation), lowerer.labels(node))
     value = lowerer.bind(cast(value, node.dtype), lowerer.labels(node))
     lowerer.remember(lowerer.scalars, node, value)
     if node in lowerer.buffers:
         scope.body.append(Store(lowerer.buffers[node], ZERO, value))
 
 
-# Reductions to scalars ------------------------------------------------------------------------------------------------
+# Full reductions ------------------------------------------------------------------------------------------------------
 
 
 def _is_float_sum(fold: Fold) -> bool:
     return fold.dtypes[0] == "float64" and operator_of(fold.step[0]) is ACCUMULATE
 
 
-def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> None:
-    """Reduce what belongs to the iteration of the loops around `scope`, and add that to the total.
+def _add_part(lowerer: Lowerer, nest: Nest, scope: Scope, reduction: FullReduction) -> None:
+    """Reduce what belongs to the iteration of the loops around `scope`, and add that to the reduction.
 
     Sums are carried in two floats, so that many rows lose no more than one.
     """
@@ -128,15 +130,15 @@ def _add_to_total(lowerer: Lowerer, nest: Nest, scope: Scope, total: Total) -> N
     fold = fold_of(node)
     around = lowerer.depth(scope)
     part = _reduce_rest(lowerer, node, fold, nest.index[:around], len(nest.space) - around)
-    if total.lost is None:
-        step = filled(fold.step[0], (total.value, part, ZERO), total.value.dtype)
-        scope.body.append(Set(total.value, step))
+    if reduction.compensation is None:
+        step = filled(fold.step[0], (reduction.value, part, ZERO), reduction.value.dtype)
+        scope.body.append(Set(reduction.value, step))
     else:
-        scope.body.extend(add_to_total(total.value, total.lost, part))
+        scope.body.extend(add_compensated(reduction.value, reduction.compensation, part))
 
 
 def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> Expr:
-    """A reduction to a scalar over its last axes only, at an index into the others."""
+    """A full reduction over its last axes only, at an index into the others."""
     if not loops:
         return cast(lowerer.fold_term(node, fold, (), outer), fold.dtypes[0])
 

@@ -20,11 +20,11 @@ from graphc.ir.node import (
     Node,
 )
 from graphc.loops.build import (
-    add_to_total,
+    add_compensated,
     cast,
+    compensated_sum,
     same_value,
     start_const,
-    whole_total,
 )
 from graphc.loops.ir import (
     BLOCK,
@@ -39,9 +39,9 @@ from graphc.loops.ir import (
     blocks_of,
     int_value,
     integer,
+    iterations_in_block,
     multiply,
     ravel,
-    turns_in_block,
     unravel,
 )
 from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, CASTS, SELECT
@@ -65,7 +65,7 @@ class Lowerer(Elements):
         """
         extents = self.extents(fold.sizes(node))
         if len(extents) > 1 and self.unchecked is None:
-            survey = Survey(self.stored, self.extents, self.scalar, self.depths)
+            survey = Survey(self.materialised, self.extents, self.scalar, self.depths)
             survey.term(node, fold, index, unravel(fold_vars(node, fold)[0], extents))
             if survey.is_in_order():
                 count = (self.count(extents),)
@@ -85,19 +85,19 @@ class Lowerer(Elements):
                 return self.sum_blocks(node, fold, index, extents, unfold)
             if fold.search and len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1:
                 return self.search_blocks(node, fold, index, extents[0], unfold)
-        outer = self.home_of_all(index)
+        outer = self.scope_of_all(index)
         accumulators = [Var(self.names.fresh(self.labels(node)), dtype) for dtype in fold.dtypes]
         start = [Set(var, start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
         loops = self.reduced_loops(len(extents))
         scope = self.enter_all(outer, loops, extents)
         for var in accumulators:
-            self.homes[var] = scope
+            self.scopes[var] = scope
         steps = self.fold_step(node, fold, index, unfold(loops), accumulators)
         outer.body.extend(start)
         scope.body.extend(steps)
         self.leave(scope, outer)
         for var in accumulators:
-            self.homes[var] = outer
+            self.scopes[var] = outer
         return accumulators[fold.result]
 
     def unrolled(self, node: Node, fold: Fold, index: Index, iterations: Sequence[int], unfold: Unfold) -> Expr:
@@ -125,7 +125,7 @@ class Lowerer(Elements):
 
     def enter_within(self, scope: Scope, length: Expr, block: Expr, place: Var) -> tuple[Scope, Expr]:
         """The loop over one block of an axis, the last of which is shorter."""
-        return self.enter(scope, place, turns_in_block(length, block)), add(multiply(block, integer(BLOCK)), place)
+        return self.enter(scope, place, iterations_in_block(length, block)), add(multiply(block, integer(BLOCK)), place)
 
     def sum_blocks(self, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
         """A sum by blocks, each summed with the partial sums of a vector.
@@ -134,31 +134,33 @@ class Lowerer(Elements):
         error then does not grow with the length, where the loop's own partial sums would lose what n / 32 additions
         round away. Blocks of float32 are summed in float32, twice as many elements at a time, their sums in float64.
         """
-        outer, hint = self.home_of_all(index), self.labels(node)
+        outer, hint = self.scope_of_all(index), self.labels(node)
         total, part = Var(self.names.fresh(hint), "float64"), Var(self.names.fresh("part"), node.dtype)
-        lost = Var(self.names.fresh("lost"), "float64") if part.dtype == total.dtype else None
-        if lost is None:
+        compensation = Var(self.names.fresh("comp"), "float64") if part.dtype == total.dtype else None
+        if compensation is None:
             fold = Fold(fold.sizes, fold.operands, "_0", fold.start, fold.step, (part.dtype,), fold.result, fold.axes)
         *before, length = extents
         loops = self.reduced_loops(len(before))
         iteration, _, scope, place = self.enter_block(self.enter_all(outer, loops, before), length)
-        self.homes[part] = scope
+        self.scopes[part] = scope
         steps = self.fold_step(node, fold, index, unfold((*loops, place)), [part])
-        carried = [total] if lost is None else [lost, total]
+        carried = [total] if compensation is None else [compensation, total]
         outer.body.extend(Set(var, start_const("0", var.dtype)) for var in carried)
         iteration.body.append(Set(part, start_const("0", part.dtype)))
         scope.body.extend(steps)
         self.leave(scope, iteration)
         whole = apply(ACCUMULATE, total, cast(part, total.dtype))
-        iteration.body.extend([Set(total, whole)] if lost is None else add_to_total(total, lost, part))
+        iteration.body.extend(
+            [Set(total, whole)] if compensation is None else add_compensated(total, compensation, part)
+        )
         self.leave(iteration, outer)
-        self.homes.update(dict.fromkeys(carried, outer))
-        return total if lost is None else self.bind(whole_total(total, lost), hint)
+        self.scopes.update(dict.fromkeys(carried, outer))
+        return total if compensation is None else self.bind(compensated_sum(total, compensation), hint)
 
     def search_blocks(self, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:
         """The first position of an extreme: the block that has it first is found with the extremes of all blocks, which
         vectors give, and then the position within that block."""
-        outer, hint = self.home_of_all(index), self.labels(node)
+        outer, hint = self.scope_of_all(index), self.labels(node)
         (_, dtype), (_, worst) = fold.dtypes, fold.start
         where, best, part = (
             Var(self.names.fresh(n), d) for n, d in (("found", INDEX), ("best", dtype), ("part", dtype))
@@ -169,14 +171,14 @@ class Lowerer(Elements):
         iteration.body.append(Set(part, start_const(worst, dtype)))
         scope.body.append(Set(part, step))
         self.leave(scope, iteration)
-        self.homes[where] = self.homes[best] = self.homes[part] = iteration
+        self.scopes[where] = self.scopes[best] = self.scopes[part] = iteration
         values = [
             self.bind(filled(step, (where, best, part, block), var.dtype), var.name)
             for step, var in zip(fold.step, (where, best), strict=True)
         ]
         iteration.body.extend((Set(where, values[0]), Set(best, values[1])))
         self.leave(iteration, outer)
-        self.homes[where] = self.homes[best] = outer
+        self.scopes[where] = self.scopes[best] = outer
         first, spot = Var(self.names.fresh(hint), INDEX), Var(self.names.fresh("r"), INDEX)
         inside, place = self.enter_within(outer, length, where, spot)
         term = self.fold_term(node, fold, index, unfold((place,)))
@@ -184,7 +186,7 @@ class Lowerer(Elements):
         outer.body.append(Set(first, integer(BLOCK)))
         inside.body.append(Set(first, apply(ACCUMULATE_MINIMUM, first, hit)))
         self.leave(inside, outer)
-        self.homes[first] = outer
+        self.scopes[first] = outer
         return self.bind(add(multiply(where, integer(BLOCK)), first), hint)
 
     def fold_step(

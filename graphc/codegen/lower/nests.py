@@ -1,7 +1,7 @@
 """Nests of loops that compute elements and store them, several writes of one result, and checks of indices.
 
-In: a nest of kind `loops`, `total`, `writes` or `check`, the `Lowerer` that writes the kernel, and the scope in which
-it belongs. Out: statements at the end of that scope.
+In: a nest of kind `loops`, `full reduction`, `writes` or `check`, the `Lowerer` that writes the kernel, and the scope
+in which it belongs. Out: statements at the end of that scope.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from graphc.loops.ir import (
     blocks_of,
     int_value,
     integer,
+    iterations_in_block,
     multiply,
-    turns_in_block,
     unravel,
 )
 from graphc.loops.operators import ADD, OR
@@ -40,7 +40,7 @@ def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
     match nest.kind:
         case "loops":
             loops(lowerer, nest, scope)
-        case "total":
+        case "full reduction":
             store_roots(lowerer, nest, scope, ())
         case "writes":
             writes(lowerer, nest, scope)
@@ -73,7 +73,7 @@ def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
 
 def survey_of(lowerer: Lowerer, nest: Nest, index: Index) -> Survey:
     """What the values of a nest read at an index."""
-    survey = Survey(lowerer.stored, lowerer.extents, lowerer.scalar, lowerer.depths)
+    survey = Survey(lowerer.materialised, lowerer.extents, lowerer.scalar, lowerer.depths)
     for root in nest.roots:
         survey.element(root, index)
         if root in lowerer.buffers:
@@ -96,8 +96,8 @@ def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: S
         scope = lowerer.enter(scope, tile, blocks_of(extent, TILE))
     for var, tile, extent in cut:
         iteration = Var(lowerer.names.fresh(f"{var.name}_in"), INDEX)
-        scope = lowerer.enter(scope, iteration, turns_in_block(extent, tile, TILE))
-        scope.place, lowerer.homes[var] = var, scope
+        scope = lowerer.enter(scope, iteration, iterations_in_block(extent, tile, TILE))
+        scope.place, lowerer.scopes[var] = var, scope
         scope.body.append(Let(var, add(multiply(tile, integer(TILE)), iteration)))
     return scope
 
@@ -133,7 +133,7 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
     assert isinstance(lowering, Writes)
     buffer = lowerer.buffers[node]
     for region in lowering.regions(node):
-        if region.copies and nest.taken_over:
+        if region.copies and nest.in_place:
             continue
         index = loop_vars(len(region.sizes))
         scope = lowerer.enter_all(outer, index, lowerer.extents(region.sizes))

@@ -14,7 +14,7 @@ from graphc.codegen.lower.fused import lower_rows
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.nests import lower_nest
 from graphc.codegen.lower.recurrences import lower_recur
-from graphc.codegen.lower.reductions import lower_fold
+from graphc.codegen.lower.reductions import lower_column_reduction
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows
 from graphc.loops.ir import Note
@@ -39,10 +39,10 @@ def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
     match nest.kind:
         case "call":
             lower_call(lowerer, nest, scope)
-        case "recur":
+        case "recurrence":
             lower_recur(lowerer, nest, scope)
-        case "fold":
-            lower_fold(lowerer, nest, scope)
+        case "column reduction":
+            lower_column_reduction(lowerer, nest, scope)
         case _:
             lower_nest(lowerer, nest, plan, scope)
     lowerer.current = frozenset()

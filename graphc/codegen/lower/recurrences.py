@@ -1,6 +1,6 @@
 """Recurrences along one axis: each element from the carry that the ones before it have left.
 
-In: a nest of kind `recur` and the `Lowerer` that writes the kernel. Out: loops at the end of a scope.
+In: a nest of kind `recurrence` and the `Lowerer` that writes the kernel. Out: loops at the end of a scope.
 
 Along the last axis the carry is a local of the innermost loop. Along another one it is a row, held in a temporary, so
 that memory is walked in order and the loop along the row, whose iterations do not depend on each other, is innermost.
@@ -35,8 +35,8 @@ def _along_rows(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around: 
     carry = Var(lowerer.names.fresh("carry"), recur.dtype)
     scope.body.append(Set(carry, start_const(recur.start, recur.dtype)))
     inner = lowerer.enter(scope, step, length)
-    lowerer.homes[carry] = inner
-    value, following = _turn(lowerer, node, recur, (*outer, _taken(lowerer, recur, step, length)), carry)
+    lowerer.scopes[carry] = inner
+    value, following = _iteration(lowerer, node, recur, (*outer, _taken(lowerer, recur, step, length)), carry)
     inner.body.extend((value, Set(carry, following)))
     lowerer.leave(inner, around)
 
@@ -55,7 +55,7 @@ def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around
     inner = lowerer.enter_all(iteration, row, extents[axis + 1 :])
     where = lowerer.position(row, nest.space[axis + 1 :])
     carry = lowerer.bind(Load(buffer, where), "carry")
-    value, following = _turn(lowerer, node, recur, (*outer, taken, *row), carry)
+    value, following = _iteration(lowerer, node, recur, (*outer, taken, *row), carry)
     inner.body.extend((value, Store(buffer, where, following)))
     lowerer.leave(inner, around)
 
@@ -65,7 +65,7 @@ def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
     return lowerer.bind(subtract(subtract(length, ONE), step), "back") if recur.reverse else step
 
 
-def _turn(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: Expr) -> tuple[Store, Expr]:
+def _iteration(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: Expr) -> tuple[Store, Expr]:
     """The store of the element at `index`, and the next carry."""
     elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args)
     value = lowerer.bind(filled(recur.value, (carry, *elements), recur.dtype), lowerer.labels(node))

@@ -1,8 +1,8 @@
-"""Reductions over other than the last axes, by rows: several of them in one pass over memory.
+"""Column reductions, over other than the last axes: several of them in one pass over memory.
 
-In: a nest of kind `fold`, whose reductions all reduce the same axes of operands of the same sizes, and the `Lowerer`
-that writes the kernel. Out: statements in the scope at hand. Rows are added into the results, so that memory is read in
-order; the loops around the scope pick the part of the operands that is reduced.
+In: a nest of kind `column reduction`, whose roots all reduce the same axes of operands of the same sizes, and the
+`Lowerer` that writes the kernel. Out: statements in the scope at hand. Rows are added into the results, so that memory
+is read in order; the loops around the scope pick the part of the operands that is reduced.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from graphc.loops.ir import ZERO, Buffer, Expr, Load, Store, Var, add, integer, 
 from graphc.loops.syntax import filled
 
 ROW_BLOCK = 4
-"""Rows that reductions by rows take at a time."""
+"""Rows that column reductions take at a time."""
 LONG_BLOCK = 8
 """The same where rows come from memory, and little is done with an element."""
 LONG_BLOCK_OPS = 12
 """Reductions of more ops than this do much with an element."""
 
 
-def lower_fold(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
+def lower_column_reduction(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """All of a nest of reductions, from their start to their results."""
     begin_rows(lowerer, nest, scope)
     if lowerer.depth(scope) <= fold_of(nest.roots[0]).axes[-1] == len(nest.space) - 2:
@@ -37,7 +37,7 @@ def lower_fold(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
 
 
 def begin_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
-    """Start reductions by rows."""
+    """Start column reductions."""
     for node in nest.roots:
         fold = fold_of(node)
         start = partial(_constantly, start_const(fold.start[0], fold.dtypes[0]))
@@ -45,7 +45,7 @@ def begin_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
 
 
 def finish_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
-    """Bring the results of reductions by rows to their dtypes."""
+    """Bring the results of column reductions to their dtypes."""
     for node in nest.roots:
         buffer = accumulator(lowerer, node)
         if buffer != lowerer.buffers[node]:
@@ -54,12 +54,12 @@ def finish_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
 
 
 def accumulator(lowerer: Lowerer, node: Node) -> Buffer:
-    """The buffer in which a reduction by rows is carried."""
+    """The buffer in which a column reduction is carried."""
     return lowerer.accumulators.get(node, lowerer.buffers[node])
 
 
 def add_row(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
-    """Add what the iteration of the loops around `scope` gives to reductions by rows."""
+    """Add what the iteration of the loops around `scope` gives to column reductions."""
     axes = [axis for axis in range(lowerer.depth(scope), len(nest.index)) if isinstance(nest.index[axis], Var)]
     extents = lowerer.extents([nest.space[axis] for axis in axes])
     inner = lowerer.enter_all(scope, [nest.vars[axis] for axis in axes], extents)

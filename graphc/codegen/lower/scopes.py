@@ -1,7 +1,7 @@
 """The loops of a function while they are written, and where each name is known.
 
-In: values, and loops to enter and leave. Out: statements in the bodies of `Scope`s. A value gets its name in its home,
-the outermost loop in which all is known that it is made of; what was named inside a loop is forgotten with it.
+In: values, and loops to enter and leave. Out: statements in the bodies of `Scope`s. A value gets its name in its
+scope, the outermost loop in which all is known that it is made of; what was named inside a loop is forgotten with it.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class Scopes:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.top = self.base = Scope(None)
-        self.homes: dict[Var, Scope] = {}
+        self.scopes: dict[Var, Scope] = {}
         self.positions: dict[Expr, Var] = {}
 
-    def home(self, expr: Expr) -> Scope:
+    def scope_of(self, expr: Expr) -> Scope:
         """The outermost scope in which everything that `expr` names is known."""
         deepest = self.base
         for part in subexpressions(expr):
-            if isinstance(part, Var) and (scope := self.homes.get(part, self.top)).depth > deepest.depth:
+            if isinstance(part, Var) and (scope := self.scopes.get(part, self.top)).depth > deepest.depth:
                 deepest = scope
         return deepest
 
-    def home_of_all(self, exprs: Iterable[Expr]) -> Scope:
+    def scope_of_all(self, exprs: Iterable[Expr]) -> Scope:
         """The outermost scope in which all of several expressions are known."""
-        return max(map(self.home, exprs), key=lambda scope: scope.depth, default=self.base)
+        return max(map(self.scope_of, exprs), key=lambda scope: scope.depth, default=self.base)
 
     def depth(self, scope: Scope) -> int:
         """How many loops there are around a scope, inside `base`."""
@@ -57,7 +57,7 @@ class Scopes:
 
     def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
         scope = Scope(parent, var, size, depth=parent.depth + 1)
-        self.homes[var] = scope
+        self.scopes[var] = scope
         return scope
 
     def enter_all(self, scope: Scope, variables: Sequence[Var], extents: Sequence[Expr]) -> Scope:
@@ -77,7 +77,7 @@ class Scopes:
     def remember(self, table: MutableMapping[Any, Any], key: Any, value: Expr, *others: Expr) -> Expr:
         """Put a value into a table, for as long as it and `others` are known."""
         table[key] = value
-        self.home_of_all((value, *others)).known.append((table, key))
+        self.scope_of_all((value, *others)).known.append((table, key))
         return value
 
     def forget(self, table: MutableMapping[Any, Any], scope: Scope) -> None:
@@ -88,12 +88,12 @@ class Scopes:
         scope.known = [entry for entry in scope.known if entry[0] is not table]
 
     def bind(self, expr: Expr, hint: str, iteration: Index = ()) -> Expr:
-        """A name for a value, in its home, no further out than that of `iteration`. Names and literals need none."""
+        """A name for a value, in its scope, no further out than that of `iteration`. Names and literals need none."""
         if isinstance(expr, Var | Const):
             return expr
-        scope = self.home_of_all((expr, *iteration))
+        scope = self.scope_of_all((expr, *iteration))
         var = Var(self.names.fresh(hint), expr.dtype)
-        self.homes[var] = scope
+        self.scopes[var] = scope
         scope.body.append(Let(var, expr))
         return var
 
@@ -107,11 +107,11 @@ class Scopes:
         """A position with the parts that do not change in an inner loop named outside it."""
         if not isinstance(expr, Apply) or expr.dtype != INDEX:
             return expr
-        scope = self.home(expr)
+        scope = self.scope_of(expr)
         args = []
         for arg in expr.args:
             placed = self.hoist(arg)
-            if isinstance(placed, Apply) and self.home(placed) is not scope:
+            if isinstance(placed, Apply) and self.scope_of(placed) is not scope:
                 placed = self.name_once(placed, "row")
             args.append(placed)
         return Apply(expr.op, tuple(args), INDEX)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.cache import store
+from graphc.codegen.cache.key import Key, make_key
 from graphc.codegen.call.bind import EXPORTS, Library, Signature, load
 from graphc.codegen.gemm.api import (
     PRODUCT_WORDS,
@@ -28,7 +29,7 @@ from graphc.codegen.gemm.api import (
 )
 from graphc.codegen.gemm.lazy import SUFFIXES, defer, defer_word, load_blocks
 from graphc.codegen.link.image import load as load_code
-from graphc.codegen.llvm.cpu import keep_target, target_fingerprint
+from graphc.codegen.llvm.cpu import keep_target
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.pipeline.runtime import (
     ENTRY_POINTS,
@@ -45,7 +46,6 @@ from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, sett
 from graphc.dtypes import is_float
 from graphc.errors import GraphcError
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
-from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
@@ -74,22 +74,17 @@ def start_compiler() -> None:
         import_module("graphc.codegen.server.client").SERVER.start()
 
 
-def key_of(kernel: Kernel) -> store.Key:
+def key_of(kernel: Kernel) -> Key:
     """All that decides the code of a kernel."""
     news = tuple(new for _, new in kernel.updates)
-    text = graph_key_text(Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news)))
     settings = {
         "name": kernel.name,
         "returns": kernel.returns,
         "outputs": str(len(kernel.outputs)),
         "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
         "mutable": ",".join(map(str, kernel.mutable)),
-        "fast_math": str(options.fast_math),
-        "excluding": ",".join(options.excluding),
-        "outline": options.outline,
-        "poison": str(options.poison != "off"),
     }
-    return store.Key(text, settings, f"{target_fingerprint()}; {store.package_fingerprint()}")
+    return make_key(Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news)), settings)
 
 
 def is_stored(kernel: Kernel) -> bool:
@@ -146,7 +141,7 @@ def build_python(kernel: Kernel) -> Built:
 class Lookup:
     """What the cache has of a kernel: nothing, or its entry. There is none for a kernel of several stages."""
 
-    key: store.Key
+    key: Key
     report: Report
     entry: store.Loaded | None
 

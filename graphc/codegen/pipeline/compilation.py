@@ -52,7 +52,7 @@ ENTRY_EFFORT = PRODUCTS_EFFORT = 1
 """LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
 POOL_EFFORT = 0 if machine() == "x86_64" else 1
 """The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
-time to make, which a first start waits for. For other processors LLVM then forgets what is to go past the caches."""
+time to make, which a first start waits for. For other processors LLVM then forgets which stores are non-temporal."""
 
 
 def build_assembly(kernel: Kernel) -> str:
@@ -64,7 +64,7 @@ def build_assembly(kernel: Kernel) -> str:
 
 
 class Work:
-    """Modules of IR that are to be compiled, each with LLVM's level, as they come from so many sources."""
+    """Modules of IR that are to be compiled, each with LLVM's level, as they come from `sources` sources."""
 
     def __init__(self, sources: int) -> None:
         self.jobs: deque[Job] = deque()

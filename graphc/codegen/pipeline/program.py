@@ -7,7 +7,7 @@ plan, constants. Deterministic: equal graphs give equal programs.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -22,8 +22,9 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
-from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars, lowering_of
+from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.forwarding import forward_stores
@@ -35,8 +36,8 @@ from graphc.codegen.transform.passes import Passes
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.simplify import simplify
 from graphc.ir import sizes
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Scalar, Size
-from graphc.ir.walk import as_size_node, reachable
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
+from graphc.ir.walk import as_size_node
 from graphc.loops.ir import (
     CONSTANTS,
     INDEX,
@@ -60,7 +61,7 @@ from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
 
-Rooms: TypeAlias = "tuple[tuple[str, tuple[Size | Expr, ...]], ...]"
+Extents: TypeAlias = "tuple[tuple[str, tuple[Size | Expr, ...]], ...]"
 """Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""
 
 
@@ -87,7 +88,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     nodes = all_nodes(kernel.results)
     sizing = size_up(all_nodes(written.results), nodes)
     names = Names(reserved_names(nodes))
-    constants = stored_constants(kernel, sizing)
+    constants = materialised_constants(kernel, sizing)
     leaves = (*kernel.inputs, *kernel.shared, *constants)
     given = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
     dims = [
@@ -100,8 +101,8 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     labels = labels_of(nodes)
     results, plan, names = plan_results(kernel, sizing, given, size_names, names, labels)
     sizes_lowerer = Lowerer(plan.leaves, size_names, sizing, Names(names.taken))
-    inputs = tuple(parameter(given[n], n, given[n] in results.owned) for n in kernel.inputs)
-    shared = tuple(parameter(given[n], n, given[n] in results.owned) for n in (*kernel.shared, *constants))
+    inputs = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in kernel.inputs)
+    shared = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer(
         {**plan.leaves, **stored}, size_names, sizing, names, plan.accumulators, plan.depths, labels=labels
@@ -128,7 +129,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
-        taken=tuple(sorted(results.taken.items())),
+        donated=tuple(sorted(results.donated.items())),
     )
     functions = (
         *kernel_part.functions,
@@ -147,25 +148,25 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
 
 
-def arena(plan: Plan, narrowed: Narrowed, outlined: Outlined, lowerer: Lowerer) -> list[tuple[Buffer, Rooms]]:
+def arena(plan: Plan, narrowed: Narrowed, outlined: Outlined, lowerer: Lowerer) -> list[tuple[Buffer, Extents]]:
     """The temporaries, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the function
     that computes sizes."""
     sizing = plan.sizing
     slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
     rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
-    rooms: dict[Buffer, Rooms] = {buffer: slot.rooms for buffer, slot in slots.items()}
+    extents: dict[Buffer, Extents] = {buffer: slot.extents for buffer, slot in slots.items()}
     iterations = dict(plan.iterations)
     for old, new in narrowed.changed.items():
         iterations[new] = sizes.floor_divide(sizes.add(iterations[old], ROWS - 1), ROWS)
     for few, target in narrowed.narrow.items():
         assert few.row is not None
-        rooms[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
+        extents[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
     held = read_buffers(narrowed.body) | stored_buffers(narrowed.body)
     chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
-    made = [(buffer, in_chunks(room, chunks.get(buffer, 1))) for buffer, room in rooms.items() if buffer in held]
+    made = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in held]
     made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
 
-    def room(copies: Copies) -> tuple[Expr, Expr]:
+    def extent(copies: Copies) -> tuple[Expr, Expr]:
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
         at_once = integer(copies.at_once)
         most = most_copies((target, quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
@@ -175,13 +176,13 @@ def arena(plan: Plan, narrowed: Narrowed, outlined: Outlined, lowerer: Lowerer) 
         return most, length
 
     for buffer, launches in outlined.copies.items():
-        made.append((buffer, tuple(dict.fromkeys((buffer.dtype, room(each)) for each in launches))))
+        made.append((buffer, tuple(dict.fromkeys((buffer.dtype, extent(each)) for each in launches))))
     return made
 
 
-def in_chunks(rooms: Rooms, chunks: Size) -> Rooms:
+def in_chunks(extents: Extents, chunks: Size) -> Extents:
     """Memory for as many rows as there may be chunks."""
-    return rooms if chunks == 1 else tuple((dtype, (chunks, *shape)) for dtype, shape in rooms)
+    return extents if chunks == 1 else tuple((dtype, (chunks, *shape)) for dtype, shape in extents)
 
 
 SIZES = Buffer("S", INDEX)
@@ -207,7 +208,7 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 
-def stored_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
+def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
     """The constants that are arrays, of the results and of what sizes are computed from."""
     roots = list(kernel.results)
     roots += [size for node in all_nodes(roots) for size in sizing.shape(node) if isinstance(size, Node)]
@@ -217,15 +218,16 @@ def stored_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
 
 @record()
 class Results:
-    """Where results go. `owned`: buffers of shared variables and inputs that are written in place; `shapes`: sizes of
-    the fresh arrays, in order; `taken`: the outputs, by number, that are made in the array of an input, and of which.
+    """Where results go. `overwritten`: buffers of shared variables and inputs that are written in place; `shapes`:
+    sizes of the fresh arrays, in order; `donated`: the outputs, by number, that are made in an input's array, and in
+    which.
     """
 
     targets: dict[Node, str]
-    owned: dict[str, Node]
+    overwritten: dict[str, Node]
     outputs: tuple[Parameter, ...]
     shapes: tuple[tuple[Size, ...], ...]
-    taken: dict[int, int]
+    donated: dict[int, int]
 
 
 MOST_PLANS = 4
@@ -247,67 +249,38 @@ def plan_results(
     """
     refused: set[tuple[int, int]] = set()
     for attempt in range(MOST_PLANS):
-        taken = takers(kernel, sizing, refused) if attempt < MOST_PLANS - 1 else {}
+        mutable = kernel.mutable if attempt < MOST_PLANS - 1 else ()
+        donated = donations(kernel.outputs, kernel.inputs, mutable, sizing, refused)
         own = names.copy()
-        results = place_results(kernel, sizing, buffers, own, taken)
-        plan = schedule(results.targets, results.owned, sizing, buffers, size_names, own.fresh, labels)
-        wrong = {(place, number) for place, number in taken.items() if buffers[kernel.inputs[number]] in plan.staged}
+        results = place_results(kernel, sizing, buffers, own, donated)
+        plan = schedule(results.targets, results.overwritten, sizing, buffers, size_names, own.fresh, labels)
+        wrong = {(place, n) for place, n in donated.items() if buffers[kernel.inputs[n]] in plan.deferred}
         if not wrong:
             break
         refused |= wrong
     return results, plan, own
 
 
-def takers(kernel: Kernel, sizing: Sizing, refused: Container[tuple[int, int]]) -> dict[int, int]:
-    """For outputs, by number, the mutable input whose array each may take: one that it is computed from element by
-    element if there is one, else any of its dtype and sizes."""
-    alike: dict[tuple[str, tuple[Size, ...]], list[int]] = {}
-    for number in kernel.mutable:
-        leaf = kernel.inputs[number]
-        alike.setdefault((leaf.dtype, sizing.shape(leaf)), []).append(number)
-    taken: dict[int, int] = {}
-    made: set[Node] = set()
-    for place, output in enumerate(kernel.outputs):
-        if output.op in LEAVES or output in made or not output.ndim:
-            continue
-        made.add(output)
-        free = [
-            number
-            for number in alike.get((output.dtype, sizing.shape(output)), ())
-            if number not in taken.values() and (place, number) not in refused
-        ]
-        if free:
-            near = leaves_of_element(output) if len(free) > 1 else ()
-            taken[place] = next((number for number in free if kernel.inputs[number] in near), free[0])
-    return taken
-
-
-def leaves_of_element(node: Node) -> set[Node]:
-    """The leaves of which an element of `node` needs the element at the same index, as far as scalar ops tell."""
-    found = reachable([node], lambda each: each.args if isinstance(lowering_of(each), Scalar) else ())
-    return {each for each in found if each.op in LEAVES}
-
-
 def place_results(
-    kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], names: Names, taken: Mapping[int, int]
+    kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], names: Names, donated: Mapping[int, int]
 ) -> Results:
-    """A buffer for every result, of an input for those that are `taken`. A value that goes to two places, and a leaf,
+    """A buffer for every result, of an input for those that are `donated`. A value that goes to two places, and a leaf,
     is copied there."""
     targets: dict[Node, str] = {}
-    owned: dict[str, Node] = {}
+    overwritten: dict[str, Node] = {}
     outputs: list[Parameter] = []
     shapes: list[tuple[Size, ...]] = []
 
     def goal(node: Node, buffer: str) -> None:
-        if buffer not in owned:
+        if buffer not in overwritten:
             node = beneath_reshapes(node)
         first = node.op not in LEAVES and node not in targets
         targets[node if first else Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
 
     for number, node in enumerate(kernel.outputs):
-        if number in taken:
-            leaf = kernel.inputs[taken[number]]
-            owned[buffers[leaf]] = leaf
+        if number in donated:
+            leaf = kernel.inputs[donated[number]]
+            overwritten[buffers[leaf]] = leaf
             goal(node, buffers[leaf])
             continue
         buffer = names.fresh(node.name if node.name and node not in buffers else f"out{number}" if number else "out")
@@ -318,14 +291,14 @@ def place_results(
         if new is leaf:
             continue
         if sizing.shape(new) == sizing.shape(leaf):
-            owned[buffers[leaf]] = leaf
+            overwritten[buffers[leaf]] = leaf
             goal(new, buffers[leaf])
             continue
         buffer = names.fresh(f"new_{buffers[leaf]}")
         outputs.append(parameter(buffer, new, replaces=kernel.shared.index(leaf)))
         shapes.append(sizing.shape(new))
         goal(new, buffer)
-    return Results(targets, owned, tuple(outputs), tuple(shapes), dict(taken))
+    return Results(targets, overwritten, tuple(outputs), tuple(shapes), dict(donated))
 
 
 def beneath_reshapes(node: Node) -> Node:
@@ -353,11 +326,11 @@ def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer) -> None:
 
 
 def write_sizes(
-    results: Results, temporaries: Iterable[tuple[Buffer, Rooms]], dims: Sequence[Dim], lowerer: Lowerer
+    results: Results, temporaries: Iterable[tuple[Buffer, Extents]], dims: Sequence[Dim], lowerer: Lowerer
 ) -> tuple[Stmt, ...]:
     """The function that computes sizes: those of the results, then of all that temporaries have to hold."""
     wanted: list[Size | Expr] = [size for shape in results.shapes for size in shape]
-    wanted += [size for _, rooms in temporaries for _, shape in rooms for size in shape]
+    wanted += [size for _, extents in temporaries for _, shape in extents for size in shape]
     for place, size in enumerate(wanted):
         value = lowerer.size(size) if isinstance(size, int | Node) else size
         lowerer.top.body.append(Store(SIZES, integer(place), value))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
 from graphc.codegen.cache import store
-from graphc.codegen.llvm.cpu import target_fingerprint
+from graphc.codegen.cache.key import Key, fingerprint
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
 from graphc.options import options
@@ -27,14 +27,14 @@ APART_EFFORT = 1
 """LLVM's level for it: no loop in it gains from more."""
 
 
-def part_key(name: str) -> store.Key:
+def part_key(name: str) -> Key:
     """All that decides the code of a part."""
     settings: Mapping[str, str] = {}
     if name == PARALLEL:
         settings = _processors()
     if options.poison != "off":
         settings = {**settings, "poison": "on"}
-    return store.Key(name, settings, f"{target_fingerprint()}; {store.package_fingerprint()}")
+    return Key(name, settings, fingerprint())
 
 
 def _processors() -> dict[str, str]:
@@ -98,7 +98,7 @@ def ready_pool() -> tuple[Pool, int]:
         known: Pool = PROCESS.pool
         return known, PROCESS.crossover
     pool = load_pool(part_code(PARALLEL))
-    key = store.Key("crossover", _processors(), f"{target_fingerprint()}; {store.package_fingerprint()}")
+    key = Key("crossover", _processors(), fingerprint())
     found = store.find(key)
     PROCESS.crossover = DEFAULT_CROSSOVER if found is None else int(found.metadata["crossover"])
     if found is None:
@@ -106,7 +106,7 @@ def ready_pool() -> tuple[Pool, int]:
     return pool, PROCESS.crossover
 
 
-def _measure(pool: Pool, key: store.Key, process: int) -> None:
+def _measure(pool: Pool, key: Key, process: int) -> None:
     if os.getpid() == process:  # the pool of a forked child has no workers
         metadata = {"name": "crossover of threads", "crossover": measure_crossover(pool)}
         store.store(store.Entry(key, "", "", metadata, b""))

@@ -12,12 +12,12 @@ from graphc.loops.ir import INDEX, ONE, Expr, Target, Var, apply, integer, multi
 from graphc.loops.operators import MAXIMUM
 
 MOST_COPIES = 32
-"""Chunks of a loop that adds into copies at most: so many threads may share it."""
+"""Chunks of a loop that adds into copies at most, and so threads that may share it."""
 SHARE = 8
-"""A chunk adds at least so many times as many elements as its copy has: filling and combining copies takes a small part
-of the time, and they of the memory that the loop reads."""
+"""A chunk adds at least this multiple of the elements that its copy has: filling and combining copies takes a small
+part of the time, and they of the memory that the loop reads."""
 PADDING = 16
-"""Copies begin a multiple of so many elements after each other: threads seldom write to one line of memory."""
+"""Copies begin a multiple of this number of elements after each other: threads seldom write to one line of memory."""
 
 
 def row_sum(length: Expr) -> Target:
@@ -26,14 +26,14 @@ def row_sum(length: Expr) -> Target:
 
 
 def table_of_sums(length: Expr, places: Expr) -> Target:
-    """A table of so many places, to one of which each iteration adds a row."""
+    """A table of `places` rows, to one of which each iteration adds a row."""
     return Target(length, apply(MAXIMUM, multiply(integer(SHARE), places), ONE), is_table=True)
 
 
 def added_by(node: Node, nest: Nest, size_names: Mapping[Node, str], sizing: Sizing) -> Added | None:
     """What loops add a value of a nest into, if that may be copied."""
     match nest.kind:
-        case "fold":
+        case "column reduction":
             return _added_row(node, nest, size_names, sizing)
         case "writes":
             return _table(node, size_names, sizing)
@@ -41,7 +41,7 @@ def added_by(node: Node, nest: Nest, size_names: Mapping[Node, str], sizing: Siz
 
 
 def _added_row(node: Node, nest: Nest, size_names: Mapping[Node, str], sizing: Sizing) -> Added | None:
-    """The result of a reduction by rows to which every iteration of its outermost loop adds."""
+    """The result of a column reduction to which every iteration of its outermost loop adds."""
     length = length_of(sizing.shape(node), size_names)
     return None if first_reduced(node) or length is None else (row_sum(length), nest.space[0])
 

@@ -38,28 +38,28 @@ ROW = Memory(read=0.15, write=0.5)
 """A row in cache: a load, and a store with the loop around it."""
 WHOLE = Memory(read=0.3, write=0.6)
 """An array of its own."""
-DEAR = 10.0
+EXPENSIVE = 10.0
 """A single op that costs more than this is not done twice."""
 MANY = 8
 """How often a loop that a value does not depend on is taken to compute it."""
 
 
-def keeping_pays(node: Node, times: int, memory: Memory, is_kept: Callable[[Node], bool]) -> bool:
-    """Whether a value that is wanted `times` times is cheaper kept in `memory` than computed each time. `is_kept`
-    tells which other values lie in memory anyway."""
+def materialising_pays(node: Node, times: int, memory: Memory, is_materialised: Callable[[Node], bool]) -> bool:
+    """Whether a value that is wanted `times` times is cheaper materialised in `memory` than recomputed each time.
+    `is_materialised` tells which other values lie in memory anyway."""
     size = np.dtype(node.dtype).itemsize
     limit = (memory.write + memory.read * times) * size / (times - 1)
-    return again(node, memory, is_kept, limit) > limit
+    return again(node, memory, is_materialised, limit) > limit
 
 
-def again(node: Node, memory: Memory, is_kept: Callable[[Node], bool], limit: float) -> float:
+def again(node: Node, memory: Memory, is_materialised: Callable[[Node], bool], limit: float) -> float:
     """What computing an element again costs, counted until it is more than `limit`."""
     total, pending, seen = 0.0, [node], {node}
     while pending and total <= limit:
         current = pending.pop()
         if current.ndim < node.ndim:
             continue
-        if current is not node and (lies_in_memory(current) or is_kept(current)):
+        if current is not node and (lies_in_memory(current) or is_materialised(current)):
             total += memory.read * np.dtype(current.dtype).itemsize
             continue
         total += current.op.cost

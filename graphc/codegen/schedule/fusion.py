@@ -1,8 +1,8 @@
 """Which nests share their outer loops: one pass over memory where one is enough.
 
 In: the nests of a plan in an order in which they may run, what each reads and at which index, and which must come
-before which. Out: the same nests as a tree of shared loops, for every stored value the number of loops within which it
-is made and read, and for neighbours over the same sizes why they were not joined.
+before which. Out: the same nests as a tree of shared loops, for every materialised value the number of loops within
+which it is made and read, and for neighbours over the same sizes why they were not joined.
 
 Two nests may share their first `depth` loops where all that one of them needs of the other is made in the same
 iteration of these loops. A value that is made and read in the same iterations need not outlive them: it becomes a local
@@ -42,15 +42,15 @@ ALONE: Mapping[Kind, str] = {
     "call": "an external function is called for all at once",
     "check": "all indices are checked before one is used",
     "writes": "it is built by several writes",
-    "recur": "each of its elements needs the one before",
+    "recurrence": "each of its elements needs the one before",
 }
 """Kinds of nests that share no loop with others, and why."""
 
 
 @record()
 class Access:
-    """What nests do to memory: `reads` of each nest, the nests that read each stored value, the leaf that each result
-    overwrites, who must come after whom."""
+    """What nests do to memory: `reads` of each nest, the nests that read each materialised value, the leaf that each
+    result overwrites, who must come after whom."""
 
     reads: Mapping[int, Sequence[tuple[Node, Index]]]
     readers: Mapping[Node, set[int]]
@@ -63,7 +63,7 @@ class Access:
 
 @record()
 class Sharing:
-    """`depths`: for each stored value, in how many of its loops it is made and read in the same iteration."""
+    """`depths`: for each materialised value, in how many of its loops it is made and read in the same iteration."""
 
     parts: tuple[Part, ...]
     depths: Mapping[Node, int]
@@ -89,32 +89,32 @@ def share(order: Sequence[Draft], access: Access) -> Sharing:
     """The nests of `order` as a tree of shared loops."""
     place = {draft.number: position for position, draft in enumerate(order)}
     parts = tuple(_share(order, 0, access, place))
-    homes: dict[int, tuple[Rows, ...]] = {}
+    loops_around: dict[int, tuple[Rows, ...]] = {}
     for part in parts:
-        _note_loops(part, (), homes)
+        _note_loops(part, (), loops_around)
     depths = {}
     for draft in order:
         for root in draft.roots:
-            depths[root] = _depth(root, draft, homes, access)
+            depths[root] = _depth(root, draft, loops_around, access)
     return Sharing(parts, depths, dict(_reasons_apart(parts, order, access)))
 
 
-def _note_loops(part: Part, around: tuple[Rows, ...], homes: dict[int, tuple[Rows, ...]]) -> None:
+def _note_loops(part: Part, around: tuple[Rows, ...], loops_around: dict[int, tuple[Rows, ...]]) -> None:
     if isinstance(part, Nest):
-        homes[part.number] = around
+        loops_around[part.number] = around
         return
     for inner in part.body:
-        _note_loops(inner, (*around, part), homes)
+        _note_loops(inner, (*around, part), loops_around)
 
 
-def _depth(root: Node, draft: Draft, homes: Mapping[int, tuple[Rows, ...]], access: Access) -> int:
+def _depth(root: Node, draft: Draft, loops_around: Mapping[int, tuple[Rows, ...]], access: Access) -> int:
     """In how many loops the value `root` of a nest is made and read in the same iteration."""
     if root in access.needed or draft.kind in ALONE or not root.ndim:
         return 0
-    around = homes[draft.number]
+    around = loops_around[draft.number]
     depth = root.ndim if draft.kind == "loops" else len(around)
     for number in access.readers[root] - {draft.number}:
-        depth = min(depth, _common(around, homes[number]))
+        depth = min(depth, _common(around, loops_around[number]))
     if draft.kind != "loops":
         return min(depth, first_reduced(root))
     while 0 < depth < root.ndim and draft.space[depth] == 1:
@@ -199,12 +199,12 @@ def hindrance(first: _Group, then: _Group, depth: int, access: Access) -> str | 
     """Why groups that may share a loop should not: they do not go over memory less often, or are too large to
     compile together. None where they should.
 
-    Loops over all elements are left as they are, so that short rows do not cut them up; reductions to scalars among
+    Loops over all elements are left as they are, so that short rows do not cut them up; full reductions among
     them are only brought together, and become one loop when they are written.
     """
     members = (*first.members, *then.members)
-    totals = all(draft.kind == "total" for draft in members)
-    if not (depth or first.by_rows or then.by_rows or totals):
+    full = all(draft.kind == "full reduction" for draft in members)
+    if not (depth or first.by_rows or then.by_rows or full):
         return "each is one loop over all elements"
     made = {root for draft in first.members for root in draft.roots}
     if not any(node.ndim for node in then.reads & (first.reads | made)):
@@ -218,7 +218,7 @@ def hindrance(first: _Group, then: _Group, depth: int, access: Access) -> str | 
 
 def goes_by_rows(draft: Draft, reads: Iterable[tuple[Node, Index]]) -> bool:
     """Whether a nest is more than one loop over all elements in the order in which they lie in memory."""
-    if draft.kind == "fold":
+    if draft.kind == "column reduction":
         return True
     inner = any(node.ndim and not variables_of(index) <= set(draft.vars) for node, index in reads)
     return inner or (len(draft.space) > 1 and any(node.ndim and index != draft.index for node, index in reads))
@@ -249,7 +249,7 @@ def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | No
         if node in first.roots and (index[:depth] != iteration or depth > complete_within(first, node)):
             return f"it needs more of {access.labels(node)} than the same iteration of the loop makes"
     if depth > 1 and any(
-        draft.kind == "fold" and first_reduced(draft.roots[0]) == depth - 1 for draft in (first, then)
+        draft.kind == "column reduction" and first_reduced(draft.roots[0]) == depth - 1 for draft in (first, then)
     ):
         return "a reduction takes several iterations of the loop at a time"
     updated = {access.overwrites[root]: root for root in then.roots if root in access.overwrites}
@@ -260,8 +260,8 @@ def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | No
 
 
 def deepest(draft: Draft) -> int:
-    """How many of its loops a nest may share. A reduction to a scalar keeps its last loop, which then vectorises."""
-    return max(1, len(draft.space) - 1) if draft.kind == "total" else len(draft.space)
+    """How many of its loops a nest may share. A full reduction keeps its last loop, which then vectorises."""
+    return max(1, len(draft.space) - 1) if draft.kind == "full reduction" else len(draft.space)
 
 
 def complete_within(draft: Draft, root: Node) -> int:
@@ -306,7 +306,7 @@ def _reason_apart(first: _Group, then: _Group, between: Sequence[_Group], access
 
 
 def reads_of(uses: Mapping[Node, Sequence[Use]], numbers: Iterable[int]) -> dict[int, list[tuple[Node, Index]]]:
-    """What each nest reads of stored values and leaves, at which index."""
+    """What each nest reads of materialised values and leaves, at which index."""
     reads: dict[int, list[tuple[Node, Index]]] = {number: [] for number in numbers}
     for node, wanted in uses.items():
         for use in dict.fromkeys((use.nest, use.index) for use in wanted):

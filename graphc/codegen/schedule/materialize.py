@@ -1,14 +1,14 @@
-"""What is materialised: which values are stored, and which are computed again wherever they are used.
+"""What is materialised: which values are kept in memory, and which are recomputed at every use.
 
 In: a rewritten graph with the buffers its results go to, and its sizing. Out: a `Scheduler` that has run: drafts of
-nests, which must come after which, every stored value with the reason for it, and where each is used.
+nests, which must come after which, every materialised value with the reason for it, and where each is used.
 
-How it decides. Values are visited from the results backwards, so that all uses of a value are known when it is its
-iteration: a use is (nest, index of the wanted element, enclosing loops). A value is computed where it is used unless
+How it decides. Values are visited from the results backwards, so that all uses of a value are known when it is
+decided on: a use is (nest, index of the wanted element, enclosing loops). A value is recomputed at each use unless
 
 - it is a result, or an operand of an external function, or built by several writes;
-- it is a reduction that would be carried out more than once, or that should walk memory in order;
-- computing it again costs more than keeping it: it is used in several nests, or inside loops it does not depend on;
+- it is a full or a column reduction, or one that would be carried out more than once;
+- recomputing it costs more than keeping it: it is used in several nests, or inside loops it does not depend on;
 - it is expensive, and its nest would go across its rows, where loops are not vectorised;
 - its nest would grow too large to compile quickly.
 
@@ -22,7 +22,7 @@ from functools import partial
 from itertools import islice
 from math import prod
 
-from graphc.codegen.schedule.cost import DEAR, MANY, ROW, WHOLE, again, keeping_pays
+from graphc.codegen.schedule.cost import EXPENSIVE, MANY, ROW, WHOLE, again, materialising_pays
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nests import NEST_OPS, Nests
 from graphc.codegen.schedule.plan import (
@@ -50,9 +50,9 @@ SCATTERED = 3
 SEVERAL_NESTS = "used in several nests"
 SEVERAL_LOOPS = "used in several loops of its nest"
 NEAR = 4.0
-"""What costs no more than this, down to other values that are stored, need not be."""
+"""What costs no more than this, down to other values that are materialised, need not be."""
 INDEX_OPS = 60
-"""A value wanted at an index of more operations than this is kept: each reshape doubles the index below it."""
+"""A value wanted at an index of more operations than this is materialised: each reshape doubles the index below it."""
 
 
 def is_transposed(node: Node) -> bool:
@@ -83,23 +83,23 @@ class Scheduler(Nests):
             if node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
                 self.leaf_uses[node] = uses
             elif node in self.targets:
-                self.store(node, uses, "a result")
+                self.materialise(node, uses, "a result")
             elif uses:
-                reason = self.reason_to_store(node, uses)
+                reason = self.reason_to_materialise(node, uses)
                 if reason is not None and self.is_held_reshape(node):
                     self.needed.add(node.args[0])
                     reason = None
                 if reason is None:
                     self.inline(node, uses)
                 else:
-                    self.store(node, uses, reason)
+                    self.materialise(node, uses, reason)
 
     def is_held_reshape(self, node: Node) -> bool:
-        """Whether storing the argument of a reshape does as well: contiguous, it has its elements in this order."""
+        """Whether materialising a reshape's argument does as well: contiguous, it has its elements in this order."""
         return node.op.name == "reshape" and node.args[0].op not in LEAVES and node not in self.needed
 
-    def reason_to_store(self, node: Node, uses: Sequence[Use]) -> str | None:
-        """Why a value is kept, or None where it is computed at each use."""
+    def reason_to_materialise(self, node: Node, uses: Sequence[Use]) -> str | None:
+        """Why a value is materialised, or None where it is recomputed at each use."""
         lowering = lowering_of(node)
         if node in self.needed:
             return "an operand of an external function"
@@ -113,10 +113,12 @@ class Scheduler(Nests):
             case Recur():
                 return "a recurrence, each element from the one before"
             case Fold():
-                return self.reason_to_store_fold(node, lowering, uses)
+                return self.reason_to_materialise_reduction(node, lowering, uses)
         if node.ndim and node.op.name in ("dimshuffle", "broadcast_to"):
             crossed = is_transposed(node) and any(self.is_row_again(use) for use in uses)
-            return "read many times across its rows: a copy in order" if crossed else None  # else its argument is kept
+            return (
+                "read many times across its rows: a copy in order" if crossed else None
+            )  # else its argument is materialised
         several = len({use.nest for use in uses}) > 1
         if not node.ndim:
             large = "its nest is large enough" if self.is_large(node, uses) else None
@@ -124,65 +126,65 @@ class Scheduler(Nests):
         if any(is_long(use.index) for use in uses):
             return "its index is long enough"
         if node in self.relied:
-            return "others are computed from it again"
-        return self.reason_to_keep(node, uses)
+            return "others are recomputed from it"
+        return self.reason_of_cost(node, uses)
 
-    def reason_to_keep(self, node: Node, uses: Sequence[Use]) -> str | None:
-        """Why keeping a value costs less time than computing it at each use, or as part of so large a nest."""
-        if any(map(self.goes_across, uses)) and again(node, WHOLE, self.is_kept, DEAR) > DEAR:
+    def reason_of_cost(self, node: Node, uses: Sequence[Use]) -> str | None:
+        """Why materialising a value costs less time than recomputing it at each use, or as part of so large a nest."""
+        if any(map(self.goes_across, uses)) and again(node, WHOLE, self.is_materialised, EXPENSIVE) > EXPENSIVE:
             return "computed in order: its nest goes across its rows"
-        if self.keeping_pays(node, uses):
+        if self.materialising_pays(node, uses):
             repeated = any(not self.once(use) for use in uses)
             within = "used inside loops it does not depend on" if repeated else SEVERAL_LOOPS
             return SEVERAL_NESTS if len({use.nest for use in uses}) > 1 else within
         return "its nest is large enough" if self.is_large(node, uses) else None
 
-    def reason_to_store_fold(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
+    def reason_to_materialise_reduction(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
         if not node.ndim:
-            return "a reduction"
+            return "a full reduction"
         if len({(use.nest, use.index) for use in uses}) > 1 or any(not self.once(use) for use in uses):
             return "a reduction used more than once"
         if any(not self.is_prefix(use) for use in uses):
             return "a reduction inside loops in another order"
-        return "a reduction that walks memory in order" if self.walks_rows(node, fold) else None
+        return "a column reduction, in the order of memory" if self.is_column_reduction(node, fold) else None
 
     def is_large(self, node: Node, uses: Sequence[Use]) -> bool:
         """Whether a nest that uses a value has as many ops as one nest should have, and should end there: where it
-        is known which values are stored, one that is all else that the nest needs."""
+        is known which values are materialised, one that is all else that the nest needs."""
         large = [draft for draft in (self.drafts[use.nest] for use in uses) if draft.ops >= NEST_OPS]
         if not (large and self.expected):
             return bool(large)
         if all(draft.open and draft.ops < MOST_OPS for draft in large):
             return False
         relied: set[Node] = set()
-        is_kept, waiting = self.noting(relied), set[Node]().union(*(draft.open for draft in large))
-        if again(node, WHOLE, lambda each: is_kept(each) or each in waiting, SLIGHT) > SLIGHT:
+        is_materialised, waiting = self.noting(relied), set[Node]().union(*(draft.open for draft in large))
+        if again(node, WHOLE, lambda each: is_materialised(each) or each in waiting, SLIGHT) > SLIGHT:
             return True
         self.relied |= relied
         return False
 
-    def keeping_pays(self, node: Node, uses: Sequence[Use]) -> bool:
-        """Whether a value is cheaper kept than computed for each of several uses."""
+    def materialising_pays(self, node: Node, uses: Sequence[Use]) -> bool:
+        """Whether a value is cheaper materialised than recomputed for each of several uses."""
         times = len({(use.nest, use.index) for use in uses})
-        times = max((times, *map(self.turns_again, uses)))
+        times = max((times, *map(self.repetitions, uses)))
         if times == 1:
             return False
         memory = ROW if all(map(partial(self.is_in_row, node), uses)) else WHOLE
         relied: set[Node] = set()
-        if keeping_pays(node, times, memory, self.noting(relied)):
+        if materialising_pays(node, times, memory, self.noting(relied)):
             return True
         self.relied |= relied
         return False
 
     def noting(self, relied: set[Node]) -> Callable[[Node], bool]:
-        """`is_kept`, which notes the values that must then be stored."""
+        """`is_materialised`, which notes the values that must then be materialised."""
 
-        def is_kept(node: Node) -> bool:
+        def is_materialised(node: Node) -> bool:
             if node in self.expected:
                 relied.add(node)
-            return self.is_kept(node)
+            return self.is_materialised(node)
 
-        return is_kept
+        return is_materialised
 
     def is_in_row(self, node: Node, use: Use) -> bool:
         """Whether a use is in the row of the outermost loop that makes the element, and that loop has loops inside."""
@@ -200,7 +202,7 @@ class Scheduler(Nests):
         inside = [position for position, var in enumerate(use.path) if var in wanted]
         return not inside or all(var in wanted for var in use.path[: inside[-1] + 1])
 
-    def turns_again(self, use: Use) -> int:
+    def repetitions(self, use: Use) -> int:
         """How often the loops that it does not depend on take an element for each use: MANY where that is not known."""
         draft, wanted = self.drafts[use.nest], variables_of(use.index)
         if draft.kind == "writes" and len(use.path) == 1:
@@ -226,10 +228,10 @@ class Scheduler(Nests):
         return use.index == use.path[: len(use.index)] or not variables_of(use.index)
 
     def has_large_nests(self) -> bool:
-        """Whether nests were split for their size: what is stored is then planned once more, with hindsight."""
+        """Whether nests were split for their size: what is materialised is then planned once more, with hindsight."""
         return any(draft.ops >= NEST_OPS for draft in self.drafts.values())
 
     def near(self) -> frozenset[Node]:
-        """The values that are stored for the sake of time, and are next to others that are stored."""
+        """The values that are materialised for the sake of time, and are next to others that are."""
         kept = (node for node, reason in self.reasons.items() if reason in (SEVERAL_NESTS, SEVERAL_LOOPS))
         return frozenset(node for node in kept if again(node, WHOLE, self.reasons.__contains__, NEAR) <= NEAR)

@@ -1,6 +1,6 @@
 """Where temporaries lie: which of them share memory.
 
-In: the values that are kept while a kernel runs, each with its dtype, its sizes and its life. Out: slots, buffers that
+In: the materialised values of a kernel, each with its dtype, its sizes and its life. Out: slots, buffers that
 follow each other in one arena; every value lies at the beginning of one.
 
 Sizes are known at the call only. So what is decided here is who shares a slot, which is right for all sizes; a slot is
@@ -38,10 +38,11 @@ Added: TypeAlias = "tuple[Target, Size]"
 
 
 @record()
-class Kept:
-    """A value that is kept from the nest at position `first` until that at `last`. Of a buffer that holds one row at a
-    time `rows` is the number of rows, and `row` the length of one where that is an argument of the kernel: threads have
-    one each, so that it shares a slot with its like only. So does what is `added` into: threads have copies of it."""
+class Materialised:
+    """A value that is kept in memory from the nest at position `first` until that at `last`. Of a buffer that holds one
+    row at a time `rows` is the number of rows, and `row` the length of one where that is an argument of the kernel:
+    threads have one each, so that it shares a slot with its like only. So does what is `added` into: threads have
+    copies of it."""
 
     dtype: str
     shape: tuple[Size, ...]
@@ -63,18 +64,18 @@ class Kept:
 
 @record()
 class Slot:
-    """Memory of the arena for a buffer; `rooms` are the dtypes and sizes that it has to hold, `rows` and `iterations`
+    """Memory of the arena for a buffer; `extents` are the dtypes and sizes that it has to hold, `rows` and `iterations`
     those of the values that it holds one row of at a time, or that loops add into."""
 
     buffer: Buffer
-    rooms: tuple[tuple[str, tuple[Size, ...]], ...]
+    extents: tuple[tuple[str, tuple[Size, ...]], ...]
     rows: Size | None = None
     iterations: Size | None = None
 
 
 @record()
 class Layout:
-    """`buffers` are those of the kept values, in their order."""
+    """`buffers` are those of the materialised values, in their order."""
 
     slots: tuple[Slot, ...]
     buffers: tuple[Buffer, ...]
@@ -84,19 +85,19 @@ class Layout:
 class _Draft:
     """A slot while it is being filled. `lives` are those of the values it holds, (first, last) in order."""
 
-    held: list[Kept] = fresh(factory=list)
+    held: list[Materialised] = fresh(factory=list)
     lives: list[tuple[int, int]] = fresh(factory=list)
     kinds: set[Kind] = fresh(factory=set)
     longest: int = 0
 
-    def hold(self, value: Kept, length: int) -> None:
+    def hold(self, value: Materialised, length: int) -> None:
         """Put a value of this nominal length here."""
         self.held.append(value)
         insort(self.lives, (value.first, value.last))
         self.kinds.add(value.kind)
         self.longest = max(self.longest, length)
 
-    def is_free(self, value: Kept) -> bool:
+    def is_free(self, value: Materialised) -> bool:
         """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
 
         A slot has one dtype: functions are told that their buffers do not overlap."""
@@ -108,32 +109,32 @@ class _Draft:
         return before < 0 or self.lives[before][1] < value.first
 
 
-def lay_out(kept: Sequence[Kept], fresh: Callable[[str], str]) -> Layout:
+def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str]) -> Layout:
     """The layout of an arena. `fresh` gives names."""
     drafts: list[_Draft] = []
-    homes: dict[int, _Draft] = {}
-    lengths = [*map(nominal_bytes, kept)]
+    held_in: dict[int, _Draft] = {}
+    lengths = [*map(nominal_bytes, values)]
     alike = _Alike(drafts, 0, 0)
-    for number in sorted(range(len(kept)), key=lambda number: (-lengths[number], kept[number].first)):
+    for number in sorted(range(len(values)), key=lambda number: (-lengths[number], values[number].first)):
         if lengths[number] != alike.length:
             alike = _Alike(drafts, lengths[number], len(drafts))
-        homes[number] = alike.place(kept[number])
+        held_in[number] = alike.place(values[number])
     slots: dict[_Draft, Slot] = {}
     buffers: list[Buffer] = []
-    for number, value in enumerate(kept):
-        draft = homes[number]
+    for number, value in enumerate(values):
+        draft = held_in[number]
         if draft not in slots:
             slots[draft] = _slot(fresh(f"t{len(slots)}"), sorted(draft.held, key=lambda value: value.first))
         buffers.append(slots[draft].buffer)
     return Layout(tuple(slots.values()), tuple(buffers))
 
 
-def _slot(name: str, held: Sequence[Kept]) -> Slot:
+def _slot(name: str, held: Sequence[Materialised]) -> Slot:
     """The slot that holds these values in iteration: of a particular one only its like."""
     first = held[0]
     target, iterations = reduce(added_by_both, (value.added for value in held)) or (None, None)
-    rooms = dict.fromkeys((value.dtype, value.shape) for value in held)
-    return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(rooms), first.rows, iterations)
+    extents = dict.fromkeys((value.dtype, value.shape) for value in held)
+    return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(extents), first.rows, iterations)
 
 
 def added_by_both(one: Added | None, other: Added | None) -> Added | None:
@@ -143,7 +144,7 @@ def added_by_both(one: Added | None, other: Added | None) -> Added | None:
     return one[0], sizes.maximum(one[1], other[1])
 
 
-def nominal_bytes(value: Kept) -> int:
+def nominal_bytes(value: Materialised) -> int:
     """The length of a value if every size that is not known were NOMINAL."""
     return itemsize(value.dtype) * prod(size if isinstance(size, int) else NOMINAL for size in value.shape)
 
@@ -162,7 +163,7 @@ class _Alike:
     free_of_kind: dict[Kind, list[int]] = fresh(factory=dict)
     """Heaps of numbers, of slots that are free or were, by what they hold."""
 
-    def place(self, value: Kept) -> _Draft:
+    def place(self, value: Materialised) -> _Draft:
         """Put a value in the first free slot that holds its like; else in the shortest that is free, or a new one."""
         while self.ends and self.ends[0][0] < value.first:
             _, number = heappop(self.ends)
@@ -176,7 +177,7 @@ class _Alike:
             heappush(self.ends, (value.last, number))
         return self.drafts[number]
 
-    def _find(self, value: Kept) -> int:
+    def _find(self, value: Materialised) -> int:
         like = self.free_of_kind.get(value.kind, [])
         while like and like[0] not in self.free:
             heappop(like)

@@ -1,9 +1,9 @@
 """Which nests of loops there are: values placed in nests, what these need of others, and which must come after which.
 
-In: values that are to be stored, or computed where they are used (materialize.py). Out: `Nests`: drafts of nests with
+In: values that are to be materialised, or recomputed at each use (materialize.py). Out: `Nests`: drafts of nests with
 the uses of every value, index checks, and dependences; of updates that cannot be made in place, and nests in order.
 
-Stored values whose loops run over the same sizes share a nest where no dependence forbids it.
+Materialised values whose loops run over the same sizes share a nest where no dependence forbids it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
-from graphc.codegen.schedule.cost import DEAR, lies_in_memory
+from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
 from graphc.codegen.schedule.fusion import Access, reads_of
 from graphc.codegen.schedule.plan import (
     COPY,
@@ -21,7 +21,6 @@ from graphc.codegen.schedule.plan import (
     Kind,
     Use,
     call_kind,
-    calls_python,
     fold_vars,
     gathered,
     in_range,
@@ -58,11 +57,11 @@ NEST_OPS = 160
 """A nest with more ops than this is split where one value is all that its two parts have in common, at MOST_OPS
 anywhere: compile time grows faster than the gain of fusing."""
 MOST_ROOTS = 8
-"""Values that one nest stores."""
+"""Values that one nest materialises."""
 MOST_TRIED = 12
-"""Of the nests that do not use a value, how many of the last are asked whether they may store it."""
+"""Of the nests that do not use a value, how many of the last are asked whether they may materialise it."""
 NEST_COST = 60.0
-"""A nest that costs more than this takes no more values that are stored in any case: cutting it there costs a load."""
+"""A nest that costs more than this takes no more values that are materialised anyway: cutting it there costs a load."""
 
 
 def is_associative(fold: Fold) -> bool:
@@ -78,25 +77,25 @@ def needs(node: Node, leaf: Node) -> bool:
 class Nests:
     """The nests of one kernel while values are placed in them.
 
-    `targets`: for every result node, the buffer it goes to; `owned`: buffers of shared variables that are results, so
+    `targets`: for every result node, the buffer it goes to; `overwritten`: buffers of variables that results go to, so
     that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
-    `expected`: values that a plan before this one has stored, from which others may be computed again; `earlier`: that
-    plan, where it was for the same targets.
+    `expected`: values that a plan before this one has materialised, from which others may be recomputed; `earlier`:
+    that plan, where it was for the same targets.
     """
 
     def __init__(
         self,
         targets: Mapping[Node, str],
-        owned: Mapping[str, Node],
+        overwritten: Mapping[str, Node],
         sizing: Sizing,
-        staged: frozenset[str],
+        deferred: frozenset[str],
         expected: frozenset[Node] = frozenset(),
         earlier: Nests | None = None,
     ):
         self.targets = targets
-        self.owned = owned
+        self.overwritten = overwritten
         self.sizing = sizing
-        self.staged = staged
+        self.deferred = deferred
         self.expected = expected
         self.order: Sequence[Node] = earlier.order if earlier else toposort(targets, self.predecessors)
         self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
@@ -104,17 +103,17 @@ class Nests:
         self.drafts: dict[int, Draft] = {}
         self.uses: dict[Node, list[Use]] = {}
         self.reasons: dict[Node, str] = {}
-        self.home: dict[Node, int] = {}
+        self.nest_of: dict[Node, int] = {}
         self.after: dict[int, set[int]] = {}
         self.before: dict[int, set[int]] = {}
         self.later: dict[int, int] = {}
         self.leaf_uses: dict[Node, list[Use]] = {}
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
-        self.stored_uses: dict[Node, Sequence[Use]] = {}
+        self.materialised_uses: dict[Node, Sequence[Use]] = {}
         self.before_change: set[Node] = set()
         self.needed: set[Node] = {
-            node.args[0] for node, buffer in targets.items() if buffer in staged and node.op is COPY
+            node.args[0] for node, buffer in targets.items() if buffer in deferred and node.op is COPY
         }
 
     # What is known of values ---------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ class Nests:
         for node in order:
             before = max((rounds[arg] for arg in node.args), default=0)
             lowering = None if node.op in LEAVES else lowering_of(node)
-            by_rows = node.ndim and isinstance(lowering, Fold) and not self.walks_rows(node, lowering)
+            by_rows = node.ndim and isinstance(lowering, Fold) and not self.is_column_reduction(node, lowering)
             rounds[node] = before + 1 if by_rows else before
         return rounds
 
@@ -133,12 +132,12 @@ class Nests:
         """What must be known before a node: its arguments, and the sizes of its loops."""
         return (*node.args, *(size for size in self.sizing.shape(node) if isinstance(size, Node)))
 
-    def is_kept(self, node: Node) -> bool:
-        """Whether a value that is yet to be decided on will be stored: in any case, or because it is expensive."""
-        return node in self.targets or node in self.needed or node in self.expected or node.op.cost > DEAR
+    def is_materialised(self, node: Node) -> bool:
+        """Whether a value yet to be decided on will be materialised: in any case, or because it is expensive."""
+        return node in self.targets or node in self.needed or node in self.expected or node.op.cost > EXPENSIVE
 
-    def walks_rows(self, node: Node, fold: Fold) -> bool:
-        """Whether a stored reduction should add rows into its result than run down columns."""
+    def is_column_reduction(self, node: Node, fold: Fold) -> bool:
+        """Whether a reduction, which is not written out, adds rows into its result: so it reads memory in order."""
         if len(fold.start) > 1 or not fold.axes or unrolls([self.sizing.of(size) for size in fold.sizes(node)]):
             return False
         operand = node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]
@@ -150,14 +149,14 @@ class Nests:
         for use in dict.fromkeys(uses):
             self.expand(node, use)
 
-    def store(self, node: Node, uses: Sequence[Use], reason: str) -> None:
+    def materialise(self, node: Node, uses: Sequence[Use], reason: str) -> None:
         lowering = lowering_of(node)
         self.reasons[node] = reason
         kind = self.kind(node, lowering)
         draft = self.join(node, kind, lowering, uses) or self.new_draft(kind, self.space(node, kind, lowering))
         draft.roots.append(node)
-        self.home[node] = draft.number
-        self.stored_uses[node] = uses
+        self.nest_of[node] = draft.number
+        self.materialised_uses[node] = uses
         for use in uses:
             self.depend(draft.number, use.nest)
         for size in draft.space:
@@ -169,9 +168,9 @@ class Nests:
                 self.expand_call(node, draft)
             case Recur():
                 self.expand_recur(node, lowering, draft)
-            case Fold() if kind == "fold":
+            case Fold() if kind == "column reduction":
                 self.expand_fold(node, lowering, split_axes(draft.index, lowering.axes), draft)
-            case Fold() if kind == "total":
+            case Fold() if kind == "full reduction":
                 self.expand_fold(node, lowering, ((), draft.index), draft)
             case _:
                 self.expand(node, Use(draft.number, draft.index, draft.path))
@@ -184,18 +183,18 @@ class Nests:
             case Call():
                 return "call"
             case Recur():
-                return "recur"
+                return "recurrence"
             case Fold() if not node.ndim:
-                return "total" if lowering.sizes(node) and is_associative(lowering) else "loops"
-            case Fold() if self.walks_rows(node, lowering):
-                return "fold"
+                return "full reduction" if lowering.sizes(node) and is_associative(lowering) else "loops"
+            case Fold() if self.is_column_reduction(node, lowering):
+                return "column reduction"
             case _:
                 return "loops"
 
     def space(self, node: Node, kind: Kind, lowering: object) -> tuple[Size, ...]:
-        if kind == "total" and isinstance(lowering, Fold):
+        if kind == "full reduction" and isinstance(lowering, Fold):
             return tuple(self.sizing.of(size) for size in lowering.sizes(node))
-        if kind == "fold" and isinstance(lowering, Fold):
+        if kind == "column reduction" and isinstance(lowering, Fold):
             operand = node.args[lowering.operands(node, nowhere(node.ndim), nowhere(len(lowering.sizes(node))))[0][0]]
             return self.sizing.shape(operand)
         return self.sizing.shape(node)
@@ -227,9 +226,9 @@ class Nests:
         return bool(self.later[start] >> number & 1)
 
     def join(self, node: Node, kind: Kind, lowering: object, uses: Sequence[Use]) -> Draft | None:
-        """A planned nest over the same sizes that may compute `node` too. Reductions by rows share a nest where they
+        """A planned nest over the same sizes that may compute `node` too. Column reductions share a nest where they
         reduce the same axes, and none needs another's result."""
-        if kind not in ("loops", "fold"):
+        if kind not in ("loops", "column reduction"):
             return None
         space, axes = self.space(node, kind, lowering), self.reduced_axes(node)
         users = list(dict.fromkeys(use.nest for use in uses))
@@ -240,17 +239,19 @@ class Nests:
             draft = self.drafts[number]
             if draft.kind != kind or draft.space != space or not self.has_room(draft, node):
                 continue
-            if kind == "fold" and self.reduced_axes(draft.roots[0]) != axes:
+            if kind == "column reduction" and self.reduced_axes(draft.roots[0]) != axes:
                 continue
-            if any(use.nest == number and (kind == "fold" or use.index != draft.index) for use in uses):
+            if any(use.nest == number and (kind == "column reduction" or use.index != draft.index) for use in uses):
                 continue
             if any(self.is_later(number, user) for user in users):
                 continue
-            if any(self.is_staged(root) != self.is_staged(node) for root in draft.roots):
+            if any(self.is_deferred(root) != self.is_deferred(node) for root in draft.roots):
                 continue
-            if number not in users and self.feeds_reduction(u.nest for r in draft.roots for u in self.stored_uses[r]):
+            if number not in users and self.feeds_reduction(
+                u.nest for r in draft.roots for u in self.materialised_uses[r]
+            ):
                 continue
-            updates = any(self.targets.get(root) in self.owned for root in (node, *draft.roots))
+            updates = any(self.targets.get(root) in self.overwritten for root in (node, *draft.roots))
             if updates and any(user != number for user in users):
                 continue
             return draft
@@ -264,11 +265,11 @@ class Nests:
     def feeds_reduction(self, users: Iterable[int]) -> bool:
         """Whether a value with these users goes into a reduction of its own nest. Others stay out of its nest: a sum
         that they need would come before the reduction, and share no loop with it."""
-        return any(self.drafts[user].kind in ("fold", "total") for user in users)
+        return any(self.drafts[user].kind in ("column reduction", "full reduction") for user in users)
 
     def waits_alike(self, node: Node, number: int) -> bool:
         """Whether a nest waits for as many reductions along a row as a value does. In one that waits for more, the
-        value would not be stored where the loop over rows makes what it is computed from."""
+        value would not be materialised where the loop over rows makes what it is computed from."""
         return node.ndim < 2 or any(self.rounds[node] == self.rounds[root] for root in self.drafts[number].roots[:1])
 
     def reduced_axes(self, node: Node) -> tuple[int, ...]:
@@ -276,15 +277,15 @@ class Nests:
         lowering = lowering_of(node)
         return tuple(lowering.axes) if isinstance(lowering, Fold) else ()
 
-    def is_staged(self, node: Node) -> bool:
+    def is_deferred(self, node: Node) -> bool:
         """Whether a root is the last copy of an update: it must not run before all that reads the old value."""
-        return self.targets.get(node) in self.staged
+        return self.targets.get(node) in self.deferred
 
     # Uses -----------------------------------------------------------------------------------------------------
 
     def want(self, node: Node, use: Use) -> None:
         self.uses.setdefault(node, []).append(use)
-        if self.expected and not (self.is_kept(node) or lies_in_memory(node)):
+        if self.expected and not (self.is_materialised(node) or lies_in_memory(node)):
             draft = self.drafts[use.nest]
             if node.ndim >= len(draft.space):
                 draft.open.add(node)
@@ -349,8 +350,8 @@ class Nests:
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)
         for region in lowering.regions(node):
-            if region.copies and self.takes_over(node):
-                draft.taken_over = True
+            if region.copies and self.is_in_place(node.args[0], node):
+                draft.in_place = True
                 self.before_change.update(arg for arg in node.args[1:] if needs(arg, node.args[0]))
                 continue
             path = loop_vars(len(region.sizes))
@@ -387,8 +388,8 @@ class Nests:
         for scalar in (parts.alpha, parts.beta):
             if scalar is not None:
                 self.want(scalar, Use(draft.number, (), ()))
-        if parts.c is not None and self.is_owner(parts.c, draft.roots[0]):
-            draft.taken_over = True
+        if parts.c is not None and self.is_in_place(parts.c, draft.roots[0]):
+            draft.in_place = True
         elif parts.c is not None:
             path = loop_vars(node.ndim)
             self.want(parts.c, Use(draft.number, path, path))
@@ -400,14 +401,10 @@ class Nests:
             return False
         return call_kind(self.drafts[uses[0].nest].roots[0]) in PRODUCTS
 
-    def takes_over(self, node: Node) -> bool:
-        """Whether a result that starts as a copy of a shared variable is to be made in that variable's own buffer."""
-        return self.is_owner(node.args[0], node)
-
-    def is_owner(self, leaf: Node, root: Node) -> bool:
-        """Whether a result goes to the buffer of this shared variable, which it may change as it is computed."""
+    def is_in_place(self, leaf: Node, root: Node) -> bool:
+        """Whether a result goes to this leaf's own buffer, which is changed as it is computed, not copied."""
         target = self.targets.get(root)
-        return target is not None and self.owned.get(target) is leaf
+        return target is not None and self.overwritten.get(target) is leaf
 
     def bound_gather(self, node: Node, nest: int) -> None:
         """Plan the check of a gather's indices, once for each index array and axis."""
@@ -428,33 +425,12 @@ class Nests:
 
     # The finished plan ----------------------------------------------------------------------------------------
 
-    def conflicts(self) -> list[str]:
-        """Shared buffers that cannot be updated in place: their own nest reads the old value at another index, or
-        what may fail, and must leave everything as it was, comes after."""
-        wrong = []
-        failing = [*self.bounds, *(d.number for d in self.drafts.values() if any(map(calls_python, d.roots)))]
-        for buffer, leaf in self.owned.items():
-            writer = next((self.home[root] for root, target in self.targets.items() if target == buffer), None)
-            if writer is None:
-                continue
-            draft = self.drafts[writer]
-            for use in self.leaf_uses.get(leaf, []):
-                if use.nest != writer:
-                    self.depend(use.nest, writer)
-                elif draft.kind != "total" and (use.index != draft.index or draft.kind != "loops"):
-                    wrong.append(buffer)
-            for number in failing:
-                if number == writer or self.is_later(number, writer):
-                    wrong.append(buffer)
-                else:
-                    self.depend(number, writer)
-        return wrong
-
     def access(self) -> Access:
         """What the nests read and overwrite."""
-        uses = {**self.leaf_uses, **self.stored_uses}
-        overwrites = {node: self.owned[buffer] for node, buffer in self.targets.items() if buffer in self.owned}
-        readers = {node: {use.nest for use in uses} for node, uses in self.stored_uses.items()}
+        uses = {**self.leaf_uses, **self.materialised_uses}
+        goals = ((node, self.overwritten.get(buffer)) for node, buffer in self.targets.items())
+        overwrites = {node: leaf for node, leaf in goals if leaf is not None}
+        readers = {node: {use.nest for use in uses} for node, uses in self.materialised_uses.items()}
         kept = frozenset((*self.needed, *self.targets))
         return Access(reads_of(uses, self.drafts), readers, overwrites, self.after, kept)
 

@@ -1,4 +1,4 @@
-"""The plan of a kernel as data: nests in order, where every stored value lives and why; and how a plan is printed.
+"""The plan of a kernel as data: nests in order, where materialised values live and why; and how a plan is printed.
 
 In: nodes, sizes, loop variables. Out: records, what they say of a node's loops and indices, and the plan's text.
 `schedule` makes plans, `lower` and `program` read them.
@@ -48,9 +48,9 @@ MOST_AXES = 64
 """Loop variables reserved: NumPy has no arrays of more axes."""
 
 
-Kind: TypeAlias = Literal["loops", "fold", "total", "recur", "writes", "call", "check"]
-"""How a nest is carried out: elementwise; a reduction by rows; a reduction to a scalar; a recurrence; several writes;
-an external function; a check of indices."""
+Kind: TypeAlias = Literal["loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check"]
+"""How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
+a recurrence; several writes; an external function; a check of indices."""
 
 
 @record()
@@ -64,7 +64,7 @@ class Use:
 
 @record()
 class Place:
-    """Where a stored value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
+    """Where a materialised value lives: a buffer, or a local name (`buffer` None) for a scalar. `reason` says why."""
 
     buffer: Buffer | None
     reason: str
@@ -84,7 +84,7 @@ class Nest:
     space: tuple[Size, ...]
     vars: tuple[Var, ...]
     roots: tuple[Node, ...]
-    taken_over: bool = False
+    in_place: bool = False
     """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
     ops: int = 0
     """Ops of an iteration of the innermost loop."""
@@ -119,7 +119,7 @@ class Draft:
     roots: list[Node] = fresh(factory=list)
     ops: int = 0
     cost: float = 0.0
-    taken_over: bool = False
+    in_place: bool = False
     open: set[Node] = fresh(factory=set)
     """What it needs of values that are yet to be computed, in it or in another nest."""
     index: Index = ()
@@ -133,7 +133,7 @@ class Draft:
     def nest(self) -> Nest:
         """The nest as it is planned so far."""
         roots = tuple(sorted(self.roots, key=lambda node: node.serial))
-        return Nest(self.number, self.kind, self.space, self.vars, roots, self.taken_over, self.ops)
+        return Nest(self.number, self.kind, self.space, self.vars, roots, self.in_place, self.ops)
 
 
 @record()
@@ -168,7 +168,7 @@ class Plan:
     other than the last axis."""
     in_place: Mapping[str, str]
     """Buffers of shared variables and inputs that are written -> how."""
-    staged: frozenset[str]
+    deferred: frozenset[str]
     """Those of them whose new value is computed elsewhere first, and copied at the end."""
     sizing: Sizing
     labels: Labels
@@ -246,7 +246,7 @@ MOST_UNROLLED = 4
 
 
 def unrolls(iterations: Sequence[Size | None]) -> bool:
-    """Whether loops of so many iterations, where that is known, are written out one by one."""
+    """Whether loops of these numbers of iterations, where they are known, are written out one by one."""
     count = 1
     for size in iterations:
         if not isinstance(size, int):
@@ -302,8 +302,8 @@ def _widens(node: Node) -> bool:
 def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
     """The temporaries as a person reads them."""
     for slot in plan.arena:
-        rooms = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.rooms)
-        yield f"temporary {slot.buffer.name}: {' or '.join(rooms)}"
+        extents = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.extents)
+        yield f"temporary {slot.buffer.name}: {' or '.join(extents)}"
 
 
 def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:

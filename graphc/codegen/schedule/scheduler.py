@@ -1,7 +1,8 @@
-"""The plan of a kernel: what is stored and fused, what shares loops and memory, and in which order.
+"""The plan of a kernel: what is materialised and fused, what shares loops and memory, and in which order.
 
 In: a rewritten graph with the buffers its results go to, and its sizing. Out: a `Plan`: nests in order, the place of
-every stored value with the reason for it, buffers shared between temporaries. Nothing here knows how a loop is written.
+every materialised value with the reason for it, buffers shared between temporaries. Nothing here knows how a loop is
+written.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
+from graphc.codegen.schedule.inplace import conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Kept, lay_out
-from graphc.codegen.schedule.plan import COPY, Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
+from graphc.codegen.schedule.memory import Materialised, lay_out
+from graphc.codegen.schedule.plan import Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError
-from graphc.ir.node import INPUT, Fold, Node, Recur, Size
+from graphc.ir.node import Fold, Node, Recur, Size
 from graphc.loops.ir import Buffer
 from graphc.startup.record import replace
 
 
 def schedule(
     targets: Mapping[Node, str],
-    owned: Mapping[str, Node],
+    overwritten: Mapping[str, Node],
     sizing: Sizing,
     leaves: Mapping[Node, str],
     size_names: Mapping[Node, str],
@@ -32,42 +34,33 @@ def schedule(
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
-    `owned`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
+    `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
     temporaries, `labels` to values. An update that cannot be made in place is computed into a temporary and copied at
     the very end.
     """
-    staged: frozenset[str] = frozenset()
+    deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
-    scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged)
+    scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred)
     while True:
         scheduler.run()
-        wrong = [buffer for buffer in scheduler.conflicts() if buffer not in staged]
+        wrong = [buffer for buffer in conflicts(scheduler) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
-                scheduler = Scheduler(scheduler.targets, owned, sizing, staged, expected, scheduler)
+                scheduler = Scheduler(scheduler.targets, overwritten, sizing, deferred, expected, scheduler)
                 continue
         if not wrong:
             try:
                 order = scheduler.ordered()
                 break
             except CycleError:
-                wrong = [buffer for buffer in owned if buffer not in staged][:1]
+                wrong = [buffer for buffer in overwritten if buffer not in deferred][:1]
                 if not wrong:
                     raise
-        staged |= set(wrong)
-        scheduler = Scheduler(_stage(targets, staged), owned, sizing, staged, expected)
+        deferred |= set(wrong)
+        scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, expected)
     return _finish(scheduler, order, leaves, size_names, fresh, labels)
-
-
-def _stage(targets: Mapping[Node, str], staged: frozenset[str]) -> dict[Node, str]:
-    """The targets, with every staged update computed elsewhere first and copied to its buffer."""
-    goals = {node: buffer for node, buffer in targets.items() if buffer not in staged}
-    for node, buffer in targets.items():
-        if buffer in staged:
-            goals[Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
-    return goals
 
 
 def _finish(
@@ -82,7 +75,7 @@ def _finish(
     access, sizing = scheduler.access(), scheduler.sizing
     sharing = share(order, replace(access, labels=labels))
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
-    kept: list[Kept] = []
+    materialised: list[Materialised] = []
     keepers: list[tuple[Node, bool]] = []
     results: dict[Node, Buffer] = {}
     iterations: dict[Buffer, Size] = {}
@@ -93,22 +86,22 @@ def _finish(
             shape = sizing.shape(node)[depth:]
             rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
             added = added_by(node, nest, size_names, sizing)
-            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "fold" else node.dtype
+            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "column reduction" else node.dtype
             own = added if wide == node.dtype else None
             if node in scheduler.targets:
                 results[node] = Buffer(scheduler.targets[node], node.dtype, target=own[0] if own else None)
                 iterations |= {results[node]: own[1]} if own else {}
             elif not is_local(nest, node, depth, access.needed):
-                last = max((position[use.nest] for use in scheduler.stored_uses[node]), default=now)
-                kept.append(Kept(node.dtype, shape, now, last, rows, own, row))
+                last = max((position[use.nest] for use in scheduler.materialised_uses[node]), default=now)
+                materialised.append(Materialised(node.dtype, shape, now, last, rows, own, row))
                 keepers.append((node, False))
             if wide != node.dtype:
-                kept.append(Kept(wide, shape, now, now, rows, added, row))
+                materialised.append(Materialised(wide, shape, now, now, rows, added, row))
                 keepers.append((node, True))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
-                kept.append(Kept(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
+                materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
                 keepers.append((node, True))
-    arena = lay_out(kept, fresh)
+    arena = lay_out(materialised, fresh)
     held = dict(zip(keepers, arena.buffers, strict=True))
     buffers = results | {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
     written = {buffer.name: buffer for buffer in results.values()}
@@ -122,8 +115,8 @@ def _finish(
         sharing.depths,
         sharing.apart,
         {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
-        {b: how_written(leaf, b in scheduler.staged) for b, leaf in scheduler.owned.items()},
-        scheduler.staged,
+        {b: how_written(leaf, b in scheduler.deferred) for b, leaf in scheduler.overwritten.items()},
+        scheduler.deferred,
         sizing,
         labels,
         (),
@@ -131,15 +124,8 @@ def _finish(
     return replace(plan, lines=tuple(lines_of(plan, size_names)))
 
 
-def how_written(leaf: Node, staged: bool) -> str:
-    """How a buffer that is there before the call gets its new value, for the reader of a plan."""
-    if staged:
-        return "copied at the end"
-    return "in the array of an input, which is mutable" if leaf.op is INPUT else "in place"
-
-
 def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:
     """Whether a value is a name in the source: a scalar, or made and read in one iteration of all its loops."""
-    if node in needed or nest.kind not in ("loops", "total"):
+    if node in needed or nest.kind not in ("loops", "full reduction"):
         return False
     return not node.ndim or depth == node.ndim

@@ -11,28 +11,28 @@ CHUNK_WORK = 2**17
 """Work of a chunk at least, in units of an addition: some microseconds, against the tenth of one that a claim takes."""
 MOST_CHUNKS = 256
 LEAST_COLUMNS, MOST_COLUMNS = 256, 1024
-"""Columns of which a thread goes over all rows. Parts of rows of fewer elements are slow to read, for hardware fetches
-ahead within a page of memory only; from so many on more make no difference."""
+"""Columns of which a thread goes over all rows. Parts of rows of fewer elements than the first are slow to read, for
+hardware fetches ahead within a page of memory only; more than the second make no difference."""
 LINE = 64
 """Iterations of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
 
 PARALLEL, STREAM, CHUNK, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_settings"
 """The symbols that a kernel with parallel loops needs: three functions of the pool (pool.py), and the settings of
 the kernel's function, five int64: threads, the least number of chunks for several of them, the least work of a chunk,
-the patience (pool.py), the least bytes to go past the caches (nontemporal.py)."""
+the patience (pool.py), the least bytes for non-temporal stores (nontemporal.py)."""
 SETTINGS_WORDS = 5
-PAST_CACHES = "past the caches"
+NONTEMPORAL = "by non-temporal stores"
 """What a plan says of a result that non-temporal stores may write."""
 THREADS, LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD, LEAST_STREAMED = range(5)
 """Where they stand."""
 PATIENCE = 20
-"""Threads lose at most one part in so many, whatever else the machine does."""
+"""Threads lose at most one part in this many, whatever else the machine does."""
 MOST_WORDS = 64
-"""Of the context of a loop whose result goes past the caches: so many are on the stack."""
+"""Of the context of a loop whose result non-temporal stores write: it is copied to the stack."""
 
 
 def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> int:
-    """How many of `count` columns, each of so much work, a thread takes at a time. Columns do not meet, and no bit of a
+    """How many of `count` columns of this work each a thread takes at a time. Columns do not meet, and no bit of a
     result depends on this: it is the share of each of `parts`, as many as there are threads, but no fewer than several
     threads are started for."""
     share = min(-(-count // parts), MOST_COLUMNS)
@@ -40,7 +40,7 @@ def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> 
 
 
 def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
-    """How many of `count` iterations, each of so much work, make a chunk; all of them where it would not be worth
+    """How many of `count` iterations of this work each make a chunk; all of them where it would not be worth
     two."""
     chunks = min(max(count * work // least, 1), MOST_CHUNKS)
     size = -(-count // chunks)

@@ -1,4 +1,4 @@
-"""A result that goes past the caches, as LLVM IR: the definition behind the symbol gc_stream.
+"""A result that non-temporal stores write, as LLVM IR: the definition behind the symbol gc_stream.
 
 In: nothing. Out: a function of LLVM IR, a part of the pool's module (pool.py).
 
@@ -9,11 +9,11 @@ In: nothing. Out: a function of LLVM IR, a part of the pool's module (pool.py).
 
 Where the first array has as many bytes as word 4 of the settings says, and has been touched before, a chunk is run
 `BLOCK` bytes at a time, on a copy of the context in which some lines on its thread's stack stand in place of the array.
-What the body left there is then stored by non-temporal stores (https://llvm.org/docs/LangRef.html, "nontemporal"). At
+What the body left there is then written by non-temporal stores (https://llvm.org/docs/LangRef.html, "nontemporal"). At
 its first touch the system clears a page, which leaves its lines in the cache, where other stores find them. Blocks
 begin and end with lines of the array; those at the ends of a chunk, which may not, are copied as ever. They are short:
 while they are stored the processor already reads what the next ones want. Where that fails, memory is read and written
-by turns, which takes as long as all that is saved; so lines of the second array are asked for ahead.
+alternately, which takes as long as all that is saved; so lines of the second array are asked for ahead.
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
     gc_probe(context, begin, end)
         a body to measure with: a polynomial of degree 8, with 1 for all coefficients, of float64, in place
 
-The chunks do not depend on who runs them, so results do not either. Each thread of the crew has a seat, the caller the
-first, and each seat a share of the chunks, which lie side by side. A thread claims the chunks of its own share in
-order, then what is left of the others', last chunk first. Seats are for life, so that from call to call, and from loop
-to loop, a thread finds in its own caches what it wrote or read before: where processors have their caches apart, that
-is worth a factor of two. The caller waits for no worker but those that are in the middle of a chunk. Where the pool is
-busy with another caller, or the call comes from within a chunk, the caller runs all chunks itself. So it does in a
-process that was forked while there were workers, until the pool has been made anew there, which is noticed by the
-number of the process. No lock is ever held, so a fork cannot leave one behind.
+The chunks do not depend on who runs them, so results do not either. Each thread of the crew has a worker slot, the
+caller the first, and each worker slot a share of the chunks, which lie side by side. A thread claims the chunks of its
+own share in order, then what is left of the others', last chunk first. Worker slots are for life, so that from call to
+call, and from loop to loop, a thread finds in its own caches what it wrote or read before: where processors have their
+caches apart, that is worth a factor of two. The caller waits for no worker but those that are in the middle of a chunk.
+Where the pool is busy with another caller, or the call comes from within a chunk, the caller runs all chunks itself. So
+it does in a process that was forked while there were workers, until the pool has been made anew there, which is noticed
+by the number of the process. No lock is ever held, so a fork cannot leave one behind.
 
 A worker that is not given a processor in the middle of a chunk costs the caller more than it gains: on a busy machine a
 launch may take as long as other processes please. So each launch is timed. What those lost that took longer than the
@@ -29,13 +29,13 @@ others gained, and where that is more than `GRACE` there are no workers for a mu
 when that time is over gets them for the rest. Whatever else the machine does, little is lost by threads.
 
 Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for a
-tenth of a millisecond after a launch that they had a seat in, then sleep in a futex.
+tenth of a millisecond after a launch that they had a worker slot in, then sleep in a futex.
 
 A worker goes through these states, and moves itself but for one step:
 
     looking   its share, then the others', holds an unclaimed chunk of the launch it has seen: it claims that -> running
               its share is of that launch, and no chunk is left                                              -> spinning
-              its share is of another launch: it has no seat in this one                                       -> dozing
+              its share is of another launch: it has no worker slot in this one                                -> dozing
     running   the chunk is done, and `pending` is one less; it wakes a caller that sleeps, if it was the last -> looking
     spinning  `launches` has changed                                                                          -> looking
               it has spun long enough                                                                          -> dozing
@@ -54,8 +54,8 @@ A launch is moved by its caller, but for the chunks:
 
 tests/codegen/threads/test_protocol.py takes the functions that are written here through all orders of their steps.
 
-    shares      by seat: number of the launch << 32 | first chunk that nobody has claimed << 16 | the one after the last
-    launches    the number of the last launch; workers sleep on it, each with the bit of its seat modulo 32
+    shares      by worker slot: number of the launch << 32 | first chunk not claimed << 16 | the one after the last
+    launches    the number of the last launch; workers sleep on it, each with the bit of its worker slot modulo 32
     sleepers    workers that sleep, or are about to
     pending     chunks that are not finished; the caller sleeps on it
     joining     1 while the caller sleeps, or is about to
@@ -170,9 +170,9 @@ class Launch:
     size: I64
 
 
-def share_of(code: Code, seat: I64) -> Ptr:
-    """Where the share of a seat stands."""
-    return SHARES(code).at(seat << 3, I64)
+def share_of(code: Code, worker_slot: I64) -> Ptr:
+    """Where the share of a worker slot stands."""
+    return SHARES(code).at(worker_slot << 3, I64)
 
 
 def has_threads() -> bool:
@@ -279,7 +279,7 @@ def pause(code: Code) -> None:
 
 
 class Share:
-    """What is left of a seat's share of a launch: the chunks from `first` to before `limit`."""
+    """What is left of a worker slot's share of a launch: the chunks from `first` to before `limit`."""
 
     def __init__(self, word: I64) -> None:
         self.launch = word >> 32
@@ -292,16 +292,16 @@ TAKE_FIRST, TAKE_LAST = 1 << 16, -1
 
 
 @function()
-def work(code: Code, seat: I64, launch: I64, tally: Ptr) -> Bool:
-    """Runs chunks of this launch while there are some, if the seat is one of its crew's; whether it is. Adds to `tally`
+def work(code: Code, worker_slot: I64, launch: I64, tally: Ptr) -> Bool:
+    """Runs chunks of this launch while there are some, if the slot is one of its crew's; whether it is. Adds to `tally`
     how many it ran."""
-    own = Share(share_of(code, seat).load(I64, order="acquire", align=64))
+    own = Share(share_of(code, worker_slot).load(I64, order="acquire", align=64))
     with code.when(own.launch != launch):
         code.ret(False)
     crew = CREW(code).load(I64, order="monotonic", align=8)
     farther = code.variable(I64.of(0))
     with code.loop() as iteration:
-        other = seat + farther.value
+        other = worker_slot + farther.value
         whose = other.below(crew).choose(other, other - crew)
         at = share_of(code, whose)
         word = at.load(I64, order="acquire", align=64)
@@ -346,15 +346,15 @@ def finish(code: Code) -> None:
 
 @function()
 def worker(code: Code, argument: Ptr) -> Ptr:
-    """A thread of the crew, for life. Its seat is its argument."""
+    """A thread of the crew, for life. Its worker slot is its argument."""
     tally = code.local(I64)
     tally.store(I64.of(0))
-    seat = argument.integer()
-    bit = 1 << (seat.to(I32) & 31)
+    worker_slot = argument.integer()
+    bit = 1 << (worker_slot.to(I32) & 31)
     with code.loop() as iteration:
         seen = LAUNCHES(code).load(I32, order="seq_cst", align=4)
-        has_seat = work(code, seat, seen.to(I64, signed=False), tally)
-        with code.when(has_seat):
+        has_slot = work(code, worker_slot, seen.to(I64, signed=False), tally)
+        with code.when(has_slot):
             iteration.again.when(spin(code, LAUNCHES(code), seen))
         SLEEPERS(code).update("add", I32.of(1), "seq_cst")
         sleep(code, LAUNCHES(code), seen, bit)
@@ -423,7 +423,7 @@ def man(code: Code, threads: I64, chunks: I64) -> I64:
 
 
 def publish(code: Code, launch: Launch, crew: I64, first: I64, chunks: I64) -> I32:
-    """Writes the launch, and to each seat of its crew an equal share of its chunks; its number."""
+    """Writes the launch, and to each worker slot of its crew an equal share of its chunks; its number."""
     BODY(code).store(launch.body, order="monotonic", align=8)
     CONTEXT(code).store(launch.context, order="monotonic", align=8)
     COUNT(code).store(launch.count, order="monotonic", align=8)
@@ -433,16 +433,16 @@ def publish(code: Code, launch: Launch, crew: I64, first: I64, chunks: I64) -> I
     number = LAUNCHES(code).load(I32, order="monotonic", align=4) + 1
     high = number.to(I64, signed=False) << 32
     begin = code.variable(first)
-    with code.count(0, crew, sure=True) as seat:
-        limit = first + (seat + 1) * chunks // crew
+    with code.count(0, crew, sure=True) as worker_slot:
+        limit = first + (worker_slot + 1) * chunks // crew
         word = high | ((begin.value << 16) | limit)
-        share_of(code, seat).store(word, order="release", align=64)
+        share_of(code, worker_slot).store(word, order="release", align=64)
         begin.value = limit
     return number
 
 
 def announce(code: Code, number: I32, crew: I64) -> None:
-    """Lets the crew see the launch, and wakes who sleeps of it: the seats from 1 on, each by its bit."""
+    """Lets the crew see the launch, and wakes who sleeps of it: the worker slots from 1 on, each by its bit."""
     LAUNCHES(code).store(number, order="seq_cst", align=4)
     with code.when(SLEEPERS(code).load(I32, order="seq_cst", align=4) != 0):
         bits = crew.below(32).choose((1 << crew) - 2, -1)
@@ -496,7 +496,7 @@ def adopt(code: Code, here: I32, known: I32) -> Bool:
 
 @function("noinline")
 def recruit(code: Code, wanted: I32) -> None:
-    """Starts workers until there are so many, or the system gives no more. Only for the owner."""
+    """Starts workers until there are as many as wanted, or the system gives no more. Only for the owner."""
     every, before = (code.local(I64, SIGNAL_WORDS, align=8) for _ in range(2))
     thread = code.local(Ptr)
     sigfillset(code, every)
@@ -504,9 +504,9 @@ def recruit(code: Code, wanted: I32) -> None:
     with code.loop() as iteration:
         started = STARTED(code).load(I32)
         iteration.leave.when(started >= wanted)
-        seat = started + 1
-        argument = seat.to(I64, signed=False).address()
+        worker_slot = started + 1
+        argument = worker_slot.to(I64, signed=False).address()
         iteration.leave.when(pthread_create(code, thread, NULL, worker.pointer(code), argument) != 0)
         pthread_detach(code, thread.load(Ptr))
-        STARTED(code).store(seat)
+        STARTED(code).store(worker_slot)
     pthread_sigmask(code, I32.of(int(signal.SIG_SETMASK)), before, NULL)

@@ -81,8 +81,8 @@ TYPICAL_CACHE = 2**25
 
 @cache
 def least_streamed_bytes() -> int:
-    """From how many bytes on a result goes past the caches: three quarters of the last of them. What is read for it is
-    as large at least, so that the two do not fit. A typical cache counts where the system does not tell."""
+    """From how many bytes on non-temporal stores write a result: three quarters of the last of them. What is read for
+    it is as large at least, so that the two do not fit. A typical cache counts where the system does not tell."""
     text = _read(CACHE_FILE).strip()
     scale = {"K": 2**10, "M": 2**20}.get(text[-1:], 0)
     said = int(text[:-1]) * scale if text[:-1].isascii() and text[:-1].isdigit() else 0

@@ -38,11 +38,11 @@ from graphc.loops.ir import (
     add,
     blocks_of,
     integer,
+    iterations_in_block,
     length_of_blocks,
     multiply,
     rebuild,
     subexpressions,
-    turns_in_block,
 )
 from graphc.loops.visit import expressions, independent, op_count, read_buffers, read_vars, stored_buffers, with_values
 from graphc.startup.record import record, replace
@@ -104,7 +104,7 @@ def read_pass(loop: Stmt) -> Pass | None:
             return None
         iterations = loop.body[inner[0]]
         assert isinstance(iterations, Loop)
-        if iterations.size != turns_in_block(length, loop.var):
+        if iterations.size != iterations_in_block(length, loop.var):
             return None
         before, after = loop.body[: inner[0]], loop.body[inner[0] + 1 :]
         found = Pass(length, iterations.body, iterations.var, loop.var, before, after)
@@ -202,7 +202,7 @@ def joined(first: Pass, then: Pass) -> Loop:
         stmt for stmt in parts[0].iteration if isinstance(stmt, Let)
     }  # the place, maybe, as the second names it too
     iteration = (*parts[0].iteration, *(stmt for stmt in parts[1].iteration if stmt not in named))
-    inner = Loop(main.var, turns_in_block(main.length, main.block), iteration)
+    inner = Loop(main.var, iterations_in_block(main.length, main.block), iteration)
     before = (stmt for part in parts for stmt in part.before)
     after = (stmt for part in parts for stmt in part.after)
     return Loop(main.block, blocks_of(main.length), (*before, inner, *after))

@@ -1,4 +1,4 @@
-"""Which result a launch may write past the caches.
+"""Which result a launch may write by non-temporal stores.
 
 In: an outermost loop of which threads may share the iterations (parallelize.py), and the buffers that its kernel reads.
 Out: the buffer that the iterations fill one after another, and one that they read so; or None.
@@ -8,8 +8,8 @@ larger than the cache it is gone before anybody reads it, and that was in vain: 
 of what a copy moves. Non-temporal (streaming) stores do neither; but they ask for aligned addresses, take longer for
 what the cache would have held, and would be a second loop to compile in each nest. So the nest's function stays as it
 is: where a launch writes much, it is called for some lines at a time, with memory of its thread's own in place of the
-result, from where they go past the caches (threads/nontemporal.py). That gains where memory is what a loop waits for:
-one result, no narrower than what is read, since else it is a small part of what is moved, and little work for an
+result, from where non-temporal stores take them (threads/nontemporal.py). That gains where memory is what a loop waits
+for: one result, no narrower than what is read, since else it is a small part of what is moved, and little work for an
 element; loops along rows gain nothing.
 """
 
@@ -36,7 +36,7 @@ class Stream:
 
 
 def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None:
-    """What may go past the caches of an outermost loop with so much work in an iteration. `read`: the buffers that the
+    """What non-temporal stores may write of an outermost loop, `work` in an iteration. `read`: the buffers that the
     kernel reads."""
     total = int_value(work)
     if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):

@@ -35,7 +35,7 @@ number of its chunk, `begin // size`, and the kernel combines them in order:
     for part in range((n + size - 1) // size):
         sum = accumulate(sum, partial_float64[part])
 
-Iterations fill `fills(y)` element by element, and nothing else reads it, so that it may go past the caches
+Iterations fill `fills(y)` element by element, and nothing else reads it, so that its stores may be non-temporal
 (nontemporal.py).
 
 Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
@@ -57,7 +57,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from graphc.codegen.schedule.accumulators import MOST_COPIES
-from graphc.codegen.threads.chunking import MOST_CHUNKS, PAST_CACHES
+from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
 from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
 from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, by_length, find_parts
@@ -95,7 +95,7 @@ from graphc.loops.visit import moved_buffers, read_buffers
 from graphc.startup.record import fresh, record
 
 LAUNCHES_IN_KERNEL = 8
-"""A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for so many
+"""A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for many
 branches, and loops over what chunks left, in one function."""
 
 
@@ -258,21 +258,21 @@ class Caller:
         yield from (stmt for stmt in part.body if isinstance(stmt, Set))
         partials = [Load(buffer, add(iteration, integer(place))) for buffer, place in places]
         terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
-        errors = [(shares.lost[var], apply(ROUNDING, var, p)) for var, p in terms if var in shares.lost]
-        steps = shares.steps
+        steps, compensations = shares.steps, shares.compensations
+        errors = [(compensations[var], apply(ROUNDING, var, p)) for var, p in terms if var in compensations]
         combined = tuple(Set(var, apply(steps[var], var, term)) for var, term in (*errors, *terms))
         if combined:
             yield Loop(iteration, chunks_of(count, chunk), combined)
 
     def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """What the function of a nest is given, with a word on what may go past the caches."""
+        """What the function of a nest is given, with a word on what non-temporal stores may write."""
         loop, shares = part.body[-1], part.shares
         if not isinstance(loop, Loop) or loop.size != END or shares is None:
             return given
         stream = stream_of(loop, shares.work, self.read)
         if stream is None:
             return given
-        self.launches[-1] += f"; {stream.fills.name} {PAST_CACHES} where it is large"
+        self.launches[-1] += f"; {stream.fills.name} {NONTEMPORAL} where it is large"
         words = {stream.fills: FILLS, stream.reads: READS}
         marked = (
             apply(words[operand], pointer) if operand in words else pointer

@@ -44,7 +44,7 @@ from graphc.startup.record import record, replace
 OUTLINE_ABOVE = 12
 """A kernel of more outermost loops than this calls them: below, one function compiles as fast and runs faster."""
 BLOCK_OPS = 120
-"""A kernel with more operators than this outside loops calls blocks of about so many."""
+"""A kernel with more operators than this outside loops calls blocks of about this many."""
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
 
@@ -93,7 +93,7 @@ class Part:
 
 @record()
 class Columns:
-    """The other way to share a nest: so many columns, each of so much work."""
+    """The other way to share a nest: by its columns, `extent` of them."""
 
     extent: Expr
     work: Expr
@@ -133,15 +133,15 @@ def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
                 fills = filling(shares) if shares is not None else ()
                 parts[place] = Part((*first, *fills, loop), tuple(carried), note, stmt.size, code, shares)
             else:
-                at_once = rows_of_turn(stmt.size, body)
+                at_once = rows_of_iteration(stmt.size, body)
                 by_rows = shares_of(stmt, (), False, instead_of_columns(targets_of(stmt), at_once))
                 part = of_columns(stmt, note, *columns, by_rows)
                 parts[place] = replace(part, at_once=max(at_once, 1))
     return parts
 
 
-def rows_of_turn(iterations: Expr, body: Sequence[Stmt]) -> int:
-    """How many rows an iteration of a loop of so many iterations takes; 0 where they are only what whole blocks
+def rows_of_iteration(iterations: Expr, body: Sequence[Stmt]) -> int:
+    """How many rows an iteration of a loop of `iterations` takes; 0 where they are only what whole blocks
     leave."""
     values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
     match values.get(iterations, iterations) if isinstance(iterations, Var) else iterations:
@@ -211,7 +211,7 @@ def by_length(shares: Shares) -> dict[Expr, list[Buffer]]:
 
 
 def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
-    """Runs of scalars of at least so many operators, cut where they have BLOCK_OPS."""
+    """Runs of scalars of at least `least` operators, cut where they have BLOCK_OPS."""
     parts: dict[int, Part] = {}
     readers: dict[Var, int] = {}
     for place, stmt in enumerate(body):

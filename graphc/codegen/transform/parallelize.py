@@ -1,9 +1,10 @@
 """Which loops of a kernel may be shared out to threads, and how much work an iteration of each is.
 
 In: an outermost loop and the scalars that it carries from iteration to iteration. Out: `Shares`: the work of an
-iteration, and how the scalars of several parts of the loop combine; or None where its turns may depend on one another.
+iteration, and how the scalars of several parts of the loop combine; or None where its iterations may depend on one
+another.
 
-The iterations of a loop are independent where every buffer that it writes is read and written, in turn i, within a
+The iterations of a loop are independent where every buffer that it writes is read and written, in iteration i, within a
 region of i's own. A position has such a region where it is built around i as positions of arrays are:
 
     i                   the element i
@@ -45,7 +46,7 @@ from graphc.loops.ir import (
     int_value,
     integer,
     length_of_blocks,
-    most_turns_in_block,
+    most_iterations_in_block,
     multiply,
     subexpressions,
 )
@@ -55,7 +56,7 @@ from graphc.startup.record import fresh, record, replace
 
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
-GUESSED_TURNS = 16
+GUESSED_ITERATIONS = 16
 """Of an inner loop whose length differs from iteration to iteration."""
 
 Region = tuple[tuple[str, Expr], ...]
@@ -65,12 +66,12 @@ Region = tuple[tuple[str, Expr], ...]
 @record()
 class Shares:
     """`work` of an iteration, in units of an addition; for each carried scalar the step that combines two parts'
-    values, and for a sum carried in two floats the other one; the buffers that hold a row of every iteration in turn,
-    with its length: threads need one each."""
+    values, and for a sum carried in two floats its compensation; the buffers that hold a row of every iteration in
+    turn, with its length: threads need one each."""
 
     work: Expr
     steps: Mapping[Var, Operator]
-    lost: Mapping[Var, Var]
+    compensations: Mapping[Var, Var]
     rows: Mapping[Buffer, Expr]
     chunk: Operator = CHUNK
     """The iterations of a chunk, of their number and the work of each."""
@@ -96,7 +97,7 @@ def shares_of(
         return None
     combining = {var: step for var, step in steps.items() if step is not None}
     copied = {buffer: (targets[buffer], step) for buffer, step in sums.items()}
-    return Shares(work, combining, lost_of(loop, carried), private, sums=copied)
+    return Shares(work, combining, compensations_of(loop, carried), private, sums=copied)
 
 
 def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
@@ -136,16 +137,16 @@ def accumulation(var: Var, loop: Loop) -> Operator | None:
     return found
 
 
-def lost_of(loop: Loop, carried: Sequence[Var]) -> dict[Var, Var]:
-    """For each sum that is carried in two floats the one that holds what additions have rounded away."""
+def compensations_of(loop: Loop, carried: Sequence[Var]) -> dict[Var, Var]:
+    """For each sum that is carried in two floats its compensation: what additions have rounded away."""
     return {
-        total: stmt.var
+        sum: stmt.var
         for stmt in statements(loop.body)
         if isinstance(stmt, Set) and stmt.var in carried
         for part in subexpressions(stmt.value)
         if isinstance(part, Apply) and part.op is ROUNDING
-        for total in part.args[:1]
-        if isinstance(total, Var) and total in carried
+        for sum in part.args[:1]
+        if isinstance(sum, Var) and sum in carried
     }
 
 
@@ -193,13 +194,13 @@ class Scope:
 
     def is_at_most(self, iterations: Expr, size: Expr) -> bool:
         """Whether a loop's number of iterations is known to be no more than a size."""
-        iterations, most = self.resolve(iterations), most_turns_in_block(iterations)
+        iterations, most = self.resolve(iterations), most_iterations_in_block(iterations)
         return iterations == size or (most is not None and integer(most) == size)
 
     def is_in_block(self, begin: Expr, iteration: Expr, size: Expr) -> bool:
         """Whether begin + iteration is a place in a block of an axis of that size: number * block + iteration."""
         begin, iterations = self.resolve(begin), self.sizes.get(iteration) if isinstance(iteration, Var) else None
-        most = most_turns_in_block(iterations) if iterations is not None else None
+        most = most_iterations_in_block(iterations) if iterations is not None else None
         if most is None or not isinstance(iterations, Apply):
             return False
         length, number, _ = iterations.args
@@ -306,7 +307,7 @@ def work_of(loop: Loop) -> Expr:
         iterations: dict[Expr, Expr] = {}
         for stmt in body:
             if isinstance(stmt, Loop):
-                guess = integer(most_turns_in_block(stmt.size) or GUESSED_TURNS)
+                guess = integer(most_iterations_in_block(stmt.size) or GUESSED_ITERATIONS)
                 size = stmt.size if known(stmt.size) else guess
                 iterations[size] = plus(iterations.get(size, ZERO), total(stmt.body))
         result: Expr = integer(round(own) if iterations else max(round(own), 1))

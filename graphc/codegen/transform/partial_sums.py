@@ -1,9 +1,8 @@
 """Sums of float32 down the columns of rows: a few rows are added in float32, and their sums in float64.
 
-In: the statements of a kernel. Out: the
-statements with such loops cut into blocks of ROWS rows, and for each of these buffers one of float32 that holds the
-sums of a block. A loop that adds in float64 goes over half as many elements at a time as one in float32; adding so few
-rows one after the other loses less than NumPy, which adds all rows so.
+In: the statements of a kernel. Out: the statements with such loops cut into blocks of ROWS rows, and for each of these
+buffers one of float32 that holds the sums of a block. A loop that adds in float64 goes over half as many elements at a
+time as one in float32; adding ROWS rows one after the other loses less than NumPy, which adds all rows so.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ from graphc.loops.ir import (
     blocks_of,
     int_value,
     integer,
+    iterations_in_block,
     multiply,
-    turns_in_block,
 )
 from graphc.loops.operators import ACCUMULATE, CASTS
 from graphc.loops.visit import moved_buffers, statements
@@ -111,7 +110,7 @@ def by_blocks(loop: Loop, held: Mapping[Buffer, Buffer], fresh: Callable[[str], 
         ends.setdefault(few.row, []).append(Store(buffer, place, total))
     first, last = ([Loop(place, length, tuple(body)) for length, body in part.items()] for part in (starts, ends))
     row = Let(loop.var, add(multiply(block, integer(ROWS)), iteration))
-    rows = Loop(iteration, turns_in_block(loop.size, block, ROWS), (row, *narrowed(loop.body, held)))
+    rows = Loop(iteration, iterations_in_block(loop.size, block, ROWS), (row, *narrowed(loop.body, held)))
     count = int_value(loop.size)
     blocks = blocks_of(loop.size, ROWS) if count is None else integer(-(-count // ROWS))
     return Loop(block, blocks, (*first, rows, *last))

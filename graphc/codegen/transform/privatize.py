@@ -91,7 +91,7 @@ def neutral(step: Operator, dtype: str) -> Const:
 
 
 def instead_of_columns(targets: Mapping[Buffer, Target], rows: int) -> dict[Buffer, Target]:
-    """Those targets of a loop over blocks of so many rows that are worth copies where columns could be shared."""
+    """Those targets of a loop over blocks of `rows` rows that are worth copies where columns could be shared."""
     return {
         buffer: target if target.is_table else replace(target, pays=integer(COLUMNS_SHARE))
         for buffer, target in targets.items()

@@ -20,7 +20,7 @@ LANE = ir.IntType(32)
 def define_variants(
     module: ir.Module, symbol: str, block: Block, define: Callable[[str, int], ir.Function]
 ) -> ir.Function:
-    """The function `symbol` for a block's values, which `define(name, lanes)` gives for so many at a time: for vectors
+    """The function `symbol` for a block's values, which `define(name, lanes)` gives for `lanes` at a time: for vectors
     the one of their length, for single numbers that of one, with a variant for each vector that a loop may have.
     """
     own = symbol if block.format.lanes == 1 else f"{symbol}_x{block.format.lanes}"
@@ -37,7 +37,7 @@ def define_variants(
 
 
 def add_variants(function: ir.Function, variants: Mapping[int, ir.Function]) -> None:
-    """Let loops that call a function be vectorised: for vectors of so many numbers another one is called."""
+    """Let loops that call a function be vectorised: for vectors of each length in `variants` another one is called."""
     if not variants:
         return
     marks = "v" * len(function.args)

@@ -76,7 +76,7 @@ def _element(type: ir.Type) -> ir.Type:
 
 
 def widen(format: Format, lanes: int) -> Format:
-    """The format of a vector of so many numbers."""
+    """The format of a vector of `lanes` numbers."""
     real, integer = (ir.VectorType(type, lanes) for type in (format.type, format.integer))
     return Format(format.name, real, integer, format.precision, format.bias)
 

@@ -3,15 +3,15 @@
 In: the functions that a loop calls as its source does. Out: whether they should be apart from it, what a loop over
 vectors then calls (vectorize/widen.py), and the IR of that, which is compiled once for a machine (`parts`).
 
-A loop of one or two functions gains from holding them. One of more holds so many instructions that LLVM takes most of a
-compilation for them, and that the registers do not suffice. A function that is called takes four vectors at a time, as
+A loop of one or two functions gains from holding them. One of more holds more instructions than registers
+suffice for, and LLVM takes most of a compilation for them. A function that is called takes four vectors at a time, as
 many as keep the processor busy with the one chain of instructions that it is, and has all registers to itself.
 Measured on 32 registers of 64 bytes: three functions of 1000 elements take 0.97 of the time, the price of an option
 with its derivatives, six functions, 0.85 to 0.93; its kernel is compiled in a quarter to a third of the time. A call
 costs about a nanosecond: a chain of 69 functions over 100 elements takes 1.05 to 1.07 of the time.
 
 Functions of one name and format have all their variants in one part, which every kernel that calls them holds: a
-compiled graph needs nothing beside itself.
+compiled graph needs nothing but itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_HELD = 2
 WEIGHT = {"pow": 2, **dict.fromkeys(("erfc", "sin", "cos", "tan", "gammaln", "digamma", "trigamma"), 3)}
 """Of functions that take LLVM longer than others: one of 3 is always called."""
 IN_PAIRS = frozenset(("gammaln", "digamma", "trigamma"))
-"""Functions with so many instructions that they take these vectors by two."""
+"""Functions of many instructions, which take these vectors by two."""
 
 
 def one_vector(format: Format) -> int:
@@ -89,7 +89,8 @@ def math_ir(name: str) -> str:
 
 
 def define(module: ir.Module, symbol: Symbol) -> ir.Function:
-    """The function of so many numbers. That of one, which is for what does not fill a vector, is that of a vector."""
+    """The function of as many numbers as `symbol` says. That of one, which is for what does not fill a vector, is that
+    of a vector."""
     function = declare(module, symbol)
     if not function.is_declaration:
         return function

@@ -41,10 +41,10 @@ from graphc.codegen.vectorize.widen import BOOL, Shape, bytes_of, write_loop
 
 UNROLL = "llvm.loop.unroll.disable"
 WRITTEN = "llvm.loop.isvectorized"
-FEW_TURNS = 32
+FEW_ITERATIONS = 32
 """A loop of a known number of iterations up to this is LLVM's to unroll."""
 CHAINS = 4
-"""Chains that keep a processor busy: so many vectors at a time, of which each is one."""
+"""Chains that keep a processor busy: this many vectors at a time, each of them one chain."""
 FEWER = 2
 """Vectors at a time, of which each is several chains."""
 FEW = 7
@@ -83,7 +83,7 @@ def vectorize_loop(loop: Loop, flow: Flow, is_held: bool) -> bool:
             return True
         return False
     counted = read_counted(loop, flow)
-    if counted is None or (counted.iterations is not None and counted.iterations <= FEW_TURNS):
+    if counted is None or (counted.iterations is not None and counted.iterations <= FEW_ITERATIONS):
         return False
     iteration = read_iteration(counted, flow, sums)
     shape = None if iteration is None else shape_of(iteration, is_held)

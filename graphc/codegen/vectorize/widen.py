@@ -197,7 +197,7 @@ class _Writer:
         skipped: Sums | None = None,
         predicated: bool = False,
     ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
-        """From an index on, take so many iterations at a time, where there are as many: `masked`, the last of them
+        """From an index on, take `number` iterations at a time, where there are as many: `masked`, the last of them
         where there are not. Where it goes on, from which index, with what added up to what it begins with, which is
         what it has `skipped` where there are no iterations to take."""
         skipped = begins if skipped is None else skipped
@@ -276,7 +276,7 @@ class Invariants:
 
 
 class Vectors:
-    """The body of a loop that takes so many iterations at a time."""
+    """The body of a loop that takes several iterations at a time."""
 
     def __init__(
         self,
@@ -419,7 +419,7 @@ def counted_from_0(lanes: int, type: ir.Type = INT64) -> ir.Constant:
 
 
 def first_lanes(builder: ir.IRBuilder, count: ir.Value, lanes: int) -> ir.Value:
-    """The mask of so many lanes of a vector, compared in numbers of their own width."""
+    """The mask of the first `count` lanes of a vector, compared in numbers of their own width."""
     type = ir.IntType(max(usual_width() // lanes, 8))
     most = builder.select(builder.icmp_signed("<", count, INT64(lanes)), count, INT64(lanes))
     narrow = most if type.width == 64 else builder.trunc(most, type)

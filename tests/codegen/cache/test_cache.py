@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from graphc.codegen.cache import files, sources, store
-from graphc.codegen.cache.store import Entry, Key
+from graphc.codegen.cache import files, key, store
+from graphc.codegen.cache.key import Key
+from graphc.codegen.cache.store import Entry
 from graphc.codegen.server.prestart import USAGE
 from graphc.errors import CacheMissError, CacheWarning, GraphcError
 from graphc.options import options
-from graphc.startup.digest import DIGITS
 from graphc.startup.process import PROCESS
 from graphc.startup.record import replace
 
@@ -75,80 +75,6 @@ def test_the_cache_can_be_switched_off(folder: Path) -> None:
     store.store(ENTRY)
     with options.change(cache=False):
         assert store.load(KEY) is None
-
-
-# Keys
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(KEY, graph=KEY.graph + " "),
-        replace(KEY, settings={**KEY.settings, "fast_math": "True"}),
-        replace(KEY, settings={"fast_math": "False"}),
-        replace(KEY, fingerprint=KEY.fingerprint + ",+avx2"),
-        replace(KEY, graph="", fingerprint=KEY.graph + KEY.fingerprint),
-    ],
-)
-def test_every_part_of_a_key_matters(other: Key) -> None:
-    assert other.digest != KEY.digest
-
-
-def test_a_key_does_not_depend_on_the_order_of_the_settings() -> None:
-    settings = {name: KEY.settings[name] for name in sorted(KEY.settings)[::-1]}
-    assert store.cache_key(KEY.graph, settings, KEY.fingerprint) == KEY.digest
-    assert len(KEY.digest) == DIGITS
-
-
-def fingerprint_of(package: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the fingerprint would be if graphc's sources were in `package`."""
-    monkeypatch.setattr(store, "PACKAGE", f"{package}{os.sep}")
-    return store.package_fingerprint.__wrapped__()
-
-
-def test_the_package_fingerprint_follows_the_content_of_the_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "package"
-    (package / "ir").mkdir(parents=True)
-    source = package / "ir" / "node.py"
-    source.write_text("x = 1\n")
-    before = fingerprint_of(package, monkeypatch)
-    os.utime(source, (1, 1))
-    (package / "notes.txt").write_text("not a source")
-    assert fingerprint_of(package, monkeypatch) == before
-    source.write_text("x = 2\n")
-    edited = fingerprint_of(package, monkeypatch)
-    source.rename(package / "node.py")
-    assert len({before, edited, fingerprint_of(package, monkeypatch)}) == 3
-    assert before.startswith("graphc ") and "numpy " in before
-
-
-def test_what_the_system_says_of_the_sources_stands_for_their_content(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package, kept = tmp_path / "package", str(tmp_path / "sources")
-    package.mkdir()
-    source = package / "node.py"
-    source.write_text("x = 1\n")
-    before = sources.sources_digest(f"{package}", kept)
-    assert not os.path.exists(kept)  # another write could fall in the same tick of the clock
-    monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
-    assert sources.sources_digest(f"{package}", kept) == before
-    with monkeypatch.context() as patch:
-        patch.setattr(sources, "_digest", lambda package: pytest.fail("the sources are read"))
-        assert sources.sources_digest(f"{package}", kept) == before
-    status = source.stat()
-    source.write_text("x = 2\n")  # as long as before, and with the times that any program can set
-    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
-    edited = sources.sources_digest(f"{package}", kept)
-    assert edited != before and edited == sources.sources_digest(f"{package}", None)
-    Path(kept).write_bytes(Path(kept).read_bytes()[:-1] + b"\n\n\xff")
-    assert sources.sources_digest(f"{package}", kept) == edited
-    for number in range(2 * sources.MOST_KEPT):
-        source.write_text(f"y = {number}\n")
-        assert sources.sources_digest(f"{package}", kept) == sources.sources_digest(f"{package}", None)
-    assert len(Path(kept).read_bytes().split(b"\n")) == sources.MOST_KEPT
 
 
 # Damage
@@ -338,13 +264,13 @@ CONTENDER = """
     from test_cache import store, keyed, options
 
     options.cache_dir, options.cache_megabytes = Path(sys.argv[1]), 1
-    for turn in range(60):
-        entry = keyed(f"graph {turn % 7}", 300_000)
+    for iteration in range(60):
+        entry = keyed(f"graph {iteration % 7}", 300_000)
         loaded = store.load(entry.key)
         assert loaded is None or len(loaded.object) == 300_000
         assert loaded is None or loaded.text("graph") in (None, entry.key.graph)
         store.store(entry)
-        if turn % 20 == 19:
+        if iteration % 20 == 19:
             store.clear()
 """
 
@@ -611,7 +537,7 @@ def test_nothing_is_imported_into_a_folder_that_others_can_write(tmp_path: Path,
 
 
 def test_writes_that_fail_leave_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
+    monkeypatch.setattr(key, "SETTLED_SECONDS", -60.0)
     store.store(ENTRY)
     usage().unlink()
 
@@ -622,31 +548,16 @@ def test_writes_that_fail_leave_nothing_behind(folder: Path, tmp_path: Path, mon
     store.store(keyed("another graph"))
     package = tmp_path / "package"
     package.mkdir()
-    sources.sources_digest(str(package), str(folder / store.SOURCES))
+    key.sources_digest(str(package), str(folder / key.SOURCES))
     assert [path.name for path in folder.iterdir() if len(path.name) > 2] == [USAGE]
 
 
 def test_what_a_dead_process_left_beside_the_entries_is_removed(folder: Path) -> None:
     store.store(ENTRY)
-    left = [folder / f"{name}.0123" for name in (USAGE, store.SOURCES)]
+    left = [folder / f"{name}.0123" for name in (USAGE, key.SOURCES)]
     for path in left:
         path.write_text("half")
         os.utime(path, (time.time() - 2 * store.STALE_SECONDS,) * 2)
     usage().unlink()
     store.store(keyed("another graph"))
     assert not any(path.exists() for path in left)
-
-
-@pytest.mark.slow
-def test_a_kept_digest_with_any_bit_flipped_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SETTLED_SECONDS", -60.0)
-    package, kept = tmp_path / "package", tmp_path / "sources"
-    package.mkdir()
-    (package / "node.py").write_text("x = 1\n")
-    right = sources.sources_digest(str(package), str(kept))
-    content = kept.read_bytes()
-    for bit in range(8 * len(content)):
-        damaged = bytearray(content)
-        damaged[bit // 8] ^= 1 << bit % 8
-        kept.write_bytes(damaged)
-        assert sources.sources_digest(str(package), str(kept)) == right

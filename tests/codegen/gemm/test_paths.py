@@ -177,7 +177,7 @@ def first_element(owner: Any, view: Any) -> int:
 
 
 def matrix(kind: str, rows: int, columns: int, dtype: str, rng: np.random.Generator) -> Any:
-    """A view of so many rows and columns in a layout by name; the buffer around it is NaN."""
+    """A view of `rows` by `columns` in a layout by name; the buffer around it is NaN."""
 
     def filled(*shape: int) -> Any:
         buffer = np.full((shape[0] + 2, shape[1] + 2), np.nan, dtype)

@@ -22,7 +22,7 @@ from graphc.loops.ir import INDEX, Loop, Var, add, integer, multiply
 from graphc.loops.names import Names
 
 Array = NDArray[Any]
-TURN, J = Var("i", INDEX), Var("j", INDEX)
+ITERATION, J = Var("i", INDEX), Var("j", INDEX)
 AGAIN = Var("again", INDEX)
 PROGRAMS: dict[str, Callable[[Node], Node]] = {
     "elements": lambda x: T.exp(x.T) + x,
@@ -58,13 +58,13 @@ def test_a_plan_is_carried_out_in_a_loop(name: str, monkeypatch: pytest.MonkeyPa
 
 def test_what_is_named_in_a_loop_is_forgotten_with_it() -> None:
     lowerer = Lowerer({}, {}, Sizing((), {}), Names(()))
-    outer = lowerer.enter(lowerer.top, TURN, integer(5))
-    row = lowerer.name_once(multiply(TURN, integer(3)), "row")
+    outer = lowerer.enter(lowerer.top, ITERATION, integer(5))
+    row = lowerer.name_once(multiply(ITERATION, integer(3)), "row")
     inner = lowerer.enter(outer, J, integer(5))
     place = lowerer.name_once(add(row, J), "place")
-    assert lowerer.home(row) is outer and lowerer.home(place) is inner
+    assert lowerer.scope_of(row) is outer and lowerer.scope_of(place) is inner
     assert lowerer.name_once(add(row, J), "place") is place
     lowerer.leave(inner, outer)
-    assert lowerer.name_once(multiply(TURN, integer(3)), "row") is row
+    assert lowerer.name_once(multiply(ITERATION, integer(3)), "row") is row
     lowerer.enter(outer, J, integer(5))
     assert lowerer.name_once(add(row, J), "place") != place

@@ -182,7 +182,7 @@ def test_sums_down_the_columns_share_one_pass(dtype: str, mode: str) -> None:
     above = T.sum(T.switch(x > sums[0] / 4, x, 0).astype(dtype), axis=0, dtype=dtype)
     f = gc.function([x, y], [*sums, above], updates=[(total, total + sums[0])], mode=mode)
     if mode == "compiled":
-        nests = [line for line in str(f.explain()).splitlines() if "fold over" in line]
+        nests = [line for line in str(f.explain()).splitlines() if "column reduction over" in line]
         assert len(nests) == 2
     for rows in (1, 4, 7, 8, 17):
         a, b = ((rng.normal(size=(rows, 3)) * 5).astype(dtype) for _ in range(2))

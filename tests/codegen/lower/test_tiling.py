@@ -34,7 +34,7 @@ from graphc.loops.ir import (
 from graphc.loops.operators import FLOORDIV
 
 Array = NDArray[Any]
-TURN, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
+ITERATION, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
 ROW = Var("row", INDEX)
 SIDES = (0, 1, TILE - 1, TILE, TILE + 1, 15, 16, 17, 33, 100)
 MODES = ("compiled", "python")
@@ -72,7 +72,7 @@ def load(buffer: Buffer, index: Expr) -> Load:
     return Load(buffer, index)
 
 
-HERE, ACROSS = add(ROW, J), add(multiply(J, N), TURN)
+HERE, ACROSS = add(ROW, J), add(multiply(J, N), ITERATION)
 
 
 @pytest.mark.parametrize(
@@ -80,29 +80,29 @@ HERE, ACROSS = add(ROW, J), add(multiply(J, N), TURN)
     [
         (HERE, None, 1),
         (ACROSS, 1, None),
-        (add(TURN, J), 1, 1),
-        (add(TURN, TURN), None, 0),
+        (add(ITERATION, J), 1, 1),
+        (add(ITERATION, ITERATION), None, 0),
         (multiply(ROW, K), None, 0),
         (Load(Buffer("x", INDEX), J), 0, None),
-        (apply(FLOORDIV, add(TURN, K), N), None, 0),
+        (apply(FLOORDIV, add(ITERATION, K), N), None, 0),
         (integer(3), 0, 0),
     ],
 )
 def test_strides_of_positions(position: Expr, along_i: int | None, along_j: int | None) -> None:
-    names = {ROW: multiply(TURN, M)}
-    assert (stride(position, TURN, names), stride(position, J, names)) == (along_i, along_j)
+    names = {ROW: multiply(ITERATION, M)}
+    assert (stride(position, ITERATION, names), stride(position, J, names)) == (along_i, along_j)
 
 
 def across(*positions: Expr, rows: Expr = N, columns: Expr = M) -> Var | None:
-    return loop_across(positions, (TURN, J), (rows, columns))
+    return loop_across(positions, (ITERATION, J), (rows, columns))
 
 
 def test_loops_read_across_are_found() -> None:
-    assert across(ACROSS) == across(J, ACROSS) == TURN
-    assert across(add(multiply(TURN, M), J)) is None
+    assert across(ACROSS) == across(J, ACROSS) == ITERATION
+    assert across(add(multiply(ITERATION, M), J)) is None
     assert across(J) is None
     assert across(multiply(J, N)) is None
-    assert loop_across([ACROSS], (K, TURN, J), (N, N, M)) == TURN
+    assert loop_across([ACROSS], (K, ITERATION, J), (N, N, M)) == ITERATION
     assert loop_across([J], (J,), (M,)) is None
 
 
@@ -220,14 +220,14 @@ def test_a_loop_over_a_middle_axis_keeps_to_itself() -> None:
     """Iterations write at (k n + i) m + j: for each i others, if i has no more than n iterations."""
 
     def over(iterations: Expr) -> Loop:
-        where = add(multiply(add(multiply(K, N), TURN), M), J)
-        return Loop(TURN, iterations, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store(OUT, where, load(X, J)),)),)),))
+        where = add(multiply(add(multiply(K, N), ITERATION), M), J)
+        return Loop(ITERATION, iterations, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store(OUT, where, load(X, J)),)),)),))
 
     assert shares_of(over(N), []) is not None
     assert shares_of(over(Var("q", INDEX)), []) is None
 
 
-# What is dear is computed along rows ---------------------------------------------------------------------------------
+# What is expensive is computed along rows -----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -237,10 +237,10 @@ def test_functions_of_a_transpose_are_computed_in_its_order(dtype: str, shape: t
     """Across the rows no function is vectorised: what costs more than a store is computed first."""
     a, b = (values(side, dtype) / 50 for side in (shape, shape[::-1]))
     x, y = (T.matrix(name, dtype=dtype) for name in "xy")
-    dear = T.tanh(x.T * 2) * y
-    outputs = [dear, *graphc.grad(dear.sum(), [x, y]), x.T * 2 + y]
+    expensive = T.tanh(x.T * 2) * y
+    outputs = [expensive, *graphc.grad(expensive.sum(), [x, y]), x.T * 2 + y]
     f = graphc.function([x, y], outputs)
     assert_within(f(a, b), outputs, {x: a, y: b})
     reason = "computed in order: its nest goes across its rows"
-    assert reason in graphc.function([x, y], dear).explain()
+    assert reason in graphc.function([x, y], expensive).explain()
     assert reason not in graphc.function([x, y], x.T * 2 + y).explain()

@@ -284,7 +284,7 @@ def test_it_can_be_looked_into(mode: str) -> None:
     interpreted = graphc.function([x, i], T.cumsum(x[: last(i)])[::-1], "interpreted", name="looked_at")
     assert interpreted.source.count("def ") == f.source.count("def ")
     (line,) = (line for line in f.explain().splitlines() if line.startswith("2 stages"))
-    assert "test_stages.py" in line and f.plan.count("recur over") == 2
+    assert "test_stages.py" in line and f.plan.count("recurrence over") == 2
     assert f.assembly.count("\nkernel:") == 2
     need = f.memory((100,), np.array([3, 4]))
     assert need.outputs == 7 * 8 and need.arena >= (2 + 7) * 8 and need.total == need.arena + need.outputs

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import graphc
 import graphc.tensor as T
 from graphc.codegen.call.bind import ALIGNMENT, MOST, Array, Signature, Temp, need_of
-from graphc.codegen.schedule.memory import Kept, lay_out, nominal_bytes
+from graphc.codegen.schedule.memory import Materialised, lay_out, nominal_bytes
 from graphc.dtypes import DTYPES, itemsize
 from graphc.ir.node import variable
 from graphc.loops.ir import Target, integer
@@ -32,24 +32,24 @@ LIVES = st.tuples(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(LIVES, max_size=12))
 def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
-    kept = [Kept(dtype, tuple(shape), first, first + length) for dtype, shape, first, length in lives]
+    kept = [Materialised(dtype, tuple(shape), first, first + length) for dtype, shape, first, length in lives]
     numbers = count()
     layout = lay_out(kept, lambda name: f"{name}_{next(numbers)}")
     slots = {slot.buffer: slot for slot in layout.slots}
-    homes = layout.buffers
-    for (a, home), (b, other) in combinations(zip(kept, homes, strict=True), 2):
-        assert home != other or a.last < b.first or b.last < a.first
-    for value, home in zip(kept, homes, strict=True):
-        assert home.dtype == value.dtype and (value.dtype, value.shape) in slots[home].rooms
+    held_in = layout.buffers
+    for (a, held), (b, other) in combinations(zip(kept, held_in, strict=True), 2):
+        assert held != other or a.last < b.first or b.last < a.first
+    for value, held in zip(kept, held_in, strict=True):
+        assert held.dtype == value.dtype and (value.dtype, value.shape) in slots[held].extents
     meeting = max((sum(v.first <= now <= v.last for v in kept) for now in range(20)), default=0)
     assert meeting <= len(slots) <= len(kept)
 
 
-def plainly(kept: list[Kept]) -> list[int]:
+def plainly(kept: list[Materialised]) -> list[int]:
     """The slots by the rule of schedule/memory.py, every one of them looked at for every value."""
     order = sorted(range(len(kept)), key=lambda n: (-nominal_bytes(kept[n]), kept[n].first))
-    slots: list[list[Kept]] = []
-    homes: dict[int, int] = {}
+    slots: list[list[Materialised]] = []
+    held_in: dict[int, int] = {}
     for number in order:
         value = kept[number]
         free = [
@@ -63,18 +63,18 @@ def plainly(kept: list[Kept]) -> list[int]:
             )
         ]
 
-        def misfit(slot: int, value: Kept = value) -> tuple[bool, bool, int]:
+        def misfit(slot: int, value: Materialised = value) -> tuple[bool, bool, int]:
             longest = max(map(nominal_bytes, slots[slot]))
             like = any(other.kind == value.kind for other in slots[slot])
             return not (like and longest == nominal_bytes(value)), not like, longest
 
-        home = min(free, key=misfit) if free else len(slots)
+        held = min(free, key=misfit) if free else len(slots)
         if not free:
             slots.append([])
-        slots[home].append(value)
-        homes[number] = home
-    names = list(dict.fromkeys(homes[number] for number in range(len(kept))))
-    return [names.index(homes[number]) for number in range(len(kept))]
+        slots[held].append(value)
+        held_in[number] = held
+    names = list(dict.fromkeys(held_in[number] for number in range(len(kept))))
+    return [names.index(held_in[number]) for number in range(len(kept))]
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def plainly(kept: list[Kept]) -> list[int]:
 @given(st.lists(st.tuples(LIVES, st.sampled_from([None, None, 7]), st.booleans()), max_size=25))
 def test_slots_are_found_as_if_all_were_looked_at(values: list[Any]) -> None:
     kept = [
-        Kept(dtype, tuple(shape), first, first + length, rows, ADDED if added else None)
+        Materialised(dtype, tuple(shape), first, first + length, rows, ADDED if added else None)
         for (dtype, shape, first, length), rows, added in values
     ]
     layout = lay_out(kept, str)
@@ -91,15 +91,15 @@ def test_slots_are_found_as_if_all_were_looked_at(values: list[Any]) -> None:
 
 def test_equal_values_come_first_and_a_slot_has_one_dtype() -> None:
     kept = [
-        Kept("float32", (N, N), 0, 1),
-        Kept("float64", (N, N), 0, 1),
-        Kept("float32", (N, N), 2, 3),
-        Kept("int64", (N,), 2, 3),
-        Kept("float64", (N,), 4, 5),
+        Materialised("float32", (N, N), 0, 1),
+        Materialised("float64", (N, N), 0, 1),
+        Materialised("float32", (N, N), 2, 3),
+        Materialised("int64", (N,), 2, 3),
+        Materialised("float64", (N,), 4, 5),
     ]
     layout = lay_out(kept, str)
     assert [buffer.name for buffer in layout.buffers] == ["t0", "t1", "t0", "t2", "t1"]
-    assert [slot.rooms for slot in layout.slots] == [
+    assert [slot.extents for slot in layout.slots] == [
         (("float32", (N, N)),),
         (("float64", (N, N)), ("float64", (N,))),
         (("int64", (N,)),),
@@ -131,7 +131,7 @@ def test_what_a_call_needs(data: st.DataObject) -> None:
         return product
 
     wanted = [
-        max(length(shape, dtype) for dtype, _ in temp.rooms) for shape, temp in zip(shapes[1:], temps, strict=True)
+        max(length(shape, dtype) for dtype, _ in temp.extents) for shape, temp in zip(shapes[1:], temps, strict=True)
     ]
     negative = any(size < 0 for shape in shapes for size in shape)
     lengths = [*wanted, *(length(shape, "int32") for shape in shapes[:1])]
@@ -169,8 +169,12 @@ def test_results_are_right_at_all_sizes(dtype: str) -> None:
 
 def test_rows_share_a_slot_with_rows_only() -> None:
     """Threads have a row each, so that the slot of a row is several times as long."""
-    rows = [Kept("float64", (N,), number, number, rows=M) for number in (0, 2, 4)]
-    others = [Kept("float64", (N,), 1, 1), Kept("float64", (N,), 3, 3, rows=N), Kept("float32", (N,), 5, 5, rows=M)]
+    rows = [Materialised("float64", (N,), number, number, rows=M) for number in (0, 2, 4)]
+    others = [
+        Materialised("float64", (N,), 1, 1),
+        Materialised("float64", (N,), 3, 3, rows=N),
+        Materialised("float32", (N,), 5, 5, rows=M),
+    ]
     kept = [*rows, *others]
     layout = lay_out(kept, lambda name: name)
     assert len(set(layout.buffers[:3])) == 1

@@ -43,7 +43,7 @@ def run(code: str, seconds: float = 120.0, **environment: str) -> subprocess.Com
 def test_every_chunk_runs_once() -> None:
     run("""
         rng = np.random.default_rng(0)
-        for turn in range(3000):
+        for iteration in range(3000):
             count, size, threads = int(rng.integers(0, 300)), int(rng.integers(1, 40)), int(rng.integers(1, 9))
             data = np.zeros(count + 1, np.int64)
             launch("count", data, count, size, threads)
@@ -57,7 +57,7 @@ def test_several_threads_take_part_and_no_more_than_asked_for() -> None:
         before = len(os.listdir("/proc/self/task"))
         for threads in (1, 2, 5, 3):
             names = []
-            for turn in range(20):
+            for iteration in range(20):
                 data = np.zeros(16, np.int64)
                 launch("name", data, 16, 1, threads)
                 names.append(len(set(data.tolist())))
@@ -84,7 +84,7 @@ def test_after_launches_that_lost_time_there_are_no_workers_for_a_while() -> Non
             data = np.zeros(16, np.int64)
             launch("name", data, 16, 1, 4, patience=patience)
             return len(set(data.tolist()))
-        assert max(users(0) for turn in range(5)) > 1
+        assert max(users(0) for iteration in range(5)) > 1
         launch("doze", np.zeros(4, np.int64), 4, 1, 4, patience=10**7)  # sleep is no work: it is lost
         assert users(0) == 1
     """)
@@ -99,14 +99,14 @@ def test_a_loop_that_outlasts_the_pause_has_workers_for_the_rest() -> None:
             launch("doze", np.zeros(4, np.int64), 4, 1, 4, patience=75)  # loses two milliseconds, and a pause of 150
             launch("name", names, 200, 1, 4)
             return len(set(names[:52].tolist())) == 1 and len(set(names.tolist())) > 1
-        assert any(late() for turn in range(50))
+        assert any(late() for iteration in range(50))
     """)
 
 
 @pytest.mark.slow
 def test_a_launch_within_a_chunk_is_serial() -> None:
     run("""
-        for turn in range(500):
+        for iteration in range(500):
             data = np.zeros(8 * 32, np.int64)
             launch("nest", data, 32, 1, 4)
             assert (data == 1).all()
@@ -117,7 +117,7 @@ def test_a_launch_within_a_chunk_is_serial() -> None:
 def test_eight_threads_launch_at_once() -> None:
     run("""
         def use():
-            for turn in range(1000):
+            for iteration in range(1000):
                 data = np.zeros(100, np.int64)
                 launch("count", data, 100, 7, 3)
                 if not (data == 1).all():
@@ -132,7 +132,7 @@ def test_eight_threads_launch_at_once() -> None:
 
 FORK = """
         def work_in_child():
-            for turn in range(50):
+            for iteration in range(50):
                 data = np.zeros(100, np.int64)
                 launch("count", data, 100, 3, 3)
                 if not (data == 1).all():
@@ -153,8 +153,8 @@ def test_a_fork_while_workers_sleep() -> None:
         FORK
         + """
         launch("count", np.zeros(100, np.int64), 100, 3, 4)
-        for turn in range(20):
-            time.sleep(0.002 * (turn % 2))
+        for iteration in range(20):
+            time.sleep(0.002 * (iteration % 2))
             fork()
             launch("count", np.zeros(100, np.int64), 100, 3, 4)
     """
@@ -172,7 +172,7 @@ def test_a_fork_while_another_thread_is_inside_a_launch() -> None:
                 launch("doze", np.zeros(6, np.int64), 6, 1, 3)
         user = threading.Thread(target=use)
         user.start()
-        for turn in range(20):
+        for iteration in range(20):
             time.sleep(0.001)
             fork()
         running = False
@@ -238,7 +238,7 @@ def test_workers_take_no_signals() -> None:
 @pytest.mark.slow
 @given(count=st.integers(0, 10**7), work=st.integers(1, 10**6), least=st.integers(1, 2**16))
 @settings(max_examples=300)
-def test_chunks_cover_all_turns_and_are_few(count: int, work: int, least: int) -> None:
+def test_chunks_cover_all_iterations_and_are_few(count: int, work: int, least: int) -> None:
     size = chunk_size(count, work, least)
     chunks = -(-count // size)
     assert size >= 1 and chunks <= MOST_CHUNKS

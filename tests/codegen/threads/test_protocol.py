@@ -36,7 +36,7 @@ def launch(code: Code, what: Function[[Ptr, I64, I64], None], context: Ptr, chun
 
 
 def caller(name: str, *chunks: int) -> Function[[Ptr], Ptr]:
-    """A thread that launches so many chunks, then so many."""
+    """A thread that launches these numbers of chunks, one after the other."""
 
     @function(name=name)
     def calling(code: Code, settings: Ptr) -> Ptr:

@@ -77,7 +77,7 @@ PASSES: dict[str, Pass] = {
 }
 REORDERING = ("narrow_sums", "outline")
 RESULTS = ("out", "sums", "a", "b", "c")
-"""Buffers that cases may leave something in, beside temporaries."""
+"""Buffers that cases may leave something in, besides temporaries."""
 
 
 def read_cases(name: str) -> dict[str, tuple[str, str]]:

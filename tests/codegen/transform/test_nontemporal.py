@@ -1,4 +1,4 @@
-"""Results that go past the caches: which ones, and that they are what they would have been."""
+"""Results that non-temporal stores write: which ones, and that they are what they would have been."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from graphc.loops.operators import ADD, CASTS, MUL
 from graphc.options import options
 
 Array = NDArray[Any]
-TURN, J, N, M = (Var(name, INDEX) for name in "ijnm")
+ITERATION, J, N, M = (Var(name, INDEX) for name in "ijnm")
 
 
 @pytest.fixture
@@ -49,27 +49,27 @@ def everything_past(monkeypatch: pytest.MonkeyPatch) -> None:
 A, B, C = (Buffer(name, "float64") for name in "abc")
 
 
-def load(buffer: Buffer, index: Expr = TURN) -> Load:
+def load(buffer: Buffer, index: Expr = ITERATION) -> Load:
     return Load(buffer, index)
 
 
 def loop(*body: Stmt) -> Loop:
-    return Loop(TURN, N, body)
+    return Loop(ITERATION, N, body)
 
 
-COPY = loop(Store(A, TURN, load(B)))
-NEXT = apply(ADD, TURN, integer(1))
+COPY = loop(Store(A, ITERATION, load(B)))
+NEXT = apply(ADD, ITERATION, integer(1))
 KEPT: Mapping[str, Loop] = {
-    "in place": loop(Store(A, TURN, load(A))),
-    "reads nothing": loop(Store(A, TURN, apply(CASTS["float64"], TURN))),
-    "reads another element": loop(Store(A, TURN, load(B, NEXT))),
+    "in place": loop(Store(A, ITERATION, load(A))),
+    "reads nothing": loop(Store(A, ITERATION, apply(CASTS["float64"], ITERATION))),
+    "reads another element": loop(Store(A, ITERATION, load(B, NEXT))),
     "fills another element": loop(Store(A, NEXT, load(B))),
-    "two results": loop(Store(A, TURN, load(B)), Store(C, TURN, load(B))),
-    "rows": loop(Loop(J, M, (Store(A, apply(ADD, apply(MUL, TURN, M), J), load(B)),))),
+    "two results": loop(Store(A, ITERATION, load(B)), Store(C, ITERATION, load(B))),
+    "rows": loop(Loop(J, M, (Store(A, apply(ADD, apply(MUL, ITERATION, M), J), load(B)),))),
 }
 
 
-def test_a_copy_goes_past_the_caches() -> None:
+def test_a_copy_is_written_by_nontemporal_stores() -> None:
     assert stream_of(COPY, integer(3), {B}) == Stream(A, B)
 
 
@@ -87,13 +87,13 @@ def test_what_takes_long_or_is_small_beside_what_is_read_does_not() -> None:
     assert stream_of(COPY, integer(MOST_WORK + 1), {B}) is None
     assert stream_of(COPY, M, {B}) is None
     narrow = Buffer("n", "float32")
-    assert stream_of(loop(Store(narrow, TURN, load(B))), integer(3), {B}) is None
-    assert stream_of(loop(Store(A, TURN, load(narrow))), integer(3), {narrow}) is not None
+    assert stream_of(loop(Store(narrow, ITERATION, load(B))), integer(3), {B}) is None
+    assert stream_of(loop(Store(A, ITERATION, load(narrow))), integer(3), {narrow}) is not None
 
 
 def test_the_widest_operand_is_asked_for_ahead() -> None:
     narrow = Buffer("n", "int8")
-    mixed = loop(Store(A, TURN, apply(ADD, apply(CASTS["float64"], load(narrow)), load(B))))
+    mixed = loop(Store(A, ITERATION, apply(ADD, apply(CASTS["float64"], load(narrow)), load(B))))
     assert stream_of(mixed, integer(6), {B, narrow}) == Stream(A, B)
 
 
@@ -102,9 +102,9 @@ def test_source_and_plan_say_so() -> None:
     x, y = T.dvector("x"), T.dvector("y")
     plain, two = graphc.function([x, y], x + y), graphc.function([x, y], [x + y, x - y])
     assert "parallel(nest_add, x_0, chunk(x_0, 6), fills(out), reads(x), y)" in plain.source
-    assert re.search(r"threads may share nest_add: .*; out past the caches where it is large", plain.explain())
-    assert re.search(r"past the caches goes what has [\d.]+ MiB or more", plain.explain())
-    assert "parallel(" in two.source and "fills" not in two.source and "past the caches" not in two.explain()
+    assert re.search(r"threads may share nest_add: .*; out by non-temporal stores where it is large", plain.explain())
+    assert re.search(r"non-temporal stores write what has [\d.]+ MiB or more", plain.explain())
+    assert "parallel(" in two.source and "fills" not in two.source and "non-temporal" not in two.explain()
     assert "fills" not in graphc.function([x], T.exp(x)).source
     assert "fills" not in graphc.function([x], (x * 2)[::-1]).source
 

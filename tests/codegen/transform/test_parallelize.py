@@ -33,7 +33,7 @@ from graphc.options import options
 from graphc.startup.process import PROCESS
 
 Array = NDArray[Any]
-TURN, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
+ITERATION, J, K, N, M = (Var(name, INDEX) for name in "ijknm")
 TOTAL, ROW = Var("total", "float64"), Var("row", INDEX)
 
 
@@ -71,69 +71,71 @@ def accumulated(term: Expr, into: Var = TOTAL) -> Set:
 
 
 def loop(*body: Stmt, size: Expr = N) -> Loop:
-    return Loop(TURN, size, body)
+    return Loop(ITERATION, size, body)
 
 
 NUMBER = Const("0.0", "float64")
-VALUE = load(C, TURN)
+VALUE = load(C, ITERATION)
 PARALLEL: Mapping[str, Loop] = {
-    "elements": loop(Store(A, TURN, load(B, TURN))),
-    "in place": loop(Store(A, TURN, load(A, TURN))),
-    "any read": loop(Store(A, TURN, load(B, times(TURN, TURN)))),
-    "rows": loop(Let(ROW, times(TURN, M)), Loop(J, M, (Store(A, plus(ROW, J), load(A, plus(J, ROW))),))),
-    "three axes": loop(Loop(J, M, (Loop(K, N, (Store(A, plus(times(plus(times(TURN, M), J), N), K), VALUE),)),))),
-    "a part of an array": loop(Loop(J, M, (Store(A, plus(times(plus(TURN, 3), M), J), VALUE),))),
-    "a column": loop(Store(A, plus(times(TURN, M), 2), load(A, plus(times(TURN, M), 2)))),
-    "a sum of the row": loop(Set(TOTAL, NUMBER), Loop(J, M, (accumulated(load(B, J)),)), Store(A, TURN, TOTAL)),
-    "two buffers": loop(Store(A, TURN, VALUE), Loop(J, M, (Store(B, plus(times(TURN, M), J), load(A, TURN)),))),
-    "static columns": loop(*(Store(A, plus(times(TURN, integer(3)), column), VALUE) for column in range(3))),
+    "elements": loop(Store(A, ITERATION, load(B, ITERATION))),
+    "in place": loop(Store(A, ITERATION, load(A, ITERATION))),
+    "any read": loop(Store(A, ITERATION, load(B, times(ITERATION, ITERATION)))),
+    "rows": loop(Let(ROW, times(ITERATION, M)), Loop(J, M, (Store(A, plus(ROW, J), load(A, plus(J, ROW))),))),
+    "three axes": loop(Loop(J, M, (Loop(K, N, (Store(A, plus(times(plus(times(ITERATION, M), J), N), K), VALUE),)),))),
+    "a part of an array": loop(Loop(J, M, (Store(A, plus(times(plus(ITERATION, 3), M), J), VALUE),))),
+    "a column": loop(Store(A, plus(times(ITERATION, M), 2), load(A, plus(times(ITERATION, M), 2)))),
+    "a sum of the row": loop(Set(TOTAL, NUMBER), Loop(J, M, (accumulated(load(B, J)),)), Store(A, ITERATION, TOTAL)),
+    "two buffers": loop(
+        Store(A, ITERATION, VALUE), Loop(J, M, (Store(B, plus(times(ITERATION, M), J), load(A, ITERATION)),))
+    ),
+    "static columns": loop(*(Store(A, plus(times(ITERATION, integer(3)), column), VALUE) for column in range(3))),
 }
 SERIAL: Mapping[str, Loop] = {
-    "the element before": loop(Store(A, plus(TURN, 1), load(A, TURN))),
-    "one element": loop(Store(A, integer(0), load(B, TURN))),
+    "the element before": loop(Store(A, plus(ITERATION, 1), load(A, ITERATION))),
+    "one element": loop(Store(A, integer(0), load(B, ITERATION))),
     "columns": loop(Loop(J, M, (Store(A, J, load(A, J)),))),
-    "an index array": loop(Store(A, Load(Buffer("b", INDEX), TURN), VALUE)),
-    "longer rows": loop(Loop(J, N, (Store(A, plus(times(TURN, M), J), VALUE),))),
-    "two layouts": loop(Store(A, TURN, VALUE), Loop(J, M, (Store(A, plus(times(TURN, M), J), VALUE),))),
-    "another row": loop(Loop(J, M, (Store(A, plus(times(TURN, M), J), load(A, plus(times(J, M), TURN))),))),
-    "a moving offset": loop(Loop(J, M, (Store(A, plus(TURN, J), VALUE),))),
-    "a remainder": loop(Store(A, apply(MOD, TURN, M), VALUE)),
-    "a column too many": loop(*(Store(A, plus(times(TURN, integer(3)), column), VALUE) for column in range(4))),
-    "the same number": loop(Store(A, TURN, NUMBER)),
-    "short": loop(Store(A, TURN, VALUE), size=integer(1000)),
+    "an index array": loop(Store(A, Load(Buffer("b", INDEX), ITERATION), VALUE)),
+    "longer rows": loop(Loop(J, N, (Store(A, plus(times(ITERATION, M), J), VALUE),))),
+    "two layouts": loop(Store(A, ITERATION, VALUE), Loop(J, M, (Store(A, plus(times(ITERATION, M), J), VALUE),))),
+    "another row": loop(Loop(J, M, (Store(A, plus(times(ITERATION, M), J), load(A, plus(times(J, M), ITERATION))),))),
+    "a moving offset": loop(Loop(J, M, (Store(A, plus(ITERATION, J), VALUE),))),
+    "a remainder": loop(Store(A, apply(MOD, ITERATION, M), VALUE)),
+    "a column too many": loop(*(Store(A, plus(times(ITERATION, integer(3)), column), VALUE) for column in range(4))),
+    "the same number": loop(Store(A, ITERATION, NUMBER)),
+    "short": loop(Store(A, ITERATION, VALUE), size=integer(1000)),
 }
 
 
 @pytest.mark.parametrize("name", PARALLEL)
-def test_turns_that_keep_to_themselves_are_shared(name: str) -> None:
+def test_iterations_that_keep_to_themselves_are_shared(name: str) -> None:
     assert shares_of(PARALLEL[name], ()) is not None
 
 
 @pytest.mark.parametrize("name", SERIAL)
-def test_turns_that_may_meet_are_not_shared(name: str) -> None:
+def test_iterations_that_may_meet_are_not_shared(name: str) -> None:
     assert shares_of(SERIAL[name], ()) is None
 
 
 def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
     found = shares_of(loop(Loop(J, M, (accumulated(load(B, J)),))), [TOTAL])
     assert found is not None and found.steps == {TOTAL: ACCUMULATE}
-    assert shares_of(loop(accumulated(load(B, TURN)), Store(A, TURN, TOTAL)), [TOTAL]) is None
+    assert shares_of(loop(accumulated(load(B, ITERATION)), Store(A, ITERATION, TOTAL)), [TOTAL]) is None
     assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
-    assert shares_of(loop(Set(TOTAL, load(B, TURN))), [TOTAL]) is None
-    assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load(B, TURN)))), [TOTAL]) is None
+    assert shares_of(loop(Set(TOTAL, load(B, ITERATION))), [TOTAL]) is None
+    assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load(B, ITERATION)))), [TOTAL]) is None
 
 
 def test_columns_are_shared_where_rows_are_not() -> None:
     summed = Store(A, J, apply(ACCUMULATE, load(A, J), load(B, plus(ROW, J))))
-    rows = loop(Let(ROW, times(TURN, M)), Loop(J, M, (summed,)))
+    rows = loop(Let(ROW, times(ITERATION, M)), Loop(J, M, (summed,)))
     assert shares_of(rows, ()) is None
     found = columns_of(rows)
     assert found is not None and found[0].var == J and text_of(found[1].work) == "6 * n"
     shifted = Store(A, J, load(A, plus(J, 1)))
     assert columns_of(loop(Loop(J, M, (shifted,)))) is None
-    assert columns_of(loop(Loop(J, TURN, (summed,)))) is None
-    assert columns_of(loop(Let(TOTAL, load(A, TURN)), Loop(J, M, (Store(A, J, TOTAL),)))) is None
-    assert columns_of(loop(Loop(J, M, (summed,)), Store(A, TURN, VALUE))) is None
+    assert columns_of(loop(Loop(J, ITERATION, (summed,)))) is None
+    assert columns_of(loop(Let(TOTAL, load(A, ITERATION)), Loop(J, M, (Store(A, J, TOTAL),)))) is None
+    assert columns_of(loop(Loop(J, M, (summed,)), Store(A, ITERATION, VALUE))) is None
 
 
 @pytest.mark.usefixtures("everything_parallel")
@@ -174,16 +176,16 @@ def test_sums_over_the_first_axis_are_right_and_the_same_for_any_number_of_threa
 def test_work_counts_inner_loops() -> None:
     exp = apply(CALLS["exp"], load(B, J))
     rows = loop(
-        Set(TOTAL, NUMBER), Loop(J, M, (accumulated(exp),)), Loop(J, M, (Store(A, plus(times(TURN, M), J), exp),))
+        Set(TOTAL, NUMBER), Loop(J, M, (accumulated(exp),)), Loop(J, M, (Store(A, plus(times(ITERATION, M), J), exp),))
     )
     found = shares_of(rows, ())
     assert found is not None and text_of(found.work) == "46 * m"
-    guessed = shares_of(loop(Loop(J, plus(TURN, 1), (Set(TOTAL, exp),)), Store(A, TURN, TOTAL)), ())
+    guessed = shares_of(loop(Loop(J, plus(ITERATION, 1), (Set(TOTAL, exp),)), Store(A, ITERATION, TOTAL)), ())
     assert guessed is not None and text_of(guessed.work) == str(16 * 22 + 1)
 
 
 INDICES = st.recursive(
-    st.sampled_from([TURN, J, N, M, integer(0), integer(1), integer(2)]),
+    st.sampled_from([ITERATION, J, N, M, integer(0), integer(1), integer(2)]),
     lambda inner: st.builds(
         apply,
         st.sampled_from([ADD, ADD, MUL, MUL, MOD]),

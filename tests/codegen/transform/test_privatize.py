@@ -23,7 +23,7 @@ from graphc.loops.ir import INDEX, Buffer, Expr, Load, Loop, Store, Var, apply, 
 from graphc.loops.operators import ACCUMULATE, ADD, CALLS, INFIX, SUB, Operator
 
 Array = NDArray[Any]
-TURN, J, N, M = (Var(name, INDEX) for name in "ijnm")
+ITERATION, J, N, M = (Var(name, INDEX) for name in "ijnm")
 SHAPES = [(0, 5), (1, 5), (7, 3), (15, 4), (16, 1), (17, 20), (40, 0), (300, 33), (1000, 7), (3001, 2)]
 """No row, one, fewer than two chunks have, just as many, and many."""
 needs_threads = pytest.mark.skipif(not has_threads(), reason="the pool needs futexes")
@@ -40,35 +40,35 @@ def added(buffer: Buffer, index: Expr, value: Expr, step: Operator = ACCUMULATE)
 
 
 def test_what_is_only_added_into_is_found() -> None:
-    value = Load(X, TURN)
+    value = Load(X, ITERATION)
 
     def found(*body: Store) -> dict[Buffer, Operator]:
-        return added_into(Loop(TURN, N, (Loop(J, M, body),)), {A, B})
+        return added_into(Loop(ITERATION, N, (Loop(J, M, body),)), {A, B})
 
     assert found(added(A, J, value)) == {A: ACCUMULATE}
-    assert found(added(A, J, value), added(A, TURN, value), added(C, J, value)) == {A: ACCUMULATE}
+    assert found(added(A, J, value), added(A, ITERATION, value), added(C, J, value)) == {A: ACCUMULATE}
     assert found(added(A, J, value, ADD), added(B, J, value)).keys() == {A, B}
     assert not found(added(A, J, value, SUB))
     assert not found(added(A, J, value), added(A, J, value, CALLS["accumulate_maximum"]))
-    assert not found(added(A, J, value), Store(A, TURN, value))
+    assert not found(added(A, J, value), Store(A, ITERATION, value))
     assert found(added(A, J, Load(B, J)), added(B, J, value)).keys() == {A}
-    assert not found(Store(A, J, apply(ACCUMULATE, Load(A, TURN), value)))
+    assert not found(Store(A, J, apply(ACCUMULATE, Load(A, ITERATION), value)))
     assert not found(added(A, J, Load(A, integer(3))))
 
 
 def test_several_elements_are_added_at_once() -> None:
     """A block of rows loads and stores what it adds into once."""
-    value = Load(X, TURN)
+    value = Load(X, ITERATION)
 
     def block(inner: Operator, last: Expr) -> dict[Buffer, Operator]:
         chain: Expr = Load(A, J)
         for step, term in ((inner, value), (ACCUMULATE, value), (ACCUMULATE, last)):
             chain = apply(step, chain, term)
-        return added_into(Loop(TURN, N, (Loop(J, M, (Store(A, J, chain),)),)), {A})
+        return added_into(Loop(ITERATION, N, (Loop(J, M, (Store(A, J, chain),)),)), {A})
 
     assert block(ACCUMULATE, value) == {A: ACCUMULATE}
     assert not block(SUB, value)
-    assert not block(ACCUMULATE, Load(A, TURN))
+    assert not block(ACCUMULATE, Load(A, ITERATION))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
@@ -141,7 +141,7 @@ def compiled(program: Callable[[Node, Node], list[Node]], dtype: str, mode: str 
 
 
 def run(call: graphc.Function, threads: int, *values: Array) -> list[Array]:
-    """The results where every loop of two iterations is cut into chunks for so many threads."""
+    """The results where every loop of two iterations is cut into chunks for these threads."""
     call.library.settings[:] = [threads, 2, 1, 0, 1]  # type: ignore[attr-defined]
     return [np.array(result) for result in call(*values)]
 
@@ -253,12 +253,12 @@ def test_rows_go_to_small_tables_and_to_large_ones() -> None:
 
 
 def test_copies_are_few_and_counted_as_memory() -> None:
-    """At most so many, each with a part of the rows many times its size; none for a table as large as its updates."""
+    """At most MOST_COPIES, each with a part of the rows many times its size; none for a table as large as updates."""
     x, y = T.fmatrix("x"), T.fmatrix("y")
     call = graphc.function([x, y], layer_norm(x, y))
 
     def growth(rows: int) -> int:
-        """The bytes that one more row asks for: of values stored by rows, and of a copy where it begins a group."""
+        """The bytes that one more row asks for: of values materialised by rows, and of a copy that begins a group."""
         return call.memory((rows + 1, 64), (rows + 1, 64)).arena - call.memory((rows, 64), (rows, 64)).arena
 
     for group in (1, 2, 5):
@@ -306,7 +306,7 @@ def test_the_same_chunks_under_cpython() -> None:
 
 
 def sums_by_column(arrays: int, dtype: str = "int64", columns: int | None = None) -> tuple[list[Node], list[Node]]:
-    """Sums down the columns of products with so many vectors: as many buffers by column, and the sums'."""
+    """Sums down the columns of products with `arrays` vectors: as many buffers by column, and the sums'."""
     x = T.tensor(dtype, (None, columns), name="x")
     vectors = [T.vector(f"v{number}", dtype=dtype) for number in range(arrays)]
     return [x, *vectors], [(x * vector).sum(axis=0) for vector in vectors]

@@ -36,7 +36,7 @@ FLAT = """
         x[i] = exp(x[i]) + 1.0
 """
 LONG = "    for i in range(n):\n        v = x[i]\n" + "        v = exp(v) * 0.5 + v\n" * 60 + "        x[i] = v\n"
-"""CPython's jump out of so long a loop takes two instructions, and two blocks."""
+"""CPython's jump out of a loop this long takes two instructions, and two blocks."""
 PAIR = """
     for i in range(n):
         x[i] = exp(x[i] + 1.0) + log(x[i])
@@ -292,7 +292,7 @@ after."""
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_turns_that_depend_on_each_other(name: str) -> None:
+def test_iterations_that_depend_on_each_other(name: str) -> None:
     before, iterations, iteration, after = DEPENDENT[name]
     body = f"    {before or 'i = 0'}\n    for i in {iterations}:\n        {iteration}\n    {after or 'i = 0'}\n"
     source, prototype = kernel(body, dict.fromkeys(OPERANDS, "float64"))

@@ -1,0 +1,205 @@
+"""The key of the cache: all that decides the machine code of a graph.
+
+In: a graph and what its function adds. Out: a `Key` of three parts, whose digest names the entry: the printed graph
+before any rewrite, the settings that matter, and a fingerprint, of this machine (llvm/cpu.py), NumPy, Python and the
+sources of graphc. And in what two keys differ.
+
+Hashing all sources would be a millisecond of every start. So their digest is kept next to what the system says of the
+files: where, how large, which, when last changed. The time of change (ctime) is the system's own: no program sets it,
+and every write moves it, but for two within one tick of its clock. Therefore nothing is kept while a file is younger
+than SETTLED_SECONDS, and nothing where that time means something else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+
+import numpy as np
+
+from graphc.codegen.cache import files
+from graphc.codegen.llvm.cpu import target_fingerprint
+from graphc.ir.node import PACKAGE
+from graphc.ir.text import graph_key_text
+from graphc.ir.walk import Graph
+from graphc.options import options
+from graphc.startup.digest import Digest, digest_of
+from graphc.startup.record import record
+
+FORMAT = "graphc cache 3"
+SOURCES = "sources"
+"""The file of digests in the cache's folder."""
+SETTLED_SECONDS = 5.0
+"""More than the coarsest clock of a file system has between two ticks."""
+MOST_KEPT = 8
+"""Installations whose digests are kept in one file."""
+SHOWN = 16
+
+
+@record()
+class Key:
+    """All that decides the machine code of a graph.
+
+    graph: the printed graph before any rewrite. settings: the options that matter, as text. fingerprint: versions and
+    CPU, as parts "name value" joined by "; ".
+    """
+
+    graph: str
+    settings: Mapping[str, str]
+    fingerprint: str
+
+    @property
+    def digest(self) -> str:
+        return cache_key(self.graph, self.settings, self.fingerprint)
+
+
+def make_key(graph: Graph, settings: Mapping[str, str]) -> Key:
+    """The key of a graph under the options as they are; `settings` is what else its function is made for."""
+    chosen = {
+        "fast_math": str(options.fast_math),
+        "excluding": ",".join(options.excluding),
+        "outline": options.outline,
+        "poison": str(options.poison != "off"),
+    }
+    return Key(graph_key_text(graph), {**settings, **chosen}, fingerprint())
+
+
+def fingerprint() -> str:
+    """Versions and CPU: what code is compiled by, and for."""
+    return f"{target_fingerprint()}; {package_fingerprint()}"
+
+
+def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
+    """64 hexadecimal digits that differ where any of the arguments does."""
+    digest = Digest()
+    for part in (FORMAT, graph_text, fingerprint, *(f"{name}={settings[name]}" for name in sorted(settings))):
+        content = part.encode()
+        digest.add(b"%d:" % len(content))
+        digest.add(content)
+    return digest.digits()
+
+
+@cache
+def package_fingerprint() -> str:
+    """Versions of what runs in this process whatever the target: graphc's sources, NumPy, and Python's binary
+    interface."""
+    interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
+    return f"graphc {_sources_digest()}; numpy {np.__version__}; interface {interface}"
+
+
+def _sources_digest() -> str:
+    root = options.cache_dir
+    if not options.cache or not files.is_trusted(root):
+        return sources_digest(PACKAGE, None)
+    with suppress(OSError):
+        files.make_folder(root)
+    return sources_digest(PACKAGE, f"{root}{os.sep}{SOURCES}")
+
+
+# The digest of the sources
+
+
+def sources_digest(package: str, kept: str | None) -> str:
+    """The digest of the sources in folder `package`; `kept` is the file of digests, None for none."""
+    if kept is None or os.name != "posix":
+        return _digest(package)
+    now, entries = time.time(), sorted(_sources(package), key=lambda entry: entry.path)
+    states = [(entry.path, entry.stat()) for entry in entries]
+    text = "\n".join(
+        f"{path} {state.st_dev} {state.st_ino} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+        for path, state in states
+    )
+    stamp = digest_of(text.encode()).encode()
+    lines = _read(kept)
+    for line in lines:
+        digest = line[len(stamp) + 1 : len(stamp) + 1 + SHOWN]
+        if line == _line(stamp, digest):
+            return digest.decode()
+    found = _digest(package)
+    if max((state.st_ctime for _, state in states), default=now) < now - SETTLED_SECONDS:
+        with suppress(OSError):
+            files.replace(kept, b"\n".join([_line(stamp, found.encode()), *lines[: MOST_KEPT - 1]]))
+    return found
+
+
+def _line(stamp: bytes, digest: bytes) -> bytes:
+    """The line of a digest, which vouches for itself."""
+    return b"%s %s %s" % (stamp, digest, digest_of(stamp + digest).encode())
+
+
+def _digest(package: str) -> str:
+    digest = Digest()
+    for path in sorted(entry.path for entry in _sources(package)):
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
+        digest.add(f"{path[len(package) :]}:{len(content)}:".encode())
+        digest.add(content)
+    return digest.digits()[:SHOWN]
+
+
+def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        for item in found:
+            if item.name.endswith(".py"):
+                yield item
+            elif item.is_dir() and item.name != "__pycache__":
+                yield from _sources(item.path)
+
+
+def _read(path: str) -> list[bytes]:
+    try:
+        return files.read(path, files.own()).split(b"\n")
+    except (OSError, files.Damaged):
+        return []
+
+
+# How two keys differ
+
+
+def distance(key: Key, other: Key) -> tuple[int, int]:
+    """How far apart two keys are: lines of the graph that only one has, then settings and versions."""
+    lines, others = Counter(key.graph.splitlines()), Counter(other.graph.splitlines())
+    apart = (lines - others).total() + (others - lines).total()
+    return apart, len(_setting_differences(key, other)) + len(_version_differences(key, other))
+
+
+def difference(key: Key, other: Key) -> list[str]:
+    """In what two keys differ, in lines: the graph, options, versions and CPU."""
+    return [*_graph_difference(key, other), *_setting_differences(key, other), *_version_differences(key, other)]
+
+
+def _graph_difference(key: Key, other: Key) -> list[str]:
+    """The first line in which two graphs differ."""
+    lines, others = key.graph.splitlines(), other.graph.splitlines()
+    for number in range(max(len(lines), len(others))):
+        here, there = (text[number].strip() if number < len(text) else "(end)" for text in (lines, others))
+        if here != there:
+            return [f"  the graph, from line {number + 1}:", f"    here    {here}", f"    stored  {there}"]
+    return []
+
+
+def _setting_differences(key: Key, other: Key) -> list[str]:
+    names = sorted({*key.settings, *other.settings})
+    pairs = ((name, key.settings.get(name, "(none)"), other.settings.get(name, "(none)")) for name in names)
+    return [f"  option {name}: here {here}, stored {there}" for name, here, there in pairs if here != there]
+
+
+def _version_differences(key: Key, other: Key) -> list[str]:
+    """Parts of the fingerprint that differ; of a long list such as the CPU's features, the items that do."""
+    here, there = key.fingerprint.split("; "), other.fingerprint.split("; ")
+    only_here, only_there = _without(here, there), _without(there, here)
+    if len(only_here) == len(only_there) == 1:
+        items, others = only_here[0].split(","), only_there[0].split(",")
+        only_here, only_there = [",".join(_without(items, others))], [",".join(_without(others, items))]
+    if not only_here and not only_there:
+        return []
+    return [f"  versions and CPU: here {', '.join(only_here) or '(none)'}; stored {', '.join(only_there) or '(none)'}"]
+
+
+def _without(parts: Sequence[str], others: Sequence[str]) -> list[str]:
+    return [part for part in parts if part not in others]

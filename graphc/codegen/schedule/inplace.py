@@ -1,0 +1,92 @@
+"""What is written in place: results in the arrays of mutable inputs, updates in the buffers of their variables.
+
+In: the results and inputs of a kernel; then its nests. Out: which input's array is donated to which result; and which
+buffers cannot be written in place after all, because old values are still read: their updates are deferred, computed
+into a temporary and copied at the very end. A result that begins as a copy of an operand, as an update of some
+elements does, needs no copy where it is written over that operand (`Nests.is_in_place`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from graphc.codegen.schedule.nests import Nests
+from graphc.codegen.schedule.plan import COPY, calls_python, lowering_of
+from graphc.codegen.schedule.sizes import Sizing
+from graphc.ir.node import INPUT, LEAVES, Node, Scalar, Size
+from graphc.ir.walk import reachable
+
+
+def donations(
+    outputs: Sequence[Node],
+    inputs: Sequence[Node],
+    mutable: Sequence[int],
+    sizing: Sizing,
+    refused: Container[tuple[int, int]],
+) -> dict[int, int]:
+    """For outputs, by number, the mutable input whose array each may take: one that it is computed from element by
+    element if there is one, else any of its dtype and sizes."""
+    alike: dict[tuple[str, tuple[Size, ...]], list[int]] = {}
+    for number in mutable:
+        leaf = inputs[number]
+        alike.setdefault((leaf.dtype, sizing.shape(leaf)), []).append(number)
+    donated: dict[int, int] = {}
+    made: set[Node] = set()
+    for place, output in enumerate(outputs):
+        if output.op in LEAVES or output in made or not output.ndim:
+            continue
+        made.add(output)
+        free = [
+            number
+            for number in alike.get((output.dtype, sizing.shape(output)), ())
+            if number not in donated.values() and (place, number) not in refused
+        ]
+        if free:
+            near = leaves_of_element(output) if len(free) > 1 else ()
+            donated[place] = next((number for number in free if inputs[number] in near), free[0])
+    return donated
+
+
+def leaves_of_element(node: Node) -> set[Node]:
+    """The leaves of which an element of `node` needs the element at the same index, as far as scalar ops tell."""
+    found = reachable([node], lambda each: each.args if isinstance(lowering_of(each), Scalar) else ())
+    return {each for each in found if each.op in LEAVES}
+
+
+def conflicts(nests: Nests) -> list[str]:
+    """The buffers that cannot be written in place: their own nest reads the old value at another index, or
+    what may fail, and must leave everything as it was, comes after."""
+    wrong = []
+    failing = [*nests.bounds, *(d.number for d in nests.drafts.values() if any(map(calls_python, d.roots)))]
+    for buffer, leaf in nests.overwritten.items():
+        writer = next((nests.nest_of[root] for root, target in nests.targets.items() if target == buffer), None)
+        if writer is None:
+            continue
+        draft = nests.drafts[writer]
+        for use in nests.leaf_uses.get(leaf, []):
+            if use.nest != writer:
+                nests.depend(use.nest, writer)
+            elif draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):
+                wrong.append(buffer)
+        for number in failing:
+            if number == writer or nests.is_later(number, writer):
+                wrong.append(buffer)
+            else:
+                nests.depend(number, writer)
+    return wrong
+
+
+def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> dict[Node, str]:
+    """The targets, with every deferred update computed elsewhere first, and copied to its buffer."""
+    goals = {node: buffer for node, buffer in targets.items() if buffer not in deferred}
+    for node, buffer in targets.items():
+        if buffer in deferred:
+            goals[Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
+    return goals
+
+
+def how_written(leaf: Node, deferred: bool) -> str:
+    """How a buffer that is there before the call gets its new value, for the reader of a plan."""
+    if deferred:
+        return "copied at the end"
+    return "in the array of an input, which is mutable" if leaf.op is INPUT else "in place"
