@@ -66,6 +66,7 @@ COMPILER = {
 LATE = {
     ("", "graphc.ir.parse"),
     ("codegen.transform.passes", "graphc.loops.verify"),
+    ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
     ("options", "difflib"),
     ("shared", "copy"),
@@ -236,8 +237,8 @@ __future__ _blake2 atexit errno gc marshal mmap
 NOT_WARM = """
 codegen.cache.bundle codegen.server.client codegen.frontend.emit codegen.link.lljit codegen.link.elf
 codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler codegen.pipeline.generation
-codegen.pipeline.program
-codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse optim rewrite session testing
+codegen.pipeline.program codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse
+loops.ir loops.operators optim rewrite session testing
 """
 
 

@@ -25,11 +25,11 @@ import numpy as np
 
 from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
-from graphc.loops.ir import Expr
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
     from graphc.ir.methods import Methods
+    from graphc.loops.ir import Expr
 else:
     Methods = object
 
@@ -38,7 +38,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Size: TypeAlias = "int | Node"
 Attributes: TypeAlias = Mapping[str, Any]
-Index: TypeAlias = tuple[Expr, ...]
+Index: TypeAlias = "tuple[Expr, ...]"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What operators and methods of nodes do, by name; filled by the modules that define the functions."""

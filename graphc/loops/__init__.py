@@ -4,4 +4,17 @@ In: records that lowering makes (ir.py, build.py, names.py), and the templates o
 source (printer.py), and for tests and those who debug a text that reads back (text.py). operators.py is the table of
 what passes know of an operator, visit.py tells what statements read and write, verify.py whether a program is one. Read
 operators.py, then ir.py.
+
+Ops make expressions when they are lowered, which a graph that is in the cache never is: `loops.add` and what else
+ir.py has may be asked of the package, which then imports it.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphc.loops.ir import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        return getattr(import_module("graphc.loops.ir"), name)

@@ -8,10 +8,11 @@ adding to it are each other's derivatives.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphc import loops
 from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, IndexOutOfBounds
 from graphc.ir import sizes
@@ -40,9 +41,6 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ir.walk import as_size_node
-from graphc.loops import ir as loops
-from graphc.loops.ir import Expr
-from graphc.loops.operators import ADD, CASTS, LT, SELECT
 from graphc.ops.elementwise import elementwise
 from graphc.ops.shape import (
     as_sizes,
@@ -59,6 +57,9 @@ from graphc.ops.shape import (
     size_expr,
     zeros,
 )
+
+if TYPE_CHECKING:
+    from graphc.loops.ir import Expr
 
 # --- regions of the subtensor family --------------------------------------------------------------------------------
 
@@ -346,11 +347,11 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
     """An element of an index array, counted from the end where it is negative."""
     value = element(index, position)
     if index.dtype != loops.INDEX:
-        value = loops.apply(CASTS[loops.INDEX], value)
+        value = loops.apply(loops.operators.CASTS[loops.INDEX], value)
     if index.dtype in ("uint8", "uint16", "uint32") or never_negative(index):
         return value
-    from_end = loops.apply(ADD, value, size_expr(size, element))
-    return loops.apply(SELECT, loops.apply(LT, value, loops.ZERO), from_end, value)
+    from_end = loops.apply(loops.operators.ADD, value, size_expr(size, element))
+    return loops.apply(loops.operators.SELECT, loops.apply(loops.operators.LT, value, loops.ZERO), from_end, value)
 
 
 def never_negative(index: Node) -> bool:

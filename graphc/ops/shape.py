@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphc import loops
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -43,10 +44,11 @@ from graphc.ir.node import (
     register,
 )
 from graphc.ir.walk import as_size_node, nodes_of
-from graphc.loops import ir as loops
-from graphc.loops.ir import Expr
 from graphc.ops.elementwise import describe_origin
 from graphc.startup.record import replace
+
+if TYPE_CHECKING:
+    from graphc.loops.ir import Expr
 
 Order = tuple["int | str", ...]
 
