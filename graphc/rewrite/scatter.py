@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from graphc.dtypes import is_float
-from graphc.ir.node import Argument, Node, Sample, constant_value, literal
+from graphc.ir.node import Argument, Node, Sample, constant_value, literal, make
 from graphc.ops.index import inc_gather
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, expand, zeros
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
 
+INCREMENTS = ("inc_gather", "inc_subtensor")
+
 
 def _into_sum(node: Node, uses: Uses) -> Node | None:
-    """a + c * inc_gather(zeros, y) as inc_gather(a, c * y), for a known factor c; likewise a - …"""
+    """a + c * inc_gather(zeros, y) as inc_gather(a, c * y), for a known factor c; likewise a - …, and regions."""
     sign = -1.0 if node.op.name == "sub" else 1.0
     left, right = node.args
     for base, added in ((left, right), (right, left))[: 2 if sign > 0 else 1]:
@@ -26,8 +28,8 @@ def _into_sum(node: Node, uses: Uses) -> Node | None:
         while uses(added) == 1 and (scaled := _scaled(added)) is not None and 1 in (abs(factor), abs(scaled[0])):
             factor, added = factor * scaled[0], scaled[1]
         if uses(added) == 1 and _scatters_into_zeros(added) and np.isfinite(factor):
-            _, value, *indices = added.args
-            return inc_gather(base, _times(value, factor), indices, added.attrs["axis"])
+            _, value, *where = added.args
+            return make(added.op, (base, _times(value, factor), *where), added.attrs)
     return None
 
 
@@ -52,7 +54,7 @@ def _number(node: Node) -> float | None:
 
 
 def _scatters_into_zeros(node: Node) -> bool:
-    return node.op.name == "inc_gather" and is_float(node.dtype) and _number(node.args[0]) == 0.0
+    return node.op.name in INCREMENTS and is_float(node.dtype) and _number(node.args[0]) == 0.0
 
 
 def _times(value: Node, factor: float) -> Node:
@@ -80,6 +82,6 @@ SCATTERS: tuple[AnyRule, ...] = (
         _into_sum,
         CLOSE,
         (_step("add", 1.0), _step("sub", 1.0), _step("sub", 0.25), _step("add", -0.5)),
-        operands=("inc_gather", "mul", "neg"),
+        operands=(*INCREMENTS, "mul", "neg"),
     ),
 )

@@ -3,7 +3,8 @@
 In: the results and inputs of a kernel; then its nests. Out: which input's array is donated to which result; and which
 buffers cannot be written in place after all, because old values are still read: their updates are deferred, computed
 into a temporary and copied at the very end. A result that begins as a copy of an operand, as an update of some
-elements does, needs no copy where it is written over that operand (`Nests.is_in_place`).
+elements does, needs no copy where it is written over that operand (`Nests.is_in_place`), nor where nothing else reads
+that operand (`chains`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from graphc.codegen.schedule.nests import Nests
-from graphc.codegen.schedule.plan import COPY, calls_python, lowering_of
+from graphc.codegen.schedule.plan import COPY, Draft, calls_python, lowering_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.node import INPUT, LEAVES, Node, Scalar, Size
 from graphc.ir.walk import reachable
@@ -74,6 +75,27 @@ def conflicts(nests: Nests) -> list[str]:
             else:
                 nests.depend(number, writer)
     return wrong
+
+
+def chains(nests: Nests, order: Sequence[Draft]) -> dict[Node, tuple[Node, ...]]:
+    """Values of which each is the one before with some elements written, which nothing else reads: they share one
+    buffer, and no nest but the first copies what was there. For each member its chain, in order."""
+    found: dict[Node, tuple[Node, ...]] = {}
+    for draft in order:
+        if draft.kind != "writes" or draft.in_place:
+            continue
+        (node,) = draft.roots
+        before = node.args[0]
+        uses = nests.materialised_uses.get(before, ())
+        if len(uses) != 1 or uses[0].nest != draft.number or before in nests.targets:
+            continue
+        if nests.drafts[nests.nest_of[before]].kind in ("loops", "writes") and nests.targets.get(node) not in (
+            nests.overwritten
+        ):
+            draft.in_place = True
+            chain = (*found.get(before, (before,)), node)
+            found |= dict.fromkeys(chain, chain)
+    return found
 
 
 def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> dict[Node, str]:

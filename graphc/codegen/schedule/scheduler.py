@@ -8,13 +8,14 @@ written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
-from graphc.codegen.schedule.inplace import conflicts, deferred_targets, how_written
+from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Materialised, lay_out
+from graphc.codegen.schedule.memory import Materialised, added_by_both, lay_out
 from graphc.codegen.schedule.plan import Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError
@@ -73,26 +74,32 @@ def _finish(
 ) -> Plan:
     """Name the temporaries and write the plan down."""
     access, sizing = scheduler.access(), scheduler.sizing
-    sharing = share(order, replace(access, labels=labels))
+    chained = chains(scheduler, order)
+    access = replace(access, needed=access.needed | chained.keys(), labels=labels)
+    sharing = share(order, access)
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
     materialised: list[Materialised] = []
     keepers: list[tuple[Node, bool]] = []
     results: dict[Node, Buffer] = {}
     iterations: dict[Buffer, Size] = {}
-    for nest in (nest for part in sharing.parts for nest in nests_of(part)):
+    nests = [nest for part in sharing.parts for nest in nests_of(part)]
+    writers = {node: nest for nest in nests for node in nest.roots}
+    for nest in nests:
         now = position[nest.number]
         for node in nest.roots:
+            chain = chained.get(node, (node,))
             depth, lowering = sharing.depths[node], lowering_of(node)
             shape = sizing.shape(node)[depth:]
             rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
-            added = added_by(node, nest, size_names, sizing)
+            writing = [each for each in chain if writers[each].kind == "writes"] or chain
+            added = reduce(added_by_both, (added_by(each, writers[each], size_names, sizing) for each in writing))
             wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "column reduction" else node.dtype
             own = added if wide == node.dtype else None
-            if node in scheduler.targets:
-                results[node] = Buffer(scheduler.targets[node], node.dtype, target=own[0] if own else None)
+            if chain[-1] in scheduler.targets:
+                results[node] = Buffer(scheduler.targets[chain[-1]], node.dtype, target=own[0] if own else None)
                 iterations |= {results[node]: own[1]} if own else {}
-            elif not is_local(nest, node, depth, access.needed):
-                last = max((position[use.nest] for use in scheduler.materialised_uses[node]), default=now)
+            elif node is chain[0] and not is_local(nest, node, depth, access.needed):
+                last = max((position[use.nest] for use in scheduler.materialised_uses[chain[-1]]), default=now)
                 materialised.append(Materialised(node.dtype, shape, now, last, rows, own, row))
                 keepers.append((node, False))
             if wide != node.dtype:
@@ -103,7 +110,8 @@ def _finish(
                 keepers.append((node, True))
     arena = lay_out(materialised, fresh)
     held = dict(zip(keepers, arena.buffers, strict=True))
-    buffers = results | {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
+    kept = {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
+    buffers = results | {each: buffer for node, buffer in kept.items() for each in chained.get(node, (node,))}
     written = {buffer.name: buffer for buffer in results.values()}
     plan = Plan(
         sharing.parts,

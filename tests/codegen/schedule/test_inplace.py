@@ -1,0 +1,73 @@
+"""Values that are written one after the other into one buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bounds import assert_specified
+
+import graphc
+import graphc.tensor as T
+from graphc.ir.node import Node
+
+
+def recurrent(steps: int) -> tuple[list[Node], list[Node]]:
+    """A recurrence written out, and its derivatives."""
+    x, u = T.dtensor3("x"), T.dmatrix("u")
+    h = x[0]
+    for step in range(1, steps):
+        h = T.tanh(x[step] + T.dot(h, u))
+    return [x, u], graphc.grad(h.sum(), [x, u])
+
+
+def slices(count: int) -> tuple[list[Node], list[Node]]:
+    """A vector of parameters cut into pieces, of which two overlap, and its gradient."""
+    theta = T.dvector("theta")
+    pieces = [theta[2 * n : 2 * n + 2 + (n == 1)] for n in range(count)]
+    cost = sum((T.sqr(piece).sum() * (n + 1) for n, piece in enumerate(pieces)), T.exp(theta[0]))
+    return [theta], [graphc.grad(cost, theta)]
+
+
+def read_between(count: int) -> tuple[list[Node], list[Node]]:
+    """Writes one after the other, of which each result is read as well: each has an array of its own."""
+    x = T.dvector("x")
+    found = [x]
+    for n in range(count):
+        found.append(T.set_subtensor(found[-1][n], found[-1].sum()))
+    return [x], [found[-1], found[-2][::-1] + found[2]]
+
+
+def looked_up(count: int) -> tuple[list[Node], list[Node]]:
+    """The gradient of a table of which rows are looked up several times."""
+    table, indices = T.dmatrix("table"), T.lvector("indices")
+    cost = sum((T.sqr(table[indices + n]).sum() for n in range(count)), T.sin(table[-1]).sum())
+    return [table, indices], [graphc.grad(cost, table)]
+
+
+CHAINS: dict[str, tuple[list[Node], list[Node], list[Any]]] = {
+    "recurrent": (*recurrent(4), [(6, 3, 5), (5, 5)]),
+    "slices": (*slices(4), [(9,)]),
+    "read between": (*read_between(3), [(5,)]),
+    "looked up": (*looked_up(3), [(7, 4), [0, 2, 2, 4]]),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("poison", ["off", "on"])
+def test_values_written_one_after_the_other(name: str, poison: str) -> None:
+    inputs, outputs, given = CHAINS[name]
+    rng = np.random.default_rng(3)
+    values = [np.array(each) if isinstance(each, list) else rng.normal(size=each) for each in given]
+    with graphc.options.change(poison=poison):
+        for mode in ("compiled", "python"):
+            call = graphc.function(inputs, outputs, mode)
+            for _ in range(2):
+                assert_specified(call, call(*values), values)
+
+
+def test_a_gradient_by_steps_is_written_into_one_array() -> None:
+    few, many = (graphc.function(*recurrent(steps)) for steps in (4, 8))
+    needs = [call.memory((8, 3, 5), (5, 5)).total for call in (few, many)]
+    assert needs[1] - needs[0] <= 4 * 3 * 5 * 8 * 3, "a few rows for each step, no array of all"
