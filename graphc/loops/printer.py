@@ -80,7 +80,7 @@ def emit_statements(body: Sequence[Stmt], level: int = 1) -> Iterator[str]:
                 yield f"{pad}{buffer.name}[{text_of(index)}] = {text_of(value)}"
             case Loop(var, size, inner, begin):
                 bounds = text_of(size) if begin == ZERO else f"{text_of(begin)}, {text_of(size)}"
-                yield f"{pad}for {var.name} in range({bounds}):"
+                yield f"{pad}for {var.name} in {'independent' if stmt.is_independent else 'range'}({bounds}):"
                 yield from emit_statements(inner, level + 1)
             case Check(condition, code):
                 yield f"{pad}if not ({text_of(condition)}):"

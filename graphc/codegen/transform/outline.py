@@ -8,7 +8,7 @@ A part is a nest (an outermost loop) or a block (a run of scalars). The function
 
     def nest_sum(begin, end, x, n, scale, sum_at):
         sum = 0.0
-        for i in range(begin, end):
+        for i in independent(begin, end):
             sum = accumulate(sum, x[i] * scale)
         sum_at[0] = sum
         return 0
@@ -32,7 +32,7 @@ number of its chunk, `begin // size`, and the kernel combines them in order:
     sum = 0.0
     size = chunk(n, 3)
     parallel(nest_sum, n, size, x, size, partial_float64)
-    for part in range((n + size - 1) // size):
+    for part in independent((n + size - 1) // size):
         sum = accumulate(sum, partial_float64[part])
 
 Iterations fill `fills(y)` element by element, and nothing else reads it, so that it may go past the caches
@@ -47,7 +47,7 @@ the buffer itself, and none is left for the launch:
     nest_sum(shared, n, x, total, size, 0)
     parallel(nest_sum, shared, size, x, copies_float64, size, minimum(shared, 1))
     for part in range((shared + size - 1) // size):
-        for c in range(m):
+        for c in independent(m):
             total[c] = accumulate(total[c], copies_float64[part * m + c])
 """
 
@@ -255,7 +255,7 @@ class Caller:
         steps = shares.steps
         combined = tuple(Set(var, apply(steps[var], var, term)) for var, term in (*errors, *terms))
         if combined:
-            yield Loop(iteration, chunks_of(count, chunk), combined)
+            yield Loop(iteration, chunks_of(count, chunk), combined, conflicts=())
 
     def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """What the function of a nest is given, with a word on what may go past the caches."""
@@ -309,7 +309,8 @@ class Caller:
                 copy = Load(begin.buffer, add(add(begin.index, multiply(iteration, stride(length))), PLACE))
                 whole = apply(step, Load(buffer, PLACE), copy)
                 stores.append(Store(buffer, PLACE, whole))
-            yield Loop(iteration, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
+            along = Loop(PLACE, length, tuple(stores), conflicts=())
+            yield Loop(iteration, chunks_of(shared, chunk), (along,), conflicts=tuple(buffers))
 
     def copy_places(self, targets: Mapping[Buffer, Target], at_once: int, most: Var) -> dict[Buffer, Pointer]:
         """Where the copies of each buffer begin, of which there are `most` at most."""

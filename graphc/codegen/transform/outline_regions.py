@@ -123,7 +123,7 @@ def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
         carried = [var for var in set_vars(stmt) if var in outer]
         codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
         if starts.keys() >= set(carried) and len(codes) <= 1:
-            loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
+            loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
             first = tuple(starts[var] for var in carried)
             code = codes.pop() if codes else 0
             shares = shares_of(stmt, carried, rows=True)
@@ -156,7 +156,7 @@ def of_columns(loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Share
     """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
     where COPIED is 1."""
     if rows is None:
-        part = Loop(inner.var, END, inner.body, BEGIN)
+        part = replace(inner, size=END, begin=BEGIN)
         return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, 0, columns)
     by_rows = apply(GT, COPIED, ZERO)
     limits = (
@@ -165,8 +165,8 @@ def of_columns(loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Share
         Let(LEFT, apply(SELECT, by_rows, ZERO, BEGIN)),
         Let(RIGHT, apply(SELECT, by_rows, inner.size, END)),
     )
-    part = Loop(inner.var, RIGHT, inner.body, LEFT)
-    nest = Loop(loop.var, LAST, (*loop.body[:-1], part), FIRST)
+    part = replace(inner, size=RIGHT, begin=LEFT)
+    nest = replace(loop, size=LAST, body=(*loop.body[:-1], part), begin=FIRST)
     over_rows = in_strips(nest, part) if wants_strips(inner) else nest
     body: tuple[Stmt, ...] = (*filling(rows), *limits, over_rows)
     return Part(body, (), note, loop.size, 0, rows, columns=Columns(inner.size, columns.work))
@@ -199,7 +199,7 @@ def filling(shares: Shares) -> Iterator[Loop]:
     """The loops that begin the copies of a chunk; of no iteration where a nest adds into the buffers themselves."""
     for length, buffers in by_length(shares).items():
         starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], buffer.dtype)) for buffer in buffers)
-        yield Loop(PLACE, multiply(length, COPIED), tuple(starts))
+        yield Loop(PLACE, multiply(length, COPIED), tuple(starts), conflicts=())
 
 
 def by_length(shares: Shares) -> dict[Expr, list[Buffer]]:
