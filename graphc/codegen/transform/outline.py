@@ -4,7 +4,8 @@ In: the statements of a kernel. Out: statements that call functions, and these f
 equal but for names and literals are one function called with other arguments. Small functions compile in time linear
 in their number, one large one does not, and equal layers of a network are compiled once.
 
-A part is a nest (an outermost loop) or a block (a run of scalars). The function of a nest has the form
+A part is a nest (an outermost loop) or a block (a run of scalars). A loop around many nests that threads cannot share
+itself stays where it is, and its statements are treated as a kernel's. The function of a nest has the form
 
     def nest_sum(begin, end, x, n, scale, sum_at):
         sum = 0.0
@@ -60,7 +61,7 @@ from graphc.codegen.schedule.accumulators import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, PAST_CACHES
 from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
-from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, by_length, find_parts
+from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, Path, by_length, find_parts
 from graphc.codegen.transform.parallelize import describe_work
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.loops.ir import (
@@ -91,7 +92,7 @@ from graphc.loops.names import Names
 from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
 from graphc.loops.printer import text_of
 from graphc.loops.visit import moved_buffers, read_buffers
-from graphc.startup.record import fresh, record
+from graphc.startup.record import fresh, record, replace
 
 LAUNCHES_IN_KERNEL = 8
 """A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for so many
@@ -132,28 +133,40 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto") -> Outline
     launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
     if len(launches) > LAUNCHES_IN_KERNEL:
         calls |= call_parts(caller, launches)
-    moved = {stmt.var for part in parts.values() for stmt in part.body if isinstance(stmt, Let | Set)}
-    kept: list[Stmt] = []
-    for place, stmt in enumerate(body):
-        if place in calls:
-            kept.extend(calls[place])
-        elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
-            kept.append(stmt)
+    kept = with_calls(body, parts, calls)
     private: dict[Buffer, int] = {}
     for shares in (part.shares for part in parts.values() if part.shares is not None):
         for buffer in shares.rows:
             private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
     copies = {buffer: tuple(held) for buffer, held in caller.copies.items()}
-    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
+    return Outlined(kept, tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
 
 
-def call_parts(caller: Caller, parts: Mapping[int, Part]) -> dict[int, tuple[Stmt, ...]]:
+def with_calls(
+    body: Sequence[Stmt], parts: Mapping[Path, Part], calls: Mapping[Path, tuple[Stmt, ...]], within: Path = ()
+) -> tuple[Stmt, ...]:
+    """Statements that stand in the loop `within`, with calls in place of parts."""
+    here = {path[-1]: part for path, part in parts.items() if path[:-1] == within}
+    around = {path[len(within)] for path in parts if path[: len(within)] == within} - here.keys()
+    moved = {stmt.var for part in here.values() for stmt in part.body if isinstance(stmt, Let | Set)}
+    kept: list[Stmt] = []
+    for place, stmt in enumerate(body):
+        if place in here:
+            kept.extend(calls[(*within, place)])
+        elif isinstance(stmt, Loop) and place in around:
+            kept.append(replace(stmt, body=with_calls(stmt.body, parts, calls, (*within, place)), conflicts=None))
+        elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
+            kept.append(stmt)
+    return tuple(kept)
+
+
+def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[Stmt, ...]]:
     """The statements that call each part; those that are equal are one function."""
     interfaces = {place: interface(part) for place, part in parts.items()}
-    equal: dict[tuple[object, ...], list[int]] = {}
+    equal: dict[tuple[object, ...], list[Path]] = {}
     for place, used in interfaces.items():
         equal.setdefault(used.key, []).append(place)
-    calls: dict[int, tuple[Stmt, ...]] = {}
+    calls: dict[Path, tuple[Stmt, ...]] = {}
     for places in equal.values():
         lifted = varying([interfaces[place].literals for place in places])
         function = caller.define(parts[places[0]], interfaces[places[0]], lifted)

@@ -1,13 +1,14 @@
 """The parts of a large kernel that become functions of their own.
 
 In: the statements of a kernel. Out: its nests (outermost loops) and blocks (runs of scalars) as `Part`, by the place of
-their last statement: see `outline`.
+their last statement: see `outline`. The statements of a loop around nests are looked at as a kernel's are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeAlias
 
 from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
@@ -47,10 +48,16 @@ BLOCK_OPS = 120
 """A kernel with more operators than this outside loops calls blocks of about so many."""
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
+LEAST_NESTS = 2
+"""Of a loop around nests, of which those become functions and not the loop: where it has as many as a kernel that calls
+them, so many can be shared by threads. A loop over rows, too, is around a few."""
 
 MOST_COLUMN_BYTES = 24
 """Of the buffers that are read or written by column: of MOST_COLUMNS columns more would fill a nearest cache of 32 KiB,
 two thirds of one of 48."""
+
+Path: TypeAlias = "tuple[int, ...]"
+"""The place of a statement: in the loops that it stands in, from the outermost one, and in its own body."""
 
 FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
@@ -99,23 +106,42 @@ class Columns:
     work: Expr
 
 
-def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
+def find_parts(body: Sequence[Stmt], always: bool, begun: Collection[Var] = (), within: Path = ()) -> dict[Path, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large."""
+    where they are large; and those of loops around nests. `begun`: the scalars that have a value before `body`, the
+    statements of the loop `within` which they stand."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, Let))
-    parts = find_nests(body)
+    parts = find_nests(body, begun)
+    known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
+    least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
+    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
     if not always and loops <= OUTLINE_ABOVE:
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
         parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
-    return parts
+    found = {(*within, place): part for place, part in parts.items() if place not in around}
+    for place in around:
+        loop = body[place]
+        assert isinstance(loop, Loop)
+        found |= find_parts(loop.body, always, known, (*within, place))
+    return found
 
 
-def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
+def is_around(least: int, stmt: Stmt, part: Part | None, begun: Collection[Var]) -> bool:
+    """Whether a statement is a loop whose iterations follow one another, and each carries out so many nests, some of
+    which threads may share."""
+    if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
+        return False
+    if sum(isinstance(inner, Loop) for inner in stmt.body) < least:
+        return False
+    return sum(nest.shares is not None for nest in find_nests(stmt.body, begun).values()) >= LEAST_NESTS
+
+
+def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, Part]:
     """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
-    starts = accumulators(body)
-    outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
+    starts = {var: start for var, start in accumulators(body).items() if var not in begun}
+    outer = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
     parts: dict[int, Part] = {}
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
         if not isinstance(stmt, Loop):
