@@ -44,11 +44,11 @@ def product(x: Node) -> Node:
 
 KERNELS = {
     "sum begun with anything": Broken(lambda x: T.exp(x).sum(axis=0), "out[i] = 0.0", "out[i] = out[i]"),
-    "element left out": Broken(T.exp, "in range(begin, end)", "in range(begin + 1, end)"),
-    "float32 left out": Broken(T.exp, "in range(begin, end)", "in range(begin + 1, end)", "float32"),
-    "int64 left out": Broken(T.neg, "in range(begin, end)", "in range(begin + 1, end)", "int64"),
-    "int8 left out": Broken(T.neg, "in range(begin, end)", "in range(begin + 1, end)", "int8"),
-    "bool left out": Broken(lambda x: x > 0, "in range(begin, end)", "in range(begin + 1, end)"),
+    "element left out": Broken(T.exp, "in independent(begin, end)", "in independent(begin + 1, end)"),
+    "float32 left out": Broken(T.exp, "in independent(begin, end)", "in independent(begin + 1, end)", "float32"),
+    "int64 left out": Broken(T.neg, "in independent(begin, end)", "in independent(begin + 1, end)", "int64"),
+    "int8 left out": Broken(T.neg, "in independent(begin, end)", "in independent(begin + 1, end)", "int8"),
+    "bool left out": Broken(lambda x: x > 0, "in independent(begin, end)", "in independent(begin + 1, end)"),
     "operand not stored": Broken(product, "t0[i] = exp(x2)", "t1[i] = exp(x2)"),
     "NaN that does not show": Broken(T.exp, "= exp(x[i])", "= select(out[i] == 0.0, 1.0, 2.0)"),
     "temporary too short": Broken(product, "S[2] = x_0", "S[2] = x_0 - 1"),

@@ -4,7 +4,9 @@ In: functions of loops, and the contents of their buffers. Out: what they leave 
 
 Statements are written as Python and run by CPython; every buffer is a `Memory` that knows which of its elements were
 written. Errors are: reading an element that was not, or one outside of a buffer; storing a number of another dtype; and
-two chunks of a launch that touch one element which either writes. Chunks are short, and run from the last to the first.
+two chunks of a launch, or two iterations of a loop that says that they are independent, that touch one element which
+either writes. Chunks are short, and run from the last to the first; so do independent iterations where numbers are
+exact.
 
 Numbers are NumPy's, whose bits tell whether a pass kept every operation and their order; or `Exact`: floats are then
 integers modulo a prime, where sums in any order are equal, casts between float dtypes change nothing, nothing is
@@ -243,6 +245,8 @@ class Memory:
             if chunk != self.launch.chunk and (wrote or writes):
                 raise Fault(f"{self.name}[{place}] is touched by two chunks")
             self.touched[place] = (self.launch.chunk, wrote or writes) if chunk == self.launch.chunk else (-1, False)
+        for loop in self.launch.loops:
+            loop.touch(self, place, writes)
         return place
 
     def __getitem__(self, index: Any) -> Any:
@@ -266,12 +270,40 @@ class Memory:
             self.cells[place] = Exact(residue(value)) if self.exact else value
 
 
-class Launches:
-    """Which chunk of a launch runs: 0 outside of launches, where what was touched is forgotten."""
+class Iterations:
+    """A loop over independent iterations while it runs: the number of the one that runs, and which of them have touched
+    what, and whether one has written. `conflicts`: what they may touch all the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, conflicts: Iterable[Memory]) -> None:
+        self.number = 0
+        self.conflicts = {id(memory.touched) for memory in conflicts}
+        self.touched: dict[tuple[int, int], tuple[int | None, bool]] = {}
+
+    def touch(self, memory: Memory, place: int, writes: bool) -> None:
+        key = id(memory.touched), place
+        number, wrote = self.touched.get(key, (self.number, writes))
+        if number != self.number and (wrote or writes) and key[0] not in self.conflicts:
+            raise Fault(f"{memory.name}[{place}] is touched by two iterations")
+        self.touched[key] = (number if number == self.number else None, wrote or writes)
+
+
+class Launches:
+    """Which chunk of a launch runs: 0 outside of launches, where what was touched is forgotten; and the loops over
+    independent iterations that run."""
+
+    def __init__(self, exact: bool = False) -> None:
         self.memories: list[Memory] = []
         self.chunk = 0
+        self.exact = exact
+        self.loops: list[Iterations] = []
+
+    def independent(self, begin: int, end: int, *conflicts: Memory) -> Iterator[int]:
+        loop = Iterations(conflicts)
+        self.loops.append(loop)
+        numbers = range(int(begin), int(end))
+        for loop.number in reversed(numbers) if self.exact and not conflicts else numbers:
+            yield loop.number
+        self.loops.remove(loop)
 
     def parallel(self, function: Callable[..., Any], iterations: int, size: int, *args: Any) -> None:
         for memory in self.memories:
@@ -386,8 +418,9 @@ def lines_of(body: Iterable[Stmt], pad: str) -> Iterator[str]:
                 yield f"{pad}{var.name} = {text_of(value)}"
             case Store(buffer, index, value):
                 yield f"{pad}{buffer.name}[{text_of(index)}] = {text_of(value)}"
-            case Loop(var, size, inner, begin):
-                yield f"{pad}for {var.name} in range({text_of(begin)}, {text_of(size)}):"
+            case Loop(var, size, inner, begin, conflicts):
+                bounds = ", ".join([text_of(begin), text_of(size), *(buffer.name for buffer in conflicts or ())])
+                yield f"{pad}for {var.name} in {'range' if conflicts is None else 'independent'}({bounds}):"
                 yield from lines_of(inner, pad + " ")
                 yield f"{pad} pass"
             case Check(condition, code):
@@ -425,7 +458,7 @@ def run(
     `given`: what buffers hold before; `numbers`: its other parameters; `limits`: the length of each buffer that has
     one; `calls`: the nodes that call back into Python.
     """
-    launches = Launches()
+    launches = Launches(exact)
     scope: dict[str, Any] = BARE_WORDS | (EXACT_WORDS if exact else {})
     scope |= SHIMS | {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
@@ -434,6 +467,7 @@ def run(
         "chunk": chunk,
         "columns": chunk,
         "parallel": launches.parallel,
+        "independent": launches.independent,
         "fills": lambda memory: memory.at(0, filled=True),
         "reads": lambda memory: memory.at(0, only_read=True),
     }

@@ -31,7 +31,7 @@ from graphc.loops.text import parse_functions, print_functions
 
 Array = NDArray[Any]
 Functions = tuple[Function, ...]
-REORDERING = {"narrow_sums", "outline"}
+REORDERING = {"narrow_sums", "mark_independent", "outline"}
 """Passes after which sums may be taken in another order."""
 WHOLE = {"outline", "assemble"}
 """After these the buffers have their final lengths."""

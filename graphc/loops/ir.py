@@ -143,12 +143,24 @@ class Store:
 
 @record()
 class Loop:
-    """`for var in range(size)`; `range(begin, size)` where a function runs a part of the loop."""
+    """`for var in range(size)`; `range(begin, size)` where a function runs a part of the loop.
+
+    `conflicts`: the buffers in which one iteration may touch what another one writes; None where nothing is known of
+    that, or where the order of iterations matters otherwise: a scalar goes on from one to the next, though not by
+    accumulation only, or a function is called or left.
+    """
 
     var: Var
     size: Expr
     body: tuple[Stmt, ...]
     begin: Expr = Const("0", "int64")
+    conflicts: tuple[Buffer, ...] | None = None
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether iterations may be carried out in any order, and at the same time: what one writes to memory no other
+        one touches, and the scalars that go on from one to the next are only accumulated."""
+        return self.conflicts == ()
 
 
 @record()

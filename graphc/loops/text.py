@@ -14,10 +14,13 @@ In: functions, or their text. Out: the text of functions, or functions that are 
         call other(out[n:], total)
         call 2: another(total)
         launch nest_other(n, chunk(n, 4), x[0:])
+        for j in independent(n):
+            out[j] = out[j] * 2.0
 
 A buffer that something is known of says so: `t: float64* temporary row m`, `sums: float64* target m pays 8`, or
 `table`. `let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called
-says that it failed, `call 2` leaves with 2. Expressions are Python's, of the operators of the table; idioms are calls,
+says that it failed, `call 2` leaves with 2. A loop is over `independent(n)` where iterations are, or are but for some
+buffers: `independent(n, but=[out])`. Expressions are Python's, of the operators of the table; idioms are calls,
 too: `block_length(n, i, 256)`. A dtype is written, `0.0 @ float32`, where it is not the one that declarations and
 `operators.result_dtype` tell: 0 is an int64, 0.0 a float64, and an undeclared name an int64.
 """
@@ -138,9 +141,11 @@ def _print_line(stmt: Stmt, names: _Names) -> str:
             return line
         case Store(buffer, index, value):
             return f"{buffer.name}[{text(index)}] = {text(value)}"
-        case Loop(var, size, _, begin):
+        case Loop(var, size, _, begin, conflicts):
             kind = "" if var.dtype == INDEX else f": {var.dtype}"
-            return f"for {var.name}{kind} in range({text(size) if begin == ZERO else text(begin, size)}):"
+            bounds = text(size) if begin == ZERO else text(begin, size)
+            but = f", but=[{', '.join(buffer.name for buffer in conflicts)}]" if conflicts else ""
+            return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}):"
         case Check(condition, code):
             return f"check {code}: {text(condition)}"
         case Invoke(function, args, code):
@@ -299,15 +304,21 @@ def _parse_line(line: str, inner: Sequence[tuple[int, str]], names: _Names) -> S
 def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: _Names) -> Loop:
     head, _, bounds = rest.removesuffix(":").partition(" in ")
     name, _, kind = head.partition(": ")
+    conflicts: tuple[Buffer, ...] | None
     match ast.parse(bounds, mode="eval").body:
         case ast.Call(ast.Name("range"), [*begin, last], []) if len(begin) < 2:
-            first = [_read(each, names) for each in begin]
-            size = _read(last, names)
+            conflicts = None
+        case ast.Call(ast.Name("independent"), [*begin, last], []) if len(begin) < 2:
+            conflicts = ()
+        case ast.Call(ast.Name("independent"), [*begin, last], [ast.keyword("but", ast.List(met))]) if len(begin) < 2:
+            conflicts = tuple(names.buffer(each.id) for each in met if isinstance(each, ast.Name))
         case _:
             raise ValueError("it goes over no range")
+    first = _read(begin[0], names) if begin else ZERO
+    size = _read(last, names)
     var = Var(name, kind or INDEX)
     names.scalars[name] = var.dtype
-    return Loop(var, size, _parse_body(inner, names), *first)
+    return Loop(var, size, _parse_body(inner, names), first, conflicts)
 
 
 def _parse_call(word: str, text: str, names: _Names) -> Stmt:

@@ -6,7 +6,8 @@ is wrong with which statement of which function.
     names       are identifiers of one dtype each, defined before they are read, in a scope that is still open
     let         names a value once: not a parameter, a loop's variable, an accumulator, or what has a name already
     loops       have int64 variables, sizes and beginnings; so have indices
-    buffers     are parameters of which one thing is known, and elements have their dtype
+    buffers     are parameters of which one thing is known, and elements have their dtype; so are those in which
+                iterations conflict
     operators   have operands of the dtypes they take, and give the dtype that is said
     calls       have arguments of the kinds that their functions take
 """
@@ -100,7 +101,9 @@ class _Function:
                     self.value(value)
                     self.buffer(buffer)
                     self.same(buffer.dtype, value.dtype)
-                case Loop(var, size, inner, begin):
+                case Loop(var, size, inner, begin, conflicts):
+                    for buffer in conflicts or ():
+                        self.buffer(buffer)
                     self.loop(var, size, begin, inner)
                 case Check(condition, code):
                     self.check(condition, code)

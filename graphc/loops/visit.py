@@ -179,9 +179,9 @@ def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return Set(target, change(value))
         case Store(buffer, index, value):
             return Store(buffer, change(index), change(value))
-        case Loop(var, size, body, begin):
+        case Loop(var, size, body, begin, conflicts):
             inside = tuple(map_expressions(inner, change) for inner in body)
-            return Loop(var, change(size), inside, begin if begin is ZERO else change(begin))
+            return Loop(var, change(size), inside, begin if begin is ZERO else change(begin), conflicts)
         case Check(condition, code):
             return Check(change(condition), code)
         case Invoke(function, args, code):
@@ -233,8 +233,9 @@ def moved_buffers(body: Iterable[Stmt], places: Mapping[Buffer, tuple[Buffer, Ex
 
     def changed(stmt: Stmt) -> Stmt:
         match stmt:
-            case Loop(var, size, inner, begin):
-                return Loop(var, value(size), tuple(map(changed, inner)), value(begin))
+            case Loop(var, size, inner, begin, conflicts):
+                met = None if conflicts is None else tuple(places.get(each, (each,))[0] for each in conflicts)
+                return Loop(var, value(size), tuple(map(changed, inner)), value(begin), met)
             case Store(buffer, index, stored):
                 return Store(*element(buffer, index), value(stored))
         return map_expressions(stmt, value)

@@ -23,12 +23,12 @@ Array = NDArray[Any]
 SOFTMAX_ROW = """
 def kernel(x, out, n):
     shift = -inf
-    for i in range(n):
+    for i in independent(n):
         shift = accumulate_maximum(shift, x[i])
     total = 0.0
-    for i in range(n):
+    for i in independent(n):
         total = accumulate(total, exp(x[i] - shift))
-    for i in range(n):
+    for i in independent(n):
         out[i] = exp(x[i] - shift) / total
     out[n] = shift + log(total)
     return 0

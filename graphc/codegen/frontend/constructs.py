@@ -31,9 +31,9 @@ def add(total, comp, term):
 def sum_blocks(begin, end, n, term):
     """The sum of term(i) for i < n in blocks begin .. end of 256, and what adding them up has rounded away."""
     comp, total = 0.0, 0.0
-    for block in range(begin, end):
+    for block in independent(begin, end):
         row, part = block * 256, 0.0
-        for i in range(minimum(256, n - 256 * block)):
+        for i in independent(minimum(256, n - 256 * block)):
             part = accumulate(part, term(row + i))
         total, comp = add(total, comp, part)
     return total, comp
@@ -41,9 +41,9 @@ def sum_blocks(begin, end, n, term):
 def sum_blocks_float32(begin, end, n, term):
     """The same of float32: a block is summed in float32, the blocks in float64."""
     total = 0.0
-    for block in range(begin, end):
+    for block in independent(begin, end):
         row, part = block * 256, float32(0.0)
-        for i in range(minimum(256, n - 256 * block)):
+        for i in independent(minimum(256, n - 256 * block)):
             part = accumulate(part, term(row + i))
         total = accumulate(total, float64(part))
     return total
@@ -51,7 +51,7 @@ def sum_blocks_float32(begin, end, n, term):
 def sum_parts(parts, count):
     """The sum of what chunks of a loop have left: 256 places for what they have rounded away, then their sums."""
     comp, total = 0.0, 0.0
-    for part in range(count):
+    for part in independent(count):
         comp = accumulate(comp, rounding(total, parts[part + 256]))
         comp = accumulate(comp, parts[part])
         total = accumulate_in_order(total, parts[part + 256])
@@ -75,7 +75,7 @@ def chunks_with_copies(count, work, copies):
 def add_copies(target, copies, n, count):
     """Add to each of n elements those of its copies."""
     for part in range(count):
-        for c in range(n):
+        for c in independent(n):
             target[c] = accumulate(target[c], copies[part * ((n + 15) // 16 * 16) + c])
 '''
 

@@ -75,7 +75,7 @@ def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool, said: set[
             said.update(new)
         elif isinstance(stmt, Loop):
             bounds = text_of(stmt.size) if stmt.begin == ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
-            yield f"{pad}for {stmt.var.name} in range({bounds}):"
+            yield f"{pad}for {stmt.var.name} in {'independent' if stmt.is_independent else 'range'}({bounds}):"
             yield from emit_statements(stmt.body, pad + INDENT, constructs, said)
         else:
             yield pad + emit_statement(stmt)

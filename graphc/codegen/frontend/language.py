@@ -6,9 +6,10 @@ zero or a value outside a function's domain: integers wrap, floats go to infinit
 is 0.
 
 `intrinsics.INTRINSICS` holds the compiled meaning of the same names. The generated language besides these names: `def`
-of functions whose parameters are pointers and int64, assignments, `for ... in range(...)`, `while`, `if`, `break`,
-`continue`, `return`, indexing a pointer by an int64, comparisons, and Python's operators on operands of one dtype,
-where the result has that dtype. Python numbers adapt to the other operand's dtype, as in NumPy 2.
+of functions whose parameters are pointers and int64, assignments, `for ... in range(...)`, or over what is
+`independent(...)`, `while`, `if`, `break`, `continue`, `return`, indexing a pointer by an int64, comparisons, and
+Python's operators on operands of one dtype, where the result has that dtype. Python numbers adapt to the other
+operand's dtype, as in NumPy 2.
 """
 
 from __future__ import annotations
@@ -152,6 +153,12 @@ def parallel(function: Function, count: int, size: int, *args: Any) -> None:
         function(begin, min(begin + size, count), *args)
 
 
+def independent(*bounds: int) -> range:
+    """`range(*bounds)`, whose iterations may be carried out in any order and at the same time: what one writes to
+    memory no other one touches, and what goes on from one to the next in a local name is only accumulated."""
+    return range(*bounds)
+
+
 def fills(pointer: Array) -> Array:
     """The pointer, of which iteration i of the loop that is launched fills element i, and reads none: it may go past
     the caches."""
@@ -199,7 +206,7 @@ def _build_prelude() -> dict[str, Function]:
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
     table |= {"chunk": chunk, "columns": columns, "parallel": parallel, "rounding": rounding}
-    table |= {"fills": fills, "reads": reads}
+    table |= {"fills": fills, "reads": reads, "independent": independent}
     return table
 
 

@@ -38,6 +38,7 @@ from graphc.codegen.threads.chunking import (
     SETTINGS,
     STREAM,
 )
+from graphc.codegen.vectorize.loopinfo import INDEPENDENT
 from graphc.errors import CompileError
 
 
@@ -49,12 +50,14 @@ class LiteralFloat(types.Number):
 
 
 class Counter(types.Type):
-    """A range, and its iterator, with a step whose sign is known: -1, 1, or 0 where it is not."""
+    """A range, and its iterator, with a step whose sign is known: -1, 1, or 0 where it is not. `independent`: whether
+    the iterations over it are."""
 
-    def __init__(self, direction: int, running: bool) -> None:
+    def __init__(self, direction: int, running: bool, independent: bool) -> None:
         self.direction = direction
         self.running = running
-        super().__init__(f"counter({direction}, {running})")
+        self.independent = independent
+        super().__init__(f"counter({direction}, {running}, {independent})")
 
 
 class Streamed(types.Type):
@@ -208,7 +211,11 @@ class Truth(Primitive):
 
 
 class Range(Primitive):
-    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`."""
+    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`; or `independent` of these."""
+
+    def __init__(self, name: str, independent: bool) -> None:
+        self.independent = independent
+        super().__init__(name)
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if not 1 <= len(args) <= 3 or any(dtype_of(arg) not in ("int", "int64") for arg in args):
@@ -220,7 +227,7 @@ class Range(Primitive):
             # A step of 0 would never end.
             if isinstance(step, types.IntegerLiteral) and step.literal_value == 0:
                 raise InferenceError("the step is 0")
-        return signature(Counter(direction, False), *(types.int64,) * len(args))
+        return signature(Counter(direction, False, self.independent), *(types.int64,) * len(args))
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
         int64 = llvm.IntType(64)
@@ -236,17 +243,20 @@ class Range(Primitive):
 
 
 class Start(Primitive):
-    """`iter(range)`: the state in a stack slot, which LLVM turns into registers."""
+    """`iter(range)`: the state in a stack slot, which LLVM turns into registers. The slot says whether iterations are
+    independent."""
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         (counted,) = args
         if not isinstance(counted, Counter):
             raise InferenceError(f"only a range can be iterated, not {counted}")
-        return signature(Counter(counted.direction, True), counted)
+        return signature(Counter(counted.direction, True, counted.independent), counted)
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
         slot = cgutils.alloca_once(builder, _COUNTER_STATE)
         builder.store(args[0], slot)
+        if sig.args[0].independent:
+            slot.set_metadata(INDEPENDENT, builder.module.add_metadata([]))
         return slot
 
 
@@ -536,10 +546,11 @@ PRIMITIVES: dict[Any, Primitive] = {symbol: ScalarCall(row) for symbol, row in O
     operator.setitem: Store("store"),
     "getiter": Start("iter"),
     "iternext": Advanced("next"),
-    range: Range("range"),
+    range: Range("range", False),
     bool: Truth("truth"),
 }
 NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic in INTRINSICS.items()} | {
+    "independent": Range("independent", True),
     "advance": Advance("advance"),
     "chunk": Chunk("chunk"),
     "columns": Columns("columns"),

@@ -122,7 +122,9 @@ def _blocks(loop: Loop, body: Sequence[Stmt], part: Expr | Term | str) -> tuple[
             starts.append(stmt.var)
             rest.remove(stmt)
     match rest:
-        case [Set(of, Const("0.0")), Loop(place, Apply(operators.BLOCK_LENGTH, (n, block, size)), steps)]:
+        case [Set(of, Const("0.0")), Loop(place, Apply(operators.BLOCK_LENGTH, (n, block, size)), steps) as inner]:
+            if not (loop.is_independent and inner.is_independent):
+                return None
             *named, last = steps
             positions = {add(start, place) for start in starts}
             hidden = {place, loop.var, *starts}

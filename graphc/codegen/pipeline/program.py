@@ -29,6 +29,7 @@ from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
+from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import Copies, Outlined, outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
@@ -112,7 +113,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     narrowed = narrow_sums(lower_kernel(plan, lowerer, passes), names.fresh)
     passes.know(narrowed.changed, narrowed.narrow)
     passes.ran("narrow_sums", narrowed.body)
-    kernel_part = outline(narrowed.body, names, outlining)
+    kernel_part = outline(passes.run("mark_independent", mark_independent, narrowed.body), names, outlining)
     passes.know({}, (*kernel_part.scalars, *kernel_part.copies))
     passes.ran("outline", kernel_part.body, kernel_part.functions)
     check_sizes(sizing, dims, sizes_lowerer)

@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 0.1
 
 # Compiled while no request has come by then: the first compilation of a process takes twice as long as the next.
 WARM_UP = Request(
-    "def warm_up(x, n):\n    for i in range(n):\n        x[i] = exp(x[i]) + 1.0\n    return 0\n",
+    "def warm_up(x, n):\n    for i in independent(n):\n        x[i] = exp(x[i]) + 1.0\n    return 0\n",
     (Prototype("warm_up", ("float64*", "int64")),),
 )
 

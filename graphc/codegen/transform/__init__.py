@@ -2,7 +2,7 @@
 
 In: the statements of a kernel. Out: the same computation in fewer statements (simplify.py), with the loops along a row
 fused (fuse.py), loads forwarded from stores (forwarding.py), float32 sums in partial accumulators (partial_sums.py),
-loops shared by threads (parallelize.py, privatize.py, nontemporal.py), and regions as functions of their own
-(outline_regions.py finds them, outline_merge.py finds equal ones, outline.py moves them). passes.py carries out each,
-for the verifier and for tests.
+loops marked whose iterations are independent (independence.py), loops shared by threads (parallelize.py, privatize.py,
+nontemporal.py), and regions as functions of their own (outline_regions.py finds them, outline_merge.py finds equal
+ones, outline.py moves them). passes.py carries out each, for the verifier and for tests.
 """

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from graphc.codegen.transform.parallelize import Scope, accesses
+from graphc.codegen.transform.fuse import resolved
 from graphc.dtypes import itemsize
-from graphc.loops.ir import Buffer, Expr, Let, Loop, Store, int_value
+from graphc.loops.ir import Buffer, Expr, Let, Load, Loop, Store, int_value
+from graphc.loops.visit import all_expressions
 from graphc.startup.record import record
 
 MOST_WORK = 16
@@ -41,9 +42,12 @@ def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None
     total = int_value(work)
     if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
         return None
+    values = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
+    touched: list[Load | Store] = [part for part in all_expressions(loop.body) if isinstance(part, Load)]
+    touched += [stmt for stmt in loop.body if isinstance(stmt, Store)]
     places: dict[Buffer, set[Expr]] = {}
-    for buffer, position, here in accesses(loop.body, Scope(loop.var, {}, {}, frozenset())):
-        places.setdefault(buffer, set()).add(here.resolve(position))
+    for each in touched:
+        places.setdefault(each.buffer, set()).add(resolved(each.index, values))
     along = [buffer for buffer, found in places.items() if found == {loop.var}]
     filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}
     results = [buffer for buffer in along if buffer in filled and buffer not in read]

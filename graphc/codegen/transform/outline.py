@@ -4,11 +4,12 @@ In: the statements of a kernel. Out: statements that call functions, and these f
 equal but for names and literals are one function called with other arguments. Small functions compile in time linear
 in their number, one large one does not, and equal layers of a network are compiled once.
 
-A part is a nest (an outermost loop) or a block (a run of scalars). The function of a nest has the form
+A part is a nest (an outermost loop) or a block (a run of scalars). A loop around many nests that threads cannot share
+itself stays where it is, and its statements are treated as a kernel's. The function of a nest has the form
 
     def nest_sum(begin, end, x, n, scale, sum_at):
         sum = 0.0
-        for i in range(begin, end):
+        for i in independent(begin, end):
             sum = accumulate(sum, x[i] * scale)
         sum_at[0] = sum
         return 0
@@ -32,7 +33,7 @@ number of its chunk, `begin // size`, and the kernel combines them in order:
     sum = 0.0
     size = chunk(n, 3)
     parallel(nest_sum, n, size, x, size, partial_float64)
-    for part in range((n + size - 1) // size):
+    for part in independent((n + size - 1) // size):
         sum = accumulate(sum, partial_float64[part])
 
 Iterations fill `fills(y)` element by element, and nothing else reads it, so that its stores may be non-temporal
@@ -47,7 +48,7 @@ the buffer itself, and none is left for the launch:
     nest_sum(shared, n, x, total, size, 0)
     parallel(nest_sum, shared, size, x, copies_float64, size, minimum(shared, 1))
     for part in range((shared + size - 1) // size):
-        for c in range(m):
+        for c in independent(m):
             total[c] = accumulate(total[c], copies_float64[part * m + c])
 """
 
@@ -60,7 +61,7 @@ from graphc.codegen.schedule.accumulators import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
 from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
-from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, by_length, find_parts
+from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, Path, by_length, find_parts
 from graphc.codegen.transform.parallelize import describe_work
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.loops.ir import (
@@ -92,7 +93,7 @@ from graphc.loops.names import Names
 from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
 from graphc.loops.printer import text_of
 from graphc.loops.visit import moved_buffers, read_buffers
-from graphc.startup.record import fresh, record
+from graphc.startup.record import fresh, record, replace
 
 LAUNCHES_IN_KERNEL = 8
 """A kernel with more nests that threads may share calls functions that launch them: LLVM takes long for many
@@ -133,30 +134,49 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto") -> Outline
     launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
     if len(launches) > LAUNCHES_IN_KERNEL:
         calls |= call_parts(caller, launches)
-    moved = {stmt.var for part in parts.values() for stmt in part.body if isinstance(stmt, Let | Set)}
-    kept: list[Stmt] = []
-    for place, stmt in enumerate(body):
-        if place in calls:
-            if kept and isinstance(kept[-1], Note) and place in caller.alone:
-                kept.pop()  # its function says so
-            kept.extend(calls[place])
-        elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
-            kept.append(stmt)
+    kept = with_calls(body, parts, calls, caller.alone)
     private: dict[Buffer, int] = {}
     for shares in (part.shares for part in parts.values() if part.shares is not None):
         for buffer in shares.rows:
             private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
     copies = {buffer: tuple(held) for buffer, held in caller.copies.items()}
-    return Outlined(tuple(kept), tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
+    return Outlined(kept, tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
 
 
-def call_parts(caller: Caller, parts: Mapping[int, Part]) -> dict[int, tuple[Stmt, ...]]:
+def with_calls(
+    body: Sequence[Stmt],
+    parts: Mapping[Path, Part],
+    calls: Mapping[Path, tuple[Stmt, ...]],
+    alone: Collection[Path],
+    within: Path = (),
+) -> tuple[Stmt, ...]:
+    """Statements that stand in the loop `within`, with calls in place of parts. What a function that is called once
+    says in its docstring is not said above the call."""
+    here = {path[-1]: part for path, part in parts.items() if path[:-1] == within}
+    around = {path[len(within)] for path in parts if path[: len(within)] == within} - here.keys()
+    moved = {stmt.var for part in here.values() for stmt in part.body if isinstance(stmt, Let | Set)}
+    kept: list[Stmt] = []
+    for place, stmt in enumerate(body):
+        if place in here:
+            if kept and isinstance(kept[-1], Note) and (*within, place) in alone:
+                kept.pop()
+            kept.extend(calls[(*within, place)])
+        elif isinstance(stmt, Loop) and place in around:
+            kept.append(
+                replace(stmt, body=with_calls(stmt.body, parts, calls, alone, (*within, place)), conflicts=None)
+            )
+        elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
+            kept.append(stmt)
+    return tuple(kept)
+
+
+def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[Stmt, ...]]:
     """The statements that call each part; those that are equal are one function."""
     interfaces = {place: interface(part) for place, part in parts.items()}
-    equal: dict[tuple[object, ...], list[int]] = {}
+    equal: dict[tuple[object, ...], list[Path]] = {}
     for place, used in interfaces.items():
         equal.setdefault(used.key, []).append(place)
-    calls: dict[int, tuple[Stmt, ...]] = {}
+    calls: dict[Path, tuple[Stmt, ...]] = {}
     for places in equal.values():
         lifted = varying([interfaces[place].literals for place in places])
         function = caller.define(parts[places[0]], interfaces[places[0]], lifted)
@@ -184,7 +204,7 @@ class Caller:
     """The kernel's own buffers, by what they are for and their dtypes."""
     scalars: dict[Buffer, int] = fresh(factory=dict)
     launches: list[str] = fresh(factory=list)
-    alone: set[int] = fresh(factory=set)
+    alone: set[Path] = fresh(factory=set)
     """The places of the parts of which no other is equal."""
     copies: dict[Buffer, list[Copies]] = fresh(factory=dict)
 
@@ -262,7 +282,7 @@ class Caller:
         errors = [(compensations[var], apply(ROUNDING, var, p)) for var, p in terms if var in compensations]
         combined = tuple(Set(var, apply(steps[var], var, term)) for var, term in (*errors, *terms))
         if combined:
-            yield Loop(iteration, chunks_of(count, chunk), combined)
+            yield Loop(iteration, chunks_of(count, chunk), combined, conflicts=())
 
     def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """What the function of a nest is given, with a word on what non-temporal stores may write."""
@@ -316,7 +336,8 @@ class Caller:
                 copy = Load(begin.buffer, add(add(begin.index, multiply(iteration, stride(length))), PLACE))
                 whole = apply(step, Load(buffer, PLACE), copy)
                 stores.append(Store(buffer, PLACE, whole))
-            yield Loop(iteration, chunks_of(shared, chunk), (Loop(PLACE, length, tuple(stores)),))
+            along = Loop(PLACE, length, tuple(stores), conflicts=())
+            yield Loop(iteration, chunks_of(shared, chunk), (along,), conflicts=tuple(buffers))
 
     def copy_places(self, targets: Mapping[Buffer, Target], at_once: int, most: Var) -> dict[Buffer, Pointer]:
         """Where the copies of each buffer begin, of which there are `most` at most."""

@@ -74,6 +74,7 @@ def statement_words(stmt: Stmt) -> Iterator[object]:
         case Loop(var, _, body):
             yield var
             yield len(body)
+            yield stmt.is_independent
         case Store(buffer):
             yield buffer
         case Invoke(function, _, _) | Launch(function, _, _, _):

@@ -1,13 +1,14 @@
 """The parts of a large kernel that become functions of their own.
 
 In: the statements of a kernel. Out: its nests (outermost loops) and blocks (runs of scalars) as `Part`, by the place of
-their last statement: see `outline`.
+their last statement: see `outline`. The statements of a loop around nests are looked at as a kernel's are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeAlias
 
 from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
@@ -47,10 +48,16 @@ BLOCK_OPS = 120
 """A kernel with more operators than this outside loops calls blocks of about this many."""
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
+LEAST_NESTS = 2
+"""Of a loop around nests, of which those become functions and not the loop: where it has as many as a kernel that calls
+them, so many can be shared by threads. A loop over rows, too, is around a few."""
 
 MOST_COLUMN_BYTES = 24
 """Of the buffers that are read or written by column: of MOST_COLUMNS columns more would fill a nearest cache of 32 KiB,
 two thirds of one of 48."""
+
+Path: TypeAlias = "tuple[int, ...]"
+"""The place of a statement: in the loops that it stands in, from the outermost one, and in its own body."""
 
 FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
@@ -99,23 +106,42 @@ class Columns:
     work: Expr
 
 
-def find_parts(body: Sequence[Stmt], always: bool) -> dict[int, Part]:
+def find_parts(body: Sequence[Stmt], always: bool, begun: Collection[Var] = (), within: Path = ()) -> dict[Path, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large."""
+    where they are large; and those of loops around nests. `begun`: the scalars that have a value before `body`, the
+    statements of the loop `within` which they stand."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, Let))
-    parts = find_nests(body)
+    parts = find_nests(body, begun)
+    known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
+    least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
+    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
     if not always and loops <= OUTLINE_ABOVE:
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
         parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
-    return parts
+    found = {(*within, place): part for place, part in parts.items() if place not in around}
+    for place in around:
+        loop = body[place]
+        assert isinstance(loop, Loop)
+        found |= find_parts(loop.body, always, known, (*within, place))
+    return found
 
 
-def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
+def is_around(least: int, stmt: Stmt, part: Part | None, begun: Collection[Var]) -> bool:
+    """Whether a statement is a loop whose iterations follow one another, and each carries out at least as many nests, some of
+    which threads may share."""
+    if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
+        return False
+    if sum(isinstance(inner, Loop) for inner in stmt.body) < least:
+        return False
+    return sum(nest.shares is not None for nest in find_nests(stmt.body, begun).values()) >= LEAST_NESTS
+
+
+def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, Part]:
     """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
-    starts = accumulators(body)
-    outer = {stmt.var for stmt in body if isinstance(stmt, Set)}
+    starts = {var: start for var, start in accumulators(body).items() if var not in begun}
+    outer = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
     parts: dict[int, Part] = {}
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
         if not isinstance(stmt, Loop):
@@ -123,7 +149,7 @@ def find_nests(body: Sequence[Stmt]) -> dict[int, Part]:
         carried = [var for var in set_vars(stmt) if var in outer]
         codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
         if starts.keys() >= set(carried) and len(codes) <= 1:
-            loop = Loop(stmt.var, END, with_code(stmt.body, FAILED), BEGIN)
+            loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
             first = tuple(starts[var] for var in carried)
             code = codes.pop() if codes else 0
             shares = shares_of(stmt, carried, rows=True)
@@ -156,7 +182,7 @@ def of_columns(loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Share
     """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
     where COPIED is 1."""
     if rows is None:
-        part = Loop(inner.var, END, inner.body, BEGIN)
+        part = replace(inner, size=END, begin=BEGIN)
         return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, 0, columns)
     by_rows = apply(GT, COPIED, ZERO)
     limits = (
@@ -165,8 +191,8 @@ def of_columns(loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Share
         Let(LEFT, apply(SELECT, by_rows, ZERO, BEGIN)),
         Let(RIGHT, apply(SELECT, by_rows, inner.size, END)),
     )
-    part = Loop(inner.var, RIGHT, inner.body, LEFT)
-    nest = Loop(loop.var, LAST, (*loop.body[:-1], part), FIRST)
+    part = replace(inner, size=RIGHT, begin=LEFT)
+    nest = replace(loop, size=LAST, body=(*loop.body[:-1], part), begin=FIRST)
     over_rows = in_strips(nest, part) if wants_strips(inner) else nest
     body: tuple[Stmt, ...] = (*filling(rows), *limits, over_rows)
     return Part(body, (), note, loop.size, 0, rows, columns=Columns(inner.size, columns.work))
@@ -199,7 +225,7 @@ def filling(shares: Shares) -> Iterator[Loop]:
     """The loops that begin the copies of a chunk; of no iteration where a nest adds into the buffers themselves."""
     for length, buffers in by_length(shares).items():
         starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], buffer.dtype)) for buffer in buffers)
-        yield Loop(PLACE, multiply(length, COPIED), tuple(starts))
+        yield Loop(PLACE, multiply(length, COPIED), tuple(starts), conflicts=())
 
 
 def by_length(shares: Shares) -> dict[Expr, list[Buffer]]:

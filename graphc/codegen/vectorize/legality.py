@@ -1,21 +1,19 @@
 """What a loop does in each iteration.
 
-In: a counted loop of a module of LLVM IR, before it is optimised. Out: what it reads, computes, writes and adds up in a
-iteration, where every iteration is independent of the others as far as that can be read off its text, and computes by
-what has a form for vectors.
+In: a counted loop of a module of LLVM IR, before it is optimised, whose iterations are independent: its source says so.
+Out: what it reads, computes, writes and adds up in an iteration, where that has a form for vectors.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from llvmlite import ir
 
 from graphc.codegen.vecmath.outofline import held
-from graphc.codegen.vectorize.loopinfo import Counted, Flow, targets
+from graphc.codegen.vectorize.loopinfo import Counted, targets
 from graphc.startup.record import record
 
 LANEWISE = frozenset(
@@ -27,16 +25,12 @@ ANY_ORDER = frozenset("add mul and or xor".split())
 """What may be added up in any order; of floats what says so."""
 EXTREMES = frozenset("maximum minimum maxnum minnum smax smin umax umin".split())
 """LLVM's functions of which the same holds."""
-SIZES = frozenset("sub mul shl ashr lshr and or".split())
-"""What is the same twice where its operands are, as the sizes in places."""
 ARITHMETIC = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 """What has an order where it may not be reassociated."""
 
 Value: TypeAlias = Any
 """What an iteration computes with: an instruction of the body, or what does not change from iteration to iteration: a
 constant, an argument, a local name, an instruction before the loop. `INDEX` is the loop's own."""
-Terms: TypeAlias = "Counter[Any]"
-"""What is added up to an index: values that do not change from iteration to iteration, and `INDEX`."""
 INDEX = "the loop's own index"
 
 
@@ -154,12 +148,10 @@ def extreme_of(call: ir.CallInstr) -> str | None:
 # ---------------------------------------------------------------------------------------------------------
 
 
-def read_iteration(counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> Iteration | None:
-    """What a loop does in an iteration, which adds up `steps`; None where it has no form for vectors, or where
-    iterations may depend on each other: all that is stored goes to the place of its own iteration, and is read by that
-    one alone."""
-    reader = Reader(counted, flow, steps)
-    if not all(map(reader.take, counted.loop.body.instructions[:-1])) or not reader.are_apart():
+def read_iteration(counted: Counted, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> Iteration | None:
+    """What a loop does in an iteration, which adds up `steps`; None where that has no form for vectors."""
+    reader = Reader(counted, steps)
+    if not all(map(reader.take, counted.loop.body.instructions[:-1])):
         return None
     if are_read_after(counted.loop.ending, reader.current.keys() - steps.keys()):
         return None
@@ -170,8 +162,8 @@ def read_iteration(counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, 
 class Reader:
     """An iteration, as far as it has been read."""
 
-    def __init__(self, counted: Counted, flow: Flow, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> None:
-        self.flow, self.steps = flow, steps
+    def __init__(self, counted: Counted, steps: Mapping[ir.AllocaInstr, ir.Instruction]) -> None:
+        self.steps = steps
         body = counted.loop.body.instructions
         self.changes = {each.operands[1] for each in body if isinstance(each, ir.StoreInstr)}
         self.current: dict[ir.AllocaInstr, Value] = {counted.index: INDEX}
@@ -183,8 +175,6 @@ class Reader:
         self.varying: set[Value] = {INDEX}
         self.gathered: set[Value] = set()
         """What is read from memory, or computed from that."""
-        self.stored: dict[ir.Argument, Terms] = {}
-        self.loaded: list[tuple[ir.Argument, Terms | None]] = []
 
     def take(self, each: ir.Instruction) -> bool:
         """Read the next instruction; whether it may stand there."""
@@ -214,41 +204,29 @@ class Reader:
 
     def take_access(self, each: ir.Instruction, *operands: Value) -> bool:
         """Read or write memory."""
-        base, terms = self.place(operands[-1])
-        if base is None:
+        pointer = operands[-1]
+        if not isinstance(pointer, ir.GEPInstr) or len(self.operands[pointer]) != 2:
             return False
         self.add(each, operands)
-        stride = self.accesses[each] = None if terms is None else terms[INDEX]
+        stride = self.accesses[each] = self.stride(self.operands[pointer][1])
         if isinstance(each, ir.StoreInstr):
             self.varying.add(each)
-            return terms is not None and stride == 1 and self.stored.setdefault(base, terms) == terms
-        self.loaded.append((base, terms))
+            return stride == 1
         self.gathered.add(each)
         if stride != 0:
             self.varying.add(each)
         # LLVM knows more of places that go up by other steps.
         return stride in (0, 1) or (stride is None and operands[0] in self.gathered)
 
-    def are_apart(self) -> bool:
-        """Whether each iteration reads of what is stored no more than it stores itself."""
-        return all(self.stored.get(base, terms) == terms for base, terms in self.loaded)
-
-    def place(self, pointer: Value) -> tuple[ir.Argument | None, Terms | None]:
-        """The argument of the function that a pointer belongs to, and its index; None where they are not found."""
-        if not isinstance(pointer, ir.GEPInstr) or len(self.operands[pointer]) != 2:
-            return None, None
-        base, index = self.operands[pointer]
-        if isinstance(base, ir.AllocaInstr):
-            base = self.flow.stored.get(base)
-        return (base if isinstance(base, ir.Argument) else None), self.terms(index)
-
-    def terms(self, value: Value) -> Terms | None:
-        """What is added up to a number; None where that is not known, or changes from iteration to iteration."""
+    def stride(self, value: Value) -> int | None:
+        """By how much a number goes up with each iteration; None where that is not known."""
         if value not in self.operands:
-            return Counter({value.constant if isinstance(value, ir.Constant) else value: 1})
-        if value in self.accesses:
+            return 1 if value is INDEX else 0
+        parts = [self.stride(operand) for operand in self.operands[value]]
+        known = [part for part in parts if part is not None]
+        if value in self.accesses or len(known) < len(parts):
             return None
-        return combined(value, [self.terms(operand) for operand in self.operands[value]])
+        return sum(known) if value.opname == "add" else None if any(known) else 0
 
 
 def added_by(operands: Sequence[Value], slot: ir.AllocaInstr) -> Value:
@@ -279,20 +257,6 @@ def scatters(block: ir.Block) -> bool:
         elif not read.isdisjoint(each.operands):
             read.add(each)
     return False
-
-
-def combined(value: ir.Instruction, parts: list[Terms | None]) -> Terms | None:
-    """What an instruction makes of sums: their sum, or one term where it is another one of what does not change."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    if value.opname == "add":
-        return sum(known, Counter())
-    if any(part[INDEX] for part in known):
-        return None
-    if value.opname not in SIZES:
-        return Counter({value: 1})
-    return Counter({(value.opname, *(frozenset(part.items()) for part in known)): 1})
 
 
 def are_read_after(ending: ir.Block, names: Iterable[ir.Value]) -> bool:

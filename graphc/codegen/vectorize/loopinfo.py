@@ -7,7 +7,7 @@ whose body is one block, and how they count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -28,22 +28,31 @@ class Loop:
         return targets(self.counting[-1])[1]
 
 
+INDEPENDENT = "graphc.independent"
+"""Metadata of the counter of a loop whose iterations are independent."""
+
+
 @record(eq=False)
 class Flow:
-    """Of a function: what is stored last under each name, in the order of the text, and what goes to each block."""
+    """Of a function: what is stored last under each name, in the order of the text, what goes to each block, and the
+    counters of loops whose iterations are independent."""
 
     stored: Mapping[ir.Value, ir.Value]
     before: Mapping[ir.Block, Sequence[ir.Block]]
+    independent: Collection[ir.Value]
 
 
 def flow_of(function: ir.Function) -> Flow:
+    """What is asked of a function; its counters lose their metadata, which is nobody else's."""
+    counters = _all(function.entry_basic_block, ir.AllocaInstr) if function.blocks else []
+    independent = [each for each in counters if each.metadata.pop(INDEPENDENT, None) is not None]
     stored: dict[ir.Value, ir.Value] = {}
     before: dict[ir.Block, list[ir.Block]] = {}
     for block in function.blocks:
         stored.update((each.operands[1], each.operands[0]) for each in _all(block, ir.StoreInstr))
         for target in targets(block):
             before.setdefault(target, []).append(block)
-    return Flow(stored, before)
+    return Flow(stored, before, frozenset(independent))
 
 
 def targets(block: ir.Block) -> list[ir.Block]:
@@ -136,7 +145,7 @@ def _within(first: ir.Block, last: Sequence[ir.Block], flow: Flow) -> set[ir.Blo
 
 @record(eq=False)
 class Counted:
-    """A loop `for index in range(...)` as `primitives.Advanced` and numba write it.
+    """A loop `for index in independent(...)` as `primitives.Advanced` and numba write it.
 
     `slot` holds the pointer to the counter, whose parts are the next index, the stop and the step; `index` is where the
     body finds its own. `before` is the block before the loop, which goes nowhere else. `iterations`: how many, if
@@ -151,7 +160,8 @@ class Counted:
 
 
 def read_counted(loop: Loop, flow: Flow) -> Counted | None:
-    """How a loop counts; None where it does not go up by one, or is not written as expected."""
+    """How a loop of independent iterations counts; None of others, and where it does not go up by one, or is not
+    written as expected."""
     counting, body = loop.counting, loop.body
     before = [block for block in flow.before[counting[0]] if block is not body]
     bounds = [each for block in counting for each in _all(block, ir.ICMPInstr) if each.op == "slt"]
@@ -164,6 +174,8 @@ def read_counted(loop: Loop, flow: Flow) -> Counted | None:
     counter = _counter(bounds[0])
     slot = counter.operands[0] if isinstance(counter, ir.LoadInstr) else None
     if not isinstance(slot, ir.AllocaInstr) or not isinstance(indices[0], ir.AllocaInstr):
+        return None
+    if flow.stored.get(slot) not in flow.independent:
         return None
     start, stop, step = _range_of(slot, flow)
     if step != 1:

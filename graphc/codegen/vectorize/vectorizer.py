@@ -1,9 +1,9 @@
 """Loops written over vectors.
 
 In: a module of LLVM IR that holds generated functions, before it is optimised. Out: the same module, whose loops are
-written over vectors where iterations are independent of each other (widen.py). LLVM would find most of these loops
-itself; it takes it longer than all else, for it looks for proofs of what they have by their form, and leaves code for
-cases that they do not have. Where no loop is left to it, none of its passes over loops is needed.
+written over vectors (widen.py) where their source says that iterations are independent. LLVM would find most of these
+loops itself; it takes it longer than all else, for it looks for proofs of what is known here, and leaves code for cases
+that do not occur. Where no loop is left to it, none of its passes over loops is needed.
 
 A vectorised elementary function is one long chain: every instruction waits four cycles for the one before. Several
 independent vectors keep the processor's units at work: measured on 32 registers of 64 bytes, a single exponential of
@@ -85,7 +85,7 @@ def vectorize_loop(loop: Loop, flow: Flow, is_held: bool) -> bool:
     counted = read_counted(loop, flow)
     if counted is None or (counted.iterations is not None and counted.iterations <= FEW_ITERATIONS):
         return False
-    iteration = read_iteration(counted, flow, sums)
+    iteration = read_iteration(counted, sums)
     shape = None if iteration is None else shape_of(iteration, is_held)
     if iteration is None or shape is None:
         return False

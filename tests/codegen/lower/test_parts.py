@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from watched import check_passes, check_text, watch
 
 import graphc
 import graphc.tensor as T
@@ -17,9 +18,11 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.pipeline import program
 from graphc.codegen.schedule.plan import Part, Plan
 from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.transform.outline_regions import OUTLINE_ABOVE
 from graphc.ir.node import Node
 from graphc.loops.ir import INDEX, Loop, Var, add, integer, multiply
 from graphc.loops.names import Names
+from graphc.options import options
 
 Array = NDArray[Any]
 ITERATION, J = Var("i", INDEX), Var("j", INDEX)
@@ -54,6 +57,43 @@ def test_a_plan_is_carried_out_in_a_loop(name: str, monkeypatch: pytest.MonkeyPa
         call = graphc.function([x], PROGRAMS[name](x), mode=mode)
         assert "again in range" in call.source
         np.testing.assert_allclose(call(value), graphc.function([x], PROGRAMS[name](x), mode="interpreted")(value))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["auto", "always", "never"])
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"an extreme"}))  # that is two programs, one after the other
+def test_a_plan_in_a_loop_goes_through_the_passes(name: str, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its nests are functions, called and launched within the loop: what stands between the passes is run."""
+    monkeypatch.setattr(program, "lower_parts", twice)
+    x = T.dmatrix("x")
+    with options.change(outline=policy):
+        found = watch(lambda: graphc.function([x], PROGRAMS[name](x), mode="python"))
+    check_text(found)
+    check_passes(found, [np.random.default_rng(0).normal(size=(5, 5))])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a scalar of all elements", "columns", "a recurrence"])
+def test_nests_in_a_loop_are_shared_by_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are many, or are functions anyhow."""
+    monkeypatch.setattr(program, "lower_parts", twice)
+    x = T.dmatrix("x")
+    value: Array = np.random.default_rng(0).normal(size=(700, 700))
+    with options.change(outline="always"):
+        call = graphc.function([x], PROGRAMS[name](x), threads=2)
+    inside = call.source.split("for again in range(2):")[1].splitlines()
+    assert sum(line.startswith(("        parallel(", "        launch_")) for line in inside) >= 2
+    want = graphc.function([x], PROGRAMS[name](x), mode="interpreted")(value)
+    np.testing.assert_allclose(call(value), want, rtol=1e-8, atol=1e-8)
+
+
+def test_many_nests_in_a_loop_are_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "lower_parts", twice)
+    vectors = [T.dvector(f"x{number}") for number in range(OUTLINE_ABOVE + 1)]
+    outputs = [T.exp(x) * number for number, x in enumerate(vectors)]
+    for count in (OUTLINE_ABOVE, OUTLINE_ABOVE + 1):
+        source = graphc.function(vectors[:count], outputs[:count], mode="python").source
+        assert ("def launch_" in source) == (count > OUTLINE_ABOVE)
 
 
 def test_what_is_named_in_a_loop_is_forgotten_with_it() -> None:

@@ -15,6 +15,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.lower.tiling import loop_across, stride
 from graphc.codegen.pipeline import build
+from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
 from graphc.loops.ir import (
@@ -221,7 +222,8 @@ def test_a_loop_over_a_middle_axis_keeps_to_itself() -> None:
 
     def over(iterations: Expr) -> Loop:
         where = add(multiply(add(multiply(K, N), ITERATION), M), J)
-        return Loop(ITERATION, iterations, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store(OUT, where, load(X, J)),)),)),))
+        nest = Loop(ITERATION, iterations, (Loop(K, Var("p", INDEX), (Loop(J, M, (Store(OUT, where, load(X, J)),)),)),))
+        return mark_nest(nest)
 
     assert shares_of(over(N), []) is not None
     assert shares_of(over(Var("q", INDEX)), []) is None

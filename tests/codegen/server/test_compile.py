@@ -172,7 +172,7 @@ def case_kernels() -> tuple[str, list[Prototype]]:
     for index, (_, expression, _, operands, result) in enumerate(CASES):
         pointers = ", ".join("xy"[: len(operands)])
         lines.append(f"def case{index}({pointers}, out, n):")
-        lines.append("    for i in range(n):")
+        lines.append("    for i in independent(n):")
         lines += [
             f"        {value} = {pointer}[i]" for value, pointer in zip("ab"[: len(operands)], "xy", strict=False)
         ]
@@ -260,8 +260,9 @@ def test_prelude_is_numpy(index: int) -> None:
 
 
 def test_every_name_has_both_meanings() -> None:
-    assert set(PRELUDE) == set(INTRINSICS) | {"advance", "chunk", "columns", "parallel", "fills", "reads"}
-    assert set(PRELUDE) == set(CALLS) | {"advance", "parallel"}
+    no_scalars = {"advance", "chunk", "columns", "independent", "parallel", "fills", "reads"}
+    assert set(PRELUDE) == set(INTRINSICS) | no_scalars
+    assert set(PRELUDE) == set(CALLS) | {"advance", "independent", "parallel"}
 
 
 def test_the_table_of_operators_says_what_each_gives() -> None:
@@ -509,7 +510,7 @@ def kernel(x, y, z, out, n):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_exp_loop_vectorises(dtype: str) -> None:
-    source = "def kernel(x, out, n):\n    for i in range(n):\n        out[i] = exp(x[i])\n    return 0\n"
+    source = "def kernel(x, out, n):\n    for i in independent(n):\n        out[i] = exp(x[i])\n    return 0\n"
     text = compiler.compile_assembly(source, [Prototype("kernel", (f"{dtype}*", f"{dtype}*", "int64"))])
     assert any(instruction in text for instruction in PACKED[dtype])
     assert "call" not in text

@@ -19,6 +19,7 @@ import graphc.tensor as T
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
+from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
@@ -131,7 +132,7 @@ def outlined(function: Function, policy: str) -> tuple[Function, ...]:
     """A kernel whose sums of rows are narrow, in functions; chunks of few rows have copies to add into."""
     names = Names(taken(function))
     narrowed = narrow_sums(function.body, names.fresh)
-    found = outline(narrowed.body, names, policy)
+    found = outline(mark_independent(narrowed.body), names, policy)
     known = (narrowed.changed.get(param, param) if isinstance(param, Buffer) else param for param in function.params)
     params = (*known, *narrowed.narrow, *found.scalars, *found.copies)
     return (*found.functions, replace(function, body=found.body, params=params))
@@ -165,5 +166,6 @@ def test_passes_over_random_loops(seeds: int) -> None:
         for function in (plain, merged):
             compare("forward_stores", (function,), (forwarded(function),), [OUT], False)
         last = forwarded(merged)
+        compare("mark_independent", (last,), (replace(last, body=mark_independent(last.body)),), WRITTEN, True)
         for policy in ("auto", "always"):
             compare(f"outline {policy}", (last,), outlined(last, policy), [OUT], True)

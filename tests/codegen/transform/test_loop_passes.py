@@ -22,6 +22,7 @@ from watched import differs
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
+from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
@@ -73,9 +74,10 @@ PASSES: dict[str, Pass] = {
     "merge_rows": partial(changed, merge_rows),
     "forward_stores": forwarded,
     "narrow_sums": narrowed,
+    "mark_independent": partial(changed, mark_independent),
     "outline": outlined,
 }
-REORDERING = ("narrow_sums", "outline")
+REORDERING = ("narrow_sums", "mark_independent", "outline")
 RESULTS = ("out", "sums", "a", "b", "c")
 """Buffers that cases may leave something in, besides temporaries."""
 

@@ -120,7 +120,7 @@ def test_source_and_plan_say_so() -> None:
 )
 def test_marks_of_a_launch_are_checked(given: str, problem: str) -> None:
     source = (
-        "def nest(begin, end, x, y):\n    for i in range(begin, end):\n        x[i] = y[i]\n    return 0\n\n\n"
+        "def nest(begin, end, x, y):\n    for i in independent(begin, end):\n        x[i] = y[i]\n    return 0\n\n\n"
         f"def kernel(x, y, n):\n    parallel(nest, n, 1, {given})\n    return 0\n"
     )
     pointers = ("float64*", "float64*")
@@ -137,7 +137,7 @@ def test_no_launch_with_more_operands_than_there_is_room_for() -> None:
         names = ", ".join(f"x{number}" for number in range(count))
         body = "x0[i] = " + " + ".join(f"x{number}[i]" for number in range(1, count))
         source = (
-            f"def nest(begin, end, {names}):\n    for i in range(begin, end):\n        {body}\n    return 0\n\n\n"
+            f"def nest(begin, end, {names}):\n    for i in independent(begin, end):\n        {body}\n    return 0\n\n\n"
             f"def kernel(n, {names}):\n    parallel(nest, n, 1, fills(x0), reads(x1), {names[8:]})\n    return 0\n"
         )
         pointers = ("float64*",) * count

@@ -12,7 +12,8 @@ import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
 from graphc.codegen.threads.chunking import MOST_CHUNKS
-from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL, outline
+from graphc.codegen.transform.independence import mark_independent
+from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL, Outlined, outline
 from graphc.ir.node import Node
 from graphc.loops.ir import (
     INDEX,
@@ -58,8 +59,12 @@ def total(source: Buffer, into: Var, start: Expr = NOTHING, step: Operator = ACC
     return Set(into, start), Loop(ROW, N, (Set(into, value),))
 
 
+def outlined(*body: Stmt, policy: str = "always") -> Outlined:
+    return outline(mark_independent(body), Names(()), policy)
+
+
 def outlined_functions(*body: Stmt) -> int:
-    return len(outline(body, Names(()), "always").functions)
+    return len(outlined(*body).functions)
 
 
 def test_nests_that_are_equal_but_for_names_are_one_function() -> None:
@@ -69,7 +74,7 @@ def test_nests_that_are_equal_but_for_names_are_one_function() -> None:
 
 
 def test_a_literal_in_which_equal_nests_differ_is_a_parameter() -> None:
-    found = outline([scale(A, B), scale(B, C, factor="3.0")], Names(()), "always")
+    found = outlined(scale(A, B), scale(B, C, factor="3.0"))
     assert len(found.functions) == 1
     assert found.functions[0].params[-1].kind == "float64"
     literals = [stmt.args[-1] for stmt in found.body if isinstance(stmt, Launch)]
@@ -83,7 +88,7 @@ def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
     for number in range(400):
         before = Var(f"v{number}", "float64")
         steps.append(Let(Var(f"v{number + 1}", "float64"), apply(MUL, before, before)))
-    found = outline([*steps, Store(B, ZERO, steps[-1].var)], Names(()))
+    found = outlined(*steps, Store(B, ZERO, steps[-1].var), policy="auto")
     calls = [stmt.function for stmt in found.body if isinstance(stmt, Invoke)]
     assert len(calls) == 4
     assert len(set(calls)) == 3, "the first loads, the last is shorter, those between are equal"
@@ -94,7 +99,7 @@ def test_a_scalar_leaves_its_nest_through_the_buffer_of_scalars() -> None:
     other = Var("other", "float64")
     use = Store(C, ZERO, apply(ADD, SUM, other))
     totals = *total(A, SUM, step=SUB), *total(B, other, step=SUB)
-    found = outline((*totals, use), Names(()), "always")
+    found = outlined(*totals, use)
     assert len(found.functions) == 1
     assert found.scalars == {Buffer("scalars_float64", "float64", is_temporary=True): 2}
     assert [type(stmt) for stmt in found.body] == [Invoke, Let, Invoke, Let, Store]
@@ -111,17 +116,17 @@ def test_a_scalar_that_does_not_start_anew_stays_in_the_kernel() -> None:
 def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
     positive = apply(GE, Load(A, ROW), NOTHING)
     body = [Loop(ROW, N, (Check(positive, code),)) for code in (3, 4)]
-    found = outline(body, Names(()), "always")
+    found = outlined(*body)
     assert len(found.functions) == 1
     assert [stmt.code for stmt in found.body if isinstance(stmt, Invoke)] == [3, 4]
 
 
 def test_a_small_kernel_stays_one_function() -> None:
-    assert outline(total(A, SUM, step=SUB), Names(())).functions == ()
+    assert outlined(*total(A, SUM, step=SUB), policy="auto").functions == ()
 
 
 def test_a_nest_that_threads_may_share_is_launched_and_its_scalars_are_combined_in_order() -> None:
-    found = outline((*total(A, SUM), scale(A, B)), Names(()))
+    found = outlined(*total(A, SUM), scale(A, B), policy="auto")
     assert [type(stmt) for stmt in found.body] == [Let, Launch, Set, Loop, Launch]
     assert [len(function.params) for function in found.functions] == [5, 4]
     assert found.scalars == {Buffer("partial_float64", "float64", is_temporary=True): MOST_CHUNKS}

@@ -24,6 +24,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.pipeline import build
 from graphc.codegen.threads.pool import has_threads
+from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
 from graphc.loops.ir import INDEX, Buffer, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, apply, integer
@@ -71,7 +72,7 @@ def accumulated(term: Expr, into: Var = TOTAL) -> Set:
 
 
 def loop(*body: Stmt, size: Expr = N) -> Loop:
-    return Loop(ITERATION, size, body)
+    return mark_nest(Loop(ITERATION, size, body))
 
 
 NUMBER = Const("0.0", "float64")

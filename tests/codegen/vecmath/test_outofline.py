@@ -66,7 +66,9 @@ def test_called_or_held_each_bit_is_the_same(
     arity = arity_of(name)
     pointers = ", ".join("xyz"[:arity])
     given = ", ".join(f"{pointer}[i]" for pointer in "xyz"[:arity])
-    source = f"def f({pointers}, out, n):\n    for i in range(n):\n        out[i] = {name}({given})\n    return 0\n"
+    source = (
+        f"def f({pointers}, out, n):\n    for i in independent(n):\n        out[i] = {name}({given})\n    return 0\n"
+    )
     prototype = Prototype("f", (*[f"{dtype}*"] * (arity + 1), "int64"))
     results = []
     for most in (-1, 100):
@@ -90,7 +92,7 @@ def test_called_or_held_each_bit_is_the_same(
 
 def calls(body: str, dtype: str = "float64", other: str = "float64") -> set[str]:
     """The functions apart that a loop calls."""
-    source = f"def f(x, y, n):\n    for i in range(n):\n        x[i] = {body}\n    return 0\n"
+    source = f"def f(x, y, n):\n    for i in independent(n):\n        x[i] = {body}\n    return 0\n"
     text = lower_source(source, [Prototype("f", (f"{dtype}*", f"{other}*", "int64"))], {}, False).ir
     return set(re.findall(r"call .*@\"?gc_([a-z0-9]+)_f\d+_x\d+\b", text))
 

@@ -32,57 +32,62 @@ OPERANDS = ("x", "y", "z")
 # Which and how --------------------------------------------------------------------------------------------------------
 
 FLAT = """
+    for i in independent(n):
+        x[i] = exp(x[i]) + 1.0
+"""
+UNKNOWN = """
     for i in range(n):
         x[i] = exp(x[i]) + 1.0
 """
-LONG = "    for i in range(n):\n        v = x[i]\n" + "        v = exp(v) * 0.5 + v\n" * 60 + "        x[i] = v\n"
+"""Of whose iterations nothing is said."""
+LONG = "    for i in independent(n):\n        v = x[i]\n" + "        v = exp(v) * 0.5 + v\n" * 60 + "        x[i] = v\n"
 """CPython's jump out of a loop this long takes two instructions, and two blocks."""
 PAIR = """
-    for i in range(n):
+    for i in independent(n):
         x[i] = exp(x[i] + 1.0) + log(x[i])
 """
 """Two functions of which none waits for the other."""
 APART = """
-    for i in range(n):
+    for i in independent(n):
         v = x[i]
         w = exp(v)
         x[i] = log(w) + exp(v * w) * exp(v + 1.0)
 """
 """Four functions, of which one waits for another."""
 BRANCHED = """
-    for i in range(n):
+    for i in independent(n):
         if x[i] > 0.0:
             x[i] = exp(x[i])
 """
 PLAIN = """
-    for i in range(n):
+    for i in independent(n):
         x[i] = x[i] * x[i] + 1.0
 """
-MUCH = "    for i in range(n):\n        x[i] = " + " * ".join(f"(x[i] + {each}.0)" for each in range(20)) + "\n"
+MUCH = "    for i in independent(n):\n        x[i] = " + " * ".join(f"(x[i] + {each}.0)" for each in range(20)) + "\n"
 SUM = """
     total = 0.0
-    for i in range(n):
+    for i in independent(n):
         total = accumulate(total, exp(x[i]))
     x[0] = total
 """
 PLAIN_SUMS = """
     total = 0.0
     most = x[0]
-    for i in range(n):
+    for i in independent(n):
         total = accumulate(total, x[i])
         most = accumulate_maximum(most, x[i])
     x[0] = total + most
 """
 SUM_AND_STORE = """
     total = 0.0
-    for i in range(n):
+    for i in independent(n):
         y[i] = x[i] * 2.0
         total = accumulate(total, x[i])
     x[0] = total
 """
 ROWS = """
-    for i in range(n):
-        for j in range(n):
+    for i in independent(n):
+        for j in independent(n):
             x[i * n + j] = exp(x[i * n + j])
 """
 CARRY = """
@@ -99,29 +104,29 @@ RUNNING = """
 """
 """Whose order cannot be changed, though the addition says it can: so it does of all additions with fast_math."""
 COPY = """
-    for i in range(n):
+    for i in independent(n):
         x[i] = y[i]
 """
 CLEAR = """
-    for i in range(n):
+    for i in independent(n):
         x[i] = 0.0
         y[i] = 0.0
 """
 ROWS_OF_ANY = """
-    for i in range(n):
-        for j in range(n):
+    for i in independent(n):
+        for j in independent(n):
             x[i * n + j] = x[i * n + j] + y[j]
 """
 SHORT = """
-    for i in range(5):
+    for i in independent(5):
         x[i] = x[i] + 1.0
 """
 STRIDED = """
-    for i in range(n):
+    for i in independent(n):
         x[i] = y[i * n] + 1.0
 """
 GATHERED = """
-    for i in range(n):
+    for i in independent(n):
         x[i] = y[int64(z[i])] + 1.0
 """
 SCATTERED = """
@@ -160,6 +165,7 @@ CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] =
     "gathered": (GATHERED, [{"interleaved": 16} | BY_ONE], [{"interleaved": 16} | BY_ONE], True),
     "scattered": (SCATTERED, [], [], True),
     "search": (SEARCH, [], [], True),
+    "unknown": (UNKNOWN, [], [], False),
     "short beside long": (SHORT + FLAT, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], False),
 }
 """The loops that become of each, with the numbers they take at a time: without masks, and with them; and whether none
@@ -216,8 +222,8 @@ def test_without_fused_arithmetic_one_chain_takes_one_vector(monkeypatch: pytest
 
 
 def test_the_widest_number_decides_how_many_are_in_a_vector(masks: bool) -> None:
-    wide = "    for i in range(n):\n        x[i] = float32(float64(x[i]) * 3.0)\n"
-    narrow = "    for i in range(n):\n        x[i] = x[i] * float32(3.0)\n"
+    wide = "    for i in independent(n):\n        x[i] = float32(float64(x[i]) * 3.0)\n"
+    narrow = "    for i in independent(n):\n        x[i] = x[i] * float32(3.0)\n"
     (of_wide,), (of_narrow,) = (loops(lowered(body, dtype="float32") + "}") for body in (wide, narrow))
     assert of_wide["vector"] == 8 and of_narrow["vector"] == 16
 
@@ -238,7 +244,7 @@ def test_several_sums_give_the_same_text_again() -> None:
     start = "".join(f"    {name} = 0.0\n" for name in sums)
     iteration = "".join(f"        {name} = accumulate({name}, x[i] * {number}.0)\n" for number, name in enumerate(sums))
     end = f"    x[0] = {' + '.join(sums)}\n"
-    assert len({lowered(f"{start}    for i in range(n):\n{iteration}{end}") for _ in range(20)}) == 1
+    assert len({lowered(f"{start}    for i in independent(n):\n{iteration}{end}") for _ in range(20)}) == 1
 
 
 # What they compute ----------------------------------------------------------------------------------------------------
@@ -262,39 +268,28 @@ def as_it_stands(source: str, prototype: Prototype, monkeypatch: pytest.MonkeyPa
         return load(source, prototype)
 
 
-DEPENDENT = {
-    "the element before": ("", "range(n - 1)", "x[i + 1] = x[i] + 1.0", ""),
-    "the element after": ("", "range(n - 1)", "x[i] = x[i + 1] * 2.0", ""),
-    "some elements before": ("", "range(n - m)", "x[i + m] = x[i] + 1.0", ""),
-    "the first": ("", "range(n)", "x[i] = x[0] + x[i]", ""),
-    "a place of another size": ("", "range(n - m)", "x[i] = x[i] + 1.0; y[i] = x[i + m]", ""),
-    "two places": ("", "range(n - 1)", "x[i] = y[i]; x[i + 1] = z[i]", ""),
-    "backwards": ("", "range(n)", "x[i] = x[n - 1 - i] + 1.0", ""),
-    "downwards": ("", "range(n - 2, -1, -1)", "x[i] = x[i + 1] + 1.0", ""),
-    "scattered": ("", "range(n)", "x[int64(y[i])] = x[int64(y[i])] + z[i]", ""),
-    "gathered of itself": ("", "range(n)", "x[i] = x[int64(y[i])] + 1.0", ""),
-    "each twice": ("", "range(n)", "x[i // 2] = x[i // 2] + y[i]", ""),
-    "read after": ("v = 0.0", "range(n)", "v = y[i] * 2.0; x[i] = v", "z[0] = v"),
-    "index after": ("i = -1", "range(n)", "x[i] = y[i] + 1.0", "z[0] = float64(i)"),
-    "what the last iteration left": ("v = 1.0", "range(n)", "x[i] = v; v = y[i]", ""),
-    "sum used": ("s = 0.0", "range(n)", "s = accumulate(s, y[i]); x[i] = s * 2.0", ""),
-    "two steps": ("s = 0.0", "range(n)", "s = accumulate(accumulate(s, y[i]), 3.0)", "x[0] = s"),
-    "sum of itself": ("s = 1.0", "range(n)", "s = accumulate(s, s)", "x[0] = s"),
-    "in place": ("", "range(n)", "x[i] = x[i] * y[i]; x[i] = x[i] + z[i]", ""),
-    "names that change": ("", "range(n)", "v = y[i]; x[i] = v; v = v + 1.0; z[i] = v", ""),
-    "nothing": ("", "range(n)", "v = x[i] + 1.0", ""),
-    "the same sum": ("s = 0.0", "range(n)", "s = accumulate(s, 2.0)", "x[0] = s"),
-    "a size in the place": ("", "range(n)", "x[i + m // 2 * 2 - m // 2 * 2] = y[i]", ""),
+NAMES = {
+    "read after": ("v = 0.0", "v = y[i] * 2.0; x[i] = v", "z[0] = v"),
+    "index after": ("i = -1", "x[i] = y[i] + 1.0", "z[0] = float64(i)"),
+    "what the last iteration left": ("v = 1.0", "x[i] = v; v = y[i]", ""),
+    "sum used": ("s = 0.0", "s = accumulate(s, y[i]); x[i] = s * 2.0", ""),
+    "two steps": ("s = 0.0", "s = accumulate(accumulate(s, y[i]), 3.0)", "x[0] = s"),
+    "sum of itself": ("s = 1.0", "s = accumulate(s, s)", "x[0] = s"),
+    "in place": ("", "x[i] = x[i] * y[i]; x[i] = x[i] + z[i]", ""),
+    "names that change": ("", "v = y[i]; x[i] = v; v = v + 1.0; z[i] = v", ""),
+    "nothing": ("", "v = x[i] + 1.0", ""),
+    "the same sum": ("s = 0.0", "s = accumulate(s, 2.0)", "x[0] = s"),
+    "a size in the place": ("", "x[i + m // 2 * 2 - m // 2 * 2] = y[i]", ""),
 }
-"""Loops whose iterations depend on each other, or seem to: what comes before, the range, an iteration, what comes
-after."""
+"""Loops whose iterations are independent in memory, though names go from one to the next: what comes before, an
+iteration, what comes after."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DEPENDENT)
-def test_iterations_that_depend_on_each_other(name: str) -> None:
-    before, iterations, iteration, after = DEPENDENT[name]
-    body = f"    {before or 'i = 0'}\n    for i in {iterations}:\n        {iteration}\n    {after or 'i = 0'}\n"
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_go_from_one_iteration_to_the_next(name: str) -> None:
+    before, iteration, after = NAMES[name]
+    body = f"    {before or 'i = 0'}\n    for i in independent(n):\n        {iteration}\n    {after or 'i = 0'}\n"
     source, prototype = kernel(body, dict.fromkeys(OPERANDS, "float64"))
     loaded, python = load(source, prototype), bind_source(source)["f"]
     for n in (0, 1, 2, 5, 31, 32, 33, 40, 64, 100):
@@ -359,7 +354,7 @@ class Drawer:
             self.lines.append("count = count + int64(k[i])")
         if self.rng.random() < 0.5:
             self.lines.append(f"total = accumulate(total, {self.expression()})")
-        iterations = self.pick("range(n)", "range(1, n)", "range(n - n // 3)")
+        iterations = self.pick("independent(n)", "independent(1, n)", "independent(n - n // 3)")
         start = "    most = -inf\n    count = 3\n    total = 0.25\n"
         loop = f"    for i in {iterations}:\n" + "".join(f"        {line}\n" for line in self.lines)
         return f"{start}{loop}    sums[0] = most\n    sums[1] = float64(count)\n    sums[2] = total\n"
@@ -417,7 +412,7 @@ STEPS = {
 def test_what_has_no_order(step: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all numbers that there are, NaN and infinities among them, and of many that are alike."""
     source, prototype = kernel(
-        f"    s = x[0]\n    for i in range(1, n):\n        s = {step}\n    y[0] = s\n", {"x": dtype, "y": dtype}
+        f"    s = x[0]\n    for i in independent(1, n):\n        s = {step}\n    y[0] = s\n", {"x": dtype, "y": dtype}
     )
     assert "interleaved" in str(loops(lower_source(source, [prototype], {}, False).ir + "}")) or dtype == "bool"
     written, plain = load(source, prototype), as_it_stands(source, prototype, monkeypatch)
@@ -510,7 +505,7 @@ def test_nothing_beside_the_elements_is_touched() -> None:
                     continue
                 start = f"    one = {dtype}(1)\\n    s = nothing = {dtype}(0)\\n"
                 end = "    if n > 0:\\n        y[0] = s\\n" if "s =" in iteration else "    m = m\\n"
-                body = f"{start}    for i in range(n):\\n        {iteration}\\n{end}"
+                body = f"{start}    for i in independent(n):\\n        {iteration}\\n{end}"
                 loaded = load(*kernel(body, {"x": dtype, "y": dtype}))
                 for n in (*range(70), 127, 128, 129):
                     for end in (False, True):

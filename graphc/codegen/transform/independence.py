@@ -1,0 +1,312 @@
+"""Whether the iterations of a loop are independent: found out once, and written on every loop.
+
+In: the statements of a kernel, after the passes that make loops and before those that share them out. Out: the same
+statements, whose loops say in which buffers iterations conflict (`Loop.conflicts`). Threads share loops by that
+(parallelize.py), the generated source says it, and loops are written over vectors where it does (vectorize/).
+
+Iterations do not conflict in a buffer that they only read, nor in one of which iteration i touches no more than a
+region of i's own. A position has such a region where it is built around i as positions of arrays are:
+
+    i                   the element i
+    P * n + q           P has a region of i's own, and q lies within 0 .. n
+    P + c, P * n        c and n the same in every iteration
+    q * n + i           the loop has n iterations
+
+All positions in one buffer must be built alike. For a loop inside others, what these count and name is the same in
+every iteration.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap, Counter
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import TypeAlias
+
+from graphc.loops.ir import (
+    INDEX,
+    ONE,
+    ZERO,
+    Apply,
+    Buffer,
+    Check,
+    Expr,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    children,
+    int_value,
+    integer,
+    most_iterations_in_block,
+    multiply,
+    rebuild,
+    subexpressions,
+)
+from graphc.loops.operators import ADD, MOD, MUL, ROUNDING, Operator
+from graphc.loops.visit import expressions, statements
+from graphc.startup.record import record, replace
+
+Region: TypeAlias = "tuple[tuple[str, Hashable], ...]"
+"""How a position is built around a loop's variable, from the inside out."""
+Known: TypeAlias = "ChainMap[Var, Expr]"
+"""What is known of names: values, or the number of iterations of a loop's variable."""
+
+
+def mark_independent(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Statements in which every loop says in which buffers its iterations conflict."""
+    begun: set[Var] = set()
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Set):
+            begun.add(stmt.var)
+        result.append(mark_nest(stmt, begun) if isinstance(stmt, Loop) else stmt)
+    return tuple(result)
+
+
+def mark_nest(nest: Loop, begun: Collection[Var] = ()) -> Loop:
+    """The same of an outermost loop and those inside it. `begun`: the scalars that have a value before it."""
+    return _Nest(nest, begun).mark(nest, ChainMap(), ChainMap()).loop
+
+
+@record(eq=False)
+class Access:
+    """An element that is read or written, and what is known of names there."""
+
+    buffer: Buffer
+    index: Expr
+    values: Known
+    sizes: Known
+
+
+@record(eq=False)
+class _Marked:
+    """A loop, and what there is in it: accesses to buffers that its nest writes, names that it gives and scalars that
+    it sets, and whether it goes on to its end and calls nothing."""
+
+    loop: Loop
+    accesses: list[Access]
+    names: set[Var]
+    sets: dict[Var, None]
+    is_plain: bool
+
+
+class _Nest:
+    """An outermost loop while it is marked: the buffers that it writes, the names that it gives and the scalars that it
+    sets; the scalars that have a value so far."""
+
+    __slots__ = ("begun", "names", "sets", "stored")
+
+    def __init__(self, nest: Loop, begun: Collection[Var]) -> None:
+        inside = [*statements([nest])]
+        self.stored = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
+        self.sets = {stmt.var for stmt in inside if isinstance(stmt, Set)}
+        self.names = self.sets | {stmt.var for stmt in inside if isinstance(stmt, Let | Loop)}
+        self.begun = {var for var in self.sets if var in begun}
+
+    def mark(self, loop: Loop, values: Known, sizes: Known) -> _Marked:
+        """A loop marked, inside others that give names these values and numbers of iterations."""
+        if loop.begin == ZERO:
+            sizes = sizes.new_child({loop.var: loop.size})
+        found = _Marked(loop, [], {loop.var}, {}, True)
+        body: list[Stmt] = []
+        begun: list[Var] = []
+        is_plain = True
+        for stmt in loop.body:
+            if isinstance(stmt, Store):
+                found.accesses.append(Access(stmt.buffer, stmt.index, values, sizes))
+            for expr in expressions(stmt):
+                found.accesses.extend(
+                    Access(part.buffer, part.index, values, sizes)
+                    for part in subexpressions(expr)
+                    if isinstance(part, Load) and part.buffer in self.stored
+                )
+            match stmt:
+                case Loop():
+                    inner = self.mark(stmt, values.new_child(), sizes)
+                    found.accesses.extend(inner.accesses)
+                    found.names.update(inner.names)
+                    found.sets.update(inner.sets)
+                    is_plain = is_plain and inner.is_plain
+                    stmt = inner.loop
+                case Let(var, value):
+                    found.names.add(var)
+                    if var.dtype == INDEX:
+                        values[var] = value
+                case Set(var):
+                    found.names.add(var)
+                    found.sets[var] = None
+                    if var not in self.begun:
+                        self.begun.add(var)
+                        begun.append(var)
+                case Check() | Invoke() | Launch():
+                    is_plain = False
+            body.append(stmt)
+        self.begun.difference_update(begun)
+        carried = [var for var in found.sets if var in self.begun]
+        conflicts = None
+        if is_plain and all(accumulation(var, loop) for var in carried):
+            conflicts = self.conflicts(loop.var, found)
+        return replace(found, loop=replace(loop, body=tuple(body), conflicts=conflicts), is_plain=is_plain)
+
+    def conflicts(self, var: Var, inside: _Marked) -> tuple[Buffer, ...]:
+        """The buffers of which iterations have no regions of their own."""
+        found: dict[Buffer, set[Region]] = {}
+        written = {stmt.buffer for stmt in statements(inside.loop.body) if isinstance(stmt, Store)}
+        for each in inside.accesses:
+            if each.buffer in written and found.get(each.buffer, True):
+                scope = Scope(var, each.values, each.sizes, inside.names, self.names, self.sets)
+                regions = {*scope.regions(each.index)}
+                found[each.buffer] = found.get(each.buffer, regions) & regions
+        return tuple(buffer for buffer, regions in found.items() if not regions)
+
+
+def accumulation(var: Var, loop: Loop) -> Operator | None:
+    """The step that combines a scalar's values of two parts of a loop, or None where the loop uses it otherwise."""
+    found: Operator | None = None
+    for stmt in statements(loop.body):
+        reads = sum(reads_of(var, expr) for expr in expressions(stmt))
+        match stmt:
+            case Set(target, Apply(op, (first, *_))) if target == var:
+                known = op.accumulates and found in (None, op)
+                if not known or first != var or reads > 1:
+                    return None
+                found = op
+            case Set(target, _) if target == var:
+                return None
+            case _ if reads:
+                return None
+    return found
+
+
+def reads_of(var: Var, expr: Expr) -> int:
+    """How often an expression reads a scalar, but for asking what an addition to it will round away: that is another
+    number for every way in which a sum is taken apart, and right for each."""
+    if isinstance(expr, Apply) and expr.op is ROUNDING and expr.args[0] == var:
+        return reads_of(var, expr.args[1])
+    return (expr == var) + sum(reads_of(var, child) for child in children(expr))
+
+
+# Regions ------------------------------------------------------------------------------------------------------------
+
+
+@record(eq=False)
+class Scope:
+    """What is known of names at a place inside a loop: its variable, values of names, sizes of loops around the place,
+    all names that may differ from iteration to iteration; all that are given in the nest, what others stand for being
+    sizes; and those of them that are set, and so stand for one value after the other."""
+
+    loop: Var
+    values: Known
+    sizes: Known
+    changing: Collection[Var]
+    inside: Collection[Var]
+    sets: Collection[Var]
+
+    def resolve(self, expr: Expr) -> Expr:
+        while isinstance(expr, Var) and expr in self.values:
+            expr = self.values[expr]
+        return expr
+
+    def is_constant(self, expr: Expr) -> bool:
+        """Whether an expression has one value in all iterations."""
+        for part in subexpressions(expr):
+            if isinstance(part, Load):
+                return False
+            if part in self.changing and (part not in self.values or not self.is_constant(self.resolve(part))):
+                return False
+        return True
+
+    def is_within(self, expr: Expr, size: Expr) -> bool:
+        """Whether an expression is known to lie within 0 .. size."""
+        expr, size = self.resolve(expr), self.resolve(size)
+        if isinstance(expr, Var):
+            return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
+        if isinstance(expr, Apply) and expr.op is ADD:
+            return self.is_in_block(expr.args[0], expr.args[1], size)
+        low, high = int_value(expr), int_value(size)
+        if low is not None:
+            return high is not None and 0 <= low < high
+        return isinstance(expr, Apply) and expr.op is MOD and self.resolve(expr.args[1]) == size
+
+    def is_at_most(self, iterations: Expr, size: Expr) -> bool:
+        """Whether a loop's number of iterations is known to be no more than a size."""
+        iterations, most = self.resolve(iterations), most_iterations_in_block(iterations)
+        return iterations == size or (most is not None and integer(most) == size)
+
+    def is_in_block(self, begin: Expr, iteration: Expr, size: Expr) -> bool:
+        """Whether begin + iteration is a place in a block of an axis of that size: number * block + iteration."""
+        begin, iterations = self.resolve(begin), self.sizes.get(iteration) if isinstance(iteration, Var) else None
+        most = most_iterations_in_block(iterations) if iterations is not None else None
+        if most is None or not isinstance(iterations, Apply):
+            return False
+        length, number, _ = iterations.args
+        return self.resolve(length) == size and begin == multiply(number, integer(most))
+
+    def regions(self, position: Expr) -> Iterator[Region]:
+        """The ways in which a position is built around the loop's variable; none where another iteration may reach it
+        too."""
+        position = self.resolve(position)
+        if position == self.loop:
+            yield ()
+        if not isinstance(position, Apply) or position.dtype != INDEX:
+            return
+        if position.op is MUL:
+            yield from self.scaled(*position.args)
+        if position.op is not ADD:
+            return
+        for base, rest in (position.args, position.args[::-1]):
+            row = self.resolve(base)
+            if isinstance(row, Apply) and row.op is MUL:
+                for outer, size in (row.args, row.args[::-1]):
+                    if self.is_within(rest, size):
+                        if self.resolve(rest) == self.loop and self.is_constant(size):
+                            yield (("%", self.resolve(size)),)
+                        yield from self.scaled(outer, size)
+            if self.is_constant(rest):
+                yield from self.shifted(base, rest)
+
+    def is_size(self, expr: Expr) -> bool:
+        """Whether an expression is a size, which is 0 only where there are no elements, or a product of sizes."""
+        expr = self.resolve(expr)
+        if isinstance(expr, Apply) and expr.op is MUL:
+            return all(map(self.is_size, expr.args))
+        value = int_value(expr)
+        return value > 0 if value is not None else isinstance(expr, Var) and expr not in self.inside
+
+    def scaled(self, inner: Expr, size: Expr) -> Iterator[Region]:
+        """The ways in which inner * size is built."""
+        if self.is_size(size):
+            for found in self.regions(inner):
+                yield (*found, ("*", self.resolve(size)))
+
+    def shifted(self, inner: Expr, constant: Expr) -> Iterator[Region]:
+        """The ways in which inner + constant is built: several constants are one, in whatever order they are added."""
+        added = terms(rebuild(constant, self.value))
+        for found in self.regions(inner):
+            total = Counter(added)
+            if found and found[-1][0] == "+":
+                total.update(dict(found[-1][1]))  # type: ignore[call-overload]
+                found = found[:-1]
+            yield (*found, ("+", frozenset(total.items())))
+
+    def value(self, name: Expr) -> Expr | None:
+        """What a name stands for, where that is the same wherever it is written."""
+        found = self.values.get(name) if isinstance(name, Var) else None
+        if found is None or any(isinstance(part, Load) or part in self.sets for part in subexpressions(found)):
+            return None
+        return rebuild(found, self.value)
+
+
+def terms(total: Expr) -> Counter[Expr]:
+    """What is added up to a number, each with how often."""
+    if isinstance(total, Apply) and total.op is ADD:
+        result = terms(total.args[0])
+        result.update(terms(total.args[1]))
+        return result
+    value = int_value(total)
+    return Counter({total: 1}) if value is None else Counter({ONE: value})
