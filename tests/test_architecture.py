@@ -35,8 +35,8 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
                     table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
-codegen.call        callback locks layout result_memory bind objects arguments scalars guard_pages vectorcall
-                    entry __init__
+codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
+                    guard_pages vectorcall entry __init__
 codegen.schedule    memory sizes plan accumulators cost strided fusion nests inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused parts __init__
 codegen.transform   passes simplify privatize parallelize fuse forwarding partial_sums nontemporal outline_regions
@@ -46,7 +46,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
-functions           convention layouts variants callables staged __init__
+functions           convention check_arguments layouts variants callables staged __init__
 .                   function
 .                   optim session
 .                   bench cli

@@ -17,22 +17,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from graphc.codegen.call import result_memory
-from graphc.codegen.call.bind import (
-    ABSENT,
-    OUT,
-    Keywords,
-    Locking,
-    Need,
-    Signature,
-    bind,
-    launch_python,
-    measure,
-    measure_python,
-    overlapping,
-    result_shapes,
-)
+from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
 from graphc.codegen.call.callback import CALLBACK, Failures, address, native_callback
+from graphc.codegen.call.launch_python import launch_python, measure_python
 from graphc.codegen.call.locks import OPEN, run
+from graphc.codegen.call.signature import Need, Signature, overlapping, result_shapes
 from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
 from graphc.codegen.gemm.lazy import free_panels
 from graphc.codegen.pipeline.build import (
@@ -48,9 +37,7 @@ from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.dtypes import itemsize
 from graphc.errors import ArgumentError, GraphcError
-from graphc.functions.convention import (
-    REQUIRED,
-    Convention,
+from graphc.functions.check_arguments import (
     check_shapes,
     convert,
     label,
@@ -59,6 +46,7 @@ from graphc.functions.convention import (
     stand_in,
     write_results,
 )
+from graphc.functions.convention import REQUIRED, Convention
 from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line

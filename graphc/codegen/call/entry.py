@@ -30,8 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from graphc.codegen.call.arguments import adopt, arrange, discard, suit
-from graphc.codegen.call.bind import ALIGNMENT, Array, Signature
+from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
@@ -57,7 +56,6 @@ from graphc.codegen.call.objects import (
     depart,
     empty,
     enter,
-    fits,
     grow,
     install,
     make,
@@ -70,6 +68,7 @@ from graphc.codegen.call.objects import (
     word_at,
 )
 from graphc.codegen.call.scalars import scalar_function
+from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
 from graphc.codegen.llvm.poison import poison
