@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import Words, share
 from graphc.codegen.gemm.gemv_kernels import columns, rows, short
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Product, lanes_of, product_function
@@ -87,7 +88,7 @@ class VectorProduct:
 def vector_function(
     name: str,
     suffix: str,
-    words: str = "m n alpha a a_row a_col x x_step beta y y_step",
+    words: str = ARGUMENTS["gemv"],
     attributes: str = "noinline optsize",
     returns: type[Value] | None = None,
     *,
