@@ -494,10 +494,10 @@ OPS = Area(
         M("equal extremes have each the whole derivative", "ops/reduce.py",
           'share = restore(node, elementwise("true_div", cotangent, count))', "share = restore(node, cotangent)"),
         M("the maximum of nothing is no error", "ops/reduce.py",
-          '        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
-          "        _extreme_vjp,\n        _nonempty_guards,\n",
-          '        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
-          "        _extreme_vjp,\n"),
+          '    lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
+          "    _extreme_vjp,\n    _nonempty_guards,\n",
+          '    lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
+          "    _extreme_vjp,\n"),
         M("the last of equal extremes is found", "ops/reduce.py",
           'f"_2 {better} _1"\n', 'f"_2 {better}= _1"\n'),
         M("a NaN is no extreme", "ops/reduce.py",
