@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from graphc.codegen.call.bind import Library
 from graphc.codegen.call.launch_python import fill
 from graphc.codegen.call.signature import AnyArray, Signature
+from graphc.codegen.link.image import mprotect
 from graphc.codegen.llvm.module import POISON
 from graphc.errors import GraphcError
 
@@ -92,16 +92,9 @@ def guarded(array: AnyArray, placement: Placement) -> AnyArray:
     copy[:] = array
     begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for address in (begin, begin + forbidden + room):
-        if _mprotect()(address, forbidden, 0):
+        if mprotect(address, forbidden, 0):
             raise GraphcError("this system does not protect memory; use poison='on'")
     return copy
-
-
-@cache
-def _mprotect() -> Any:
-    function = ctypes.pythonapi["mprotect"]
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return function
 
 
 def _native(address: int, pointers: int, dims: int, more: int) -> Callable[..., int]:
