@@ -414,7 +414,7 @@ CALLS = Area(
           "flags = CONTIGUOUS | ALIGNED | (WRITEABLE if array.written else 0)",
           "flags = ALIGNED | (WRITEABLE if array.written else 0)"),
         M("a static size is not compared", "codegen/call/entry.py",
-          "self.refuse.when(reduce(Bool.__or__, wrong))", "reduce(Bool.__or__, wrong)"),
+          "self.refuse.when(reduce(or_, wrong))", "reduce(or_, wrong)"),
         M("sizes that disagree are no failure", "codegen/call/entry.py",
           "        self.failed.when(self.status.value != 0)\n\n    def measure", "\n    def measure"),
         M("results of absurd sizes are allocated", "codegen/call/entry.py",

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from operator import or_
 
 from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
 from graphc.codegen.call.layout import (
@@ -275,7 +276,7 @@ class Call:
         dims = [sizes.at(axis, I64).load(I64) for axis in range(len(shape))]
         wrong = [dim != size for dim, size in zip(dims, shape, strict=True) if size is not None]
         if wrong:
-            self.refuse.when(reduce(Bool.__or__, wrong))
+            self.refuse.when(reduce(or_, wrong))
         return dims
 
     def operand(self, object: Ptr, data: Ptr, array: Array, dims: Sequence[I64]) -> Operand:
