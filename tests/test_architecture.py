@@ -82,6 +82,7 @@ LATE = {
     ("codegen.pipeline.runtime", "graphc.codegen.pipeline.compilation"),
     ("codegen.server.client", "graphc.codegen.server.worker"),
     ("functions.callables", "graphc.codegen.call.guard_pages"),
+    ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
@@ -233,9 +234,10 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
-codegen.cache.bundle codegen.server.client loops.printer codegen.link.lljit codegen.link.elf codegen.lower.lowerer
-codegen.schedule.plan codegen.pipeline.generation codegen.pipeline.program codegen.schedule.scheduler
-codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse optim rewrite session testing
+codegen.cache.bundle codegen.call.launch_python codegen.server.client loops.printer codegen.link.lljit
+codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.pipeline.generation
+codegen.pipeline.program codegen.schedule.scheduler codegen.transform.simplify codegen.llvm.target
+codegen.server.worker ir.parse optim rewrite session testing
 """
 
 

@@ -19,7 +19,6 @@ import numpy as np
 from graphc.codegen.call import result_memory
 from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
 from graphc.codegen.call.callback import CALLBACK, Failures, address, native_callback
-from graphc.codegen.call.launch_python import launch_python, measure_python
 from graphc.codegen.call.locks import OPEN, run
 from graphc.codegen.call.signature import Need, Signature, overlapping, result_shapes
 from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
@@ -448,7 +447,7 @@ class Lowered(Function):
         """`run_converted` by functions over flat arrays."""
         self.separate(arrays)
         self.make_way(given)
-        results = launch_python(
+        results = python_calls().launch_python(
             self.built.signature,
             sizes,
             kernel,
@@ -458,6 +457,11 @@ class Lowered(Function):
             lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
         )
         return write_results(given, results)
+
+
+def python_calls() -> Any:
+    """How generated source is called under CPython. Not an import statement: a warm start needs none of it."""
+    return import_module("graphc.codegen.call.launch_python")
 
 
 class Generated(Lowered):
@@ -474,7 +478,10 @@ class Generated(Lowered):
         return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)
 
     def measure(self, arrays: Sequence[Array]) -> Need | None:
-        return measure_python(self.built.signature, self.functions["sizes"], arrays, self.cells)
+        need: Need | None = python_calls().measure_python(
+            self.built.signature, self.functions["sizes"], arrays, self.cells
+        )
+        return need
 
 
 class Compiled(Lowered, Direct):
