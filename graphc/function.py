@@ -15,27 +15,10 @@ from graphc.codegen.pipeline.build import shared_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.server.prestart import why_not_compiled
 from graphc.dtypes import can_cast_safely, fits, is_float
-from graphc.errors import (
-    ArgumentError,
-    GraphTypeError,
-    MissingInputError,
-    UnusedInputError,
-    UpdateError,
-)
+from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError, UpdateError
 from graphc.functions.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode, make_function
 from graphc.functions.convention import Convention, In, Out, name_positions
-from graphc.ir.node import (
-    FUNCTIONS,
-    INPUT,
-    LEAVES,
-    SHARED,
-    SIZE,
-    Array,
-    Node,
-    describe,
-    size_owner,
-    variable,
-)
+from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to

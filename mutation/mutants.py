@@ -88,7 +88,7 @@ LOOPS = Area(
         M("the last block of an axis is as long as the others", "loops/build.py",
           "apply(MINIMUM, size, apply(SUB, count, apply(MUL, size, number)))", "apply(MINIMUM, size, count)"),
         M("what does not fill a block is no block", "loops/build.py",
-          "apply(FLOORDIV, apply(ADD, count, subtract(size, ONE)), size)", "apply(FLOORDIV, count, size)"),
+          "apply(ADD, count, apply(SUB, size, ONE))", "apply(ADD, count, ONE)"),
     ),
 )  # fmt: skip
 
@@ -422,7 +422,7 @@ CALLS = Area(
           "flags = CONTIGUOUS | ALIGNED | (WRITEABLE if array.written else 0)",
           "flags = ALIGNED | (WRITEABLE if array.written else 0)"),
         M("a static size is not compared", "codegen/call/entry.py",
-          "self.refuse.when(reduce(Bool.__or__, wrong))", "reduce(Bool.__or__, wrong)"),
+          "self.refuse.when(reduce(or_, wrong))", "reduce(or_, wrong)"),
         M("sizes that disagree are no failure", "codegen/call/entry.py",
           "        self.failed.when(self.status.value != 0)\n\n    def measure", "\n    def measure"),
         M("results of absurd sizes are allocated", "codegen/call/entry.py",
@@ -486,7 +486,7 @@ OPS = Area(
         M("a negative index may reach before its axis", "ops/index.py",
           'return [Guard(-wanted, "<=", length,', 'return [Guard(-wanted - 1, "<=", length,'),
         M("negative indices of an array are not counted from the end", "ops/index.py",
-          "loops.apply(SELECT, loops.apply(LT, value, loops.ZERO), from_end, value)", "value"),
+          "loops.apply(loops.operators.SELECT, loops.apply(loops.operators.LT, value, loops.ZERO), from_end, value)", "value"),
         M("constant indices count from the front", "ops/index.py",
           "if value is None else not (value < 0).any()", "if value is None else True"),
         M("the indices of a gather may differ in size", "ops/index.py",
@@ -502,10 +502,10 @@ OPS = Area(
         M("equal extremes have each the whole derivative", "ops/reduce.py",
           'share = restore(node, elementwise("true_div", cotangent, count))', "share = restore(node, cotangent)"),
         M("the maximum of nothing is no error", "ops/reduce.py",
-          '        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
-          "        _extreme_vjp,\n        _nonempty_guards,\n",
-          '        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
-          "        _extreme_vjp,\n"),
+          '    lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
+          "    _extreme_vjp,\n    _nonempty_guards,\n",
+          '    lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),\n'
+          "    _extreme_vjp,\n"),
         M("the last of equal extremes is found", "ops/reduce.py",
           'f"_2 {better} _1"\n', 'f"_2 {better}= _1"\n'),
         M("a NaN is no extreme", "ops/reduce.py",
@@ -613,9 +613,9 @@ GRAPHS = Area(
           "skip = set(() if isinstance(excluded, bool) else excluded)", "skip: set[Node] = set()"),
         M("the default of a mutable input is overwritten", "functions/convention.py",
           "return self.mutable and self.value is REQUIRED and", "return self.mutable and"),
-        M("an input's sizes are not checked", "functions/convention.py",
+        M("an input's sizes are not checked", "functions/check_arguments.py",
           "        if isinstance(size, int) and shape[axis] != size:\n", "        if False:\n"),
-        M("results given by the user overwrite what is still to be copied", "functions/convention.py",
+        M("results given by the user overwrite what is still to be copied", "functions/check_arguments.py",
           "result.copy() if any(np.may_share_memory(result, target) for target in targets) else result", "result"),
         M("NaN becomes an integer", "values.py",
           '    if array.dtype.kind != "f" or dtype not in INTEGERS:\n', "    if True:\n"),

@@ -35,8 +35,8 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
                     table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
-codegen.call        callback locks layout result_memory bind objects arguments scalars guard_pages vectorcall
-                    entry __init__
+codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
+                    guard_pages vectorcall entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided fusion nests inplace materialize
                     scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused parts __init__
@@ -47,7 +47,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
-functions           convention layouts variants callables staged __init__
+functions           convention check_arguments layouts variants callables staged __init__
 .                   function
 .                   optim session
 .                   bench cli
@@ -84,6 +84,7 @@ LATE = {
     ("codegen.pipeline.runtime", "graphc.codegen.pipeline.compilation"),
     ("codegen.server.client", "graphc.codegen.server.worker"),
     ("functions.callables", "graphc.codegen.call.guard_pages"),
+    ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
@@ -235,10 +236,10 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
-codegen.cache.bundle codegen.server.client codegen.frontend.emit codegen.link.lljit codegen.link.elf
-codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler codegen.pipeline.generation
-codegen.pipeline.program codegen.transform.simplify codegen.llvm.target codegen.server.worker ir.parse
-loops.ir loops.operators optim rewrite session testing
+codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
+codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
+codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
+codegen.server.worker ir.parse loops.ir loops.operators optim rewrite session testing
 """
 
 

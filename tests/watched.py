@@ -17,8 +17,8 @@ from loop_machine import Exact, run
 from numpy.typing import NDArray
 
 import graphc
-from graphc.codegen.call.bind import Array as Operand
-from graphc.codegen.call.bind import Signature
+from graphc.codegen.call.signature import Array as Operand
+from graphc.codegen.call.signature import Signature
 from graphc.dtypes import itemsize
 from graphc.errors import GraphcError
 from graphc.functions.callables import Generated

@@ -17,22 +17,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from graphc.codegen.call import result_memory
-from graphc.codegen.call.bind import (
-    ABSENT,
-    OUT,
-    Keywords,
-    Locking,
-    Need,
-    Signature,
-    bind,
-    launch_python,
-    measure,
-    measure_python,
-    overlapping,
-    result_shapes,
-)
+from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
 from graphc.codegen.call.callback import CALLBACK, Failures, address, native_callback
 from graphc.codegen.call.locks import OPEN, run
+from graphc.codegen.call.signature import Need, Signature, overlapping, result_shapes
 from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
 from graphc.codegen.gemm.lazy import free_panels
 from graphc.codegen.pipeline.build import (
@@ -48,9 +36,7 @@ from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.dtypes import itemsize
 from graphc.errors import ArgumentError, GraphcError
-from graphc.functions.convention import (
-    REQUIRED,
-    Convention,
+from graphc.functions.check_arguments import (
     check_shapes,
     convert,
     label,
@@ -59,6 +45,7 @@ from graphc.functions.convention import (
     stand_in,
     write_results,
 )
+from graphc.functions.convention import REQUIRED, Convention
 from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
@@ -460,7 +447,7 @@ class Lowered(Function):
         """`run_converted` by functions over flat arrays."""
         self.separate(arrays)
         self.make_way(given)
-        results = launch_python(
+        results = python_calls().launch_python(
             self.built.signature,
             sizes,
             kernel,
@@ -470,6 +457,11 @@ class Lowered(Function):
             lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
         )
         return write_results(given, results)
+
+
+def python_calls() -> Any:
+    """How generated source is called under CPython. Not an import statement: a warm start needs none of it."""
+    return import_module("graphc.codegen.call.launch_python")
 
 
 class Generated(Lowered):
@@ -486,7 +478,10 @@ class Generated(Lowered):
         return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)
 
     def measure(self, arrays: Sequence[Array]) -> Need | None:
-        return measure_python(self.built.signature, self.functions["sizes"], arrays, self.cells)
+        need: Need | None = python_calls().measure_python(
+            self.built.signature, self.functions["sizes"], arrays, self.cells
+        )
+        return need
 
 
 class Compiled(Lowered, Direct):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.call.bind import MOST_COPIED, Signature
+from graphc.codegen.call.signature import MOST_COPIED, Signature
 from graphc.codegen.pipeline.build import is_stored
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import CacheMissError

@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache
 from operator import itemgetter
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
@@ -269,12 +269,22 @@ OPS: dict[str, Op] = {}
 """Every op by name; filled by the modules of `graphc.ops`."""
 
 
-def register(op: Op) -> Op:
-    """Add an op to the table."""
-    if op.name in OPS:
-        raise GraphTypeError(f"there is an op {op.name!r} already")
-    OPS[op.name] = op
-    return op
+P = ParamSpec("P")
+
+
+def _into_table(make: Callable[P, Op]) -> Callable[P, Op]:
+    def define(*args: P.args, **kwargs: P.kwargs) -> Op:
+        op = make(*args, **kwargs)
+        if op.name in OPS:
+            raise GraphTypeError(f"there is an op {op.name!r} already")
+        OPS[op.name] = op
+        return op
+
+    return define
+
+
+define_op = _into_table(Op)
+"""Makes an op, and adds it to the table."""
 
 
 @record()
@@ -363,10 +373,10 @@ def _constant_eval(node: Node) -> Array:
     return value
 
 
-INPUT = register(Op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that is given at each call."))
-SHARED = register(Op("shared", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that keeps its value."))
-SIZE = register(Op("size", _leaf_infer, _leaf_eval, _no_lowering, doc="A size that a leaf's array has at run time."))
-CONSTANT = register(Op("constant", _constant_infer, _constant_eval, _no_lowering, doc="A fixed array."))
+INPUT = define_op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that is given at each call.")
+SHARED = define_op("shared", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that keeps its value.")
+SIZE = define_op("size", _leaf_infer, _leaf_eval, _no_lowering, doc="A size that a leaf's array has at run time.")
+CONSTANT = define_op("constant", _constant_infer, _constant_eval, _no_lowering, doc="A fixed array.")
 LEAVES = (INPUT, SHARED, SIZE, CONSTANT)
 
 _serial = itertools.count()

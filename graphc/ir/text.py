@@ -26,19 +26,7 @@ import numpy as np
 
 from graphc.dtypes import FLOATS
 from graphc.errors import GraphTypeError
-from graphc.ir.node import (
-    CONSTANT,
-    INPUT,
-    LEAVES,
-    SHARED,
-    SIZE,
-    Array,
-    Node,
-    Op,
-    Size,
-    Type,
-    describe,
-)
+from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Array, Node, Op, Size, Type, describe
 from graphc.ir.walk import Graph, toposort
 
 INLINE_ELEMENTS = 16

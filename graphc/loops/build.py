@@ -10,15 +10,7 @@ import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.loops import operators
-from graphc.loops.ir import (
-    ONE,
-    Apply,
-    Const,
-    Expr,
-    Set,
-    Var,
-    apply,
-)
+from graphc.loops.ir import ONE, Apply, Const, Expr, Set, Var, apply
 from graphc.loops.operators import (
     ACCUMULATE,
     ACCUMULATE_IN_ORDER,

@@ -11,18 +11,7 @@ from functools import lru_cache, partial, reduce
 
 from graphc.loops import operators
 from graphc.loops.build import written_out
-from graphc.loops.ir import (
-    INDEX,
-    ZERO,
-    Apply,
-    Const,
-    Expr,
-    Load,
-    Opaque,
-    Pointer,
-    Var,
-    int_value,
-)
+from graphc.loops.ir import INDEX, ZERO, Apply, Const, Expr, Load, Opaque, Pointer, Var, int_value
 from graphc.loops.operators import Operator
 from graphc.loops.syntax import node_of
 

@@ -40,18 +40,17 @@ from graphc.ir.node import (
     Infer,
     Laws,
     Node,
-    Op,
     Sample,
     Samples,
     Scalar,
     Size,
     Type,
     constant_value,
+    define_op,
     describe,
     describe_size,
     literal,
     make,
-    register,
 )
 from graphc.ir.walk import as_size_node
 from graphc.numerics import convert
@@ -170,19 +169,17 @@ ROWS: dict[str, Row] = {}
 def define(row: Row) -> None:
     """Add a row: its op, and its user function among `FUNCTIONS`."""
     ROWS[row.name] = row
-    register(
-        Op(
-            row.name,
-            _infer(row),
-            _eval(row),
-            _lower(row),
-            _vjp(row),
-            equal_sizes,
-            row.laws,
-            row.cost,
-            Samples(lambda: _samples(row)),
-            row.doc,
-        )
+    define_op(
+        row.name,
+        _infer(row),
+        _eval(row),
+        _lower(row),
+        _vjp(row),
+        equal_sizes,
+        row.laws,
+        row.cost,
+        Samples(lambda: _samples(row)),
+        row.doc,
     )
     FUNCTIONS[row.name] = user_function(row)
 

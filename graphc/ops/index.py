@@ -26,7 +26,6 @@ from graphc.ir.node import (
     Index,
     Infer,
     Node,
-    Op,
     Sample,
     Samples,
     Size,
@@ -35,10 +34,10 @@ from graphc.ir.node import (
     Write,
     Writes,
     constant_value,
+    define_op,
     describe,
     literal,
     make,
-    register,
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise
@@ -193,27 +192,25 @@ def subtensor(x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Seq
     return make(OPS["subtensor"], (x, *map(as_size_node, (*starts, *shape))), {"steps": tuple(steps)})
 
 
-register(
-    Op(
-        "subtensor",
-        _subtensor_infer,
-        _subtensor_eval,
-        lambda node: View(_subtensor_index),
-        _subtensor_vjp,
-        _subtensor_guards,
-        cost=0.0,
-        samples=Samples(
-            lambda: (
-                Sample("front", lambda x: subtensor(x, (0,), (3,), (1,)), (Argument((5,)),)),
-                Sample("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (Argument((4, 3)),)),
-                Sample("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (Argument((5,)),)),
-                Sample("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (Argument((4, 3)),)),
-                Sample("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (Argument((4, 3)),)),
-                Sample("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (Argument((5,)),)),
-            )
-        ),
-        doc="A region with constant steps: element start + step*i of each axis.",
-    )
+define_op(
+    "subtensor",
+    _subtensor_infer,
+    _subtensor_eval,
+    lambda node: View(_subtensor_index),
+    _subtensor_vjp,
+    _subtensor_guards,
+    cost=0.0,
+    samples=Samples(
+        lambda: (
+            Sample("front", lambda x: subtensor(x, (0,), (3,), (1,)), (Argument((5,)),)),
+            Sample("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (Argument((4, 3)),)),
+            Sample("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (Argument((5,)),)),
+            Sample("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (Argument((4, 3)),)),
+            Sample("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (Argument((4, 3)),)),
+            Sample("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (Argument((5,)),)),
+        )
+    ),
+    doc="A region with constant steps: element start + step*i of each axis.",
 )
 
 
@@ -284,30 +281,26 @@ for _name, _update, _doc in (
     ("set_subtensor", set_subtensor, "The first argument with a region replaced by the second."),
     ("inc_subtensor", inc_subtensor, "The first argument with the second added to a region."),
 ):
-    register(
-        Op(
-            _name,
-            _update_infer(_name),
-            _update_eval,
-            lambda node: Writes(_update_writes),
-            _update_vjp,
-            _update_guards,
-            samples=(
-                Sample("front", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((3,)))),
-                Sample(
-                    "every other", lambda x, y, f=_update: f(x, y, (1, 0), (2, 1)), (Argument((4, 3)), Argument((2, 3)))
-                ),
-                Sample(
-                    "backwards", lambda x, y, f=_update: f(x, y, (3, 2), (-2, -1)), (Argument((4, 3)), Argument((2, 2)))
-                ),
-                Sample(
-                    "one row", lambda x, y, f=_update: f(x, y, (2, 0), (1, 1)), (Argument((4, 3)), Argument((1, 3)))
-                ),
-                Sample("nothing", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((0,)))),
-                Sample("by itself", lambda x, f=_update: f(x, x, (1,), (-1,)), (Argument((2,)),)),
+    define_op(
+        _name,
+        _update_infer(_name),
+        _update_eval,
+        lambda node: Writes(_update_writes),
+        _update_vjp,
+        _update_guards,
+        samples=(
+            Sample("front", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((3,)))),
+            Sample(
+                "every other", lambda x, y, f=_update: f(x, y, (1, 0), (2, 1)), (Argument((4, 3)), Argument((2, 3)))
             ),
-            doc=_doc,
-        )
+            Sample(
+                "backwards", lambda x, y, f=_update: f(x, y, (3, 2), (-2, -1)), (Argument((4, 3)), Argument((2, 2)))
+            ),
+            Sample("one row", lambda x, y, f=_update: f(x, y, (2, 0), (1, 1)), (Argument((4, 3)), Argument((1, 3)))),
+            Sample("nothing", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((0,)))),
+            Sample("by itself", lambda x, f=_update: f(x, x, (1,), (-1,)), (Argument((2,)),)),
+        ),
+        doc=_doc,
     )
 
 
@@ -403,27 +396,25 @@ def _fixed(*values: Any) -> tuple[Node, ...]:
     return tuple(literal(value, "int64") for value in values)
 
 
-register(
-    Op(
-        "gather",
-        _gather_infer,
-        _gather_eval,
-        lambda node: View(_gather_index),
-        _gather_vjp,
-        lambda node: _index_guards(node, node.args[1:]),
-        samples=Samples(
-            lambda: (
-                Sample("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (Argument((3, 4)),)),
-                Sample("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (Argument((3, 4)),)),
-                Sample("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (Argument((3, 4)),)),
-                Sample("inner axes", lambda x: gather(x, _fixed([1, 0], [0, 0]), 1), (Argument((2, 3, 4)),)),
-                Sample("one", lambda x: gather(x, _fixed(1), 0), (Argument((3, 4)),)),
-                Sample("given", lambda x, i: gather(x, (i,), 0), (Argument((3, 4)), Argument((5,), "index", 0, 2))),
-                Sample("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (Argument((3, 4)),)),
-            )
-        ),
-        doc="Elements at integer arrays; negative indices count from the end; bounds are checked.",
-    )
+define_op(
+    "gather",
+    _gather_infer,
+    _gather_eval,
+    lambda node: View(_gather_index),
+    _gather_vjp,
+    lambda node: _index_guards(node, node.args[1:]),
+    samples=Samples(
+        lambda: (
+            Sample("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (Argument((3, 4)),)),
+            Sample("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (Argument((3, 4)),)),
+            Sample("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (Argument((3, 4)),)),
+            Sample("inner axes", lambda x: gather(x, _fixed([1, 0], [0, 0]), 1), (Argument((2, 3, 4)),)),
+            Sample("one", lambda x: gather(x, _fixed(1), 0), (Argument((3, 4)),)),
+            Sample("given", lambda x, i: gather(x, (i,), 0), (Argument((3, 4)), Argument((5,), "index", 0, 2))),
+            Sample("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (Argument((3, 4)),)),
+        )
+    ),
+    doc="Elements at integer arrays; negative indices count from the end; bounds are checked.",
 )
 
 
@@ -516,46 +507,44 @@ for _name, _scatter, _doc in (
         "The first argument with the second added at integer arrays; where indices repeat, all are added.",
     ),
 ):
-    register(
-        Op(
-            _name,
-            _scatter_infer(_name),
-            _scatter_eval,
-            lambda node: Writes(_scatter_writes),
-            _scatter_vjp,
-            _scatter_guards,
-            samples=(
-                Sample(
-                    "rows, repeated",
-                    lambda x, y, f=_scatter: f(x, y, _fixed([2, 0, 2]), 0),
-                    (Argument((3, 4)), Argument((3, 4))),
-                ),
-                Sample(
-                    "columns",
-                    lambda x, y, f=_scatter: f(x, y, _fixed([[1, -1], [0, 1]]), 1),
-                    (Argument((3, 4)), Argument((3, 2, 2))),
-                ),
-                Sample(
-                    "points, repeated",
-                    lambda x, y, f=_scatter: f(x, y, _fixed([0, 1, 0], [3, -4, -1]), 0),
-                    (Argument((3, 4)), Argument((3,))),
-                ),
-                Sample(
-                    "inner axes",
-                    lambda x, y, f=_scatter: f(x, y, _fixed([1, 0], [0, 0]), 1),
-                    (Argument((2, 3, 4)), Argument((2, 2))),
-                ),
-                Sample(
-                    "given",
-                    lambda x, y, i, f=_scatter: f(x, y, (i,), 0),
-                    (Argument((3, 4)), Argument((5, 4)), Argument((5,), "index", 0, 2)),
-                ),
-                Sample(
-                    "nothing",
-                    lambda x, y, f=_scatter: f(x, y, _fixed(np.zeros((0,))), 0),
-                    (Argument((3, 4)), Argument((0, 4))),
-                ),
+    define_op(
+        _name,
+        _scatter_infer(_name),
+        _scatter_eval,
+        lambda node: Writes(_scatter_writes),
+        _scatter_vjp,
+        _scatter_guards,
+        samples=(
+            Sample(
+                "rows, repeated",
+                lambda x, y, f=_scatter: f(x, y, _fixed([2, 0, 2]), 0),
+                (Argument((3, 4)), Argument((3, 4))),
             ),
-            doc=_doc,
-        )
+            Sample(
+                "columns",
+                lambda x, y, f=_scatter: f(x, y, _fixed([[1, -1], [0, 1]]), 1),
+                (Argument((3, 4)), Argument((3, 2, 2))),
+            ),
+            Sample(
+                "points, repeated",
+                lambda x, y, f=_scatter: f(x, y, _fixed([0, 1, 0], [3, -4, -1]), 0),
+                (Argument((3, 4)), Argument((3,))),
+            ),
+            Sample(
+                "inner axes",
+                lambda x, y, f=_scatter: f(x, y, _fixed([1, 0], [0, 0]), 1),
+                (Argument((2, 3, 4)), Argument((2, 2))),
+            ),
+            Sample(
+                "given",
+                lambda x, y, i, f=_scatter: f(x, y, (i,), 0),
+                (Argument((3, 4)), Argument((5, 4)), Argument((5,), "index", 0, 2)),
+            ),
+            Sample(
+                "nothing",
+                lambda x, y, f=_scatter: f(x, y, _fixed(np.zeros((0,))), 0),
+                (Argument((3, 4)), Argument((0, 4))),
+            ),
+        ),
+        doc=_doc,
     )

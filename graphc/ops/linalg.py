@@ -25,7 +25,6 @@ from graphc.ir.node import (
     Index,
     Lowering,
     Node,
-    Op,
     Recur,
     Sample,
     Samples,
@@ -33,9 +32,9 @@ from graphc.ir.node import (
     Type,
     Writes,
     constant_value,
+    define_op,
     describe,
     make,
-    register,
 )
 from graphc.ops.elementwise import elementwise
 from graphc.ops.reduce import reduce_sum
@@ -157,32 +156,30 @@ def outer(a: Node, b: Node) -> Node:
     return elementwise("mul", rows, columns)
 
 
-register(
-    Op(
-        "matmul",
-        _matmul_infer,
-        _matmul_eval,
-        _matmul_lower,
-        _matmul_vjp,
-        _matmul_guards,
-        cost=8.0,
-        samples=Samples(
-            lambda: (
-                Sample("vectors", matmul, (Argument((4,)), Argument((4,)))),
-                Sample("vector and matrix", matmul, (Argument((4,)), Argument((4, 3)))),
-                Sample("matrix and vector", matmul, (Argument((3, 4)), Argument((4,)))),
-                Sample("matrices", matmul, (Argument((3, 4)), Argument((4, 2)))),
-                Sample("a transpose", lambda a, b: matmul(transpose(a), b), (Argument((4, 3)), Argument((4, 2)))),
-                Sample("a square", lambda a: matmul(a, a), (Argument((3, 3)),)),
-                Sample("a batch", matmul, (Argument((2, 3, 4)), Argument((2, 4, 5)))),
-                Sample("two batches", matmul, (Argument((2, 2, 1, 3)), Argument((2, 2, 3, 2)))),
-                Sample("nothing summed", matmul, (Argument((3, 0)), Argument((0, 2)))),
-                Sample("no rows", matmul, (Argument((0, 3)), Argument((3, 2)))),
-                Sample("ints", matmul, (Argument((3, 4), "int"), Argument((4, 2), "int")), differentiable=False),
-            )
-        ),
-        doc="The matrix product, of ranks 1 and 2 in any mix, or of batches of equal rank.",
-    )
+define_op(
+    "matmul",
+    _matmul_infer,
+    _matmul_eval,
+    _matmul_lower,
+    _matmul_vjp,
+    _matmul_guards,
+    cost=8.0,
+    samples=Samples(
+        lambda: (
+            Sample("vectors", matmul, (Argument((4,)), Argument((4,)))),
+            Sample("vector and matrix", matmul, (Argument((4,)), Argument((4, 3)))),
+            Sample("matrix and vector", matmul, (Argument((3, 4)), Argument((4,)))),
+            Sample("matrices", matmul, (Argument((3, 4)), Argument((4, 2)))),
+            Sample("a transpose", lambda a, b: matmul(transpose(a), b), (Argument((4, 3)), Argument((4, 2)))),
+            Sample("a square", lambda a: matmul(a, a), (Argument((3, 3)),)),
+            Sample("a batch", matmul, (Argument((2, 3, 4)), Argument((2, 4, 5)))),
+            Sample("two batches", matmul, (Argument((2, 2, 1, 3)), Argument((2, 2, 3, 2)))),
+            Sample("nothing summed", matmul, (Argument((3, 0)), Argument((0, 2)))),
+            Sample("no rows", matmul, (Argument((0, 3)), Argument((3, 2)))),
+            Sample("ints", matmul, (Argument((3, 4), "int"), Argument((4, 2), "int")), differentiable=False),
+        )
+    ),
+    doc="The matrix product, of ranks 1 and 2 in any mix, or of batches of equal rank.",
 )
 
 
@@ -273,40 +270,36 @@ def scaled_matmul(alpha: Node, a: Node, b: Node) -> Node:
 
 _GEMM = (Argument((3, 2)), Argument(()), Argument((3, 4)), Argument((4, 2)), Argument(()))
 
-register(
-    Op(
-        "gemm",
-        _gemm_infer,
-        _gemm_eval,
-        lambda node: Call("gemm"),
-        _gemm_vjp,
-        _gemm_guards,
-        cost=8.0,
-        samples=Samples(
-            lambda: (
-                Sample("matrices", gemm, _GEMM),
-                Sample("scaled", scaled_matmul, _GEMM[1:4]),
-                Sample(
-                    "a vector", gemm, (Argument((3,)), Argument(()), Argument((3, 4)), Argument((4,)), Argument(()))
-                ),
-                Sample(
-                    "a vector from the left",
-                    gemm,
-                    (Argument((4,)), Argument(()), Argument((3,)), Argument((3, 4)), Argument(())),
-                ),
-                Sample(
-                    "a batch",
-                    gemm,
-                    (Argument((2, 3, 2)), Argument(()), Argument((2, 3, 4)), Argument((2, 4, 2)), Argument(())),
-                ),
-                Sample("transposes", lambda c, s, a, b, t: gemm(transpose(c), s, transpose(b), transpose(a), t), _GEMM),
-                Sample(
-                    "nothing summed",
-                    gemm,
-                    (Argument((3, 2)), Argument(()), Argument((3, 0)), Argument((0, 2)), Argument(())),
-                ),
-            )
-        ),
-        doc="alpha * a @ b + beta * c, or alpha * a @ b; made by a rewrite.",
-    )
+define_op(
+    "gemm",
+    _gemm_infer,
+    _gemm_eval,
+    lambda node: Call("gemm"),
+    _gemm_vjp,
+    _gemm_guards,
+    cost=8.0,
+    samples=Samples(
+        lambda: (
+            Sample("matrices", gemm, _GEMM),
+            Sample("scaled", scaled_matmul, _GEMM[1:4]),
+            Sample("a vector", gemm, (Argument((3,)), Argument(()), Argument((3, 4)), Argument((4,)), Argument(()))),
+            Sample(
+                "a vector from the left",
+                gemm,
+                (Argument((4,)), Argument(()), Argument((3,)), Argument((3, 4)), Argument(())),
+            ),
+            Sample(
+                "a batch",
+                gemm,
+                (Argument((2, 3, 2)), Argument(()), Argument((2, 3, 4)), Argument((2, 4, 2)), Argument(())),
+            ),
+            Sample("transposes", lambda c, s, a, b, t: gemm(transpose(c), s, transpose(b), transpose(a), t), _GEMM),
+            Sample(
+                "nothing summed",
+                gemm,
+                (Argument((3, 2)), Argument(()), Argument((3, 0)), Argument((0, 2)), Argument(())),
+            ),
+        )
+    ),
+    doc="alpha * a @ b + beta * c, or alpha * a @ b; made by a rewrite.",
 )

@@ -29,14 +29,13 @@ from graphc.ir.node import (
     Guard,
     Lowering,
     Node,
-    Op,
     Recur,
     Sample,
     Samples,
     Type,
+    define_op,
     describe,
     make,
-    register,
 )
 from graphc.ops.elementwise import elementwise
 from graphc.ops.shape import equality_guard, label, label_op
@@ -215,38 +214,32 @@ def _in_form(function: Callable[..., Node], form: str) -> Callable[..., Node]:
     return lambda *args: function(*args, form)
 
 
-register(
-    Op(
-        "running_sum",
-        _infer("running_sum"),
-        _accumulate(np.add),
-        lambda node: _recur(node, "-0.0" if is_float(node.dtype) else "0", "_0 + _1", "_1"),
-        _sum_vjp,
-        samples=Samples(lambda: _samples(running_sum, 1)),
-        doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",
-    )
+define_op(
+    "running_sum",
+    _infer("running_sum"),
+    _accumulate(np.add),
+    lambda node: _recur(node, "-0.0" if is_float(node.dtype) else "0", "_0 + _1", "_1"),
+    _sum_vjp,
+    samples=Samples(lambda: _samples(running_sum, 1)),
+    doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
-register(
-    Op(
-        "running_prod",
-        _infer("running_prod"),
-        _accumulate(np.multiply),
-        _prod_lower,
-        _prod_vjp,
-        samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
-        doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
-    )
+define_op(
+    "running_prod",
+    _infer("running_prod"),
+    _accumulate(np.multiply),
+    _prod_lower,
+    _prod_vjp,
+    samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
+    doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
-register(
-    Op(
-        "linear_recurrence",
-        _recurrence_infer,
-        _recurrence_eval,
-        _recurrence_lower,
-        _recurrence_vjp,
-        _recurrence_guards,
-        cost=2.0,
-        samples=Samples(lambda: chain(*(_samples(_in_form(linear_recurrence, form), 2) for form in FORMS))),
-        doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64.",
-    )
+define_op(
+    "linear_recurrence",
+    _recurrence_infer,
+    _recurrence_eval,
+    _recurrence_lower,
+    _recurrence_vjp,
+    _recurrence_guards,
+    cost=2.0,
+    samples=Samples(lambda: chain(*(_samples(_in_form(linear_recurrence, form), 2) for form in FORMS))),
+    doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64.",
 )

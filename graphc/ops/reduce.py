@@ -25,15 +25,14 @@ from graphc.ir.node import (
     Index,
     Lowering,
     Node,
-    Op,
     Sample,
     Samples,
     Size,
     Type,
+    define_op,
     describe,
     literal,
     make,
-    register,
 )
 from graphc.numerics import largest, smallest
 from graphc.ops.elementwise import cast, elementwise
@@ -195,27 +194,23 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (elementwise("mul", restore(node, cotangent), dimshuffle(others, back)),)
 
 
-register(
-    Op(
-        "sum",
-        _accumulation_infer("sum"),
-        _accumulation_eval(np.add),
-        lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
-        _sum_vjp,
-        samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
-        doc="The sum over axes; 0 where they are empty. docs/numerics.md bounds its error.",
-    )
+define_op(
+    "sum",
+    _accumulation_infer("sum"),
+    _accumulation_eval(np.add),
+    lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
+    _sum_vjp,
+    samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
+    doc="The sum over axes; 0 where they are empty. docs/numerics.md bounds its error.",
 )
-register(
-    Op(
-        "prod",
-        _accumulation_infer("prod"),
-        _accumulation_eval(np.multiply),
-        lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.dtype)),
-        _prod_vjp,
-        samples=Samples(lambda: (*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3])),
-        doc="The product over axes; 1 where they are empty. float32 is accumulated in float64.",
-    )
+define_op(
+    "prod",
+    _accumulation_infer("prod"),
+    _accumulation_eval(np.multiply),
+    lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.dtype)),
+    _prod_vjp,
+    samples=Samples(lambda: (*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3])),
+    doc="The product over axes; 1 where they are empty. float32 is accumulated in float64.",
 )
 
 
@@ -248,29 +243,25 @@ def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (elementwise("where", attained, share, filled(literal(0, x.dtype), x.type.shape)),)
 
 
-register(
-    Op(
-        "max",
-        _extreme_infer("max"),
-        _extreme_eval(largest),
-        lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
-        _extreme_vjp,
-        _nonempty_guards,
-        samples=Samples(lambda: (*_samples("max", empty=False), *_samples("max", "int", False, False)[:3])),
-        doc="The maximum over axes, 0.0 of zeros, NaN where one is NaN. Equal maxima share the derivative.",
-    )
+define_op(
+    "max",
+    _extreme_infer("max"),
+    _extreme_eval(largest),
+    lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
+    _extreme_vjp,
+    _nonempty_guards,
+    samples=Samples(lambda: (*_samples("max", empty=False), *_samples("max", "int", False, False)[:3])),
+    doc="The maximum over axes, 0.0 of zeros, NaN where one is NaN. Equal maxima share the derivative.",
 )
-register(
-    Op(
-        "min",
-        _extreme_infer("min"),
-        _extreme_eval(smallest),
-        lambda node: _fold(node, highest(node.dtype), "accumulate_minimum(_0, _1)", node.dtype),
-        _extreme_vjp,
-        _nonempty_guards,
-        samples=Samples(lambda: (*_samples("min", empty=False), *_samples("min", "int", False, False)[:3])),
-        doc="The minimum over axes, -0.0 of zeros, NaN where one is NaN. Equal minima share the derivative.",
-    )
+define_op(
+    "min",
+    _extreme_infer("min"),
+    _extreme_eval(smallest),
+    lambda node: _fold(node, highest(node.dtype), "accumulate_minimum(_0, _1)", node.dtype),
+    _extreme_vjp,
+    _nonempty_guards,
+    samples=Samples(lambda: (*_samples("min", empty=False), *_samples("min", "int", False, False)[:3])),
+    doc="The minimum over axes, -0.0 of zeros, NaN where one is NaN. Equal minima share the derivative.",
 )
 
 
@@ -281,16 +272,14 @@ def _supremum_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type(args[0].dtype, shape)
 
 
-register(
-    Op(
-        "supremum",
-        _supremum_infer,
-        lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
-        lambda node: _fold(node, lowest(node.dtype), "accumulate_highest(_0, _1)", node.dtype),
-        _extreme_vjp,
-        samples=Samples(lambda: _samples("supremum")),
-        doc="The maximum of floats over axes, either zero of zeros; -inf where they are empty.",
-    )
+define_op(
+    "supremum",
+    _supremum_infer,
+    lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
+    lambda node: _fold(node, lowest(node.dtype), "accumulate_highest(_0, _1)", node.dtype),
+    _extreme_vjp,
+    samples=Samples(lambda: _samples("supremum")),
+    doc="The maximum of floats over axes, either zero of zeros; -inf where they are empty.",
 )
 
 
@@ -307,27 +296,23 @@ def _logical_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
     return infer
 
 
-register(
-    Op(
-        "any",
-        _logical_infer("any"),
-        lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
-        lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
-        _no_cotangent,
-        samples=Samples(lambda: _samples("any", "bool", differentiable=False)),
-        doc="Whether any element is true; false where there is none.",
-    )
+define_op(
+    "any",
+    _logical_infer("any"),
+    lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
+    lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
+    _no_cotangent,
+    samples=Samples(lambda: _samples("any", "bool", differentiable=False)),
+    doc="Whether any element is true; false where there is none.",
 )
-register(
-    Op(
-        "all",
-        _logical_infer("all"),
-        lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
-        lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
-        _no_cotangent,
-        samples=Samples(lambda: _samples("all", "bool", differentiable=False)),
-        doc="Whether all elements are true; true where there is none.",
-    )
+define_op(
+    "all",
+    _logical_infer("all"),
+    lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
+    lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
+    _no_cotangent,
+    samples=Samples(lambda: _samples("all", "bool", differentiable=False)),
+    doc="Whether all elements are true; true where there is none.",
 )
 
 
@@ -371,15 +356,13 @@ def _position_samples(name: str) -> tuple[Sample, ...]:
 
 
 for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("argmin", np.argmin, highest, "<")):
-    register(
-        Op(
-            _name,
-            _position_infer(_name),
-            _position_eval(_function),
-            lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
-            _no_cotangent,
-            _nonempty_guards,
-            samples=Samples(lambda name=_name: _position_samples(name)),  # type: ignore[misc]
-            doc="The position of the first extreme element, or of the first NaN, in C order of the reduced axes.",
-        )
+    define_op(
+        _name,
+        _position_infer(_name),
+        _position_eval(_function),
+        lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
+        _no_cotangent,
+        _nonempty_guards,
+        samples=Samples(lambda name=_name: _position_samples(name)),  # type: ignore[misc]
+        doc="The position of the first extreme element, or of the first NaN, in C order of the reduced axes.",
     )

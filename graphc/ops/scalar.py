@@ -28,14 +28,13 @@ from graphc.ir.node import (
     Attributes,
     Laws,
     Node,
-    Op,
     Sample,
     Samples,
     Scalar,
     Type,
     constant_value,
+    define_op,
     make,
-    register,
 )
 from graphc.ops.elementwise import (
     ANY,
@@ -407,27 +406,25 @@ def _cast_sample(dtype: str, argument: Argument) -> Sample:
     return Sample(f"cast to {dtype}", lambda x: cast(x, dtype), (argument,), dtype == "float64")
 
 
-register(
-    Op(
-        "cast",
-        infer=_infer_cast,
-        eval=_eval_cast,
-        lower=_lower_cast,
-        vjp=_vjp_cast,
-        samples=Samples(
-            lambda: (
-                *(
-                    _cast_sample(dtype, Argument((2, 3), "float", 0.0, 100.0))
-                    for dtype in ("bool", "uint8", "int64", "float32")
-                ),
-                *(
-                    _cast_sample(dtype, Argument((2, 3), "int", -100, 100))
-                    for dtype in ("bool", "int8", "uint64", "float64")
-                ),
-            )
-        ),
-        doc="x converted to a dtype as NumPy's astype does; floats beyond an integer's range are the same everywhere.",
-    )
+define_op(
+    "cast",
+    infer=_infer_cast,
+    eval=_eval_cast,
+    lower=_lower_cast,
+    vjp=_vjp_cast,
+    samples=Samples(
+        lambda: (
+            *(
+                _cast_sample(dtype, Argument((2, 3), "float", 0.0, 100.0))
+                for dtype in ("bool", "uint8", "int64", "float32")
+            ),
+            *(
+                _cast_sample(dtype, Argument((2, 3), "int", -100, 100))
+                for dtype in ("bool", "int8", "uint64", "float64")
+            ),
+        )
+    ),
+    doc="x converted to a dtype as NumPy's astype does; floats beyond an integer's range are the same everywhere.",
 )
 
 
@@ -436,15 +433,13 @@ def stop_gradient(x: Any) -> Node:
     return make(STOP_GRADIENT, (as_node(x),))
 
 
-STOP_GRADIENT = register(
-    Op(
-        "stop_gradient",
-        infer=lambda args, attrs: args[0].type,
-        eval=lambda node, value: value,
-        lower=lambda node: Scalar("_0"),
-        vjp=lambda node, cotangent: [None],
-        cost=0.0,
-        samples=Samples(lambda: (Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),)),
-        doc="x, held constant by differentiation.",
-    )
+STOP_GRADIENT = define_op(
+    "stop_gradient",
+    infer=lambda args, attrs: args[0].type,
+    eval=lambda node, value: value,
+    lower=lambda node: Scalar("_0"),
+    vjp=lambda node, cotangent: [None],
+    cost=0.0,
+    samples=Samples(lambda: (Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),)),
+    doc="x, held constant by differentiation.",
 )

@@ -28,7 +28,6 @@ from graphc.ir.node import (
     Iota,
     Lowering,
     Node,
-    Op,
     Sample,
     Samples,
     Size,
@@ -38,10 +37,10 @@ from graphc.ir.node import (
     Write,
     Writes,
     constant_value,
+    define_op,
     describe,
     literal,
     make,
-    register,
 )
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.elementwise import describe_origin
@@ -268,27 +267,25 @@ def held_to(x: Node, axis: int, guard: Guard) -> Node:
     return held
 
 
-register(
-    Op(
-        "broadcast_to",
-        _broadcast_to_infer,
-        _broadcast_to_eval,
-        lambda node: View(_broadcast_to_index),
-        _broadcast_to_vjp,
-        _broadcast_to_guards,
-        cost=0.0,
-        samples=Samples(
-            lambda: (
-                Sample("rows", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 4)),)),
-                Sample("columns", lambda x: broadcast_to(x, (3, 4)), (Argument((3, 1)),)),
-                Sample("both", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 1)),)),
-                Sample("middle", lambda x: broadcast_to(x, (2, 5, 3)), (Argument((2, 1, 3)),)),
-                Sample("to nothing", lambda x: broadcast_to(x, (0, 4)), (Argument((1, 4)),)),
-                Sample("int", lambda x: broadcast_to(x, (2, 3)), (Argument((1, 3), "int"),), differentiable=False),
-            )
-        ),
-        doc="Axes of static size 1 expanded to the given sizes; the other axes keep theirs.",
-    )
+define_op(
+    "broadcast_to",
+    _broadcast_to_infer,
+    _broadcast_to_eval,
+    lambda node: View(_broadcast_to_index),
+    _broadcast_to_vjp,
+    _broadcast_to_guards,
+    cost=0.0,
+    samples=Samples(
+        lambda: (
+            Sample("rows", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 4)),)),
+            Sample("columns", lambda x: broadcast_to(x, (3, 4)), (Argument((3, 1)),)),
+            Sample("both", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 1)),)),
+            Sample("middle", lambda x: broadcast_to(x, (2, 5, 3)), (Argument((2, 1, 3)),)),
+            Sample("to nothing", lambda x: broadcast_to(x, (0, 4)), (Argument((1, 4)),)),
+            Sample("int", lambda x: broadcast_to(x, (2, 3)), (Argument((1, 3), "int"),), differentiable=False),
+        )
+    ),
+    doc="Axes of static size 1 expanded to the given sizes; the other axes keep theirs.",
 )
 
 
@@ -364,26 +361,24 @@ def zeros(dtype: str, shape: Sequence[Size]) -> Node:
     return filled(literal(0, dtype), shape)
 
 
-register(
-    Op(
-        "dimshuffle",
-        _dimshuffle_infer,
-        _dimshuffle_eval,
-        lambda node: View(_dimshuffle_index),
-        _dimshuffle_vjp,
-        cost=0.0,
-        samples=Samples(
-            lambda: (
-                Sample("transpose", lambda x: dimshuffle(x, (1, 0)), (Argument((3, 4)),)),
-                Sample("rotate", lambda x: dimshuffle(x, (2, 0, 1)), (Argument((2, 3, 4)),)),
-                Sample("new axes", lambda x: dimshuffle(x, ("x", 1, "x", 0)), (Argument((3, 4)),)),
-                Sample("drop", lambda x: dimshuffle(broadcast_to(x, (1, 4)), (1,)), (Argument((1, 4)),)),
-                Sample("of a scalar", lambda x: dimshuffle(x, ("x",)), (Argument(()),)),
-                Sample("of nothing", lambda x: dimshuffle(x, (1, 0)), (Argument((0, 4)),)),
-            )
-        ),
-        doc="Axes in another order; 'x' is a new axis of size 1; axes left out have static size 1.",
-    )
+define_op(
+    "dimshuffle",
+    _dimshuffle_infer,
+    _dimshuffle_eval,
+    lambda node: View(_dimshuffle_index),
+    _dimshuffle_vjp,
+    cost=0.0,
+    samples=Samples(
+        lambda: (
+            Sample("transpose", lambda x: dimshuffle(x, (1, 0)), (Argument((3, 4)),)),
+            Sample("rotate", lambda x: dimshuffle(x, (2, 0, 1)), (Argument((2, 3, 4)),)),
+            Sample("new axes", lambda x: dimshuffle(x, ("x", 1, "x", 0)), (Argument((3, 4)),)),
+            Sample("drop", lambda x: dimshuffle(broadcast_to(x, (1, 4)), (1,)), (Argument((1, 4)),)),
+            Sample("of a scalar", lambda x: dimshuffle(x, ("x",)), (Argument(()),)),
+            Sample("of nothing", lambda x: dimshuffle(x, (1, 0)), (Argument((0, 4)),)),
+        )
+    ),
+    doc="Axes in another order; 'x' is a new axis of size 1; axes left out have static size 1.",
 )
 
 
@@ -445,31 +440,27 @@ def reshape(x: Node, shape: Sequence[Size]) -> Node:
     return make(OPS["reshape"], (x, *map(as_size_node, shape)))
 
 
-register(
-    Op(
-        "reshape",
-        _reshape_infer,
-        _reshape_eval,
-        lambda node: View(_reshape_index),
-        _reshape_vjp,
-        _reshape_guards,
-        cost=0.0,
-        samples=Samples(
-            lambda: (
-                Sample("flat", lambda x: reshape(x, (12,)), (Argument((3, 4)),)),
-                Sample("fold", lambda x: reshape(x, (2, 2, 3)), (Argument((3, 4)),)),
-                Sample("of a vector", lambda x: reshape(x, (3, 1, 2)), (Argument((6,)),)),
-                Sample("to a scalar", lambda x: reshape(x, ()), (Argument((1, 1)),)),
-                Sample("of a scalar", lambda x: reshape(x, (1, 1)), (Argument(()),)),
-                Sample("of nothing", lambda x: reshape(x, (4, 0)), (Argument((0, 3)),)),
-                Sample("of a transpose", lambda x: reshape(dimshuffle(x, (1, 0)), (6,)), (Argument((2, 3)),)),
-                Sample(
-                    "to a known size", lambda x: reshape(x, (x.type.shape[1], x.type.shape[0])), (Argument((2, 3)),)
-                ),
-            )
-        ),
-        doc="The elements in C order, as an array of other sizes.",
-    )
+define_op(
+    "reshape",
+    _reshape_infer,
+    _reshape_eval,
+    lambda node: View(_reshape_index),
+    _reshape_vjp,
+    _reshape_guards,
+    cost=0.0,
+    samples=Samples(
+        lambda: (
+            Sample("flat", lambda x: reshape(x, (12,)), (Argument((3, 4)),)),
+            Sample("fold", lambda x: reshape(x, (2, 2, 3)), (Argument((3, 4)),)),
+            Sample("of a vector", lambda x: reshape(x, (3, 1, 2)), (Argument((6,)),)),
+            Sample("to a scalar", lambda x: reshape(x, ()), (Argument((1, 1)),)),
+            Sample("of a scalar", lambda x: reshape(x, (1, 1)), (Argument(()),)),
+            Sample("of nothing", lambda x: reshape(x, (4, 0)), (Argument((0, 3)),)),
+            Sample("of a transpose", lambda x: reshape(dimshuffle(x, (1, 0)), (6,)), (Argument((2, 3)),)),
+            Sample("to a known size", lambda x: reshape(x, (x.type.shape[1], x.type.shape[0])), (Argument((2, 3)),)),
+        )
+    ),
+    doc="The elements in C order, as an array of other sizes.",
 )
 
 
@@ -545,29 +536,27 @@ def concatenate(parts: Sequence[Node], axis: int) -> Node:
     return parts[0] if len(parts) == 1 else make(OPS["concatenate"], parts, {"axis": axis})
 
 
-register(
-    Op(
-        "concatenate",
-        _concatenate_infer,
-        _concatenate_eval,
-        _concatenate_lower,
-        _concatenate_vjp,
-        _concatenate_guards,
-        samples=Samples(
-            lambda: (
-                Sample(
-                    "vectors",
-                    lambda x, y, z: concatenate((x, y, z), 0),
-                    (Argument((2,)), Argument((3,)), Argument((1,))),
-                ),
-                Sample("rows", lambda x, y: concatenate((x, y), 0), (Argument((2, 3)), Argument((1, 3)))),
-                Sample("columns", lambda x, y: concatenate((x, y), 1), (Argument((2, 3)), Argument((2, 2)))),
-                Sample("the same twice", lambda x: concatenate((x, x), 1), (Argument((2, 3)),)),
-                Sample("with nothing", lambda x, y: concatenate((x, y), 0), (Argument((0, 3)), Argument((2, 3)))),
-            )
-        ),
-        doc="Arrays one after the other along an axis.",
-    )
+define_op(
+    "concatenate",
+    _concatenate_infer,
+    _concatenate_eval,
+    _concatenate_lower,
+    _concatenate_vjp,
+    _concatenate_guards,
+    samples=Samples(
+        lambda: (
+            Sample(
+                "vectors",
+                lambda x, y, z: concatenate((x, y, z), 0),
+                (Argument((2,)), Argument((3,)), Argument((1,))),
+            ),
+            Sample("rows", lambda x, y: concatenate((x, y), 0), (Argument((2, 3)), Argument((1, 3)))),
+            Sample("columns", lambda x, y: concatenate((x, y), 1), (Argument((2, 3)), Argument((2, 2)))),
+            Sample("the same twice", lambda x: concatenate((x, x), 1), (Argument((2, 3)),)),
+            Sample("with nothing", lambda x, y: concatenate((x, y), 0), (Argument((0, 3)), Argument((2, 3)))),
+        )
+    ),
+    doc="Arrays one after the other along an axis.",
 )
 
 
@@ -600,22 +589,20 @@ def iota(size: Size) -> Node:
     return make(OPS["iota"], (as_size_node(size),))
 
 
-register(
-    Op(
-        "iota",
-        _iota_infer,
-        _iota_eval,
-        lambda node: Iota(),
-        lambda node, cotangent: (None,),
-        _iota_guards,
-        cost=0.0,
-        samples=Samples(
-            lambda: (
-                Sample("fixed", lambda: iota(5), (), differentiable=False),
-                Sample("none", lambda: iota(0), (), differentiable=False),
-                Sample("as long as", lambda x: iota(x.type.shape[0]), (Argument((4,)),), differentiable=False),
-            )
-        ),
-        doc="The int64 vector 0, 1, …, size-1.",
-    )
+define_op(
+    "iota",
+    _iota_infer,
+    _iota_eval,
+    lambda node: Iota(),
+    lambda node, cotangent: (None,),
+    _iota_guards,
+    cost=0.0,
+    samples=Samples(
+        lambda: (
+            Sample("fixed", lambda: iota(5), (), differentiable=False),
+            Sample("none", lambda: iota(0), (), differentiable=False),
+            Sample("as long as", lambda x: iota(x.type.shape[0]), (Argument((4,)),), differentiable=False),
+        )
+    ),
+    doc="The int64 vector 0, 1, …, size-1.",
 )

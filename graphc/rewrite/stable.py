@@ -10,18 +10,7 @@ from typing import Any
 
 from graphc.ir.node import OPS, Argument, Node, make
 from graphc.ops.elementwise import elementwise
-from graphc.rewrite.engine import (
-    BETTER,
-    CLOSE,
-    REAL,
-    AnyRule,
-    Transformation,
-    Uses,
-    hole,
-    is_number,
-    rule,
-    sample,
-)
+from graphc.rewrite.engine import BETTER, CLOSE, REAL, AnyRule, Transformation, Uses, hole, is_number, rule, sample
 
 
 def function(name: str) -> Callable[..., Any]:

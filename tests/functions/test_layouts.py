@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.call.bind import MOST_COPIED
+from graphc.codegen.call.signature import MOST_COPIED
 from graphc.errors import IndexOutOfBounds, ShapeError
 from graphc.functions import variants
 from graphc.functions.layouts import find_base

@@ -29,9 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from operator import or_
 
-from graphc.codegen.call.arguments import adopt, arrange, discard, suit
-from graphc.codegen.call.bind import ALIGNMENT, Array, Signature
+from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
@@ -57,7 +57,6 @@ from graphc.codegen.call.objects import (
     depart,
     empty,
     enter,
-    fits,
     grow,
     install,
     make,
@@ -70,6 +69,7 @@ from graphc.codegen.call.objects import (
     word_at,
 )
 from graphc.codegen.call.scalars import scalar_function
+from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
 from graphc.codegen.llvm.poison import poison
@@ -276,7 +276,7 @@ class Call:
         dims = [sizes.at(axis, I64).load(I64) for axis in range(len(shape))]
         wrong = [dim != size for dim, size in zip(dims, shape, strict=True) if size is not None]
         if wrong:
-            self.refuse.when(reduce(Bool.__or__, wrong))
+            self.refuse.when(reduce(or_, wrong))
         return dims
 
     def operand(self, object: Ptr, data: Ptr, array: Array, dims: Sequence[I64]) -> Operand:

@@ -1,10 +1,10 @@
 """Calls of native code in which every array lies in memory of its own, between pages that nobody may touch.
 
 In: a loaded library and its signature. Out: its `sizes` and `kernel` as functions of flat arrays, the protocol of the
-generated source under CPython (bind.py). Each call of the kernel is made twice on copies of the arrays, which first
-end where a forbidden page begins and then begin where one ends, so that an access to the element before the first or
-after the last one ends the process. Results and temporaries are filled with a pattern in the one call and with zeros in
-the other: where the two give other bits, the kernel has read what nobody wrote, or left an element out.
+generated source under CPython (launch_python.py). Each call of the kernel is made twice on copies of the arrays, which
+first end where a forbidden page begins and then begin where one ends, so that an access to the element before the first
+or after the last one ends the process. Results and temporaries are filled with a pattern in the one call and with zeros
+in the other: where the two give other bits, the kernel has read what nobody wrote, or left an element out.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from graphc.codegen.call.bind import AnyArray, Library, Signature, fill
+from graphc.codegen.call.bind import Library
+from graphc.codegen.call.launch_python import fill
+from graphc.codegen.call.signature import AnyArray, Signature
+from graphc.codegen.link.image import mprotect
 from graphc.codegen.llvm.module import POISON
 from graphc.errors import GraphcError
 
@@ -90,16 +92,9 @@ def guarded(array: AnyArray, placement: Placement) -> AnyArray:
     copy[:] = array
     begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for address in (begin, begin + forbidden + room):
-        if _mprotect()(address, forbidden, 0):
+        if mprotect(address, forbidden, 0):
             raise GraphcError("this system does not protect memory; use poison='on'")
     return copy
-
-
-@cache
-def _mprotect() -> Any:
-    function = ctypes.pythonapi["mprotect"]
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return function
 
 
 def _native(address: int, pointers: int, dims: int, more: int) -> Callable[..., int]:

@@ -10,13 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from graphc.codegen.call.bind import ALIGNMENT, MOST
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
-    ARRAY_DTYPE,
-    ARRAY_FLAGS,
-    ARRAY_RANK,
     ARRAY_SHAPE,
     CONTIGUOUS,
     LIST_ITEMS,
@@ -28,6 +24,7 @@ from graphc.codegen.call.layout import (
 )
 from graphc.codegen.call.locks import FORKING
 from graphc.codegen.call.result_memory import LARGE
+from graphc.codegen.call.signature import ALIGNMENT, MOST
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import external, function
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr, SizeAndFlag, TwoSizes, Value
@@ -92,17 +89,6 @@ def release(code: Code, object: Ptr, record: Ptr) -> None:
             drop_last(record, object)
         with code.otherwise():
             object.put(OBJECT_COUNT, count - (count >= 0).to(I32, signed=False))
-
-
-@function("noinline")
-def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flags: I32) -> Bool:
-    """Whether an object is an exact ndarray of this descriptor and rank that has all these flags."""
-    with code.when(object.get(OBJECT_TYPE) != ndarray):
-        code.ret(False)
-    has_dtype = object.get(ARRAY_DTYPE) == descriptor
-    has_rank = object.get(ARRAY_RANK) == rank
-    has_flags = (object.get(ARRAY_FLAGS) & flags) == flags
-    return has_dtype & has_rank & has_flags
 
 
 @function("alwaysinline")

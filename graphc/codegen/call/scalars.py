@@ -8,15 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from graphc.codegen.call.layout import (
-    ALIGNED,
-    ARRAY_DATA,
-    ARRAY_DTYPE,
-    ARRAY_FLAGS,
-    ARRAY_RANK,
-    OBJECT_TYPE,
-    VALUE,
-)
+from graphc.codegen.call.layout import ALIGNED, ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_RANK, OBJECT_TYPE, VALUE
 from graphc.codegen.call.objects import Imported, word
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function, function

@@ -38,17 +38,7 @@ from graphc.loops.ir import (
     rebuild,
     subexpressions,
 )
-from graphc.loops.operators import (
-    ACCUMULATE,
-    ACCUMULATE_IN_ORDER,
-    BLOCKS,
-    CASTS,
-    CHUNK,
-    GT,
-    MAXIMUM,
-    ROUNDING,
-    SELECT,
-)
+from graphc.loops.operators import ACCUMULATE, ACCUMULATE_IN_ORDER, BLOCKS, CASTS, CHUNK, GT, MAXIMUM, ROUNDING, SELECT
 from graphc.loops.visit import all_expressions
 from graphc.startup.record import record, replace
 

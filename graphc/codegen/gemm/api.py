@@ -47,20 +47,24 @@ DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 """By suffix; an unsigned product has the bits of the signed one."""
 
 
-def _prototypes(dtype: str) -> dict[str, tuple[str, ...]]:
-    sizes, pointer = ("int64", "int64", "int64"), f"{dtype}*"
-    matrix, tensor = (pointer, *sizes[:2]), (pointer, *sizes)
-    return {
-        "gemm": (*sizes, dtype, *matrix, *matrix, dtype, *matrix),
-        "gemv": (*sizes[:2], dtype, *matrix, pointer, "int64", dtype, pointer, "int64"),
-        "batched_gemm": ("int64", *sizes, dtype, *tensor, *tensor, dtype, *tensor),
-    }
+ARGUMENTS = {
+    "gemm": "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col",
+    "gemv": "m n alpha a a_row a_col x x_step beta y y_step",
+    "batched_gemm": "count m n k alpha a a_batch a_row a_col b b_batch b_row b_col beta c c_batch c_row c_col",
+}
+"""Those of each routine, in order."""
+
+
+def _kind(argument: str, dtype: str) -> str:
+    if argument in ("alpha", "beta"):
+        return dtype
+    return f"{dtype}*" if argument in ("a", "b", "c", "x", "y") else "int64"
 
 
 PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
-    f"gc_{routine}_{suffix}": (arguments, "int64")
+    f"gc_{routine}_{suffix}": (tuple(_kind(argument, dtype) for argument in arguments.split()), "int64")
     for suffix, dtype in DTYPES.items()
-    for routine, arguments in _prototypes(dtype).items()
+    for routine, arguments in ARGUMENTS.items()
 }
 """By name: the types of the arguments, "*" after those that are pointers, and of the result."""
 
@@ -141,83 +145,33 @@ def _scipy_routines() -> list[int]:
     return [get_pointer(capsules[routine], get_name(capsules[routine])) for routine in ROUTINES]
 
 
-def _view(flat: Flat, shape: tuple[int, ...], strides: tuple[int, ...]) -> Flat:
-    return as_strided(flat, shape, tuple(step * flat.itemsize for step in strides))
+OPERANDS = {
+    "gemm": {"a": "m k", "b": "k n", "c": "m n"},
+    "gemv": {"a": "m n", "x": "n", "y": "m"},
+    "batched_gemm": {"a": "count m k", "b": "count k n", "c": "count m n"},
+}
+"""The sizes of two factors and of what their product is added to."""
 
 
-def _accumulate(c: Flat, alpha: np.number[Any], product: Flat, beta: np.number[Any]) -> int:
-    c[...] = alpha * product if beta == 0 else alpha * product + beta * c
+def _product(routine: str, scalar: Callable[[float], np.number[Any]], *values: Any) -> int:
+    given = dict(zip(ARGUMENTS[routine].split(), values, strict=True))
+
+    def view(name: str, sizes: str) -> Flat:
+        flat = given[name]
+        steps = [step * flat.itemsize for argument, step in given.items() if argument.startswith(f"{name}_")]
+        return as_strided(flat, [given[size] for size in sizes.split()], steps)
+
+    left, right, result = (view(name, sizes) for name, sizes in OPERANDS[routine].items())
+    alpha, beta = scalar(given["alpha"]), scalar(given["beta"])
+    product = alpha * (left @ right)
+    result[...] = product if beta == 0 else product + beta * result
     return 0
 
 
-def _gemm(
-    scalar: Callable[[float], np.number[Any]],
-    m: int,
-    n: int,
-    k: int,
-    alpha: float,
-    a: Flat,
-    a_row: int,
-    a_col: int,
-    b: Flat,
-    b_row: int,
-    b_col: int,
-    beta: float,
-    c: Flat,
-    c_row: int,
-    c_col: int,
-) -> int:
-    product = _view(a, (m, k), (a_row, a_col)) @ _view(b, (k, n), (b_row, b_col))
-    return _accumulate(_view(c, (m, n), (c_row, c_col)), scalar(alpha), product, scalar(beta))
-
-
-def _gemv(
-    scalar: Callable[[float], np.number[Any]],
-    m: int,
-    n: int,
-    alpha: float,
-    a: Flat,
-    a_row: int,
-    a_col: int,
-    x: Flat,
-    x_step: int,
-    beta: float,
-    y: Flat,
-    y_step: int,
-) -> int:
-    product = _view(a, (m, n), (a_row, a_col)) @ _view(x, (n,), (x_step,))
-    return _accumulate(_view(y, (m,), (y_step,)), scalar(alpha), product, scalar(beta))
-
-
-def _batched_gemm(
-    scalar: Callable[[float], np.number[Any]],
-    count: int,
-    m: int,
-    n: int,
-    k: int,
-    alpha: float,
-    a: Flat,
-    a_batch: int,
-    a_row: int,
-    a_col: int,
-    b: Flat,
-    b_batch: int,
-    b_row: int,
-    b_col: int,
-    beta: float,
-    c: Flat,
-    c_batch: int,
-    c_row: int,
-    c_col: int,
-) -> int:
-    product = _view(a, (count, m, k), (a_batch, a_row, a_col)) @ _view(b, (count, k, n), (b_batch, b_row, b_col))
-    return _accumulate(_view(c, (count, m, n), (c_batch, c_row, c_col)), scalar(alpha), product, scalar(beta))
-
-
 PYTHON_SHIMS: dict[str, Callable[..., int]] = {
-    f"gc_{routine}_{suffix}": partial(function, np.dtype(dtype).type)
+    f"gc_{routine}_{suffix}": partial(_product, routine, np.dtype(dtype).type)
     for suffix, dtype in DTYPES.items()
-    for routine, function in (("gemm", _gemm), ("gemv", _gemv), ("batched_gemm", _batched_gemm))
+    for routine in ARGUMENTS
 }
 """The functions for generated source under CPython. A pointer is a flat array whose first element it points to (`x[i
 * n :]`)."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import SETTING, Words, share
-from graphc.codegen.gemm.microkernel import ARGUMENTS, ARITHMETIC
+from graphc.codegen.gemm.microkernel import ARITHMETIC, WORDS
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import F64, I64, NoAlias, Ptr
@@ -22,7 +23,7 @@ from graphc.codegen.threads.chunking import LEAST_WORK
 UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 0.5}
 """What a multiplication and addition of a product costs, in units of work (threads/chunking.py)."""
 
-BATCHED = [word for name in ARGUMENTS for word in ((name, f"{name}_batch") if name in "abc" else (name,))]
+BATCHED = ARGUMENTS["batched_gemm"].split()[1:]
 """The arguments behind the count, which threads find in a record, a word each."""
 
 
@@ -31,7 +32,7 @@ def batch(suffix: str, largest: int) -> Function[..., I64]:
     element: Any = ARITHMETIC[suffix].kind
     kinds = {"alpha": element, "beta": element} | dict.fromkeys("abc", NoAlias)
     params: dict[str, Any] = {name: kinds.get(name, I64) for name in BATCHED}
-    gemm: Function[..., I64] = external(f"gc_gemm_{suffix}", I64, *(params[name] for name in ARGUMENTS))
+    gemm: Function[..., I64] = external(f"gc_gemm_{suffix}", I64, *(params[name] for name in WORDS))
     part: dict[str, Any] = {"context": Ptr, "begin": I64, "end": I64}
     range_ = Function(
         f"batch_range_{suffix}", None, part, partial(_write_range, gemm, params), "noinline optsize", is_internal=True
@@ -48,7 +49,7 @@ def _write_range(
     element = params["alpha"]
     with code.count(begin, end) as number:
         here = {name: words[name].at(number * words[f"{name}_batch"], element) for name in "abc"}
-        gemm(code, *(here.get(name, words[name]) for name in ARGUMENTS))
+        gemm(code, *(here.get(name, words[name]) for name in WORDS))
 
 
 def _write_batch(
@@ -65,7 +66,7 @@ def _write_batch(
     follow = [word[f"{name}_batch"] == word["m"] * word[f"{name}_row"] for name in "ac"]
     with code.when(follow[0] & follow[1] & (word["b_batch"] == 0)):
         joined = {**word, "m": count * word["m"]}
-        code.ret(gemm(code, *(joined[name] for name in ARGUMENTS)))
+        code.ret(gemm(code, *(joined[name] for name in WORDS)))
     context = Words({name: type(value) for name, value in word.items()}).write(code, word)
     m, n, k, products = (number.to(F64) for number in (word["m"], word["n"], word["k"], count))
     each = m * n * k

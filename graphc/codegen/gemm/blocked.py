@@ -44,14 +44,7 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
 from graphc.codegen.llvm.poison import poison
 from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Ptr
-from graphc.codegen.threads.chunking import (
-    LEAST_CHUNKS,
-    LEAST_WORK,
-    PARALLEL,
-    PATIENCE_WORD,
-    SETTINGS_WORDS,
-    THREADS,
-)
+from graphc.codegen.threads.chunking import LEAST_CHUNKS, LEAST_WORK, PARALLEL, PATIENCE_WORD, SETTINGS_WORDS, THREADS
 from graphc.startup.record import replace
 
 DEPTH = 512

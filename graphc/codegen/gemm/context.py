@@ -16,14 +16,7 @@ from graphc.codegen.gemm.api import ENTRIES, PRODUCT_WORDS
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Global, function
 from graphc.codegen.llvm.typed import F64, I64, NULL, Ptr, Value
-from graphc.codegen.threads.chunking import (
-    LEAST_CHUNKS,
-    LEAST_WORK,
-    PATIENCE_WORD,
-    SETTINGS,
-    SETTINGS_WORDS,
-    THREADS,
-)
+from graphc.codegen.threads.chunking import LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD, SETTINGS, SETTINGS_WORDS, THREADS
 
 
 class Words:

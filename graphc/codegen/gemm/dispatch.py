@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.batched import batch
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
-from graphc.codegen.gemm.gemv import vector_product
+from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix, Product, arguments, product_function
 from graphc.codegen.gemm.small import loops
 from graphc.codegen.llvm.builder import Code, Label
@@ -281,29 +281,13 @@ def mirror(suffix: str) -> Function[..., None]:
 def gemv(suffix: str) -> Function[..., I64]:
     """gc_gemv_<t>."""
 
-    @function(
-        "noinline optsize", name=f"gc_gemv_{suffix}", kinds={"Element": ARITHMETIC[suffix].kind}, is_internal=False
-    )
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        alpha: Element,
-        a: NoAlias,
-        a_row: I64,
-        a_col: I64,
-        x: NoAlias,
-        x_step: I64,
-        beta: Element,
-        y: NoAlias,
-        y_step: I64,
-    ) -> I64:
+    @vector_function("gc_gemv", suffix, returns=I64, is_internal=False)
+    def write(code: Code, p: VectorProduct) -> I64:
         done = code.label("done")
-        done.when(m < 1)
-        given = m, n, alpha, a, a_row, a_col, x, x_step, beta, y, y_step
+        done.when(p.m < 1)
         if suffix in LETTERS and not has_threads():
-            done.when(vector_by_blas(suffix)(code, *given))
-        vector_product(suffix)(code, *given)
+            done.when(p.call(code, vector_by_blas(suffix)))
+        p.call(code, vector_product(suffix))
         code.place(done)
         return I64.of(0)
 
@@ -313,32 +297,19 @@ def gemv(suffix: str) -> Function[..., I64]:
 def vector_by_blas(suffix: str) -> Function[..., Bool]:
     """y = alpha a x + beta y by BLAS where it takes the layouts; false where it does not, and nothing is done."""
 
-    @function("noinline optsize", name=f"vector_by_blas_{suffix}", kinds={"Element": ARITHMETIC[suffix].kind})
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        alpha: Element,
-        a: NoAlias,
-        a_row: I64,
-        a_col: I64,
-        x: NoAlias,
-        x_step: I64,
-        beta: Element,
-        y: NoAlias,
-        y_step: I64,
-    ) -> Bool:
-        is_heavy = m.to(F64) * n.to(F64) > SMALL_GEMV
-        counts = alpha == 1  # BLAS may multiply x by alpha first, which may be more or less than the dtype holds
+    @vector_function("vector_by_blas", suffix, returns=Bool)
+    def write(code: Code, p: VectorProduct) -> Bool:
+        is_heavy = p.m.to(F64) * p.n.to(F64) > SMALL_GEMV
+        counts = p.alpha == 1  # BLAS may multiply x by alpha first, which may be more or less than the dtype holds
         routine = ENTRY(code).at(ENTRIES.index(f"{LETTERS[suffix]}gemv"), Ptr).load(Ptr)
-        matrix = Operand(Matrix(a, a_row, a_col), m, n)
-        is_forward = (x_step > 0) & (y_step > 0)
-        is_fit = matrix.fits & is_forward & in_range(m, n, matrix.leading, x_step, y_step)
+        matrix = Operand(Matrix(p.a, p.a_row, p.a_col), p.m, p.n)
+        is_forward = (p.x_step > 0) & (p.y_step > 0)
+        is_fit = matrix.fits & is_forward & in_range(p.m, p.n, matrix.leading, p.x_step, p.y_step)
         with code.when(~(is_fit & is_heavy & counts & (routine != NULL))):
             code.ret(False)
-        rows, columns = matrix.is_plain.choose(n, m), matrix.is_plain.choose(m, n)
-        operands = matrix.at, matrix.leading, x, x_step
-        call_blas(code, routine, matrix.letter("T", "N"), rows, columns, alpha, *operands, beta, y, y_step)
+        rows, columns = matrix.is_plain.choose(p.n, p.m), matrix.is_plain.choose(p.m, p.n)
+        operands = matrix.at, matrix.leading, p.x, p.x_step
+        call_blas(code, routine, matrix.letter("T", "N"), rows, columns, p.alpha, *operands, p.beta, p.y, p.y_step)
         return Bool.of(True)
 
     return write

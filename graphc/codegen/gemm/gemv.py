@@ -15,8 +15,10 @@ threads. A vector with a step is copied where it is read along rows, and a y wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import Words, share
 from graphc.codegen.gemm.gemv_kernels import columns, rows, short
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Product, lanes_of, product_function
@@ -24,7 +26,8 @@ from graphc.codegen.gemm.packing import panels
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function
 from graphc.codegen.llvm.poison import poison
-from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, NoAlias, Ptr, vector
+from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, NoAlias, Ptr, Value, vector
+from graphc.startup.record import record, replace
 
 ROWS = 4
 """Rows of a matrix whose inner products with a vector are computed at a time."""
@@ -47,8 +50,8 @@ BYTE_WORK = 0.25
 """What a byte of a matrix costs, in units of work (threads/chunking.py)."""
 
 PIECES = "m n alpha a a_row a_col x x_step beta y y_part height pieces length".split()
-"""What threads know of a product. A piece has `height` elements of y, a part `length` terms of their sums. There are so
-many pieces in each part, whose results begin `y_part` elements behind those of the part before."""
+"""What threads know of a product. A piece has `height` elements of y, a part `length` terms of their sums. Each
+part has `pieces` pieces; its results begin `y_part` elements behind those of the part before."""
 
 Element: TypeAlias = Any
 """A number of the dtype that a function is made for."""
@@ -56,6 +59,53 @@ Element: TypeAlias = Any
 set_memory = external("llvm.memset.p0.i64", None, Ptr, I8, I64, Bool)
 malloc = external("malloc", Ptr, I64)
 free = external("free", None, Ptr)
+
+
+@record(eq=False)
+class VectorProduct:
+    """What a product with a vector is told: y = alpha a x + beta y, of m elements, each a sum of n terms. A function is
+    told what it needs of that; `size` is m n, `by_rows` whether the rows of a are contiguous."""
+
+    m: Any
+    n: Any
+    alpha: Any
+    a: Any
+    a_row: Any
+    a_col: Any
+    x: Any
+    x_step: Any
+    beta: Any
+    y: Any
+    y_step: Any
+    size: Any = None
+    by_rows: Any = None
+
+    def call(self, code: Code, function: Function[..., Any]) -> Any:
+        """Calls a function that is told of the product."""
+        return function(code, *(getattr(self, name) for name in function.params))
+
+
+def vector_function(
+    name: str,
+    suffix: str,
+    words: str = ARGUMENTS["gemv"],
+    attributes: str = "noinline optsize",
+    returns: type[Value] | None = None,
+    *,
+    is_internal: bool = True,
+) -> Callable[[Callable[[Code, VectorProduct], Any]], Function[..., Any]]:
+    """Makes a function of a product with a vector that is told these words of it; distances that are left out are 1."""
+    kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("axy", NoAlias)
+    params = {word: (kinds | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
+
+    def make(body: Callable[[Code, VectorProduct], Any]) -> Function[..., Any]:
+        def write(code: Code, *values: Any) -> Any:
+            word = dict.fromkeys(("a_row", "a_col", "x_step", "y_step"), I64.of(1))
+            return body(code, VectorProduct(**word | dict(zip(params, values, strict=True))))
+
+        return Function(f"{name}_{suffix}", returns, params, write, attributes, is_internal=is_internal)
+
+    return make
 
 
 def dot(suffix: str) -> Function[..., Any]:
@@ -96,31 +146,35 @@ def dots(suffix: str) -> Function[..., None]:
     return write
 
 
+def by_dots(code: Code, suffix: str, p: VectorProduct) -> None:
+    """A product with a vector of any layout, an inner product for each element of y."""
+    one, none = I64.of(1), I64.of(0)
+    x, y = (p.x, p.x_step, none), (p.y, p.y_step, none)
+    dots(suffix)(code, p.m, one, p.n, p.alpha, p.a, p.a_row, p.a_col, *x, p.beta, *y)
+
+
 def row_vector(suffix: str) -> Function[..., None]:
     """y = alpha a x + beta y where the rows of a, x and y are contiguous."""
     own = ARITHMETIC[suffix]
     kind = vector(own.kind, ROWS)
 
-    @function("noinline optsize", name=f"row_vector_{suffix}", kinds={"Element": own.kind})
-    def write(
-        code: Code, m: I64, n: I64, alpha: Element, a: NoAlias, a_row: I64, x: NoAlias, beta: Element, y: NoAlias
-    ) -> None:
-        is_fresh = beta.compare(own.equal, 0)
-        factor, keep = alpha.spread(ROWS), beta.spread(ROWS)
-        i, end = code.variable(I64.of(0)), m - (ROWS - 1)
+    @vector_function("row_vector", suffix, "m n alpha a a_row x beta y")
+    def write(code: Code, p: VectorProduct) -> None:
+        is_fresh = p.beta.compare(own.equal, 0)
+        factor, keep = p.alpha.spread(ROWS), p.beta.spread(ROWS)
+        i, end = code.variable(I64.of(0)), p.m - (ROWS - 1)
         with code.loop() as iteration:
             iteration.leave.unless(i.value < end)
-            at = y.at(i.value, own.kind)
-            sums = rows(ROWS, suffix)(code, n, a.at(i.value * a_row, own.kind), a_row, x)
+            at = p.y.at(i.value, own.kind)
+            sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row, own.kind), p.a_row, p.x)
             value = code.variable(sums.apply(own.scale, factor))
             with code.when(~is_fresh):
                 kept = at.load(kind, align=own.align).apply(own.scale, keep)
                 value.value = value.value.apply(own.join, kept)
             at.store(value.value, align=own.align)
             i.value = i.value.apply("add nsw", ROWS)
-        one, none = I64.of(1), I64.of(0)
-        rest = a.at(i.value * a_row, own.kind), a_row, one, x, one, none, beta, y.at(i.value, own.kind), one, none
-        dots(suffix)(code, m - i.value, one, n, alpha, *rest)
+        a, y = p.a.at(i.value * p.a_row, own.kind), p.y.at(i.value, own.kind)
+        by_dots(code, suffix, replace(p, m=p.m - i.value, a=a, y=y))
 
     return write
 
@@ -153,32 +207,21 @@ def column_vector(suffix: str) -> Function[..., None]:
     first."""
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
 
-    @function("noinline optsize", name=f"column_vector_{suffix}", kinds={"Element": own.kind})
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        alpha: Element,
-        a: NoAlias,
-        a_col: I64,
-        x: NoAlias,
-        x_step: I64,
-        beta: Element,
-        y: NoAlias,
-    ) -> None:
-        begin(suffix)(code, m, beta, y)
+    @vector_function("column_vector", suffix, "m n alpha a a_col x x_step beta y")
+    def write(code: Code, p: VectorProduct) -> None:
+        begin(suffix)(code, p.m, p.beta, p.y)
         for registers in SHORT:
-            with code.when(m <= registers * lanes):
-                short(registers, suffix)(code, m, n, alpha, a, a_col, x, x_step, y)
+            with code.when(p.m <= registers * lanes):
+                short(registers, suffix)(code, p.m, p.n, p.alpha, p.a, p.a_col, p.x, p.x_step, p.y)
                 code.ret()
         j = code.variable(I64.of(0))
         for count in COLUMNS:
-            end = n - (count - 1)
+            end = p.n - (count - 1)
             with code.loop() as iteration:
                 iteration.leave.unless(j.value < end)
-                places = [j.value.apply("add nsw", place) * x_step for place in range(count)]
-                numbers = [x.at(place, own.kind).load(own.kind) for place in places]
-                columns(count, suffix)(code, m, alpha, *numbers, a.at(j.value * a_col, own.kind), a_col, y)
+                places = [j.value.apply("add nsw", place) * p.x_step for place in range(count)]
+                numbers = [p.x.at(place, own.kind).load(own.kind) for place in places]
+                columns(count, suffix)(code, p.m, p.alpha, *numbers, p.a.at(j.value * p.a_col, own.kind), p.a_col, p.y)
                 j.value = j.value.apply("add nsw", count)
 
     return write
@@ -187,28 +230,15 @@ def column_vector(suffix: str) -> Function[..., None]:
 def piece(suffix: str) -> Function[..., None]:
     """y = alpha a x + beta y for a contiguous y, and an x that is contiguous or not read along rows."""
 
-    @function("noinline optsize", name=f"piece_{suffix}", kinds={"Element": ARITHMETIC[suffix].kind})
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        alpha: Element,
-        a: NoAlias,
-        a_row: I64,
-        a_col: I64,
-        x: NoAlias,
-        x_step: I64,
-        beta: Element,
-        y: NoAlias,
-    ) -> None:
-        with code.when((a_col == 1) & (x_step == 1)):
-            row_vector(suffix)(code, m, n, alpha, a, a_row, x, beta, y)
+    @vector_function("piece", suffix, "m n alpha a a_row a_col x x_step beta y")
+    def write(code: Code, p: VectorProduct) -> None:
+        with code.when((p.a_col == 1) & (p.x_step == 1)):
+            p.call(code, row_vector(suffix))
             code.ret()
-        with code.when(a_row == 1):
-            column_vector(suffix)(code, m, n, alpha, a, a_col, x, x_step, beta, y)
+        with code.when(p.a_row == 1):
+            p.call(code, column_vector(suffix))
             code.ret()
-        one, none = I64.of(1), I64.of(0)
-        dots(suffix)(code, m, one, n, alpha, a, a_row, a_col, x, x_step, none, beta, y, one, none)
+        by_dots(code, suffix, p)
 
     return write
 
@@ -224,17 +254,17 @@ def pieces_of(suffix: str) -> Function[..., None]:
 
     @function("noinline optsize", name=f"pieces_{suffix}")
     def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        own = context_of(suffix).read(context)
-        m, n, alpha, a, a_row, a_col, x, x_step, beta, y, y_part, height, pieces, length = (
-            own[name] for name in PIECES
-        )
+        p = context_of(suffix).read(context)
+        pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
+        y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
         with code.count(begin, end) as task:
             part = task // pieces
             i, j = task % pieces * height, part * length
-            i_left, j_left = m - i, n - j
-            size = (i_left < height).choose(i_left, height), (j_left < length).choose(j_left, length)
-            here = a.at(i * a_row + j * a_col, kind), a_row, a_col, x.at(j * x_step, kind), x_step
-            piece(suffix)(code, *size, alpha, *here, beta, y.at(part * y_part + i, kind))
+            i_left, j_left = told.m - i, told.n - j
+            m, n = (i_left < height).choose(i_left, height), (j_left < length).choose(j_left, length)
+            a, x = told.a.at(i * told.a_row + j * told.a_col, kind), told.x.at(j * told.x_step, kind)
+            here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i, kind))
+            here.call(code, piece(suffix))
 
     return write
 
@@ -247,12 +277,13 @@ def combine(suffix: str) -> Function[..., None]:
     @function("noinline optsize", name=f"combine_{suffix}", kinds={"Element": own.kind})
     def write(code: Code, m: I64, parts: I64, partial: NoAlias, beta: Element, y: NoAlias, y_step: I64) -> None:
         number, one, none = own.kind.of(1), I64.of(1), I64.of(0)
+        p = VectorProduct(m, parts, number, partial, one, m, ones(code), none, beta, y, y_step)
         with code.when(y_step == 1):
-            column_vector(suffix)(code, m, parts, number, partial, m, ones(code), none, beta, y)
+            p.call(code, column_vector(suffix))
             code.ret()
-        second = partial.at(m, own.kind)
-        column_vector(suffix)(code, m, parts - 1, number, second, m, ones(code), none, number, partial)
-        dots(suffix)(code, m, one, one, number, partial, one, none, ones(code), none, none, beta, y, y_step, none)
+        second = replace(p, a=partial.at(m, own.kind), n=parts - 1, beta=number, y=partial)
+        second.call(code, column_vector(suffix))
+        by_dots(code, suffix, replace(p, n=one, a_col=none))
 
     return write
 
@@ -266,28 +297,14 @@ def piecewise(suffix: str) -> Function[..., None]:
     """y = alpha a x + beta y without BLAS, m > 0: in pieces, with memory for what is not used in place."""
     own = ARITHMETIC[suffix]
 
-    @function("noinline optsize", name=f"piecewise_{suffix}", kinds={"Element": own.kind})
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        size: F64,
-        alpha: Element,
-        a: NoAlias,
-        a_row: I64,
-        a_col: I64,
-        by_rows: Bool,
-        x: NoAlias,
-        x_step: I64,
-        beta: Element,
-        y: NoAlias,
-        y_step: I64,
-    ) -> None:
-        exact = size / float(PIECE)
+    @vector_function("piecewise", suffix, "m n size alpha a a_row a_col by_rows x x_step beta y y_step")
+    def write(code: Code, p: VectorProduct) -> None:
+        m, n, by_rows = p.m, p.n, p.by_rows
+        exact = p.size / float(PIECE)
         most = (exact > float(MOST_PIECES)).choose(F64.of(MOST_PIECES), exact).to(I64)
         wanted = (most < 1).choose(I64.of(1), most)
         # Whole groups of rows; as few pieces by columns as there can be; one part where neither is contiguous.
-        by_columns = (a_row == 1) & ~by_rows
+        by_columns = (p.a_row == 1) & ~by_rows
         tall = whole(panels(m, panels(m, TALL)), PART)
         height = by_columns.choose(tall, whole(panels(m, wanted), ROWS))
         pieces = panels(m, height)
@@ -298,7 +315,7 @@ def piecewise(suffix: str) -> Function[..., None]:
         length = (n == 0).choose(I64.of(PART), length_whole)
         parts = (n == 0).choose(I64.of(1), panels(n, length))
         # Memory for the parts, and for x.
-        is_beside, is_copied = (y_step != 1) | (parts > 1), by_rows & (x_step != 1)
+        is_beside, is_copied = (p.y_step != 1) | (parts > 1), by_rows & (p.x_step != 1)
         partial_numbers = is_beside.choose(parts * m, 0)
         x_numbers = is_copied.choose(n, 0)
         numbers = partial_numbers + x_numbers
@@ -309,33 +326,27 @@ def piecewise(suffix: str) -> Function[..., None]:
             if code.poison:
                 poison(code, partial.value, room)
             with code.when(partial.value == NULL):
-                one, none = I64.of(1), I64.of(0)
-                dots(suffix)(code, m, one, n, alpha, a, a_row, a_col, x, x_step, none, beta, y, y_step, none)
+                by_dots(code, suffix, p)
                 code.ret()
         x_copy = partial.value.at(partial_numbers, own.kind)
         with code.count(0, x_numbers) as j:
-            x_copy.at(j, own.kind).store(x.at(j * x_step, own.kind).load(own.kind))
+            x_copy.at(j, own.kind).store(p.x.at(j * p.x_step, own.kind).load(own.kind))
         made = {
-            "x": is_copied.choose(x_copy, x),
-            "x_step": is_copied.choose(I64.of(1), x_step),
-            "y": is_beside.choose(partial.value, y),
+            "x": is_copied.choose(x_copy, p.x),
+            "x_step": is_copied.choose(I64.of(1), p.x_step),
+            "y": is_beside.choose(partial.value, p.y),
             "y_part": is_beside.choose(m, 0),
-            "beta": is_beside.choose(own.kind.of(0), beta),
-            "m": m,
-            "n": n,
-            "alpha": alpha,
-            "a": a,
-            "a_row": a_row,
-            "a_col": a_col,
+            "beta": is_beside.choose(own.kind.of(0), p.beta),
+            **{name: getattr(p, name) for name in ("m", "n", "alpha", "a", "a_row", "a_col")},
             "height": height,
             "pieces": pieces,
             "length": length,
         }
         context = context_of(suffix).write(code, made)
-        work = size * (own.align * BYTE_WORK)
+        work = p.size * (own.align * BYTE_WORK)
         share(code, pieces_of(suffix).pointer(code), context, pieces * parts, I64.of(1), work)
         with code.when(is_beside):
-            combine(suffix)(code, m, parts, partial.value, beta, y, y_step)
+            combine(suffix)(code, m, parts, partial.value, p.beta, p.y, p.y_step)
         free(code, partial.value)
 
     return write
@@ -345,39 +356,26 @@ def vector_product(suffix: str) -> Function[..., None]:
     """y = alpha a x + beta y without BLAS, m > 0."""
     kind = ARITHMETIC[suffix].kind
 
-    @function("alwaysinline", name=f"vector_{suffix}", kinds={"Element": kind})
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        alpha: Element,
-        a: NoAlias,
-        a_row: I64,
-        a_col: I64,
-        x: NoAlias,
-        x_step: I64,
-        beta: Element,
-        y: NoAlias,
-        y_step: I64,
-    ) -> None:
+    @vector_function("vector", suffix, attributes="alwaysinline")
+    def write(code: Code, p: VectorProduct) -> None:
         # Rows and columns that are contiguous backwards, from their other ends.
-        is_back, is_up = a_col == -1, a_row == -1
-        column, row = is_back.choose(n - 1, 0), is_up.choose(m - 1, 0)
-        a_from = a.at(row * a_row + column * a_col, kind)
-        x_from, y_from = x.at(column * x_step, kind), y.at(row * y_step, kind)
+        is_back, is_up = p.a_col == -1, p.a_row == -1
+        column, row = is_back.choose(p.n - 1, 0), is_up.choose(p.m - 1, 0)
+        a = p.a.at(row * p.a_row + column * p.a_col, kind)
+        x, y = p.x.at(column * p.x_step, kind), p.y.at(row * p.y_step, kind)
         one = I64.of(1)
         # Steps between no two elements do not count.
-        row_step = (m == 1).choose(I64.of(0), is_up.choose(one, a_row))
-        column_step = (n <= 1).choose(I64.of(0), is_back.choose(one, a_col))
-        x_own = (n <= 1).choose(one, is_back.choose(0 - x_step, x_step))
-        y_own = (m == 1).choose(one, is_up.choose(0 - y_step, y_step))
-        by_rows = column_step == 1
-        is_fit = ((x_own == 1) | ~by_rows) & (y_own == 1)
-        size = m.to(F64) * n.to(F64)
-        matrix = a_from, row_step, column_step
+        a_row = (p.m == 1).choose(I64.of(0), is_up.choose(one, p.a_row))
+        a_col = (p.n <= 1).choose(I64.of(0), is_back.choose(one, p.a_col))
+        x_step = (p.n <= 1).choose(one, is_back.choose(0 - p.x_step, p.x_step))
+        y_step = (p.m == 1).choose(one, is_up.choose(0 - p.y_step, p.y_step))
+        by_rows = a_col == 1
+        is_fit = ((x_step == 1) | ~by_rows) & (y_step == 1)
+        size = p.m.to(F64) * p.n.to(F64)
+        own = VectorProduct(p.m, p.n, p.alpha, a, a_row, a_col, x, x_step, p.beta, y, y_step, size, by_rows)
         with code.when(is_fit & (size <= float(SMALL))):
-            piece(suffix)(code, m, n, alpha, *matrix, x_from, x_own, beta, y_from)
+            own.call(code, piece(suffix))
             code.ret()
-        piecewise(suffix)(code, m, n, size, alpha, *matrix, by_rows, x_from, x_own, beta, y_from, y_own)
+        own.call(code, piecewise(suffix))
 
     return write

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.target import has_avx512
@@ -90,10 +91,9 @@ class Product:
     c: Matrix
 
 
-ARGUMENTS = "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col".split()
-"""The arguments of a product, in order."""
+WORDS = ARGUMENTS["gemm"].split()
 ROWS = ("b_col", "c_col")
-"""Those that are left out where the columns of b and c are contiguous."""
+"""The arguments that are left out where the columns of b and c are contiguous."""
 
 
 def product_function(
@@ -106,7 +106,7 @@ def product_function(
     """Makes a function of a product, but for some arguments, and with some more; a column that is left out is 1, and
     sizes are then of no account. One that returns something is exported."""
     kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("abc", NoAlias)
-    params = {each: kinds.get(each, I64) for each in ARGUMENTS if each not in without}
+    params = {each: kinds.get(each, I64) for each in WORDS if each not in without}
 
     def make(body: Callable[..., Any]) -> Function[..., Any]:
         def write(code: Code, *values: Any) -> Any:
@@ -126,7 +126,7 @@ def arguments(product: Product, without: Sequence[str] = ()) -> list[Value]:
     p, matrices = product, ((each.at, each.row, each.column) for each in (product.a, product.b, product.c))
     a, b, c = matrices
     values = p.m, p.n, p.k, p.alpha, *a, *b, p.beta, *c
-    return [value for name, value in zip(ARGUMENTS, values, strict=True) if name not in without]
+    return [value for name, value in zip(WORDS, values, strict=True) if name not in without]
 
 
 TILE = ("m", "n", *ROWS)

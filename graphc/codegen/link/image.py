@@ -177,15 +177,16 @@ def map_image(image: Image, symbols: Mapping[str, int]) -> Loaded:
 
 
 def _protect(address: int, size: int, protection: int) -> None:
-    if size and _mprotect()(address, size, protection):
+    if size and mprotect(address, size, protection):
         raise GraphcError("this system does not let graphc run the code that it compiles; use mode='interpreted'")
 
 
-@cache
-def _mprotect() -> Any:
+def mprotect(address: int, size: int, protection: int) -> int:
+    """What may be done with pages of memory; 0 where the system does so."""
     function = ctypes.pythonapi["mprotect"]
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return function
+    status: int = function(address, size, protection)
+    return status
 
 
 @cache

@@ -8,7 +8,7 @@ beside a value is a constant of its type. Integers are compared as signed ones u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from struct import pack, unpack
 from typing import Any, ClassVar, Protocol, TypeVar, cast, overload
 
@@ -117,6 +117,22 @@ class Number(Value):
         return self.code.emit(kind, f"{opcode} {self.spelling} {self.text} to {kind.spelling}")
 
 
+def _integer_operation(opcode: str) -> Callable[[I, I | int], I]:
+    return lambda self, other: self.apply(opcode, other)
+
+
+def _integer_relation(relation: str) -> Callable[[I, I | int], Bool]:
+    return lambda self, other: self.compare(relation, other)
+
+
+def _real_operation(opcode: str) -> Callable[[F, F | float], F]:
+    return lambda self, other: self.apply(opcode, other)
+
+
+def _real_relation(relation: str) -> Callable[[F, F | float], Bool]:
+    return lambda self, other: self.compare(relation, other)
+
+
 class Int(Number):
     """An integer, or a vector of them."""
 
@@ -130,70 +146,40 @@ class Int(Number):
             raise TypeError(f"{number} is no {cls.spelling}")
         return cls(None, str(number) if cls.lanes == 1 else f"splat (i{cls.bits} {number})")
 
-    def __add__(self: I, other: I | int) -> I:
-        return self.apply("add", other)
-
-    def __sub__(self: I, other: I | int) -> I:
-        return self.apply("sub", other)
+    __add__ = _integer_operation("add")
+    __sub__ = _integer_operation("sub")
 
     def __rsub__(self: I, other: int) -> I:
         return self.of(other).apply("sub", self)
 
-    def __mul__(self: I, other: I | int) -> I:
-        return self.apply("mul", other)
-
-    def __and__(self: I, other: I | int) -> I:
-        return self.apply("and", other)
-
-    def __or__(self: I, other: I | int) -> I:
-        return self.apply("or", other)
-
-    def __lshift__(self: I, other: I | int) -> I:
-        return self.apply("shl", other)
+    __mul__ = _integer_operation("mul")
+    __and__ = _integer_operation("and")
+    __or__ = _integer_operation("or")
+    __lshift__ = _integer_operation("shl")
 
     def __rlshift__(self: I, other: int) -> I:
         return self.of(other).apply("shl", self)
 
-    def __rshift__(self: I, other: I | int) -> I:
-        """Filled with zeros."""
-        return self.apply("lshr", other)
-
-    def __floordiv__(self: I, other: I | int) -> I:
-        """Of numbers that are not negative."""
-        return self.apply("udiv", other)
+    __rshift__ = _integer_operation("lshr")
+    """Filled with zeros."""
+    __floordiv__ = _integer_operation("udiv")
+    """Of numbers that are not negative."""
 
     def __rfloordiv__(self: I, other: int) -> I:
         return self.of(other).apply("udiv", self)
 
-    def __mod__(self: I, other: I | int) -> I:
-        """Of numbers that are not negative."""
-        return self.apply("urem", other)
-
-    def __lt__(self: I, other: I | int) -> Bool:
-        return self.compare("icmp slt", other)
-
-    def __le__(self: I, other: I | int) -> Bool:
-        return self.compare("icmp sle", other)
-
-    def __gt__(self: I, other: I | int) -> Bool:
-        return self.compare("icmp sgt", other)
-
-    def __ge__(self: I, other: I | int) -> Bool:
-        return self.compare("icmp sge", other)
-
-    def __eq__(self: I, other: I | int) -> Bool:  # type: ignore[override]
-        return self.compare("icmp eq", other)
-
-    def __ne__(self: I, other: I | int) -> Bool:  # type: ignore[override]
-        return self.compare("icmp ne", other)
-
-    def below(self: I, other: I | int) -> Bool:
-        """As numbers without sign."""
-        return self.compare("icmp ult", other)
-
-    def above(self: I, other: I | int) -> Bool:
-        """As numbers without sign."""
-        return self.compare("icmp ugt", other)
+    __mod__ = _integer_operation("urem")
+    """Of numbers that are not negative."""
+    __lt__ = _integer_relation("icmp slt")
+    __le__ = _integer_relation("icmp sle")
+    __gt__ = _integer_relation("icmp sgt")
+    __ge__ = _integer_relation("icmp sge")
+    __eq__ = _integer_relation("icmp eq")  # type: ignore[assignment]
+    __ne__ = _integer_relation("icmp ne")  # type: ignore[assignment]
+    below = _integer_relation("icmp ult")
+    """As numbers without sign."""
+    above = _integer_relation("icmp ugt")
+    """As numbers without sign."""
 
     def to(self, kind: type[N], *, signed: bool = True) -> N:
         """The same number in another type; of a shorter integer what fits."""
@@ -269,32 +255,15 @@ class Real(Number):
         element = "double" if cls.bits == 64 else "float"
         return cls(None, text if cls.lanes == 1 else f"splat ({element} {text})")
 
-    def __add__(self: F, other: F | float) -> F:
-        return self.apply("fadd", other)
-
-    def __sub__(self: F, other: F | float) -> F:
-        return self.apply("fsub", other)
-
-    def __mul__(self: F, other: F | float) -> F:
-        return self.apply("fmul", other)
-
-    def __truediv__(self: F, other: F | float) -> F:
-        return self.apply("fdiv", other)
-
-    def __lt__(self: F, other: F | float) -> Bool:
-        return self.compare("fcmp olt", other)
-
-    def __le__(self: F, other: F | float) -> Bool:
-        return self.compare("fcmp ole", other)
-
-    def __gt__(self: F, other: F | float) -> Bool:
-        return self.compare("fcmp ogt", other)
-
-    def __ge__(self: F, other: F | float) -> Bool:
-        return self.compare("fcmp oge", other)
-
-    def __eq__(self: F, other: F | float) -> Bool:  # type: ignore[override]
-        return self.compare("fcmp oeq", other)
+    __add__ = _real_operation("fadd")
+    __sub__ = _real_operation("fsub")
+    __mul__ = _real_operation("fmul")
+    __truediv__ = _real_operation("fdiv")
+    __lt__ = _real_relation("fcmp olt")
+    __le__ = _real_relation("fcmp ole")
+    __gt__ = _real_relation("fcmp ogt")
+    __ge__ = _real_relation("fcmp oge")
+    __eq__ = _real_relation("fcmp oeq")  # type: ignore[assignment]
 
     def to(self, kind: type[N]) -> N:
         """The same number in another format, or without its fraction."""

@@ -14,18 +14,8 @@ from graphc.codegen.lower.access import Survey
 from graphc.codegen.lower.elements import Elements
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import fold_vars, unrolls
-from graphc.ir.node import (
-    Fold,
-    Index,
-    Node,
-)
-from graphc.loops.build import (
-    add_compensated,
-    cast,
-    compensated_sum,
-    same_value,
-    start_const,
-)
+from graphc.ir.node import Fold, Index, Node
+from graphc.loops.build import add_compensated, cast, compensated_sum, same_value, start_const
 from graphc.loops.ir import (
     BLOCK,
     INDEX,

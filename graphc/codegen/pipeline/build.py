@@ -17,7 +17,8 @@ import numpy as np
 
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, make_key
-from graphc.codegen.call.bind import EXPORTS, Library, Signature, load
+from graphc.codegen.call.bind import EXPORTS, Library, load
+from graphc.codegen.call.signature import Signature
 from graphc.codegen.gemm.api import (
     PRODUCT_WORDS,
     VECTOR_FINDERS,

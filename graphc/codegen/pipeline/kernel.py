@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter
 
-from graphc.codegen.call.bind import Signature
+from graphc.codegen.call.signature import Signature
 from graphc.ir.node import Array, Node
 from graphc.options import options
 from graphc.startup.process import PROCESS

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from graphc.codegen.call.bind import Array as Parameter
-from graphc.codegen.call.bind import Signature, Temp
 from graphc.codegen.call.callback import CALLBACK
+from graphc.codegen.call.signature import Array as Parameter
+from graphc.codegen.call.signature import Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE

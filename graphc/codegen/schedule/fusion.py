@@ -16,17 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.labels import UNLABELLED, Labels
-from graphc.codegen.schedule.plan import (
-    Draft,
-    Kind,
-    Nest,
-    Part,
-    Rows,
-    Use,
-    first_reduced,
-    nests_of,
-    variables_of,
-)
+from graphc.codegen.schedule.plan import Draft, Kind, Nest, Part, Rows, Use, first_reduced, nests_of, variables_of
 from graphc.ir.node import Index, Node
 from graphc.startup.record import fresh, record
 

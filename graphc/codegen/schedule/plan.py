@@ -14,20 +14,7 @@ from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
-from graphc.ir.node import (
-    LEAVES,
-    SIZE,
-    Call,
-    Fold,
-    Index,
-    Laws,
-    Node,
-    Op,
-    Scalar,
-    Size,
-    constant_value,
-    describe_size,
-)
+from graphc.ir.node import LEAVES, SIZE, Call, Fold, Index, Laws, Node, Op, Scalar, Size, constant_value, describe_size
 from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Var, subexpressions
 from graphc.loops.printer import text_of
 from graphc.loops.syntax import filled

@@ -26,8 +26,8 @@ from graphc.options import options
 from graphc.startup.process import PROCESS
 
 __all__ = [
-    "SERVER", "CompileServer", "Prototype", "Request", "compile_ahead", "compile_assembly", "compile_source",
-    "lower_source",
+    "SERVER", "CompileServer", "Prototype", "Request", "compile_ahead", "compile_assembly",
+    "compile_request", "lower_source",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -36,32 +36,9 @@ T = TypeVar("T")
 _INLINE = threading.Lock()
 
 
-def compile_source(
-    source: str,
-    functions: Sequence[Prototype],
-    *,
-    modules: Sequence[IR] = (),
-    externals: Mapping[str, Prototype] = {},
-    opt: int = 3,
-    fast_math: bool = False,
-) -> bytes:
-    """The object code of `functions`, which `source` defines in the language of `prelude`.
-
-    The functions may call each other, and by the names in `externals` the C functions of those prototypes. What two
-    pointer arguments of a call point to must not overlap where one of them is written. `modules` of LLVM IR are linked
-    in before optimisation. `opt` is LLVM's level, 0 to 3. `fast_math` lets arithmetic be
-    reassociated and contracted; NaN and infinities keep their meaning.
-
-    Raises CompileError for source that does not parse or type, and IR that LLVM refuses.
-    """
-    return compile_request(
-        Request(source, tuple(functions), tuple(externals.items()), tuple(modules), (), opt, fast_math)
-    )
-
-
 def compile_ahead(ir: IR, opt: int) -> Callable[[], bytes]:
-    """Begin to compile IR in the compile process; the function that is returned waits for the object. It raises what
-    `compile_source` does."""
+    """Begin to compile IR in the compile process; the function that is returned waits for the object, or raises
+    what compiling did."""
     objects: list[bytes] = []
     problems: list[BaseException] = []
 
@@ -83,17 +60,10 @@ def compile_ahead(ir: IR, opt: int) -> Callable[[], bytes]:
 
 
 def compile_assembly(
-    source: str,
-    functions: Sequence[Prototype],
-    *,
-    modules: Sequence[IR] = (),
-    externals: Mapping[str, Prototype] = {},
-    opt: int = 3,
-    fast_math: bool = False,
+    source: str, functions: Sequence[Prototype], *, externals: Mapping[str, Prototype] = {}, fast_math: bool = False
 ) -> str:
-    """The assembly text of what `compile_source` compiles, for a reader."""
-    given = tuple(functions), tuple(externals.items()), tuple(modules)
-    request = Request(source, *given, (), opt, fast_math, "assembly")
+    """The assembly text of `functions`, which `source` defines, for a reader. Raises CompileError as `lower_source`."""
+    request = Request(source, tuple(functions), tuple(externals.items()), fast_math=fast_math, wanted="assembly")
     return compile_request(request).decode()
 
 
@@ -105,13 +75,17 @@ def lower_source(
     externals: Mapping[str, Prototype] = {},
     fast_math: bool = False,
 ) -> None:
-    """The LLVM IR of what `compile_source` compiles, in modules of a few functions.
+    """The LLVM IR of `functions`, which `source` defines in the generated language, in modules of a few of them.
+
+    The functions may call each other, and by the names in `externals` the C functions of those prototypes. What two
+    pointer arguments of a call point to must not overlap where one of them is written. `fast_math` lets arithmetic be
+    reassociated and contracted; NaN and infinities keep their meaning.
 
     `take` is given the number and the module of each as soon as it is there, in the order of the numbers. Where a
     compile process fails, it is given them again from the first on, of which the last are to be taken. Objects of the
     modules at level 3, linked in their order, are the program.
 
-    Raises CompileError as `compile_source` does.
+    Raises CompileError for source that does not parse or type, and IR that LLVM refuses.
     """
     request = Request(source, tuple(functions), tuple(externals.items()), fast_math=fast_math, wanted="modules")
     if options.compile == "process" and SERVER.start():

@@ -129,8 +129,8 @@ def find_parts(body: Sequence[Stmt], always: bool, begun: Collection[Var] = (), 
 
 
 def is_around(least: int, stmt: Stmt, part: Part | None, begun: Collection[Var]) -> bool:
-    """Whether a statement is a loop whose iterations follow one another, and each carries out at least as many nests, some of
-    which threads may share."""
+    """Whether a statement is a loop whose iterations follow one another, and each carries out at least as many
+    nests, some of which threads may share."""
     if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
         return False
     if sum(isinstance(inner, Loop) for inner in stmt.body) < least:

@@ -9,20 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphc.codegen.transform.passes import Change, Run, apply
-from graphc.loops.ir import (
-    ZERO,
-    Check,
-    Expr,
-    Invoke,
-    Launch,
-    Let,
-    Loop,
-    Stmt,
-    Store,
-    Var,
-    int_value,
-    subexpressions,
-)
+from graphc.loops.ir import ZERO, Check, Expr, Invoke, Launch, Let, Loop, Stmt, Store, Var, int_value, subexpressions
 from graphc.loops.visit import (
     Changes,
     Readers,

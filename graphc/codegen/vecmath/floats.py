@@ -134,6 +134,29 @@ def splat(type: ir.Type, value: float) -> ir.Constant:
     return literal(type, f"splat ({ir.Constant(type.element, value)})")
 
 
+def _real_operation(opcode: str) -> tuple[Callable[[Real, Real | float], Real], Callable[[Real, float], Real]]:
+    """An operation of two floating-point values, and of a constant and one."""
+
+    def emit(block: Block, left: Real | float, right: Real | float) -> Real:
+        return Real(block, getattr(block.builder, opcode)(block.real(left).value, block.real(right).value))
+
+    return (lambda self, other: emit(self.block, self, other)), (lambda self, other: emit(self.block, other, self))
+
+
+def _relation(relation: str) -> Callable[[Real, Real | float], Mask]:
+    def compare(self: Real, other: Real | float) -> Mask:
+        return Mask(self.block, self.block.builder.fcmp_ordered(relation, self.value, self.block.real(other).value))
+
+    return compare
+
+
+def _bits_operation(opcode: str) -> Callable[[Bits, Bits | int], Bits]:
+    def emit(self: Bits, other: Bits | int) -> Bits:
+        return Bits(self.block, getattr(self.block.builder, opcode)(self.value, self.block.bits(other).value))
+
+    return emit
+
+
 @record(eq=False)
 class Real:
     """A floating-point value in a block."""
@@ -146,55 +169,17 @@ class Real:
         """The format of the block."""
         return self.block.format
 
-    def _emit(self, opcode: str, left: Real | float, right: Real | float) -> Real:
-        instruction = getattr(self.block.builder, opcode)
-        return Real(self.block, instruction(self.block.real(left).value, self.block.real(right).value))
-
-    def __add__(self, other: Real | float) -> Real:
-        return self._emit("fadd", self, other)
-
-    def __radd__(self, other: float) -> Real:
-        return self._emit("fadd", other, self)
-
-    def __sub__(self, other: Real | float) -> Real:
-        return self._emit("fsub", self, other)
-
-    def __rsub__(self, other: float) -> Real:
-        return self._emit("fsub", other, self)
-
-    def __mul__(self, other: Real | float) -> Real:
-        return self._emit("fmul", self, other)
-
-    def __rmul__(self, other: float) -> Real:
-        return self._emit("fmul", other, self)
-
-    def __truediv__(self, other: Real | float) -> Real:
-        return self._emit("fdiv", self, other)
-
-    def __rtruediv__(self, other: float) -> Real:
-        return self._emit("fdiv", other, self)
+    __add__, __radd__ = _real_operation("fadd")
+    __sub__, __rsub__ = _real_operation("fsub")
+    __mul__, __rmul__ = _real_operation("fmul")
+    __truediv__, __rtruediv__ = _real_operation("fdiv")
+    __lt__, __le__ = _relation("<"), _relation("<=")
+    __gt__, __ge__ = _relation(">"), _relation(">=")
+    equals = _relation("==")
+    """True where the two are equal; never for NaN."""
 
     def __neg__(self) -> Real:
         return Real(self.block, self.block.builder.fneg(self.value))
-
-    def _compare(self, relation: str, other: Real | float) -> Mask:
-        return Mask(self.block, self.block.builder.fcmp_ordered(relation, self.value, self.block.real(other).value))
-
-    def __lt__(self, other: Real | float) -> Mask:
-        return self._compare("<", other)
-
-    def __le__(self, other: Real | float) -> Mask:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Real | float) -> Mask:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Real | float) -> Mask:
-        return self._compare(">=", other)
-
-    def equals(self, other: Real | float) -> Mask:
-        """True where the two are equal; never for NaN."""
-        return self._compare("==", other)
 
     def at_most(self, bound: float) -> Real:
         """The lesser of the value and a constant; NaN stays."""
@@ -243,34 +228,17 @@ class Bits:
     block: Block
     value: ir.Value
 
-    def _emit(self, opcode: str, left: Bits | int, right: Bits | int) -> Bits:
-        instruction = getattr(self.block.builder, opcode)
-        return Bits(self.block, instruction(self.block.bits(left).value, self.block.bits(right).value))
-
-    def __add__(self, other: Bits | int) -> Bits:
-        return self._emit("add", self, other)
-
-    def __sub__(self, other: Bits | int) -> Bits:
-        return self._emit("sub", self, other)
+    __add__ = _bits_operation("add")
+    __sub__ = _bits_operation("sub")
+    __and__ = _bits_operation("and_")
+    __or__ = _bits_operation("or_")
+    __xor__ = _bits_operation("xor")
+    __lshift__ = _bits_operation("shl")
+    __rshift__ = _bits_operation("lshr")
+    """A logical shift: AVX2 has no arithmetic one for 64 bits."""
 
     def __rsub__(self, other: int) -> Bits:
-        return self._emit("sub", other, self)
-
-    def __and__(self, other: Bits | int) -> Bits:
-        return self._emit("and_", self, other)
-
-    def __or__(self, other: Bits | int) -> Bits:
-        return self._emit("or_", self, other)
-
-    def __xor__(self, other: Bits | int) -> Bits:
-        return self._emit("xor", self, other)
-
-    def __lshift__(self, other: int) -> Bits:
-        return self._emit("shl", self, other)
-
-    def __rshift__(self, other: int) -> Bits:
-        """A logical shift: AVX2 has no arithmetic one for 64 bits."""
-        return self._emit("lshr", self, other)
+        return self.block.bits(other) - self
 
     def bit(self, position: int) -> Mask:
         """Whether a bit is set."""

@@ -21,13 +21,7 @@ from collections.abc import Iterable
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
-from graphc.codegen.vecmath.abi import (
-    call_for_one,
-    call_in_parts,
-    declare_pure,
-    limit_vectors,
-    vector_of,
-)
+from graphc.codegen.vecmath.abi import call_for_one, call_in_parts, declare_pure, limit_vectors, vector_of
 from graphc.codegen.vecmath.floats import F64, Format
 from graphc.codegen.vecmath.table import Symbol, arity_of, fill, read_symbol
 from graphc.startup.record import replace

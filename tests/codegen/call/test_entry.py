@@ -25,22 +25,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphc.codegen.call.bind import (
-    ABSENT,
-    EXPORTS,
-    POSITIONAL,
-    Array,
-    Keywords,
-    Library,
-    Signature,
-    Temp,
-    bind,
-    launch_python,
-    load,
-    overlapping,
-)
+from graphc.codegen.call.bind import ABSENT, EXPORTS, POSITIONAL, Keywords, Library, bind, load
 from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.call.launch_python import launch_python
 from graphc.codegen.call.layout import layout_tag, verify_layout
+from graphc.codegen.call.signature import Array, Signature, Temp, overlapping
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import join
 from graphc.codegen.llvm.target import emit_object
@@ -988,7 +977,8 @@ def python(program: str, object_path: Path) -> subprocess.CompletedProcess[str]:
     prologue = """
     import gc, marshal, os, sys, threading
     import numpy as np
-    from graphc.codegen.call.bind import Signature, bind, load
+    from graphc.codegen.call.bind import bind, load
+    from graphc.codegen.call.signature import Signature
     signature = Signature.from_fields(marshal.load(open(sys.argv[1] + ".fields", "rb")))
     code = open(sys.argv[1], "rb").read()
     def make(n):
@@ -1072,7 +1062,7 @@ def test_ir_is_the_same_in_every_process() -> None:
     program = """if True:
     import marshal, sys
     from graphc.codegen.call.entry import entry_ir
-    from graphc.codegen.call.bind import Signature
+    from graphc.codegen.call.signature import Signature
     print(entry_ir(Signature.from_fields(marshal.loads(bytes.fromhex(sys.argv[1])))), end="")
     """
     command = [sys.executable, "-c", program, marshal.dumps(PROBE.to_fields()).hex()]

@@ -18,20 +18,7 @@ from graphc.codegen.pipeline import build
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import (
-    INDEX,
-    TILE,
-    Buffer,
-    Expr,
-    Load,
-    Loop,
-    Store,
-    Var,
-    add,
-    apply,
-    integer,
-    multiply,
-)
+from graphc.loops.ir import INDEX, TILE, Buffer, Expr, Load, Loop, Store, Var, add, apply, integer, multiply
 from graphc.loops.operators import FLOORDIV
 
 Array = NDArray[Any]

@@ -14,8 +14,8 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import session
-from graphc.codegen.call.bind import Array, Signature
 from graphc.codegen.call.entry import APART, apart_ir, entry_ir
+from graphc.codegen.call.signature import Array, Signature
 from graphc.codegen.llvm.target import emit_object
 from graphc.loops.names import Names
 

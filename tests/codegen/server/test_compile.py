@@ -24,6 +24,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from compiled_source import compile_source
 
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError
 from graphc.codegen.frontend.language import PRELUDE, bind_source
@@ -33,7 +34,7 @@ from graphc.codegen.llvm.target import has_fma
 from graphc.codegen.llvm.values import DTYPES, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.server import client as compiler
 from graphc.codegen.server import process as child
-from graphc.codegen.server.client import CompileServer, Prototype, Request, compile_source
+from graphc.codegen.server.client import CompileServer, Prototype, Request
 from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
 from graphc.errors import CompileError
 from graphc.loops.operators import CALLS, result_dtype
@@ -604,7 +605,7 @@ def test_lowest_divided_by_minus_one_does_not_trap() -> None:
         import ctypes, sys
         import numpy as np
         import llvmlite.binding as llvm
-        from graphc.codegen.server.client import Prototype, compile_source
+        from graphc.codegen.server.client import Prototype, Request, compile_request
         lines, prototypes = [], []
         for bits in (8, 16, 32, 64):
             for name in ("floordiv", "mod", "fmod"):
@@ -614,7 +615,7 @@ def test_lowest_divided_by_minus_one_does_not_trap() -> None:
                 prototypes.append(Prototype(f"{name}{bits}", (f"int{bits}*",) * 2))
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        binary = compile_source("\\n".join(lines), prototypes)
+        binary = compile_request(Request("\\n".join(lines), tuple(prototypes)))
         builder = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
         for prototype in prototypes:
             builder.export_symbol(prototype.name)
@@ -752,19 +753,19 @@ def test_server_answers_threads() -> None:
 def test_a_fork_starts_its_own_server_and_the_process_ends_with_its_parent() -> None:
     done = run_python("""
         import os, sys, time
-        from graphc.codegen.server.client import SERVER, Prototype, compile_source
+        from graphc.codegen.server.client import SERVER, Prototype, Request, compile_request
         source, prototypes = "def kernel(x):\\n    return 7\\n", [Prototype("kernel", ("float64*",))]
-        binary = compile_source(source, prototypes)
+        binary = compile_request(Request(source, tuple(prototypes)))
         parent = SERVER._process.pid
         child = os.fork()
         if child == 0:
             assert SERVER._process is None
-            assert compile_source(source, prototypes) == binary
+            assert compile_request(Request(source, tuple(prototypes))) == binary
             assert SERVER._process.pid != parent
             SERVER.close()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
-        assert compile_source(source, prototypes) == binary
+        assert compile_request(Request(source, tuple(prototypes))) == binary
         assert SERVER._process.pid == parent
         assert "numba" not in sys.modules
         print(parent)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiled_source import compile_source
 from numpy.typing import NDArray
 from pool_bodies import pool as pool_of_tests
 
@@ -21,7 +22,6 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.llvm.target import emit_assembly
 from graphc.codegen.pipeline import build
 from graphc.codegen.pipeline.compilation import POOL_EFFORT
-from graphc.codegen.server.client import compile_source
 from graphc.codegen.threads import settings
 from graphc.codegen.threads.chunking import MOST_WORDS
 from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES

@@ -1,25 +1,40 @@
-"""The arguments of a call in native code: sorted by name, copied where they are not contiguous, and arrays for results.
+"""The arguments of a call, checked in native code.
 
-In: the functions of objects.py. Out: functions of LLVM IR.
+In: the functions of objects.py. Out: arguments sorted by name, of the declared types, copied where they are not
+contiguous, and the same for arrays that are given for results: functions of LLVM IR.
 """
 
 from __future__ import annotations
 
-from graphc.codegen.call.bind import MOST_COPIED
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_FLAGS,
     ARRAY_RANK,
     ARRAY_SHAPE,
     CONTIGUOUS,
+    OBJECT_TYPE,
     TUPLE_ITEMS,
     TUPLE_SIZE,
     WRITEABLE,
 )
-from graphc.codegen.call.objects import clear_error, each_output, fits, new_copy, release, word, word_at
+from graphc.codegen.call.objects import clear_error, each_output, new_copy, release, word, word_at
+from graphc.codegen.call.signature import MOST_COPIED
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import function
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
+
+
+@function("noinline")
+def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flags: I32) -> Bool:
+    """Whether an object is an exact ndarray of this descriptor and rank that has all these flags."""
+    with code.when(object.get(OBJECT_TYPE) != ndarray):
+        code.ret(False)
+    has_dtype = object.get(ARRAY_DTYPE) == descriptor
+    has_rank = object.get(ARRAY_RANK) == rank
+    has_flags = (object.get(ARRAY_FLAGS) & flags) == flags
+    return has_dtype & has_rank & has_flags
 
 
 @function("noinline optnone")

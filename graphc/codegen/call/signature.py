@@ -1,0 +1,192 @@
+"""What a compiled graph takes and gives: its arrays, temporaries and sizes, and what a call with given sizes needs.
+
+In: a plan's buffers; then what `sizes` wrote. Out: a `Signature`, as a record and as plain data; a `Need`.
+
+    sizes(pointers of inputs and shared, dims named by Signature.sizes, S) -> 0, or k where the k-th check failed
+        writes to S every dim of every output in order, then those of all that each temp has to hold
+    kernel(pointers of inputs, shared, outputs and temps, the same dims) -> 0, or the number of the failed check
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, chain, islice
+from operator import mul
+from typing import Any, Literal
+
+import numpy as np
+
+from graphc.dtypes import itemsize
+from graphc.errors import GraphcError
+from graphc.startup.record import record
+
+AnyArray = np.ndarray[Any, np.dtype[Any]]
+Cell = list[Any]
+
+MOST = 2**58
+"""Elements or bytes above which a size is absurd: sums of a few such numbers still fit an int64."""
+
+ALIGNMENT = 64
+"""Of each temp, in bytes: a cache line, and the widest vector register."""
+
+MOST_COPIED = 2**16
+"""Bytes up to which an argument that is not contiguous is copied on the spot: some 10 µs. Beyond, Python decides."""
+
+
+@record()
+class Array:
+    """An array that crosses the entry point: C-contiguous, of `dtype`, each size a number or None where it is known
+    at the call only.
+
+    written: a buffer of a shared variable or an input that the kernel writes in place. replaces (outputs only): the
+    array becomes the new value of the shared variable of that number instead of being returned.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    written: bool = False
+    replaces: int | None = None
+
+
+@record()
+class Temp:
+    """A buffer that the kernel needs for the duration of a call. It holds one value after another: `extents` are their
+    dtypes and ranks, of whose sizes the product is the number of elements; one vector of the buffer's own where empty.
+    """
+
+    name: str
+    dtype: str
+    extents: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def held(self) -> tuple[tuple[str, int], ...]:
+        """Dtypes and ranks of what the buffer has to hold."""
+        return self.extents or ((self.dtype, 1),)
+
+
+@record()
+class Signature:
+    """What a compiled graph takes and gives; `sizes` are the dims it is told: (index into inputs + shared, axis)."""
+
+    name: str
+    inputs: tuple[Array, ...]
+    shared: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    temps: tuple[Temp, ...]
+    sizes: tuple[tuple[int, int], ...]
+    returns: Literal["one", "list", "none"]
+    reads: tuple[int, ...] = ()
+    """The operands whose elements `sizes` reads: sizes follow from their values."""
+    donated: tuple[tuple[int, int], ...] = ()
+    """Results that are made in the array of a written input: (position among the results, number of the input)."""
+
+    def __post_init__(self) -> None:
+        returned = self.returned
+        if returned != {"one": 1, "none": 0}.get(self.returns, returned):
+            raise GraphcError(f"{self.name}: {returned} outputs are returned as {self.returns!r}")
+        known = self.inputs + self.shared
+        if not all(0 <= index < len(known) and 0 <= axis < len(known[index].shape) for index, axis in self.sizes):
+            raise GraphcError(f"{self.name}: sizes {self.sizes} of arrays that are not there")
+        if any(array.written and not array.shape for array in self.inputs):
+            raise GraphcError(f"{self.name}: a scalar input may be a Python number, which cannot be written")
+        if not all(place < returned and self.inputs[number].written for place, number in self.donated):
+            raise GraphcError(f"{self.name}: results {self.donated} in inputs that are not written")
+        replaced = [output.replaces for output in self.outputs if output.replaces is not None]
+        if len(set(replaced)) < len(replaced) or not all(0 <= k < len(self.shared) for k in replaced):
+            raise GraphcError(f"{self.name}: shared variables {replaced} cannot be replaced")
+
+    def to_fields(self) -> Any:
+        """The same as tuples in tuples, for `from_fields` in another process."""
+        return fields_of(self)
+
+    @property
+    def returned(self) -> int:
+        """How many results a call returns."""
+        return len(self.donated) + sum(output.replaces is None for output in self.outputs)
+
+    @property
+    def results(self) -> tuple[tuple[Literal["input", "output"], int], ...]:
+        """Which array each result is, in order: of the output or the written input of that number."""
+        donated = dict(self.donated)
+        fresh = (number for number, output in enumerate(self.outputs) if output.replaces is None)
+        places = range(self.returned)
+        return tuple(("input", donated[place]) if place in donated else ("output", next(fresh)) for place in places)
+
+    @property
+    def extents(self) -> int:
+        """How many numbers `sizes` writes."""
+        dims = sum(len(output.shape) for output in self.outputs)
+        return dims + sum(rank for temp in self.temps for _, rank in temp.held)
+
+    @staticmethod
+    def from_fields(fields: Any) -> Signature:
+        """The signature of these `to_fields`; GraphcError, TypeError or ValueError where they are none."""
+        name, inputs, shared, outputs, temps, *others = fields
+        arrays = [tuple(Array(*array) for array in role) for role in (inputs, shared, outputs)]
+        values: list[Any] = [name, *arrays, tuple(Temp(*temp) for temp in temps), *others]
+        return Signature(*values)
+
+
+def fields_of(value: Any) -> Any:
+    """A record as a tuple of its fields, and so the records in its tuples; anything else as it is."""
+    if isinstance(value, Signature | Array | Temp):
+        value = tuple([getattr(value, name) for name in value.__match_args__])
+    return tuple(map(fields_of, value)) if isinstance(value, tuple) else value
+
+
+@record()
+class Need:
+    """What a call needs: the shapes of the outputs, and the bytes of each temp."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    temps: tuple[int, ...]
+
+    @property
+    def arena(self) -> int:
+        """The bytes that the entry point allocates for the temps: a part of them aligns the first."""
+        return ALIGNMENT + sum(map(_padded, self.temps)) if self.temps else 0
+
+
+def need_of(signature: Signature, sizes: Sequence[int]) -> Need | None:
+    """What `sizes` said, or None where a size is negative or a product too large: the entry point's own arithmetic."""
+    left = iter(sizes)
+
+    def take(dtype: str, rank: int) -> tuple[tuple[int, ...], int]:
+        shape = tuple(islice(left, rank))
+        products = [*accumulate((*shape, itemsize(dtype)), mul)]
+        return shape, -1 if min(shape, default=0) < 0 or max(products) > MOST else products[-1]
+
+    outputs = [take(output.dtype, len(output.shape)) for output in signature.outputs]
+    lengths = [[take(*extent)[1] for extent in temp.held] for temp in signature.temps]
+    if any(length < 0 for length in (*(length for _, length in outputs), *chain(*lengths))):
+        return None
+    temps = tuple(map(max, lengths))
+    return Need(tuple(shape for shape, _ in outputs), temps) if sum(map(_padded, temps)) <= MOST else None
+
+
+def _padded(length: int) -> int:
+    """The bytes of the arena that a temp takes."""
+    return -(-length // ALIGNMENT) * ALIGNMENT
+
+
+def result_shapes(signature: Signature, need: Need, arrays: Sequence[AnyArray]) -> list[tuple[int, ...]]:
+    """The shapes of the arrays that a call returns."""
+    return [arrays[number].shape if role == "input" else need.shapes[number] for role, number in signature.results]
+
+
+def overlapping(signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> tuple[int, ...]:
+    """The arrays, by number in inputs + shared, that must be copied before a launch because a written buffer shares
+    memory with them.
+
+    Of two written buffers that overlap it is the later one.
+    """
+    operands = [*arrays, *(cell[0] for cell in cells)]
+    known = signature.inputs + signature.shared
+    written = [number for number, array in enumerate(known) if array.written]
+
+    def clashes(number: int) -> bool:
+        others = [w for w in written if w != number and (w < number or not known[number].written)]
+        return any(np.may_share_memory(operands[number], operands[other]) for other in others)
+
+    return tuple(number for number in range(len(operands)) if clashes(number))
