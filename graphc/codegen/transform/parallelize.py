@@ -214,7 +214,7 @@ class Scope:
         if not isinstance(position, Apply) or position.dtype != INDEX:
             return None
         if position.op is MUL:
-            return self.grow(position.args[0], position.args[1], "*")
+            return self.region_of_row(*position.args)
         if position.op is not ADD:
             return None
         for base, rest in (position.args, position.args[::-1]):
@@ -223,10 +223,10 @@ class Scope:
                 for outer, size in (row.args, row.args[::-1]):
                     if rest == self.loop and self.is_within(rest, size):
                         return (("%", self.resolve(size)),)
-                    if self.is_within(rest, size) and (found := self.grow(outer, size, "*")) is not None:
+                    if self.is_within(rest, size) and (found := self.region_of_row(outer, size)) is not None:
                         return found
-            if self.is_constant(rest) and (found := self.grow(base, rest, "+")) is not None:
-                return found
+            if self.is_constant(rest) and (found := self.region(base)) is not None:
+                return (*found, ("+", rest))
         return None
 
     def is_size(self, expr: Expr) -> bool:
@@ -237,11 +237,11 @@ class Scope:
         value = int_value(expr)
         return value > 0 if value is not None else isinstance(expr, Var) and expr not in self.changing
 
-    def grow(self, inner: Expr, constant: Expr, operator: str) -> Region | None:
-        constant = self.resolve(constant)
-        usable = self.is_constant(constant) if operator == "+" else self.is_size(constant)
-        found = self.region(inner) if usable else None
-        return None if found is None else (*found, (operator, constant))
+    def region_of_row(self, number: Expr, size: Expr) -> Region | None:
+        """How the first place of a row is built, of its number and the size of each."""
+        size = self.resolve(size)
+        found = self.region(number) if self.is_size(size) else None
+        return None if found is None else (*found, ("*", size))
 
 
 def rows_of(loop: Loop) -> dict[Buffer, Expr]:

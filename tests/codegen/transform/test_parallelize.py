@@ -26,8 +26,24 @@ from graphc.codegen.pipeline import build
 from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Buffer, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, apply, integer
-from graphc.loops.operators import ACCUMULATE, ADD, CALLS, MOD, MUL, SUB
+from graphc.loops.ir import (
+    INDEX,
+    Buffer,
+    Check,
+    Const,
+    Expr,
+    Invoke,
+    Let,
+    Load,
+    Loop,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    apply,
+    integer,
+)
+from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CALLS, GE, MOD, MUL, SUB
 from graphc.loops.printer import text_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
@@ -88,6 +104,9 @@ PARALLEL: Mapping[str, Loop] = {
     "two buffers": loop(
         Store(A, ITERATION, VALUE), Loop(J, M, (Store(B, plus(times(ITERATION, M), J), load(A, ITERATION)),))
     ),
+    "a remainder by the length of a row": loop(
+        Loop(J, N, (Store(A, plus(times(ITERATION, M), apply(MOD, J, M)), VALUE),))
+    ),
     "static columns": loop(*(Store(A, plus(times(ITERATION, integer(3)), column), VALUE) for column in range(3))),
 }
 SERIAL: Mapping[str, Loop] = {
@@ -100,6 +119,14 @@ SERIAL: Mapping[str, Loop] = {
     "another row": loop(Loop(J, M, (Store(A, plus(times(ITERATION, M), J), load(A, plus(times(J, M), ITERATION))),))),
     "a moving offset": loop(Loop(J, M, (Store(A, plus(ITERATION, J), VALUE),))),
     "a remainder": loop(Store(A, apply(MOD, ITERATION, M), VALUE)),
+    "a remainder by another number": loop(Loop(J, N, (Store(A, plus(times(ITERATION, M), apply(MOD, J, K)), VALUE),))),
+    "a factor that changes": loop(Loop(J, M, (Store(A, times(ITERATION, J), VALUE),))),
+    "an offset that changes": loop(
+        Let(ROW, Load(Buffer("b", INDEX), ITERATION)), Store(A, plus(ITERATION, ROW), VALUE)
+    ),
+    "rows of no length": loop(Store(A, times(ITERATION, integer(0)), VALUE)),
+    "checks": loop(Check(apply(GE, VALUE, NUMBER), 1), Store(A, ITERATION, VALUE)),
+    "calls that may fail": loop(Invoke("f", (ITERATION,), 1), Store(A, ITERATION, VALUE)),
     "a column too many": loop(*(Store(A, plus(times(ITERATION, integer(3)), column), VALUE) for column in range(4))),
     "the same number": loop(Store(A, ITERATION, NUMBER)),
     "short": loop(Store(A, ITERATION, VALUE), size=integer(1000)),
@@ -120,6 +147,9 @@ def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
     found = shares_of(loop(Loop(J, M, (accumulated(load(B, J)),))), [TOTAL])
     assert found is not None and found.steps == {TOTAL: ACCUMULATE}
     assert shares_of(loop(accumulated(load(B, ITERATION)), Store(A, ITERATION, TOTAL)), [TOTAL]) is None
+    least = Set(TOTAL, apply(ACCUMULATE_MINIMUM, TOTAL, load(B, ITERATION)))
+    assert shares_of(loop(least), [TOTAL]) is not None
+    assert shares_of(loop(accumulated(load(B, ITERATION)), least), [TOTAL]) is None
     assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, load(B, ITERATION))), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load(B, ITERATION)))), [TOTAL]) is None
