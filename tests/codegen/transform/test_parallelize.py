@@ -292,6 +292,16 @@ def test_special_values_survive_being_shared() -> None:
         np.testing.assert_allclose(f(value), want)
 
 
+@pytest.mark.usefixtures("everything_parallel")
+def test_a_sum_of_one_array_has_all_its_chunks() -> None:
+    """The last of them too, which is shorter than the others: there are 256 at most, of blocks of 256 elements."""
+    x = T.dvector("x")
+    f = graphc.function([x], x.sum())
+    assert "parallel_sum(" in f.source
+    for size in (1, 255, 257, 256 * 256, 256 * 300 + 1, 256 * 1001 - 1):
+        assert f(np.ones(size)) == size
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("everything_parallel")
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=14), seed=st.integers(0, 2**32 - 1))
