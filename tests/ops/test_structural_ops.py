@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from ast import Name, unparse
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -311,6 +312,32 @@ def test_sizes_known_to_agree_are_not_guarded() -> None:
 
 def sizes_product(left: Size, right: Size) -> Node:
     return elementwise("mul", as_size_node(left), as_size_node(right))
+
+
+# --- sizes that only a call tells ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -2])
+@pytest.mark.parametrize("is_known", [True, False], ids=["a known start", "any start"])
+def test_regions_of_fixed_size_are_held_to_their_axis(step: int, is_known: bool) -> None:
+    x, begin = variable("float64", [None], "x"), variable("int64", [], "begin")
+    for start, length in product(range(7), range(1, 7)):
+        part = index.subtensor(x, (start if is_known else begin,), (3,), (step,))
+        places = np.arange(3) * step + start
+        if places.min() >= 0 and places.max() < length:
+            np.testing.assert_array_equal(run([part], {x: np.arange(float(length)), begin: np.array(start)})[0], places)
+        else:
+            with pytest.raises(IndexOutOfBounds, match="axis 0"):
+                run([part], {x: np.arange(float(length)), begin: np.array(start)})
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (3, 1), (2, 3)])
+def test_indices_of_a_gather_are_of_one_size(sizes: tuple[int, int]) -> None:
+    rows, columns = (variable("int64", [None], name) for name in ("rows", "columns"))
+    points = index.gather(variable("float64", [4, 4], "table"), (rows, columns), 0)
+    values = dict(zip((points.args[0], rows, columns), (np.zeros((4, 4)), *map(np.zeros, sizes)), strict=True))
+    with pytest.raises(ShapeError, match=f"table.*{sizes[0]} and {sizes[1]}"):
+        run([points], {leaf: value.astype(leaf.dtype) for leaf, value in values.items()})
 
 
 # --- types that cannot be -------------------------------------------------------------------------------------------

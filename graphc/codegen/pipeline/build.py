@@ -76,12 +76,12 @@ def start_compiler() -> None:
 
 
 def key_of(kernel: Kernel) -> Key:
-    """All that decides the code of a kernel."""
+    """All that decides the code of a kernel. How many of the graph's outputs are its results follows: the others are
+    its shared variables, which the text lists, and a new value for each update."""
     news = tuple(new for _, new in kernel.updates)
     settings = {
         "name": kernel.name,
         "returns": kernel.returns,
-        "outputs": str(len(kernel.outputs)),
         "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
         "mutable": ",".join(map(str, kernel.mutable)),
     }

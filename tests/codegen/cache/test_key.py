@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import graphc
+import graphc.tensor as T
 from graphc.codegen.cache import key
 from graphc.codegen.cache.key import Key, cache_key
+from graphc.codegen.pipeline.build import key_of
+from graphc.codegen.pipeline.kernel import Kernel
+from graphc.options import options
 from graphc.startup.digest import DIGITS
 from graphc.startup.record import replace
 
@@ -33,6 +39,33 @@ def test_a_key_does_not_depend_on_the_order_of_the_settings() -> None:
     settings = {name: KEY.settings[name] for name in sorted(KEY.settings)[::-1]}
     assert cache_key(KEY.graph, settings, KEY.fingerprint) == KEY.digest
     assert len(KEY.digest) == DIGITS
+
+
+def test_kernels_that_differ_in_one_respect_have_keys_of_their_own() -> None:
+    x = T.dvector("x")
+    first, second = (graphc.shared(np.zeros(3), name=name) for name in ("first", "second"))
+    both, product = first + second + x, first * second * x
+    kernel = Kernel("f", (x,), (first, second), (both,), ((first, product),), "array")
+    others = [
+        kernel,
+        replace(kernel, name="g"),
+        replace(kernel, returns="list"),
+        replace(kernel, mutable=(0,)),
+        replace(kernel, updates=((second, product),)),
+        replace(kernel, updates=((first, product + 1.0),)),
+        replace(kernel, outputs=(both, product)),
+        replace(kernel, outputs=(both, product), updates=()),
+        replace(kernel, outputs=(both + 1.0,)),
+    ]
+    digests = [key_of(other).digest for other in others]
+    with options.change(fast_math=True):
+        digests.append(key_of(kernel).digest)
+    with options.change(excluding="logaddexp_of_zero"):
+        digests.append(key_of(kernel).digest)
+    with options.change(outline="never"):
+        digests.append(key_of(kernel).digest)
+    assert len(set(digests)) == len(digests)
+    assert key_of(replace(kernel, threads=3)).digest == digests[0]
 
 
 def fingerprint_of(package: Path, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -38,7 +38,8 @@ from graphc.startup.record import replace
 FOLDER = Path(__file__).parent / "passes"
 Functions = tuple[Function, ...]
 Pass = Callable[[Function], Functions]
-LENGTH = 64
+LENGTH = 512
+"""Of each buffer: there is room for two scalars of every chunk."""
 NUMBERS = {"n": 3, "m": 4, "given": 2}
 """What cases may have for parameters that are no buffers."""
 

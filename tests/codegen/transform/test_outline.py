@@ -190,7 +190,7 @@ def test_many_launches_are_functions() -> None:
     rng = np.random.default_rng(0)
     calls = {mode: graphc.function(vectors, outputs, mode) for mode in ("python", "compiled")}
     assert calls["python"].source.count("def launch_") >= 2
-    assert "parallel(" not in calls["python"].source.split("def kernel(")[1]
+    assert "parallel(" not in calls["python"].source.split("def kernel(")[1].split("\ndef ")[0]
     for size in (1, 300, 70_000):
         values = [rng.normal(size=size + n) for n in range(len(vectors))]
         for mode, call in calls.items():

@@ -27,8 +27,24 @@ from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Buffer, Const, Expr, Let, Load, Loop, Set, Stmt, Store, Var, apply, integer
-from graphc.loops.operators import ACCUMULATE, ADD, CALLS, MOD, MUL, SUB
+from graphc.loops.ir import (
+    INDEX,
+    Buffer,
+    Check,
+    Const,
+    Expr,
+    Invoke,
+    Let,
+    Load,
+    Loop,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    apply,
+    integer,
+)
+from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CALLS, GE, MOD, MUL, SUB
 from graphc.loops.printer import text_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
@@ -89,6 +105,9 @@ PARALLEL: Mapping[str, Loop] = {
     "two buffers": loop(
         Store(A, ITERATION, VALUE), Loop(J, M, (Store(B, plus(times(ITERATION, M), J), load(A, ITERATION)),))
     ),
+    "a remainder by the length of a row": loop(
+        Loop(J, N, (Store(A, plus(times(ITERATION, M), apply(MOD, J, M)), VALUE),))
+    ),
     "static columns": loop(*(Store(A, plus(times(ITERATION, integer(3)), column), VALUE) for column in range(3))),
 }
 SERIAL: Mapping[str, Loop] = {
@@ -101,6 +120,14 @@ SERIAL: Mapping[str, Loop] = {
     "another row": loop(Loop(J, M, (Store(A, plus(times(ITERATION, M), J), load(A, plus(times(J, M), ITERATION))),))),
     "a moving offset": loop(Loop(J, M, (Store(A, plus(ITERATION, J), VALUE),))),
     "a remainder": loop(Store(A, apply(MOD, ITERATION, M), VALUE)),
+    "a remainder by another number": loop(Loop(J, N, (Store(A, plus(times(ITERATION, M), apply(MOD, J, K)), VALUE),))),
+    "a factor that changes": loop(Loop(J, M, (Store(A, times(ITERATION, J), VALUE),))),
+    "an offset that changes": loop(
+        Let(ROW, Load(Buffer("b", INDEX), ITERATION)), Store(A, plus(ITERATION, ROW), VALUE)
+    ),
+    "rows of no length": loop(Store(A, times(ITERATION, integer(0)), VALUE)),
+    "checks": loop(Check(apply(GE, VALUE, NUMBER), 1), Store(A, ITERATION, VALUE)),
+    "calls that may fail": loop(Invoke("f", (ITERATION,), 1), Store(A, ITERATION, VALUE)),
     "a column too many": loop(*(Store(A, plus(times(ITERATION, integer(3)), column), VALUE) for column in range(4))),
     "the same number": loop(Store(A, ITERATION, NUMBER)),
     "short": loop(Store(A, ITERATION, VALUE), size=integer(1000)),
@@ -121,6 +148,9 @@ def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
     found = shares_of(loop(Loop(J, M, (accumulated(load(B, J)),))), [TOTAL])
     assert found is not None and found.steps == {TOTAL: ACCUMULATE}
     assert shares_of(loop(accumulated(load(B, ITERATION)), Store(A, ITERATION, TOTAL)), [TOTAL]) is None
+    least = Set(TOTAL, apply(ACCUMULATE_MINIMUM, TOTAL, load(B, ITERATION)))
+    assert shares_of(loop(least), [TOTAL]) is not None
+    assert shares_of(loop(accumulated(load(B, ITERATION)), least), [TOTAL]) is None
     assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, load(B, ITERATION))), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load(B, ITERATION)))), [TOTAL]) is None
@@ -261,6 +291,16 @@ def test_special_values_survive_being_shared() -> None:
         with np.errstate(invalid="ignore"):
             want = [value.sum(), value.max(), value.min(), value.prod()]
         np.testing.assert_allclose(f(value), want)
+
+
+@pytest.mark.usefixtures("everything_parallel")
+def test_a_sum_of_one_array_has_all_its_chunks() -> None:
+    """The last of them too, which is shorter than the others: there are 256 at most, of blocks of 256 elements."""
+    x = T.dvector("x")
+    f = graphc.function([x], x.sum())
+    assert "parallel_sum(" in f.source
+    for size in (1, 255, 257, 256 * 256, 256 * 300 + 1, 256 * 1001 - 1):
+        assert f(np.ones(size)) == size
 
 
 @pytest.mark.slow

@@ -466,6 +466,27 @@ def test_elements_do_not_depend_on_how_many_there_are(dtype: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_masks_cover_the_elements_that_fill_no_vector(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On any CPU: LLVM writes masks out where no register holds them."""
+    body = (
+        "    s = 0.0\n    for i in range(n):\n        v = exp(x[i])\n        y[i] = v\n        s = accumulate(s, v)\n"
+    )
+    source, prototype = kernel(f"{body}    z[0] = s\n", {"x": dtype, "y": dtype, "z": "float64"})
+    plain = as_it_stands(source, prototype, monkeypatch)
+    monkeypatch.setattr(vectorizer, "has_avx512", lambda: True)
+    assert "predicated" in str(loops(lower_source(source, [prototype], {}, False).ir + "}"))
+    written = load(source, prototype)
+    for n in (*range(70), 127, 128, 129):
+        x = np.linspace(0.0, 1.0, n + 8).astype(dtype)
+        got, wanted = ((np.full(n + 8, -1.0, dtype), np.zeros(1)) for _ in range(2))
+        for loaded, results in ((written, got), (plain, wanted)):
+            loaded.call("f", x, *results, n, 0)
+        np.testing.assert_array_equal(got[0], wanted[0])
+        np.testing.assert_allclose(got[1], wanted[1], rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_nothing_beside_the_elements_is_touched() -> None:
     """Operands that end where memory does, or begin there."""
     code = """
@@ -491,6 +512,7 @@ def test_nothing_beside_the_elements_is_touched() -> None:
 
         bodies = {
             "map": "y[i] = x[i] + one",
+            "map of one place": "y[i] = x[i] + x[0]",
             "functions": "y[i] = exp(x[i])",
             "apart": "y[i] = exp(x[i]) * tanh(x[i]) + log1p(x[i])",
             "plain sum": "s = accumulate(s, x[i])",
@@ -501,7 +523,7 @@ def test_nothing_beside_the_elements_is_touched() -> None:
         }
         for dtype in ("float64", "float32", "int8"):
             for name, iteration in bodies.items():
-                if dtype == "int8" and name not in ("map", "gather", "copy", "clear"):
+                if dtype == "int8" and name not in ("map", "map of one place", "gather", "copy", "clear"):
                     continue
                 start = f"    one = {dtype}(1)\\n    s = nothing = {dtype}(0)\\n"
                 end = "    if n > 0:\\n        y[0] = s\\n" if "s =" in iteration else "    m = m\\n"
