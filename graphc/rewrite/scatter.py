@@ -10,27 +10,48 @@ import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.ir.node import Argument, Node, Sample, constant_value, literal, make
-from graphc.ops.index import inc_gather
+from graphc.ops.index import inc_gather, inc_subtensor
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, expand, zeros
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
 
 INCREMENTS = ("inc_gather", "inc_subtensor")
+MOST_LINKS = 16
+"""Scatters one after the other that are moved to another base at once: a sum of many is taken term by term."""
 
 
 def _into_sum(node: Node, uses: Uses) -> Node | None:
-    """a + c * inc_gather(zeros, y) as inc_gather(a, c * y), for a known factor c; likewise a - …, and regions."""
+    """a + c * inc_gather(zeros, y) as inc_gather(a, c * y), for a known factor c; likewise a - …, regions, and several
+    one after the other."""
     sign = -1.0 if node.op.name == "sub" else 1.0
     left, right = node.args
+    found: list[tuple[int, Node, list[Node], float]] = []
     for base, added in ((left, right), (right, left))[: 2 if sign > 0 else 1]:
         factor = sign
         # one number at most: two may be in range where their product is not
         while uses(added) == 1 and (scaled := _scaled(added)) is not None and 1 in (abs(factor), abs(scaled[0])):
             factor, added = factor * scaled[0], scaled[1]
-        if uses(added) == 1 and _scatters_into_zeros(added) and np.isfinite(factor):
-            _, value, *where = added.args
-            return make(added.op, (base, _times(value, factor), *where), added.attrs)
-    return None
+        links = _from_zeros(added, uses)
+        if links and np.isfinite(factor):
+            found.append((len(links), base, links, factor))
+    if not found:
+        return None
+    _, result, links, factor = min(found, key=lambda each: each[0])
+    for link in links:
+        _, value, *where = link.args
+        result = make(link.op, (result, _times(value, factor), *where), link.attrs)
+    return result
+
+
+def _from_zeros(node: Node, uses: Uses) -> list[Node]:
+    """The scatters, first to last, that make a value of zeros; none of any other value."""
+    links: list[Node] = []
+    while len(links) < MOST_LINKS and uses(node) == 1 and node.op.name in INCREMENTS and is_float(node.dtype):
+        links.append(node)
+        node = node.args[0]
+        if _number(node) == 0.0:
+            return links[::-1]
+    return []
 
 
 def _scaled(node: Node) -> tuple[float, Node] | None:
@@ -53,10 +74,6 @@ def _number(node: Node) -> float | None:
     return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
 
 
-def _scatters_into_zeros(node: Node) -> bool:
-    return node.op.name in INCREMENTS and is_float(node.dtype) and _number(node.args[0]) == 0.0
-
-
 def _times(value: Node, factor: float) -> Node:
     if factor in (1.0, -1.0):
         return value if factor > 0 else elementwise("neg", value)
@@ -75,13 +92,25 @@ def _step(op: str, factor: float) -> Sample:
     return Sample(f"{op} of {factor} times", build, (table, rows, Argument((5,), "index", 0, 3)))
 
 
+def _pieces(x: Node, y: Node) -> Node:
+    """Two regions that overlap, as the gradient of two slices has them."""
+    first, then = (inc_subtensor(zeros(x.dtype, (5,)), piece, (at,), (1,)) for piece, at in ((x, 0), (y, 2)))
+    return elementwise("add", first, then)
+
+
 SCATTERS: tuple[AnyRule, ...] = (
     Transformation(
         "scatter_into_sum",
         ("add", "sub"),
         _into_sum,
         CLOSE,
-        (_step("add", 1.0), _step("sub", 1.0), _step("sub", 0.25), _step("add", -0.5)),
+        (
+            _step("add", 1.0),
+            _step("sub", 1.0),
+            _step("sub", 0.25),
+            _step("add", -0.5),
+            Sample("regions", _pieces, (Argument((3,)), Argument((3,)))),
+        ),
         operands=(*INCREMENTS, "mul", "neg"),
     ),
 )
