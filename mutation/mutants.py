@@ -543,7 +543,7 @@ OPS = Area(
 
 GRAPHS = Area(
     "rules, derivatives and functions",
-    ("rewrite/test_rewrite.py", "rewrite/test_range.py", "test_autodiff.py", "functions/test_function.py", "test_shared.py", "functions/test_calls.py"),
+    ("rewrite/test_rewrite.py", "rewrite/test_range.py", "test_autodiff.py", "functions/test_function.py", "test_shared.py", "functions/test_calls.py", "test_errors.py"),
     (
         M("zero and subnormal factors are joined as if they were precise", "rewrite/algebra.py",
           "return bool(np.isfinite(number)) and abs(number) >= np.finfo(number.dtype).tiny", "return True"),
