@@ -623,7 +623,7 @@ GRAPHS = Area(
 
 CODE = Area(
     "machine code and numbers",
-    ("codegen/link/test_image.py", "codegen/vecmath/test_vecmath.py", "ops/test_scalar_ops.py", "codegen/vecmath/test_outofline.py", "codegen/server/test_compile.py"),
+    ("codegen/link/test_image.py", "test_process.py", "codegen/vecmath/test_vecmath.py", "ops/test_scalar_ops.py", "codegen/vecmath/test_outofline.py", "codegen/server/test_compile.py"),
     (
         M("a forked child keeps the compile process of its parent", "startup/process.py",
           "            forget()", "            pass"),
