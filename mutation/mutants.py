@@ -548,7 +548,7 @@ OPS = Area(
 
 GRAPHS = Area(
     "rules, derivatives and functions",
-    ("rewrite/test_rewrite.py", "test_autodiff.py", "functions/test_function.py", "test_shared.py", "functions/test_calls.py"),
+    ("rewrite/test_rewrite.py", "rewrite/test_range.py", "test_autodiff.py", "functions/test_function.py", "test_shared.py", "functions/test_calls.py", "test_errors.py"),
     (
         M("zero and subnormal factors are joined as if they were precise", "rewrite/algebra.py",
           "return bool(np.isfinite(number)) and abs(number) >= np.finfo(number.dtype).tiny", "return True"),
@@ -628,7 +628,7 @@ GRAPHS = Area(
 
 CODE = Area(
     "machine code and numbers",
-    ("codegen/link/test_image.py", "codegen/vecmath/test_vecmath.py", "ops/test_scalar_ops.py", "codegen/vecmath/test_outofline.py", "codegen/server/test_compile.py"),
+    ("codegen/link/test_image.py", "test_process.py", "codegen/vecmath/test_vecmath.py", "ops/test_scalar_ops.py", "codegen/vecmath/test_outofline.py", "codegen/server/test_compile.py"),
     (
         M("a forked child keeps the compile process of its parent", "startup/process.py",
           "            forget()", "            pass"),

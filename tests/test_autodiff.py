@@ -159,6 +159,15 @@ def test_disconnected() -> None:
         grad(total(stop_gradient(x)), x)
 
 
+def test_what_is_held_constant_needs_no_derivative() -> None:
+    x = matrix("x")
+    table = custom_op("table", np.rint)
+    with pytest.raises(GradientError, match="table"):
+        grad(total(x * table(x)), x)
+    g = grad(total(x * table(stop_gradient(x))), x)
+    np.testing.assert_array_equal(run(g, x=np.full((2, 3), 1.7)), np.full((2, 3), 2.0))
+
+
 def test_through_integers_is_zero() -> None:
     x = matrix("x")
     g = grad(total(cast(x > 0, "float64")), x)

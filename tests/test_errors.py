@@ -236,6 +236,9 @@ GRAPHS = {
         lambda f: f([V, N], V.reshape((N, N)).sum()), ShapeError, "v", "more elements than there can be", ([], 2**32)
     ),
     "a vector's size": Bad(lambda f: f([V, N], T.broadcast_to(V, (N,))), ShapeError, "v", "1, not -1", ([1.0], -1)),
+    "an update of another size": Bad(
+        lambda f: f([V], [], updates=[(HELD, V)]), ShapeError, "v", "update of held.* size 1, not 3", ([1.0],)
+    ),
     "a range without a step": Bad(lambda f: f([N], T.arange(0, 5, N)), ShapeError, "n", "step, n .*, is 0", (0,)),
     "a slice without a step": Bad(lambda f: f([V, N], V[::N]), ShapeError, "n", "step, n .*, is 0", ([1.0], 0)),
 }  # fmt: skip

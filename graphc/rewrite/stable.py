@@ -193,6 +193,8 @@ GRADIENTS = (
             sample(lambda x, g: g * (g / (1 + -sigmoid(x))) * (sigmoid(x) * (1 - sigmoid(x))), _WIDE, _FLOATS),
             sample(lambda x, g, h: (g / sigmoid(x) + -(h / (1 - sigmoid(x))) + h) * (sigmoid(x) * (1 - sigmoid(x))),
                    _WIDE, _FLOATS, _FLOATS),
+            sample(lambda x, g, h: (g / sigmoid(x) - (h / (1 - sigmoid(x)) - g)) * (sigmoid(x) * (1 - sigmoid(x))),
+                   _WIDE, _FLOATS, _FLOATS),
         ],
         operands=("mul",),
         mends="a quotient by sigmoid(x) or 1 - sigmoid(x) overflows",

@@ -20,6 +20,7 @@ import graphc
 import graphc.tensor as T
 from graphc.errors import ArgumentError, GraphcError, ShapeError
 from graphc.functions import variants
+from graphc.functions.convention import write_results
 
 MODES = ("compiled", "interpreted", "python")
 
@@ -143,6 +144,21 @@ def test_wrong_out_changes_nothing(mode: str) -> None:
     named = graphc.function([x], {"twice": x * 2}, mode)
     with pytest.raises(ArgumentError, match="twice"):
         named(A, out={"thrice": good})
+
+
+def test_results_are_copied_as_if_none_overlapped() -> None:
+    first, second = np.zeros(3), np.ones(3)
+    for got, given, value in zip(write_results([first, second], [second, first]), (first, second), (1, 0), strict=True):
+        assert got is given
+        np.testing.assert_array_equal(got, np.full(3, value))
+
+
+def test_the_default_of_an_input_that_may_be_written_is_the_same_at_the_next_call() -> None:
+    x, default = T.dvector("x"), np.arange(3.0)
+    f = graphc.function([graphc.In(x, value=default, mutable=True)], x * 0.5)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(), [0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(default, [0.0, 1.0, 2.0])
 
 
 def test_a_result_that_is_made_in_an_argument_is_given_there_or_copied() -> None:

@@ -340,6 +340,13 @@ def test_indices_of_a_gather_are_of_one_size(sizes: tuple[int, int]) -> None:
         run([points], {leaf: value.astype(leaf.dtype) for leaf, value in values.items()})
 
 
+@pytest.mark.parametrize("sizes", [(1, 3), (3, 1), (2, 3)])
+def test_batches_of_matrices_are_of_one_size(sizes: tuple[int, int]) -> None:
+    left, right = (variable("float64", [None, 2, 2], name) for name in ("left", "right"))
+    with pytest.raises(ShapeError, match=f"left.*axis 0.*{sizes[0]} and {sizes[1]}"):
+        run([linalg.matmul(left, right)], {left: np.zeros((sizes[0], 2, 2)), right: np.zeros((sizes[1], 2, 2))})
+
+
 # --- types that cannot be -------------------------------------------------------------------------------------------
 
 X = variable("float64", [3, 4], "weights")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import mpmath
@@ -20,7 +21,7 @@ from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.linalg import matmul
 from graphc.ops.reduce import reduce_max, reduce_sum
 from graphc.ops.scalar import cast, elementwise, stop_gradient
-from graphc.ops.shape import broadcast_to, expand, filled, transpose
+from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, transpose
 from graphc.rewrite import PIPELINE, RULES, rewrite
 from graphc.rewrite.engine import (
     Match,
@@ -370,6 +371,15 @@ def test_transformation_is_as_true_as_it_says(item: Transformation) -> None:
                     for a in arrays
                 ]
                 hold_to(item, before, graph.outputs[0], dict(zip(leaves, values, strict=True)))
+
+
+def test_a_pattern_matches_its_own_attributes_alone() -> None:
+    a = hole("a", rank=3)
+    item = rule("turned", exp(dimshuffle(a, (1, 0, 2))), dimshuffle(exp(a), (1, 0, 2)), "exact")
+    cube = variable("float64", (2, 2, 2), "cube")
+    for order in permutations(range(3)):
+        _, fired = apply_rules(Graph((cube,), (exp(dimshuffle(cube, order)),)), [item])
+        assert bool(fired) == (order == (1, 0, 2))
 
 
 def test_names_are_unique() -> None:
