@@ -213,8 +213,6 @@ class Reader:
             self.varying.add(each)
             return stride == 1
         self.gathered.add(each)
-        if stride != 0:
-            self.varying.add(each)
         # LLVM knows more of places that go up by other steps.
         return stride in (0, 1) or (stride is None and operands[0] in self.gathered)
 

@@ -133,6 +133,18 @@ SCATTERED = """
     for i in range(n):
         x[int64(z[i])] = x[int64(z[i])] + y[i]
 """
+BACKWARDS = """
+    for i in independent(n):
+        x[i] = y[n - 1 - i] * 2.0
+"""
+STORED_BACKWARDS = """
+    for i in independent(n):
+        x[n - 1 - i] = y[i] * 2.0
+"""
+STORED_BY_STEPS = """
+    for i in independent(n):
+        x[i * 2] = y[i] * 2.0
+"""
 SEARCH = """
     for i in range(n):
         if x[i] > 3.0:
@@ -164,6 +176,9 @@ CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] =
     "strided": (STRIDED, [], [], False),
     "gathered": (GATHERED, [{"interleaved": 16} | BY_ONE], [{"interleaved": 16} | BY_ONE], True),
     "scattered": (SCATTERED, [], [], True),
+    "backwards": (BACKWARDS, [], [], False),
+    "stored backwards": (STORED_BACKWARDS, [], [], False),
+    "stored by steps": (STORED_BY_STEPS, [], [], False),
     "search": (SEARCH, [], [], True),
     "unknown": (UNKNOWN, [], [], False),
     "short beside long": (SHORT + FLAT, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], False),
@@ -212,6 +227,19 @@ def test_written_loops(name: str, fast_math: bool, masks: bool) -> None:
     assert module.is_vectorized == done
     numbers = re.findall(r"^  br .*, !llvm\.loop !(\d+)$", module.ir, re.MULTILINE)
     assert len(set(numbers)) == len(numbers)
+
+
+def test_additions_that_have_an_order_keep_it() -> None:
+    body = "    total = 0.0\n    for i in independent(n):\n        total = total + x[i]\n    x[0] = total\n"
+    assert not loops(lowered(body) + "}")
+    assert loops(lower(body, fast_math=True).ir + "}")
+
+
+def test_only_zeros_of_all_bits_are_cleared() -> None:
+    """An array is cleared as memory is; the sign of a negative zero is a bit."""
+    zeros, negative = (f"    for i in independent(n):\n        x[i] = {zero}\n" for zero in ("0.0", "-0.0"))
+    assert "llvm.memset" in lowered(zeros)
+    assert "llvm.memset" not in lowered(negative)
 
 
 def test_without_fused_arithmetic_one_chain_takes_one_vector(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,6 +301,7 @@ NAMES = {
     "index after": ("i = -1", "x[i] = y[i] + 1.0", "z[0] = float64(i)"),
     "what the last iteration left": ("v = 1.0", "x[i] = v; v = y[i]", ""),
     "sum used": ("s = 0.0", "s = accumulate(s, y[i]); x[i] = s * 2.0", ""),
+    "sum used under another name": ("s = 0.0", "t = accumulate(s, y[i]); s = t; x[i] = t * 2.0", ""),
     "two steps": ("s = 0.0", "s = accumulate(accumulate(s, y[i]), 3.0)", "x[0] = s"),
     "sum of itself": ("s = 1.0", "s = accumulate(s, s)", "x[0] = s"),
     "in place": ("", "x[i] = x[i] * y[i]; x[i] = x[i] + z[i]", ""),
