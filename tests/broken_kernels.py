@@ -7,7 +7,6 @@ Run with names of KERNELS, it says what ends a process that calls them.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from generated import code
 from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN, needed_by
+from graphc.codegen.frontend.constructs import needed_by
 from graphc.codegen.pipeline import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
@@ -51,7 +51,7 @@ KERNELS = {
     "bool left out": Broken(lambda x: x > 0, "in independent(begin, end)", "in independent(begin + 1, end)"),
     "operand not stored": Broken(product, "t0[i] = exp(x2)", "t1[i] = exp(x2)"),
     "NaN that does not show": Broken(T.exp, "= exp(x[i])", "= select(out[i] == 0.0, 1.0, 2.0)"),
-    "temporary too short": Broken(product, "S[2] = x_0", "S[2] = x_0 - 1"),
+    "temporary too short": Broken(product, "= x_0, x_0, x_0, x_1", "= x_0, x_0, x_0 - 1, x_1"),
     "read after the last": Broken(T.exp, "exp(x[i])", "exp(x[i + 1])"),
     "read before the first": Broken(T.exp, "exp(x[i])", "exp(x[i - 1])"),
     "read an array further": Broken(T.exp, "exp(x[i])", "exp(x[i + end])"),
@@ -73,10 +73,9 @@ def compile_broken(name: str) -> graphc.Function:
 
     def generate(kernel: Kernel, report: Report) -> Program:
         program = GENERATE(kernel, report)
-        remarks, code = re.compile(r'(?m)^ *(#|""").*$'), program.source.partition(DEFINITIONS_BEGIN)[0]
-        code = remarks.sub("", code)  # they show the lines above
-        assert code.count(broken.right) == 1, program.source
-        return replace(program, source=code.replace(broken.right, broken.wrong) + needed_by(code))
+        source = code(program.source)
+        assert source.count(broken.right) == 1, program.source
+        return replace(program, source=source.replace(broken.right, broken.wrong) + needed_by(source))
 
     with patch.object(generation, "generate_program", generate):
         return graphc.function([x], broken.graph(x), "compiled", name=f"broken: {name}")

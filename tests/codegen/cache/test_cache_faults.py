@@ -238,7 +238,7 @@ def test_a_loaded_function_outlives_its_entry(folder: Path) -> None:
     store.clear()
     shutil.rmtree(folder)
     assert call.source == source
-    assert "sum" in call.explain()
+    assert "full reduction" in call.explain()
     check(call)
 
 

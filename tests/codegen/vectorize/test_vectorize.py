@@ -498,9 +498,8 @@ def test_elements_do_not_depend_on_how_many_there_are(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_masks_cover_the_elements_that_fill_no_vector(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On any CPU: LLVM writes masks out where no register holds them."""
-    body = (
-        "    s = 0.0\n    for i in range(n):\n        v = exp(x[i])\n        y[i] = v\n        s = accumulate(s, v)\n"
-    )
+    iteration = "        v = exp(x[i])\n        y[i] = v\n        s = accumulate(s, v)\n"
+    body = f"    s = 0.0\n    for i in independent(n):\n{iteration}"
     source, prototype = kernel(f"{body}    z[0] = s\n", {"x": dtype, "y": dtype, "z": "float64"})
     plain = as_it_stands(source, prototype, monkeypatch)
     monkeypatch.setattr(vectorizer, "has_avx512", lambda: True)
