@@ -51,7 +51,7 @@ from graphc.loops.ir import (
     Var,
 )
 from graphc.loops.operators import DIV
-from graphc.loops.printer import const_text
+from graphc.loops.unparse import const_text
 
 PRIME = 2**61 - 1
 CHUNK = 2

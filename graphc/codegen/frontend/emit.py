@@ -31,7 +31,7 @@ from graphc.loops.ir import (
     subexpressions,
 )
 from graphc.loops.operators import NE
-from graphc.loops.printer import INDENT, text_of
+from graphc.loops.unparse import INDENT, text_of
 from graphc.loops.visit import statements
 
 WIDTH = 110

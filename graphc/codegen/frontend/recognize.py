@@ -1,7 +1,7 @@
 """Statements that a construct of the generated language stands for (constructs.py has their meaning).
 
 In: the statements of a function, and a place among them. Out: how many statements from there on are one construct, and
-the `Use` of it that the printer writes instead; None of any other statements.
+the `Use` of it that the emitter writes instead; None of any other statements.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
 from graphc.ir.node import LEAVES, SIZE, Call, Fold, Index, Laws, Node, Op, Scalar, Size, constant_value, describe_size
 from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Var, subexpressions
-from graphc.loops.printer import text_of
 from graphc.loops.syntax import filled
+from graphc.loops.unparse import text_of
 from graphc.startup.record import fresh, record
 
 COPY = Op(

@@ -91,7 +91,7 @@ from graphc.loops.ir import (
 )
 from graphc.loops.names import Names
 from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
-from graphc.loops.printer import text_of
+from graphc.loops.unparse import text_of
 from graphc.loops.visit import moved_buffers, read_buffers
 from graphc.startup.record import fresh, record, replace
 

@@ -45,7 +45,7 @@ from graphc.loops.ir import (
     integer,
 )
 from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CALLS, GE, MOD, MUL, SUB
-from graphc.loops.printer import text_of
+from graphc.loops.unparse import text_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
 
