@@ -102,6 +102,7 @@ def test_the_compile_process_and_this_one_make_code_for_the_same(tmp_path: Path)
 def test_a_target_is_chosen_once(tmp_path: Path) -> None:
     code = """
         import numpy as np, graphc
+        graphc.options.target = "native"
         x = graphc.tensor.dvector("x")
         f = graphc.function([x], x + 1)
         assert "; target native; " in graphc.codegen.llvm.cpu.target_fingerprint()
