@@ -16,7 +16,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduction, restore
 from graphc.ops.scalar import cast, elementwise
-from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, iota, reshape, transpose
+from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand, filled, iota, reshape, transpose
 from graphc.rewrite.engine import (
     CLOSE,
     EXACT,
@@ -136,6 +136,27 @@ def _join_subtensors(node: Node, uses: Uses) -> Node | None:
     return after if after is not node else None
 
 
+def _part_of_joined(node: Node, uses: Uses) -> Node | None:
+    """A region of arrays one after the other that lies within one of them, as a region of that."""
+    joined = node.args[0]
+    if joined.op.name != "concatenate":
+        return None
+    starts, shape, steps = _region(node)
+    axis = joined.attrs["axis"]
+    begin, count, step = starts[axis], shape[axis], steps[axis]
+    offset: Size = 0
+    for part in joined.args:
+        size = part.type.shape[axis]
+        within = step == 1 and sizes.equal(begin, offset) and sizes.equal(count, size)
+        if isinstance(begin, int) and isinstance(count, int) and isinstance(offset, int) and isinstance(size, int):
+            ends = begin, begin + step * (count - 1)
+            within = count > 0 and offset <= min(ends) and max(ends) < offset + size
+        if within:
+            return subtensor(part, [*starts[:axis], sizes.subtract(begin, offset), *starts[axis + 1 :]], shape, steps)
+        offset = sizes.add(offset, size)
+    return None
+
+
 def _region(node: Node) -> tuple[list[Size], list[Size], tuple[int, ...]]:
     numbers = [sizes.as_size(arg) for arg in node.args[1:]]
     return numbers[: node.ndim], numbers[node.ndim :], node.attrs["steps"]
@@ -215,6 +236,25 @@ VIEWS: tuple[AnyRule, ...] = (
             sample(lambda x: subtensor(subtensor(x, (1,), (4,), (2,)), (3,), (2,), (-2,)), Argument((9,))),
             sample(lambda x: subtensor(subtensor(x, (4,), (5,), (-1,)), (4,), (5,), (-1,)), Argument((5,))),
         ],
+    ),
+    Transformation(
+        "subtensor_of_concatenation",
+        ("subtensor",),
+        _part_of_joined,
+        EXACT,
+        [
+            sample(
+                lambda x, y: subtensor(concatenate((reshape(x, (3,)), reshape(y, (4,))), 0), (6,), (2,), (-2,)),
+                Argument((3,)),
+                Argument((4,)),
+            ),
+            sample(
+                lambda x, y: subtensor(concatenate((x, y), 0), (x.type.shape[0],), y.type.shape, (1,)),
+                Argument((3,)),
+                Argument((4,)),
+            ),
+        ],
+        operands=("concatenate",),
     ),
 )
 
