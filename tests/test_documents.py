@@ -63,7 +63,7 @@ def test_the_program_prints_what_is_said(program: tuple[str, dict[str, Any]]) ->
 def test_the_source_is_the_one_generated(program: tuple[str, dict[str, Any]]) -> None:
     source, _, definitions = program[1]["step"].source.partition(DEFINITIONS_BEGIN)
     check_block(README, "source", source)
-    called = re.search(r"defines (.*) at its end", README.read_text("utf-8"), re.DOTALL)
+    called = re.search(r"defines (.*?) at its end", README.read_text("utf-8"), re.DOTALL)
     assert called and re.findall("`(.+?)`", called[1]) == re.findall(r"(?m)^def (\w+)", definitions)
 
 
