@@ -321,7 +321,8 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
         for root in part.roots:
             place = plan.places[root]
             name = place.buffer.name if place.buffer is not None else ""
-            how = f"; {plan.in_place[name]}" if name in plan.in_place else ""
+            over = "; over its first operand" if part.in_place else ""
+            how = f"; {plan.in_place[name]}" if name in plan.in_place else over
             kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
             where = name or "a local"
             if name and plan.depths.get(root):
