@@ -13,7 +13,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from typing import Any, TypeVar, cast
+
+Node = TypeVar("Node", bound=ast.AST)
 
 DEFINITIONS = '''
 def blocks(count, size):
@@ -83,9 +85,6 @@ def add_copies(target, copies, n, count):
 def _parse() -> Iterator[tuple[str, ast.FunctionDef]]:
     for each in ast.parse(DEFINITIONS).body:
         assert isinstance(each, ast.FunctionDef)
-        for node in ast.walk(each):  # what is written out stands where the call does
-            for place in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
-                vars(node).pop(place, None)
         yield each.name, each
 
 
@@ -119,25 +118,35 @@ def expand(tree: ast.Module) -> ast.Module:
     return ast.Module([_Expansion(each).function() for each in functions], [])
 
 
-class _Substitution(ast.NodeTransformer):
-    """Names replaced by expressions, and the name of several arguments by these."""
+class _Substitution:
+    """Copies in which names are replaced by expressions, and the name of several arguments by these."""
 
-    def __init__(self, values: Mapping[str, ast.expr], several: str = "", args: Sequence[ast.expr] = ()) -> None:
+    def __init__(self, values: Mapping[str, ast.expr], several: Sequence[ast.expr] = ()) -> None:
         self.values = values
         self.several = several
-        self.args = args
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = self.values.get(node.id)
-        if isinstance(value, ast.Name):
-            return ast.Name(value.id, node.ctx)
-        return node if value is None else deepcopy(value)
+    def copy(self, node: Node) -> Node:
+        made: Any
+        match node:
+            case ast.Name(name):
+                value = self.values.get(name, node)
+                made = ast.Name(value.id, node.ctx) if isinstance(value, ast.Name) else _UNCHANGED.copy(value)
+            case ast.Call(function, args):
+                made = ast.Call(self.copy(function), [each for arg in args for each in self.arguments(arg)], [])
+            case _:
+                made = type(node)(*(self.field(getattr(node, name, None)) for name in node._fields))
+        return cast(Node, made)
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        args: list[ast.expr] = []
-        for arg in node.args:
-            args.extend(self.args if isinstance(arg, ast.Starred) else [self.visit(arg)])
-        return ast.Call(self.visit(node.func), args, [])
+    def arguments(self, arg: ast.expr) -> Sequence[ast.expr]:
+        return self.several if isinstance(arg, ast.Starred) else [self.copy(arg)]
+
+    def field(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.field(each) for each in value]
+        return self.copy(value) if isinstance(value, ast.AST) else value
+
+
+_UNCHANGED = _Substitution({})
 
 
 class _Expansion(ast.NodeTransformer):
@@ -153,9 +162,9 @@ class _Expansion(ast.NodeTransformer):
     def function(self) -> ast.FunctionDef:
         body = self.statements(self.of.body)
         if not isinstance(body[-1], ast.Return):
-            body.append(ast.fix_missing_locations(ast.copy_location(ast.Return(ast.Constant(0)), self.of)))
+            body.append(ast.Return(ast.Constant(0)))
         made = ast.FunctionDef(self.of.name, self.of.args, body, [])
-        return ast.copy_location(made, self.of)
+        return ast.fix_missing_locations(ast.copy_location(made, self.of))
 
     def statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         result: list[ast.stmt] = []
@@ -163,7 +172,7 @@ class _Expansion(ast.NodeTransformer):
             self.at = stmt if hasattr(stmt, "lineno") else self.at
             outer, self.before = self.before, []
             made = list(self.statement(stmt))
-            result += (ast.fix_missing_locations(ast.copy_location(each, self.at)) for each in (*self.before, *made))
+            result += (ast.copy_location(each, self.at) for each in (*self.before, *made))
             self.before = outer
         return result
 
@@ -210,8 +219,8 @@ class _Expansion(ast.NodeTransformer):
     ) -> ast.expr:
         """The result of a function of which the statements go before the statement at hand."""
         names = _Substitution(dict(zip((param.arg for param in params.args), args, strict=True)))
-        self.before.extend(self.statements([names.visit(deepcopy(stmt)) for stmt in body]))
-        expr: ast.expr = self.visit(names.visit(deepcopy(result)))
+        self.before.extend(self.statements([names.copy(stmt) for stmt in body]))
+        expr: ast.expr = self.visit(names.copy(result))
         return expr
 
     def written_out(
@@ -233,10 +242,9 @@ class _Expansion(ast.NodeTransformer):
             for node in ast.walk(stmt):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in values:
                     values[node.id] = ast.Name(self.fresh(node.id), ast.Load())
-        several = definition.args.vararg.arg if definition.args.vararg else ""
-        names = _Substitution(values, several, args[len(params) :])
-        yield from self.statements([names.visit(deepcopy(stmt)) for stmt in body])
-        left = [(t, names.visit(deepcopy(r))) for t, r in zip(targets, results, strict=True)]
+        names = _Substitution(values, args[len(params) :])
+        yield from self.statements([names.copy(stmt) for stmt in body])
+        left = [(t, names.copy(r)) for t, r in zip(targets, results, strict=True)]
         left = [(t, r) for t, r in left if not (isinstance(r, ast.Name) and r.id == t.id)]
         yield from self.assignments([t for t, _ in left], [self.visit(r) for _, r in left])
 
