@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Guard, Node, describe, literal, make, variable
+from graphc.ir.node import ITEM, OPS, Guard, Node, describe, literal, make, variable
 from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 
@@ -172,6 +172,11 @@ def _stack(rows: Sequence[Node], of: Node) -> Node:
     return concatenate([expand(row, (0,)) for row in rows], 0) if rows else zeros(of.dtype, (0, *of.type.shape))
 
 
+def pulled_back(seeds: Mapping[Node, Node], targets: Sequence[Node]) -> list[Node]:
+    """The cotangents of `targets` from those of other nodes, zeros where nothing depends on one."""
+    return _backward(seeds, targets, (), "ignore", replace=False)
+
+
 def _as_list(nodes: Any) -> list[Any]:
     return list(nodes) if isinstance(nodes, list | tuple) else [nodes]
 
@@ -232,14 +237,21 @@ def _backward(
     mention(seeds)
     connected = _dependents(order, targets, set(constants))
     cotangents, reached = dict(seeds), connected.intersection(seeds)
+    several: dict[Node, dict[int, Node]] = {}
     for node in reversed(order):
         if node not in reached or node.op is OPS["stop_gradient"]:
             continue
         passed_on = [arg for arg in node.args if arg in connected]
         reached.update(passed_on)
+        if node.op is ITEM:
+            if node in cotangents:
+                several.setdefault(node.args[0], {})[node.attrs["index"]] = cotangents[node]
+            continue
         # What has no elements passes nothing on. Sums over them are 0, which an infinite derivative would make NaN.
-        if passed_on and node in cotangents and not any(isinstance(n, int) and n == 0 for n in node.type.shape):
-            for arg, cotangent in _pull_back(node, cotangents[node], connected):
+        empty = any(isinstance(n, int) and n == 0 for n in node.type.shape)
+        if passed_on and (node in cotangents or node in several) and not empty:
+            own = several[node] if node in several else cotangents[node]
+            for arg, cotangent in _pull_back(node, own, connected):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     result = partial(_result, cotangents=cotangents, reached=reached, disconnected=disconnected)
@@ -257,12 +269,18 @@ def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[N
     return connected
 
 
-def _pull_back(node: Node, cotangent: Node, connected: set[Node]) -> list[tuple[Node, Node]]:
+def _pull_back(node: Node, cotangent: Node | Mapping[int, Node], connected: set[Node]) -> list[tuple[Node, Node]]:
     """The cotangents that a node passes on to those of its arguments that are differentiated."""
-    if node.op.vjp is None:
+    others: list[Guard] = []
+    if node.op.vjps is not None and not isinstance(cotangent, Node):
+        wanted = [place for place, arg in enumerate(node.args) if arg in connected and is_float(arg.dtype)]
+        parts = node.op.vjps(node, cotangent, wanted)
+    elif node.op.vjp is not None and isinstance(cotangent, Node):
+        guards = [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")]
+        cotangent, others = _held(cotangent, guards)
+        parts = node.op.vjp(node, cotangent)
+    else:
         raise GradientError(f"op {node.op.name} has no derivative: {describe(node)}")
-    cotangent, others = _held(cotangent, [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")])
-    parts = node.op.vjp(node, cotangent)
     if len(parts) != len(node.args):
         raise GradientError(
             f"the derivative of op {node.op.name} gives {len(parts)} cotangents for {len(node.args)} arguments"

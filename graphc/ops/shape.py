@@ -15,6 +15,7 @@ import numpy as np
 from graphc import loops
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.closure import is_natural
 from graphc.ir.node import (
     CONSTANT,
     OPS,
@@ -107,7 +108,7 @@ def known_nonnegative(size: Size) -> bool:
         if number is not None:
             if number < 0:
                 return False
-        elif isinstance(current, Node) and current.op is not SIZE:
+        elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
             if current.op.name == "maximum" and any(_is_natural(arg) for arg in current.args):
                 continue
             if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div"):
@@ -169,7 +170,8 @@ def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
 
 def _is_of_arrays(node: Node) -> bool:
     """Whether a size is made of sizes of arrays alone, which memory bounds."""
-    return node.op is SIZE or all(leaf.op in (SIZE, CONSTANT) for leaf in nodes_of([node]) if not leaf.args)
+    leaves = (leaf for leaf in nodes_of([node]) if not leaf.args)
+    return all(leaf.op in (SIZE, CONSTANT) or is_natural(leaf) for leaf in leaves)
 
 
 def check_naturals(shape: Sequence[Size], what: str) -> None:
