@@ -291,8 +291,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.node._interned", "ir.node._own_files",
-    "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default", "session._gradients",
+    "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.node._bodies", "ir.node._interned",
+    "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default", "session._gradients",
     "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
