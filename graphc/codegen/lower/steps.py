@@ -12,7 +12,8 @@ from collections.abc import Callable
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Plan, Steps, loop_vars
-from graphc.ir.node import Node, items_of
+from graphc.ir.body import items_of
+from graphc.ir.node import Node
 from graphc.loops.build import start_const
 from graphc.loops.ir import ONE, ZERO, Expr, Store, add
 

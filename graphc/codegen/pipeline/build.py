@@ -46,7 +46,8 @@ from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
 from graphc.dtypes import is_float
 from graphc.errors import GraphcError
-from graphc.ir.node import ITEM, LEAVES, SHARED, SIZE, Node, Scalar, size_owner
+from graphc.ir.body import ITEM
+from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.scan import loop_of
 from graphc.options import NATIVE, options

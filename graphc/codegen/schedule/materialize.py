@@ -26,7 +26,8 @@ from graphc.codegen.schedule.cost import EXPENSIVE, MANY, ROW, WHOLE, again, mat
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nests import NEST_OPS, Nests
 from graphc.codegen.schedule.plan import Use, is_bufferless, lowering_of, variables_of
-from graphc.ir.node import ITEM, LEAVES, Call, Fold, Index, Node, Recur, Writes
+from graphc.ir.body import ITEM
+from graphc.ir.node import LEAVES, Call, Fold, Index, Node, Recur, Writes
 from graphc.loops.ir import Apply, Opaque, Var, subexpressions
 
 MOST_OPS = 200

@@ -35,6 +35,7 @@ from graphc.codegen.schedule.plan import (
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import sizes_of, step_graph
 from graphc.codegen.schedule.strided import strided
+from graphc.ir.body import items_of
 from graphc.ir.closure import guard_sides
 from graphc.ir.node import (
     LEAVES,
@@ -52,7 +53,6 @@ from graphc.ir.node import (
     View,
     Writes,
     constant_value,
-    items_of,
 )
 from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.loops.ir import Expr, Opaque, integer

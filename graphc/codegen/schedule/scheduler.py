@@ -30,7 +30,8 @@ from graphc.codegen.schedule.plan import (
 )
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError
-from graphc.ir.node import ITEM, LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View, items_of
+from graphc.ir.body import ITEM, items_of
+from graphc.ir.node import LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View
 from graphc.ir.walk import nodes_of
 from graphc.loops.ir import INDEX, Buffer, Var
 from graphc.startup.record import replace
