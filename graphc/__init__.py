@@ -37,6 +37,7 @@ with uncollected():
     from graphc.function import function
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
+    from graphc.ifelse import ifelse
     from graphc.ir.node import Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph
@@ -57,8 +58,8 @@ def parse_graph(text: str) -> Graph:
 
 __all__ = [
     "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "foldl", "foldr", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "jvp", "map",
-    "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce", "scan", "scan_module", "shared",
+    "custom_op", "foldl", "foldr", "function", "grad", "hessian", "hessian_vector_product", "ifelse", "jacobian", "jvp",
+    "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce", "scan", "scan_module", "shared",
     "tensor", "until", "value_and_grad", "vjp",
 ]  # fmt: skip
 

@@ -22,10 +22,11 @@ startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  node body walk interpret passes sizes closure text parse verify __init__
-ops                 elementwise custom scalar shape index recur reduce linalg scan __init__
+ops                 elementwise custom scalar shape index recur reduce linalg scan branch sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-control             derivative scan __init__
+control             derivative scan branch __init__
+.                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values

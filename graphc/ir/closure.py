@@ -10,11 +10,11 @@ nothing inside, and memory outside. The sizes of a body are its parameters too, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
 from graphc.ir.body import Body, make_body, param
-from graphc.ir.node import PARAM, SIZE, Guard, Node, Size, Type, constant_value, make
+from graphc.ir.node import CONSTANT, PARAM, SIZE, Guard, Node, Size, Type, constant_value, make
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import as_size_node, nodes_of, substitute, type_sizes
 
@@ -25,7 +25,13 @@ REPEATING = ("broadcast_to", "dimshuffle")
 def close(variables: Sequence[Node], results: Sequence[Node]) -> tuple[Body, tuple[Node, ...]]:
     """The body with these variables as its first parameters and these results, and what its other parameters stand
     for."""
-    captured = _captured(variables, results)
+    return close_over(variables, _captured(variables, results), results)
+
+
+def close_over(
+    variables: Sequence[Node], captured: Sequence[Node], results: Sequence[Node]
+) -> tuple[Body, tuple[Node, ...]]:
+    """`close`, given what the results need from outside."""
     known = dict.fromkeys(size for node in (*variables, *captured) for size in type_sizes(node))
     others = dict.fromkeys((*captured, *known))
     numbers = {node: number for number, node in enumerate((*variables, *others))}
@@ -64,6 +70,25 @@ def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
             pending += reversed(node.args)
         else:
             found[node] = None
+    return list(found)
+
+
+def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
+    """What results need of the nodes at hand and of leaves; scalar constants need nobody."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    pending = list(reversed(results))
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is CONSTANT and not node.ndim:
+            continue
+        if node in at_hand or not node.args:
+            found[node] = None
+        else:
+            pending += reversed(node.args)
     return list(found)
 
 

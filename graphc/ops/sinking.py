@@ -1,0 +1,127 @@
+"""What only one branch needs is moved into it, so that it is computed only where that branch is taken.
+
+In: nodes. Out: equal nodes, in which everything stands in the innermost bodies that need it.
+
+A node is demanded where a root cannot be computed without it. Of a `cond` these are its condition and what both its
+branches demand; whatever else a branch needs is computed within that branch, in each of several that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from graphc.ir.body import Body, make_body
+from graphc.ir.closure import opened
+from graphc.ir.node import Node, make
+from graphc.ir.text import bodies_of
+from graphc.ir.walk import nodes_of, rebuilt, renamed, toposort
+from graphc.ops.branch import COND, cond_node
+from graphc.startup.record import record
+
+
+def sunk(roots: Sequence[Node]) -> list[Node]:
+    """The roots, each body of a `cond` beneath them widened by what it alone needs."""
+    if not any(node.is_tuple for node in nodes_of(roots)):
+        return list(roots)
+    return _sink(roots, set())
+
+
+def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
+    """The roots, computed from the nodes at hand, which stay as they are."""
+    reach = _Reach(at_hand, {})
+    order = toposort(roots, reach.needs, lambda node: node.op.name)
+    demanded = _demanded(roots, order, reach)
+    own = [node for node in order if node in demanded and node not in at_hand]
+    done: dict[Node, Node] = {}
+    at_hand.update(own)
+    for node in own:
+        if node.op is COND:
+            then, orelse = (_sink(results, at_hand) for results in reach.opened(node))
+            new = cond_node(node.args[0], then, orelse, at_hand)
+            args = [_replaced(arg, done, at_hand) for arg in new.args]
+            done[node] = renamed(make(COND, args, new.attrs), node)
+        else:
+            args = [done.get(arg, arg) for arg in node.args]
+            attrs = {**node.attrs, **{name: _sunk_body(body) for name, body in bodies_of(node).items()}}
+            same = args == [*node.args] and attrs == node.attrs
+            done[node] = node if same else renamed(make(node.op, args, attrs), node)
+    at_hand.difference_update(own)
+    return [done.get(root, root) for root in roots]
+
+
+def _replaced(node: Node, done: dict[Node, Node], at_hand: Collection[Node]) -> Node:
+    """An operand: a node at hand, or a size of one."""
+    if node in done or node in at_hand or not node.args:
+        return done.get(node, node)
+    kept = {part: done.get(part, part) for part in nodes_of([node]) if part in at_hand}
+    return rebuilt(kept, node)
+
+
+def _sunk_body(body: Body) -> Body:
+    return make_body(body.params, sunk(body.results))
+
+
+@record(eq=False)
+class _Reach:
+    """What nodes need beyond what is at hand, with the bodies of `cond` opened."""
+
+    at_hand: Collection[Node]
+    results: dict[Node, tuple[list[Node], list[Node]]]
+
+    def opened(self, node: Node) -> tuple[list[Node], list[Node]]:
+        """The results of the two bodies of a `cond`, over its operands."""
+        if node not in self.results:
+            then, orelse = (opened(node.attrs[name], node.args[1:]) for name in ("then", "orelse"))
+            self.results[node] = then, orelse
+        return self.results[node]
+
+    def needs(self, node: Node) -> Sequence[Node]:
+        if node in self.at_hand:
+            return ()
+        if node.op is not COND:
+            return node.args
+        then, orelse = self.opened(node)
+        return (node.args[0], *then, *orelse)
+
+
+def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> set[Node]:
+    """The nodes without which the roots cannot be computed."""
+    uses: dict[Node, int] = {}
+    for node in order:
+        for need in reach.needs(node):
+            uses[need] = uses.get(need, 0) + 1
+    shared = [node for node in order if uses.get(node, 0) > 1]  # two branches can meet in no others
+    bits = {node: 1 << number for number, node in enumerate(shared)}
+    closures: dict[Node, int] = {}
+    both: dict[Node, int] = {}
+    for node in order:
+        needs = reach.needs(node)
+        if needs and node.op is COND:
+            then, orelse = (_united(results, closures) for results in reach.opened(node))
+            both[node] = then & orelse
+            closure = closures[node.args[0]] | both[node]
+        else:
+            closure = _united(needs, closures)
+        closures[node] = closure | bits.get(node, 0)
+    found: set[Node] = set()
+    pending = list(roots)
+    while pending:
+        node = pending.pop()
+        if node not in found:
+            found.add(node)
+            pending += [node.args[0], *_members(both[node], shared)] if node in both else reach.needs(node)
+    return found
+
+
+def _united(nodes: Sequence[Node], closures: dict[Node, int]) -> int:
+    union = 0
+    for node in nodes:
+        union |= closures[node]
+    return union
+
+
+def _members(bits: int, numbered: Sequence[Node]) -> Iterator[Node]:
+    while bits:
+        lowest = bits & -bits
+        yield numbered[lowest.bit_length() - 1]
+        bits ^= lowest
