@@ -8,16 +8,17 @@ that is inside it touch only at places that stay the same is not touched there a
         t[0] = t[0] * x[i]                          carry = carry * x[i]
                                                 t[0] = carry
 
-That buffers do not overlap the compiler knows. That nothing else reads a temporary it does not, nor does it take an
-element out of a loop that calls a function, or in which the element is not written for certain.
+That buffers do not overlap the compiler knows, and it does the same where every iteration stores for certain and
+nothing leaves the loop. That nothing else reads a temporary it cannot know.
 
 The element must be there, though the loop may have no iteration: so it is one that was stored before, in the same
 statements. Several places in one buffer are told apart as literals are. A buffer whose address is given away inside the
 loop is left in memory. That a loop may be left in the middle, by a check or a function that fails, is no hindrance:
-results are then discarded, and what is updated in place is less far changed than it was.
+results are then discarded, and of what is updated in place less has changed than would have.
 
 Only what is carried is changed: where each iteration writes an element before it reads it, iterations are independent
-but for the memory, of which threads may have one each; and what iterations add into may have copies.
+but for the memory. Buffers of a row, of which threads have one each, and those that loops add into, of which they have
+copies, are left as they are.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from graphc.loops.ir import (
     Const,
     Expr,
     Invoke,
-    Launch,
     Let,
     Load,
     Loop,
@@ -55,8 +55,9 @@ from graphc.startup.record import replace
 MOST_PLACES = 16
 """Elements of one buffer that are carried: those of a matrix of 4 by 4. More find no registers."""
 
-UNDERSTOOD = (Let, Set, Store, Loop, Check, Invoke, Launch, Note)
-"""The kinds of statements that may stand in a loop: what another kind does to the order of things is not known here."""
+UNDERSTOOD = (Let, Set, Store, Loop, Check, Invoke, Note)
+"""The kinds of statements that may stand in a loop. What another kind does to the order of things is not known here;
+launches are written by later passes."""
 
 Element: TypeAlias = "tuple[Buffer, Expr]"
 Fresh = Callable[[str], str]

@@ -96,6 +96,19 @@ def kernel(x: {0}*, out: {0}*, n: int64):
 """
 
 
+AROUND = """
+def kernel(x: {0}*, s: {0}* temporary, out: {0}*, n: int64):
+    s[0] = {1}
+    for i in range(n):
+        for j in range(n):
+            out[j] = x[j] {3} s[0]
+        for j in range(n):
+            out[n + j] = x[j] {4} s[0]
+        s[0] = s[0] {3} out[i]
+    out[100] = s[0]
+"""
+
+
 def literals(dtype: str) -> tuple[str, ...]:
     if dtype == "bool":
         return "False", "True", "^", "|"
@@ -219,7 +232,7 @@ class Writer:
             case 0:
                 return Const("0.5", FLOAT)
             case 1:
-                return Load(X, self.draw.choice([ZERO, *self.loops]))
+                return Load(X, self.draw.choice(self.loops) if self.loops else ZERO)
             case 2 | 3:
                 buffer = self.draw.choice(WRITTEN)
                 return Load(buffer, self.place(buffer))
@@ -237,7 +250,8 @@ class Writer:
                 body = tuple(self.step(depth - 1) for _ in range(self.draw.randrange(1, 5)))
                 self.loops.pop()
                 self.names = names
-                return Loop(var, self.draw.choice([N, M, ZERO]), body)
+                sizes: list[Expr] = [N, M, ZERO]
+                return Loop(var, self.draw.choice(sizes), body)
         buffer = self.draw.choice(WRITTEN)
         place = self.place(buffer)
         if self.draw.random() < 0.2:
@@ -261,6 +275,27 @@ def left_by(functions: tuple[Function, ...], exact: bool) -> Any:
     return code, {"out": left["out"]}
 
 
+def outlined(function: Function, names: Names) -> tuple[Function, ...]:
+    """All that may be a function becomes one."""
+    found = outline(mark_independent(function.body), names, "always")
+    params = (*function.params, *found.scalars, *found.copies)
+    functions = (*found.functions, replace(function, body=found.body, params=params))
+    verify_functions(functions)
+    return functions
+
+
+def test_nests_that_read_what_the_loop_around_them_carries() -> None:
+    """Are functions, launched from it."""
+    before = parsed(AROUND, FLOAT)
+    names = fresh_of(before)
+    functions = outlined(replace(before, body=keep_in_registers(before.body, names.fresh)), names)
+    kernel = print_functions(functions[-1:])
+    assert kernel.count("launch") == 2 and "carry = carry" in kernel
+    given = {"x": np.arange(1.0, 5.0)}
+    outcomes = [run(each, "kernel", given, {"n": 4}, {"out": 128}, (), True) for each in ((before,), functions)]
+    assert not differs(*[(code, {"out": left["out"]}) for code, left in outcomes])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", range(0, 400, 50))
 def test_random_loops(seeds: int) -> None:
@@ -274,12 +309,9 @@ def test_random_loops(seeds: int) -> None:
         fired += after != before
         problem = differs(left_by((after,), False), left_by((before,), False))
         assert not problem, f"{problem}\n{print_functions((before,))}\nbecomes\n{print_functions((after,))}"
-        found = outline(mark_independent(after.body), names, "always")
-        params = (*after.params, *found.scalars, *found.copies)
-        outlined = (*found.functions, replace(after, body=found.body, params=params))
-        verify_functions(outlined)
-        problem = differs(left_by(outlined, True), left_by((before,), True))
-        assert not problem, f"{problem}\n{print_functions((after,))}\nbecomes\n{print_functions(outlined)}"
+        functions = outlined(after, names)
+        problem = differs(left_by(functions, True), left_by((before,), True))
+        assert not problem, f"{problem}\n{print_functions((after,))}\nbecomes\n{print_functions(functions)}"
     assert fired > 10
 
 
