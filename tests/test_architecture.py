@@ -43,8 +43,8 @@ codegen.schedule    memory sizes labels plan accumulators cost strided steps fus
                     scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused steps parts
                     __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding partial_sums nontemporal
-                    outline_regions outline_merge outline __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers partial_sums
+                    nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__

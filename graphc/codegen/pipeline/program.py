@@ -35,6 +35,7 @@ from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.passes import Passes
 from graphc.codegen.transform.privatize import most_copies, stride
+from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import simplify
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
@@ -358,10 +359,10 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Stmt, ..
     passes.ran("lower", lowered)
     body = simplify(lowered, passes.run)
     merged = passes.run("merge_rows", merge_rows, body)
-    if merged == body:
-        return body
-    forward = partial(forward_stores, fresh=lowerer.names.fresh)
-    return simplify(passes.run("forward_stores", forward, merged), passes.run)
+    if merged != body:
+        forward = partial(forward_stores, fresh=lowerer.names.fresh)
+        body = simplify(passes.run("forward_stores", forward, merged), passes.run)
+    return passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 
 def assemble(
