@@ -21,7 +21,7 @@ from graphc.ir.walk import Graph
 from graphc.ops.custom import custom_op
 from graphc.ops.sinking import sunk
 
-MODES = ["interpreted"]
+MODES = ["interpreted", "python", "compiled"]
 
 
 @pytest.fixture(params=MODES)

@@ -51,10 +51,11 @@ MOST_AXES = 64
 
 
 Kind: TypeAlias = Literal[
-    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps"
+    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps", "branch"
 ]
 """How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
-a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop."""
+a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop;
+one of two bodies."""
 
 
 @record()
@@ -184,6 +185,33 @@ class Steps:
 
 
 @record()
+class Side:
+    """One body of a branch over the variables that stand for what both are given: its results, and what must hold, by
+    the node it is needed for."""
+
+    results: tuple[Node, ...]
+    guarded: Mapping[Node, tuple[Guard, ...]]
+
+
+@record()
+class BranchGraph:
+    """Both bodies of a branch; `sources` and `scalars` are those of a `StepGraph`."""
+
+    node: Node
+    sources: Mapping[Node, Node]
+    scalars: Mapping[Node, Node]
+    sides: tuple[Side, Side]
+
+
+@record()
+class Branches:
+    """A branch, with the plans of its two bodies."""
+
+    graph: BranchGraph
+    plans: tuple[Plan, Plan]
+
+
+@record()
 class Plan:
     """`parts` in the order in which they run."""
 
@@ -214,6 +242,8 @@ class Plan:
     """For each nest of kind guard: what must hold."""
     loops: Mapping[int, Steps]
     """For each nest of kind steps: the loop."""
+    branches: Mapping[int, Branches]
+    """For each nest of kind branch: its bodies."""
     lines: tuple[str, ...]
     """The plan as a person reads it."""
 
@@ -387,6 +417,10 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             steps = plan.loops[part.number]
             yield f"{pad}  each of {size(steps.graph.most)} steps:"
             yield from (f"{pad}    {line}" for line in steps.plan.lines)
+        if part.number in plan.branches:
+            for name, inner in zip(("then", "else"), plan.branches[part.number].plans, strict=True):
+                yield f"{pad}  {name}:"
+                yield from (f"{pad}    {line}" for line in inner.lines)
 
     for part in plan.parts:
         yield from lines(part, "")

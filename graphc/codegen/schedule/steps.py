@@ -7,6 +7,8 @@ around, so that what is known of them holds inside.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from graphc.codegen.schedule.plan import StepGraph, is_bufferless
 from graphc.dtypes import is_float
 from graphc.ir import sizes
@@ -23,7 +25,7 @@ VIEWS = ("dimshuffle", "broadcast_to", "subtensor")
 
 
 @record(frozen=False)
-class _StandIns:
+class StandIns:
     """Variables for what a body is given from outside."""
 
     sources: dict[Node, Node] = fresh(factory=dict)
@@ -71,7 +73,7 @@ def is_counted(node: Node) -> bool:
 
 def step_graph(node: Node) -> StepGraph:
     """One step of a loop."""
-    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), _StandIns()
+    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns()
     most = sizes.as_size(loop.count)
     if loop.limit is not None:
         most = sizes.maximum(sizes.minimum(most, sizes.as_size(loop.limit)), 0)
@@ -110,5 +112,9 @@ def _guarded(loop: Loop) -> list[tuple[Node, Guard]]:
 
 def sizes_of(graph: StepGraph) -> list[Node]:
     """The sizes of what a step computes."""
-    nodes = nodes_of(graph.results)
-    return list(dict.fromkeys(size for node in nodes for size in type_sizes(node) if size.op is not SIZE))
+    return sizes_within(graph.results)
+
+
+def sizes_within(results: Sequence[Node]) -> list[Node]:
+    """The sizes of all that results need."""
+    return list(dict.fromkeys(size for node in nodes_of(results) for size in type_sizes(node) if size.op is not SIZE))
