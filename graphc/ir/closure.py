@@ -114,12 +114,17 @@ def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
     known: dict[Node, Size] = {}
     for node in nodes_of([size]):
         if not node.args:
-            known[node] = as_size(operands.get(node, node))
-        elif node.op.name in _ARITHMETIC:
+            known[node] = _size_or_node(operands.get(node, node))
+        elif node.op.name in _ARITHMETIC and node.dtype == "int64" and not node.ndim:
             known[node] = _ARITHMETIC[node.op.name](*(known[arg] for arg in node.args))
         else:
-            known[node] = as_size(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
+            known[node] = _size_or_node(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
     return known[size]
+
+
+def _size_or_node(node: Node) -> Size:
+    """A node as it stands in sizes: those that are no size may be what one is computed from."""
+    return as_size(node) if node.dtype == "int64" and not node.ndim else node
 
 
 def invariant_guards(body: Body, varying: Iterable[Node]) -> list[Guard]:

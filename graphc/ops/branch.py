@@ -8,15 +8,18 @@ carried out.
     results  of the bodies: as many, of equal dtypes and ranks
     result   those of `then` where the condition holds, else those of `orelse`
 
+Sizes within a body that take more than arithmetic are operands, computed ahead by another such node.
+
 What a body refuses, this node refuses only where that body is carried out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import Body, item, make_body
@@ -44,12 +47,16 @@ SIZE_OPS = {"add", "sub", "mul", "floor_div", "minimum", "maximum", "where", "ca
 """What is cheaper to compute than to decide whether it is needed, and refuses nothing."""
 
 
-def cond_node(condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: Collection[Node]) -> Node:
-    """The node that chooses between results, which are computed within it from the nodes `at_hand`."""
+def cond_node(
+    condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: Collection[Node], ahead: bool = False
+) -> Node:
+    """The node that chooses between results, which are computed within it from the nodes `at_hand`. `ahead`: what it
+    computes are sizes within another branch of the same condition."""
     results = (*then, *orelse)
     body, operands = close_over((), needed_of(at_hand, results), results)
     bodies = {"then": body.results[: len(then)], "orelse": body.results[len(then) :]}
-    return make(COND, (condition, *operands), {name: make_body(body.params, own) for name, own in bodies.items()})
+    attrs = {name: make_body(body.params, own) for name, own in bodies.items()}
+    return make(COND, (condition, *operands), {**attrs, "ahead": ahead})
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -90,20 +97,25 @@ def _common_size(args: Sequence[Node], attrs: Attributes, chosen: Size, other: S
     if sizes.equal(left, right):
         return left
     then, orelse = as_size_node(left), as_size_node(right)
-    if _is_arithmetic(then) and _is_arithmetic(orelse):
+    if not unpredictable([then, orelse]):
         return make(OPS["where"], (condition, then, orelse))
     return item(cond_node(condition, [then], [orelse], operands), 0)
 
 
-def _is_arithmetic(size: Node) -> bool:
-    pending, seen = [size], set[Node]()
+def unpredictable(sizes_: Iterable[Node], at_hand: Collection[Node] = ()) -> list[Node]:
+    """The scalars that sizes are computed from by arithmetic of integers, and which are not at hand."""
+    found: dict[Node, None] = {}
+    pending, seen = list(sizes_), set[Node]()
     while pending:
         node = pending.pop()
-        if node.args and node.op.name not in SIZE_OPS:
-            return False
+        if node in seen or not node.args or node in at_hand:
+            continue
         seen.add(node)
-        pending += [arg for arg in node.args if arg not in seen]
-    return True
+        if node.op.name in SIZE_OPS and not any(is_float(arg.dtype) for arg in node.args):
+            pending += node.args
+        else:
+            found[node] = None
+    return list(found)
 
 
 def _guards(node: Node) -> Sequence[Guard]:

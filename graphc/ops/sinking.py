@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from graphc.ir.body import Body, make_body
+from graphc.ir.body import ITEM, Body, item, make_body
 from graphc.ir.closure import opened
-from graphc.ir.node import Node, make
+from graphc.ir.node import Node, literal, make
 from graphc.ir.text import bodies_of
-from graphc.ir.walk import nodes_of, rebuilt, renamed, toposort
-from graphc.ops.branch import COND, cond_node
+from graphc.ir.walk import nodes_of, reachable, rebuilt, renamed, toposort, type_sizes
+from graphc.ops.branch import COND, cond_node, unpredictable
+from graphc.ops.scan import SCAN, loop_of
 from graphc.startup.record import record
 
 
@@ -37,7 +38,7 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
     for node in own:
         if node.op is COND:
             then, orelse = (_sink(results, at_hand) for results in reach.opened(node))
-            new = cond_node(node.args[0], then, orelse, at_hand)
+            new = _branch(node.args[0], then, orelse, at_hand, node.attrs["ahead"])
             args = [_replaced(arg, done, at_hand) for arg in new.args]
             done[node] = renamed(make(COND, args, new.attrs), node)
         else:
@@ -47,6 +48,39 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
             done[node] = node if same else renamed(make(node.op, args, attrs), node)
     at_hand.difference_update(own)
     return [done.get(root, root) for root in roots]
+
+
+def _branch(
+    condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: set[Node], ahead: bool = False
+) -> Node:
+    """The node that chooses between results. Sizes within them that cannot be told from what is at hand are computed
+    ahead, each only where its branch is taken."""
+    sides = [unpredictable(_sizes_within(results, at_hand), at_hand) for results in (then, orelse)]
+    wanted = dict.fromkeys(size for side in sides for size in side)
+    if not wanted:
+        return cond_node(condition, then, orelse, at_hand, ahead)
+    values = [[size if size in side else literal(0, size.dtype) for size in wanted] for side in sides]
+    known = _branch(condition, *values, at_hand, ahead=True)
+    node = cond_node(condition, then, orelse, {*at_hand, *wanted}, ahead)
+    computed = {size: item(known, place) for place, size in enumerate(wanted)}
+    return make(COND, [computed.get(arg, arg) for arg in node.args], node.attrs)
+
+
+def _sizes_within(results: Sequence[Node], at_hand: Collection[Node]) -> list[Node]:
+    """The sizes of what is computed from the nodes at hand."""
+    inside = reachable(results, lambda node: () if node in at_hand else node.args)
+    found: list[Node] = []
+    for node in inside:
+        if node not in at_hand and node.args:
+            found += given_sizes(node) if node.is_tuple else type_sizes(node)
+    return found
+
+
+def given_sizes(node: Node) -> list[Node]:
+    """The operands of a loop or a branch that may be sizes of what it computes."""
+    if node.op is SCAN:
+        return loop_of(node.args, node.attrs).sizes
+    return [operand for operand in node.args[1:] if operand.dtype == "int64" and not operand.ndim]
 
 
 def _replaced(node: Node, done: dict[Node, Node], at_hand: Collection[Node]) -> Node:
@@ -81,7 +115,7 @@ class _Reach:
         if node.op is not COND:
             return node.args
         then, orelse = self.opened(node)
-        return (node.args[0], *then, *orelse)
+        return (*_always(node), *then, *orelse)
 
 
 def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> set[Node]:
@@ -99,7 +133,7 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
         if needs and node.op is COND:
             then, orelse = (_united(results, closures) for results in reach.opened(node))
             both[node] = then & orelse
-            closure = closures[node.args[0]] | both[node]
+            closure = _united(_always(node), closures) | both[node]
         else:
             closure = _united(needs, closures)
         closures[node] = closure | bits.get(node, 0)
@@ -109,8 +143,13 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
         node = pending.pop()
         if node not in found:
             found.add(node)
-            pending += [node.args[0], *_members(both[node], shared)] if node in both else reach.needs(node)
+            pending += [*_always(node), *_members(both[node], shared)] if node in both else reach.needs(node)
     return found
+
+
+def _always(node: Node) -> list[Node]:
+    """The operands of a `cond` that are needed whichever branch is taken: sizes among them are computed ahead."""
+    return [node.args[0], *(arg for arg in node.args[1:] if arg.op is ITEM and arg.args[0].attrs.get("ahead"))]
 
 
 def _united(nodes: Sequence[Node], closures: dict[Node, int]) -> int:

@@ -47,10 +47,9 @@ from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, sett
 from graphc.dtypes import is_float
 from graphc.errors import GraphcError
 from graphc.ir.body import ITEM
-from graphc.ir.closure import is_natural
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.scan import SCAN, loop_of
+from graphc.ops.sinking import given_sizes
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS
@@ -127,19 +126,11 @@ def computed_sizes(roots: Sequence[Node]) -> list[Node]:
         if node.op is ITEM:
             found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
         elif node.is_tuple:
-            found += [arg for arg in sizes_given(node) if arg.args]
+            found += [arg for arg in given_sizes(node) if arg.args]
         elif node.type.shape:
             found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
             found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.dtype == "int64"]
     return found
-
-
-def sizes_given(node: Node) -> list[Node]:
-    """The operands of a loop or a branch that are sizes."""
-    if node.op is SCAN:
-        return loop_of(node.args, node.attrs).sizes
-    pairs = zip(node.attrs["then"].params, node.args[1:], strict=True)
-    return [operand for param, operand in pairs if is_natural(param)]
 
 
 def is_counted(node: Node) -> bool:

@@ -11,23 +11,23 @@ from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import StandIns, sizes_within
 from graphc.ir import sizes
 from graphc.ir.body import Body
-from graphc.ir.closure import guard_sides, is_natural, opened
+from graphc.ir.closure import guard_sides, opened
 from graphc.ir.node import Guard, Node, Size
 from graphc.ir.walk import nodes_of
+from graphc.ops.sinking import given_sizes
 
 
 def branch_graph(node: Node, sizing: Sizing) -> BranchGraph:
     """Both bodies of a branch."""
-    outer, then = StandIns(), node.attrs["then"]
-    pairs = zip(then.params, node.args[1:], strict=True)
-    given = [operand if is_natural(param) else outer.of(operand) for param, operand in pairs]
+    outer, sizes_ = StandIns(), given_sizes(node)
+    given = [operand if operand in sizes_ else outer.of(operand) for operand in node.args[1:]]
 
     def side(body: Body) -> Side:
         results = opened(body, given)
         guarded = {each: tuple(g for g in each.op.guards(each) if not _holds(g, sizing)) for each in nodes_of(results)}
         return Side(tuple(results), {each: guards for each, guards in guarded.items() if guards})
 
-    return BranchGraph(node, outer.sources, outer.scalars, (side(then), side(node.attrs["orelse"])))
+    return BranchGraph(node, outer.sources, outer.scalars, (side(node.attrs["then"]), side(node.attrs["orelse"])))
 
 
 def _holds(guard: Guard, sizing: Sizing) -> bool:

@@ -16,6 +16,7 @@ from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
 from graphc.ir.node import (
     LEAVES,
+    PARAM,
     SIZE,
     Call,
     Fold,
@@ -280,9 +281,10 @@ def calls_python(node: Node) -> bool:
 
 
 def is_bufferless(leaf: Node) -> bool:
-    """Whether a leaf is written into the source: a size, or a constant of one element."""
+    """Whether a leaf is written into the source: a size, a scalar that a body is given, or a constant of one
+    element."""
     value = constant_value(leaf)
-    return leaf.op is SIZE if value is None else value.size == 1
+    return leaf.op in (SIZE, PARAM) if value is None else value.size == 1
 
 
 def variables_of(exprs: Iterable[Expr]) -> set[Var]:

@@ -13,7 +13,7 @@ from graphc.codegen.schedule.plan import StepGraph, is_bufferless
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import guard_sides
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
+from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
 from graphc.ir.walk import nodes_of, substitute, type_sizes
 from graphc.ops.index import subtensor
 from graphc.ops.scan import Loop, loop_of, outside_shape
@@ -41,7 +41,7 @@ class StandIns:
     def _scalar(self, operand: Node) -> Node:
         if is_size(operand):
             return operand
-        leaf = variable(operand.dtype, (), operand.name)
+        leaf = Node(PARAM, (), {"type": operand.type, "natural": False}, operand.type, operand.name)
         self.scalars[leaf] = operand
         return leaf
 
