@@ -15,11 +15,10 @@ from typing import Any
 from graphc.autodiff import pulled_back
 from graphc.dtypes import fits, is_float
 from graphc.errors import GraphTypeError
-from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import opened
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make, variable
-from graphc.ops.branch import cond_node
+from graphc.ops.branch import cond_node, resized
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import broadcast_to
 
@@ -136,9 +135,11 @@ def cond_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     for place in asked:
         given[place] = variable(node.args[place].dtype, node.args[place].type.shape, node.args[place].name)
     targets = [given[place] for place in asked]
-    branches = [_pulled_back(opened(node.attrs[name], given[1:]), cotangents, targets) for name in ("then", "orelse")]
+    then, orelse = (
+        _pulled_back(opened(node.attrs[name], given[1:]), cotangents, targets) for name in ("then", "orelse")
+    )
     at_hand = {*given, *cotangents.values(), *(size for arg in given for size in arg.type.shape)}
-    derived = cond_node(node.args[0], *branches, at_hand)
+    derived = cond_node(node.args[0], then, orelse, at_hand)
     operands = dict(zip(targets, (node.args[place] for place in asked), strict=True))
     (derived,) = [make(derived.op, [operands.get(arg, arg) for arg in derived.args], derived.attrs)]
     result: list[Node | None] = [None] * len(node.args)
@@ -155,12 +156,7 @@ def _pulled_back(results: Sequence[Node], cotangents: Mapping[int, Node], target
         own = broadcast_to(cotangent, end.type.shape)
         seeds[end] = make(OPS["add"], (seeds[end], own)) if end in seeds else own
     found = pulled_back(seeds, targets)
-    return [_sized_as(each, target) for each, target in zip(found, targets, strict=True)]
-
-
-def _sized_as(value: Node, target: Node) -> Node:
-    same = all(map(sizes.equal, value.type.shape, target.type.shape))
-    return value if same else broadcast_to(value, target.type.shape)
+    return [resized(each, target.type.shape) for each, target in zip(found, targets, strict=True)]
 
 
 FUNCTIONS["cond_vjps"] = cond_vjps

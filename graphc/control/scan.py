@@ -19,6 +19,7 @@ from graphc.ir.body import item
 from graphc.ir.closure import close
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, variable
 from graphc.ir.walk import nodes_of, substitute
+from graphc.ops.branch import sized
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.index import subtensor
 from graphc.ops.scan import scan_node
@@ -307,7 +308,7 @@ def _kept_type(state: State, history: Sequence[Node], output: Node) -> Node:
     sizes_ = zip(before.type.shape, output.type.shape, strict=False)
     differ = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in sizes_)
     if output.dtype == before.dtype and output.ndim == before.ndim and not differ:
-        return output
+        return sized(output, before.type.shape)
     how = f"cast the initial value to {output.dtype}, or what the step returns to {before.dtype}"
     if output.dtype == before.dtype:
         how = "give the initial value the shape that a step returns"

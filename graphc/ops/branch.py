@@ -22,8 +22,8 @@ from typing import Any
 from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import Body, item, make_body
-from graphc.ir.closure import close_over, needed_of, outside
+from graphc.ir.body import ITEM, Body, item, make_body
+from graphc.ir.closure import close_over, needed_of, opened, outside
 from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.node import (
     FUNCTIONS,
@@ -41,7 +41,8 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node
-from graphc.ops.shape import equality_guard, label, label_op
+from graphc.ops.index import subtensor
+from graphc.ops.shape import broadcast_to, equality_guard, label, label_op
 
 SIZE_OPS = {"add", "sub", "mul", "floor_div", "minimum", "maximum", "where", "cast", "less", "less_equal", "equal"}
 """What is cheaper to compute than to decide whether it is needed, and refuses nothing."""
@@ -57,6 +58,25 @@ def cond_node(
     bodies = {"then": body.results[: len(then)], "orelse": body.results[len(then) :]}
     attrs = {name: make_body(body.params, own) for name, own in bodies.items()}
     return make(COND, (condition, *operands), {**attrs, "ahead": ahead})
+
+
+def sized(node: Node, shape: Sequence[Size]) -> Node:
+    """A result of a branch, which has these sizes whichever is taken."""
+    if node.op is not ITEM or node.args[0].op is not COND or all(map(sizes.equal, node.type.shape, shape)):
+        return node
+    whole, place = node.args[0], node.attrs["index"]
+    sides = [opened(whole.attrs[name], whole.args[1:]) for name in ("then", "orelse")]
+    for side in sides:
+        side[place] = resized(side[place], shape)
+    at_hand = {*whole.args, *(size for size in shape if isinstance(size, Node))}
+    return item(cond_node(whole.args[0], *sides, at_hand), place)
+
+
+def resized(node: Node, shape: Sequence[Size]) -> Node:
+    """A value under other sizes, which are held to be those that it has."""
+    if all(map(sizes.equal, node.type.shape, shape)):
+        return node
+    return subtensor(broadcast_to(node, shape), [0] * node.ndim, shape, [1] * node.ndim)
 
 
 # --- types ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from graphc.ir.node import Node, literal, make
 from graphc.ir.text import bodies_of
 from graphc.ir.walk import nodes_of, reachable, rebuilt, renamed, toposort, type_sizes
 from graphc.ops.branch import COND, cond_node, unpredictable
-from graphc.ops.scan import SCAN, loop_of
+from graphc.ops.given import given_sizes
 from graphc.startup.record import record
 
 
@@ -59,8 +59,8 @@ def _branch(
     wanted = dict.fromkeys(size for side in sides for size in side)
     if not wanted:
         return cond_node(condition, then, orelse, at_hand, ahead)
-    values = [[size if size in side else literal(0, size.dtype) for size in wanted] for side in sides]
-    known = _branch(condition, *values, at_hand, ahead=True)
+    chosen, others = ([size if size in side else literal(0, size.dtype) for size in wanted] for side in sides)
+    known = _branch(condition, chosen, others, at_hand, ahead=True)
     node = cond_node(condition, then, orelse, {*at_hand, *wanted}, ahead)
     computed = {size: item(known, place) for place, size in enumerate(wanted)}
     return make(COND, [computed.get(arg, arg) for arg in node.args], node.attrs)
@@ -74,13 +74,6 @@ def _sizes_within(results: Sequence[Node], at_hand: Collection[Node]) -> list[No
         if node not in at_hand and node.args:
             found += given_sizes(node) if node.is_tuple else type_sizes(node)
     return found
-
-
-def given_sizes(node: Node) -> list[Node]:
-    """The operands of a loop or a branch that may be sizes of what it computes."""
-    if node.op is SCAN:
-        return loop_of(node.args, node.attrs).sizes
-    return [operand for operand in node.args[1:] if operand.dtype == "int64" and not operand.ndim]
 
 
 def _replaced(node: Node, done: dict[Node, Node], at_hand: Collection[Node]) -> Node:

@@ -49,7 +49,7 @@ from graphc.errors import GraphcError
 from graphc.ir.body import ITEM
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.sinking import given_sizes
+from graphc.ops.given import given_sizes
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS

@@ -16,7 +16,7 @@ from graphc.codegen.schedule.sizes import all_nodes
 from graphc.dtypes import is_float
 from graphc.ir.node import LEAVES, Fold, Iota, Node, Scalar, View, variable
 from graphc.ir.walk import nodes_of, reachable, substitute, type_sizes
-from graphc.ops.sinking import given_sizes
+from graphc.ops.given import given_sizes
 from graphc.startup.record import replace
 
 

@@ -14,7 +14,7 @@ from graphc.ir.body import Body
 from graphc.ir.closure import guard_sides, opened
 from graphc.ir.node import Guard, Node, Size
 from graphc.ir.walk import nodes_of
-from graphc.ops.sinking import given_sizes
+from graphc.ops.given import given_sizes
 
 
 def branch_graph(node: Node, sizing: Sizing) -> BranchGraph:

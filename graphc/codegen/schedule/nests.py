@@ -60,6 +60,7 @@ from graphc.ir.node import (
 from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.loops.ir import Expr, Opaque, integer
 from graphc.loops.syntax import holes
+from graphc.ops.given import given_sizes
 from graphc.ops.linalg import as_product
 
 NEST_OPS = 160
@@ -448,7 +449,7 @@ class Nests:
         """Values in memory, scalars, and the elements of the initial states."""
         graph = self.steps[draft.number] = step_graph(node)
         self.want_size(self.sizing.of(graph.most), draft.number)
-        self.want_given(graph.sources, graph.scalars, draft)
+        self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
             path = loop_vars(initial.ndim)
             self.want(initial, Use(draft.number, path, path))
@@ -459,12 +460,14 @@ class Nests:
         """The condition, values in memory, and scalars."""
         graph = self.branches[draft.number] = branch_graph(node, self.sizing)
         self.want(node.args[0], Use(draft.number, (), ()))
-        self.want_given(graph.sources, graph.scalars, draft)
+        self.want_given(node, graph.sources, graph.scalars, draft)
         for size in branch_sizes(graph):
             self.want_size(self.sizing.of(size), draft.number)
 
-    def want_given(self, sources: Mapping[Node, Node], scalars: Mapping[Node, Node], draft: Draft) -> None:
-        """Note what bodies are given: values in memory, and scalars."""
+    def want_given(self, node: Node, sources: Mapping[Node, Node], scalars: Mapping[Node, Node], draft: Draft) -> None:
+        """Note what bodies are given: values in memory, scalars and sizes."""
+        for size in given_sizes(node):
+            self.want_size(self.sizing.of(size), draft.number)
         for source in dict.fromkeys(sources.values()):
             path = loop_vars(source.ndim)
             self.needed.add(source)

@@ -391,6 +391,13 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
     yield from arena_lines(plan, size)
     numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
 
+    def bodies_of(nest: Nest) -> Iterable[tuple[str, Plan]]:
+        if nest.number in plan.loops:
+            steps = plan.loops[nest.number]
+            yield f"each of {size(steps.graph.most)} steps", steps.plan
+        if nest.number in plan.branches:
+            yield from zip(("then", "else"), plan.branches[nest.number].plans, strict=True)
+
     def lines(part: Part, pad: str) -> Iterable[str]:
         if isinstance(part, Rows):
             yield f"{pad}rows: for each of {size(part.size)} in turn"
@@ -415,14 +422,9 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
             yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {place.reason}{how}"
-        if part.number in plan.loops:
-            steps = plan.loops[part.number]
-            yield f"{pad}  each of {size(steps.graph.most)} steps:"
-            yield from (f"{pad}    {line}" for line in steps.plan.lines)
-        if part.number in plan.branches:
-            for name, inner in zip(("then", "else"), plan.branches[part.number].plans, strict=True):
-                yield f"{pad}  {name}:"
-                yield from (f"{pad}    {line}" for line in inner.lines)
+        for name, body in bodies_of(part):
+            yield f"{pad}  {name}:"
+            yield from (f"{pad}    {line}" for line in body.lines)
 
     for part in plan.parts:
         yield from lines(part, "")

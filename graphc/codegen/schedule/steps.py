@@ -15,6 +15,7 @@ from graphc.ir import sizes
 from graphc.ir.closure import guard_sides
 from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
 from graphc.ir.walk import nodes_of, substitute, type_sizes
+from graphc.ops.given import given_sizes
 from graphc.ops.index import subtensor
 from graphc.ops.scan import Loop, loop_of, outside_shape
 from graphc.ops.shape import drop
@@ -80,7 +81,8 @@ def step_graph(node: Node) -> StepGraph:
     row = sizes.subtract(sizes.add(most, -1), number) if loop.repeat.reverse else number
     elements = [_row(outer.of(sequence), row) for sequence in loop.sequences]
     states = tuple(variable(s.dtype, outside_shape(loop, s), s.name) for s in loop.states)
-    given = (*elements, *states, *map(outer.of, loop.constants))
+    known = given_sizes(node)
+    given = (*elements, *states, *(each if each in known else outer.of(each) for each in loop.constants))
     checks = _guarded(loop)
     needed = (each for node_, guard in checks for each in (node_, *guard_sides(guard)))
     wanted = list(dict.fromkeys((*loop.body.results, *needed)))
