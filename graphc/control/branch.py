@@ -18,6 +18,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir.body import item
 from graphc.ir.closure import opened
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make, variable
+from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import broadcast_to
@@ -138,7 +139,7 @@ def cond_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     then, orelse = (
         _pulled_back(opened(node.attrs[name], given[1:]), cotangents, targets) for name in ("then", "orelse")
     )
-    at_hand = {*given, *cotangents.values(), *(size for arg in given for size in arg.type.shape)}
+    at_hand = {*given, *cotangents.values(), *(size for arg in given for size in type_sizes(arg))}
     derived = cond_node(node.args[0], then, orelse, at_hand)
     operands = dict(zip(targets, (node.args[place] for place in asked), strict=True))
     (derived,) = [make(derived.op, [operands.get(arg, arg) for arg in derived.args], derived.attrs)]

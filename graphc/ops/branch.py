@@ -22,7 +22,7 @@ from typing import Any
 from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import ITEM, Body, item, make_body
+from graphc.ir.body import ITEM, item, make_body
 from graphc.ir.closure import close_over, needed_of, opened, outside
 from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.node import (
@@ -30,6 +30,7 @@ from graphc.ir.node import (
     OPS,
     Array,
     Attributes,
+    Body,
     Branch,
     Guard,
     Node,
@@ -65,11 +66,11 @@ def sized(node: Node, shape: Sequence[Size]) -> Node:
     if node.op is not ITEM or node.args[0].op is not COND or all(map(sizes.equal, node.type.shape, shape)):
         return node
     whole, place = node.args[0], node.attrs["index"]
-    sides = [opened(whole.attrs[name], whole.args[1:]) for name in ("then", "orelse")]
-    for side in sides:
+    then, orelse = (opened(whole.attrs[name], whole.args[1:]) for name in ("then", "orelse"))
+    for side in (then, orelse):
         side[place] = resized(side[place], shape)
     at_hand = {*whole.args, *(size for size in shape if isinstance(size, Node))}
-    return item(cond_node(whole.args[0], *sides, at_hand), place)
+    return item(cond_node(whole.args[0], then, orelse, at_hand), place)
 
 
 def resized(node: Node, shape: Sequence[Size]) -> Node:

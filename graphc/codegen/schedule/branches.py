@@ -10,9 +10,8 @@ from graphc.codegen.schedule.plan import BranchGraph, Side
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import StandIns, sizes_within
 from graphc.ir import sizes
-from graphc.ir.body import Body
 from graphc.ir.closure import guard_sides, opened
-from graphc.ir.node import Guard, Node, Size
+from graphc.ir.node import Body, Guard, Node, Size
 from graphc.ir.walk import nodes_of
 from graphc.ops.given import given_sizes
 

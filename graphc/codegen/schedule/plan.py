@@ -373,30 +373,34 @@ def _widens(node: Node) -> bool:
     return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
-def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
-    """The temporaries as a person reads them."""
+def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
+    """What is checked of sizes, and the temporaries, as a person reads them."""
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
     for slot in plan.arena:
         extents = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.extents)
         yield f"temporary {slot.buffer.name}: {' or '.join(extents)}"
 
 
-def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
-    """The plan as a person reads it, sizes under the names they have in the source."""
+def bodies_of(plan: Plan, nest: Nest, size: Callable[[Size], str]) -> Iterable[tuple[str, Plan]]:
+    """The plans within a nest, and what they are for."""
+    if nest.number in plan.loops:
+        steps = plan.loops[nest.number]
+        yield f"each of {size(steps.graph.most)} steps", steps.plan
+    if nest.number in plan.branches:
+        yield from zip(("then", "else"), plan.branches[nest.number].plans, strict=True)
+
+
+def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source; of a step without what is checked
+    and laid out once for all of them."""
 
     def size(value: Size) -> str:
         return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
 
-    for guard in plan.sizing.checks:
-        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
-    yield from arena_lines(plan, size)
+    if not is_step:
+        yield from head_lines(plan, size)
     numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
-
-    def bodies_of(nest: Nest) -> Iterable[tuple[str, Plan]]:
-        if nest.number in plan.loops:
-            steps = plan.loops[nest.number]
-            yield f"each of {size(steps.graph.most)} steps", steps.plan
-        if nest.number in plan.branches:
-            yield from zip(("then", "else"), plan.branches[nest.number].plans, strict=True)
 
     def lines(part: Part, pad: str) -> Iterable[str]:
         if isinstance(part, Rows):
@@ -422,7 +426,7 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
             yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {place.reason}{how}"
-        for name, body in bodies_of(part):
+        for name, body in bodies_of(plan, part, size):
             yield f"{pad}  {name}:"
             yield from (f"{pad}    {line}" for line in body.lines)
 
