@@ -3,7 +3,8 @@
 In: nodes. Out: equal nodes, in which everything stands in the innermost bodies that need it.
 
 A node is demanded where a root cannot be computed without it. Of a `cond` these are its condition and what both its
-branches demand; whatever else a branch needs is computed within that branch, in each of several that need it.
+branches demand; whatever else a branch needs is computed within that branch, in each of several that need it. Branches
+of one condition of which none needs another become one, and results that nobody needs go.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from graphc.ir.body import ITEM, item, make_body
 from graphc.ir.closure import opened
 from graphc.ir.node import Body, Node, literal, make
 from graphc.ir.text import bodies_of
-from graphc.ir.walk import nodes_of, reachable, rebuilt, renamed, toposort, type_sizes
+from graphc.ir.walk import nodes_of, reachable, rebuilt, renamed, substitute, toposort, type_sizes
 from graphc.ops.branch import COND, cond_node, unpredictable
 from graphc.ops.given import given_sizes
 from graphc.startup.record import record
@@ -29,18 +30,25 @@ def sunk(roots: Sequence[Node]) -> list[Node]:
 
 def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
     """The roots, computed from the nodes at hand, which stay as they are."""
-    reach = _Reach(at_hand, {})
-    order = toposort(roots, reach.needs, lambda node: node.op.name)
+    reach, roots = _joined(roots, at_hand)
+    order = reach.order(roots)
     demanded = _demanded(roots, order, reach)
-    own = [node for node in order if node in demanded and node not in at_hand]
+    own = [node for node in order if node not in at_hand and (node in demanded or _is_item_of(node, demanded))]
+    used: dict[Node, list[int]] = {}
+    for node in own:
+        if node.op is ITEM:
+            used.setdefault(node.args[0], []).append(node.attrs["index"])
     done: dict[Node, Node] = {}
     at_hand.update(own)
     for node in own:
         if node.op is COND:
-            then, orelse = (_sink(results, at_hand) for results in reach.opened(node))
+            then, orelse = (_sink([side[n] for n in used[node]], at_hand) for side in reach.opened(node))
             new = _branch(node.args[0], then, orelse, at_hand, node.attrs["ahead"])
             args = [_replaced(arg, done, at_hand) for arg in new.args]
             done[node] = renamed(make(COND, args, new.attrs), node)
+        elif node.op is ITEM and node.args[0].op is COND:
+            (whole,) = node.args
+            done[node] = renamed(item(done[whole], used[whole].index(node.attrs["index"])), node)
         else:
             args = [done.get(arg, arg) for arg in node.args]
             attrs = {**node.attrs, **{name: _sunk_body(body) for name, body in bodies_of(node).items()}}
@@ -48,6 +56,56 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
             done[node] = node if same else renamed(make(node.op, args, attrs), node)
     at_hand.difference_update(own)
     return [done.get(root, root) for root in roots]
+
+
+def _is_item_of(node: Node, several: Collection[Node]) -> bool:
+    return node.op is ITEM and node.args[0] in several
+
+
+def _joined(roots: Sequence[Node], at_hand: Collection[Node]) -> tuple[_Reach, Sequence[Node]]:
+    """The roots, in which demanded branches of one condition that do not need each other are one."""
+    while True:
+        reach = _Reach(at_hand, {})
+        order = reach.order(roots)
+        branches = [node for node in order if node.op is COND and node not in at_hand]
+        groups = _alike(order, reach, _demanded(roots, order, reach)) if len(branches) > 1 else []
+        if not groups:
+            return reach, roots
+        replaced = {node: node for node in order if node in at_hand}
+        for group in groups:
+            replaced |= _join(group, reach, order)
+        roots = substitute(roots, replaced)
+
+
+def _alike(order: Sequence[Node], reach: _Reach, demanded: Collection[Node]) -> list[list[Node]]:
+    """Demanded branches of one condition and one level, the lowest at which there are several: those of one level need
+    none of each other."""
+    level: dict[Node, int] = {}
+    groups: dict[tuple[int, Node, bool], list[Node]] = {}
+    for node in order:
+        needs = reach.needs(node)
+        level[node] = max((level[need] for need in needs), default=0) + (node.op is COND)
+        if node.op is COND and needs and node in demanded:
+            groups.setdefault((level[node], node.args[0], node.attrs["ahead"]), []).append(node)
+    several = {key: group for key, group in groups.items() if len(group) > 1}
+    lowest = min((key[0] for key in several), default=0)
+    return [group for key, group in several.items() if key[0] == lowest]
+
+
+def _join(group: Sequence[Node], reach: _Reach, order: Sequence[Node]) -> dict[Node, Node]:
+    """The results of several branches, each with that of the one that they become."""
+    results = list(dict.fromkeys(pair for node in group for pair in zip(*reach.opened(node), strict=True)))
+    at_hand = {arg for node in group for arg in node.args}
+    first = group[0]
+    chosen, others = zip(*results, strict=True)
+    whole = renamed(cond_node(first.args[0], chosen, others, at_hand, first.attrs["ahead"]), first)
+    found: dict[Node, Node] = {}
+    for node in order:
+        if _is_item_of(node, group):
+            then, orelse = reach.opened(node.args[0])
+            place = node.attrs["index"]
+            found[node] = item(whole, results.index((then[place], orelse[place])))
+    return found
 
 
 def _branch(
@@ -101,6 +159,10 @@ class _Reach:
             then, orelse = (opened(node.attrs[name], node.args[1:]) for name in ("then", "orelse"))
             self.results[node] = then, orelse
         return self.results[node]
+
+    def order(self, roots: Sequence[Node]) -> list[Node]:
+        """All that the roots need, each after what it needs itself."""
+        return toposort(roots, self.needs, lambda node: node.op.name)
 
     def needs(self, node: Node) -> Sequence[Node]:
         if node in self.at_hand:

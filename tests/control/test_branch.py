@@ -434,3 +434,39 @@ def test_a_loop_in_a_branch_in_a_loop(function: Any) -> None:
         up[place] += 1e-6
         down[place] -= 1e-6
         np.testing.assert_allclose(slope[place], (f(up, 2)[0].sum() - f(down, 2)[0].sum()) / 2e-6, rtol=1e-6)
+
+
+def test_a_result_that_only_another_branch_needs(function: Any) -> None:
+    c, d, x = T.bscalar("c"), T.bscalar("d"), T.dvector("x")
+    one, two = graphc.ifelse(c, [x, T.exp(x)], [2 * x, T.log(x)])
+    f = function([c, d, x], one + graphc.ifelse(d, two, x))
+    for holds in (0, 1):
+        first, second = ([1.0], np.exp([1.0])) if holds else ([2.0], [0.0])
+        np.testing.assert_allclose(f(holds, 1, [1.0]), np.add(first, second))
+        np.testing.assert_allclose(f(holds, 0, [1.0]), np.add(first, 1.0))
+    states, _ = graphc.scan(lambda s, t: [s + 1, t * 2], outputs_info=[x, x], n_steps=3)
+    f = function([d, x], states[0][-1] + graphc.ifelse(d, states[1][-1], x))
+    np.testing.assert_array_equal(f(1, [1.0]), [12.0])
+    np.testing.assert_array_equal(f(0, [1.0]), [5.0])
+
+
+def test_branches_of_one_condition_are_joined(function: Any) -> None:
+    one, ones = counted("lazy_joined")
+    c, x, y = T.bscalar("c"), T.dvector("x"), T.dvector("y")
+    h = one(x)
+    z = graphc.ifelse(c, h, y)
+    f = function([c, x, y], [z, graphc.ifelse(c, h + 1, x), graphc.ifelse(c, z * 2, x)])
+    assert [value[0] for value in f(0, [1.0], [3.0])] == [3.0, 1.0, 1.0]
+    assert not ones
+    assert [value[0] for value in f(1, [1.0], [3.0])] == [2.0, 3.0, 4.0]
+    assert len(ones) == 1
+    assert f.text.count(" = cond(") == 2
+
+
+def test_results_that_nobody_needs_go(function: Any) -> None:
+    one, ones = counted("lazy_unused")
+    c, x = T.bscalar("c"), T.dvector("x")
+    first, _ = graphc.ifelse(c, [x, one(x)], [x + 1, one(x)])
+    f = function([c, x], first)
+    f(1, [1.0])
+    assert not ones
