@@ -470,3 +470,63 @@ def test_results_that_nobody_needs_go(function: Any) -> None:
     f = function([c, x], first)
     f(1, [1.0])
     assert not ones
+
+
+def test_updates_in_place(function: Any) -> None:
+    c, i, x = T.bscalar("c"), T.lvector("i"), T.dvector("x")
+    s, t, n = (graphc.shared(np.arange(3.0), name="s"), graphc.shared(1.0, name="t"), graphc.shared(2, name="n"))
+    new = [s[::-1] + x[i].sum() * t, t + s[0] + n, n + 1]
+    chosen = graphc.ifelse(c, new, [s, t, n])
+    f = function([c, i, x], [s.sum(), t + n], updates=list(zip((s, t, n), chosen, strict=True)))
+    wanted_s, wanted_t, wanted_n = np.arange(3.0), 1.0, 2
+    for holds in (1, 0, 1, 1):
+        total, other = f(holds, [0, 1, 1], [0.5, 1.5])
+        assert (total, other) == (wanted_s.sum(), wanted_t + wanted_n)
+        if holds:
+            wanted_s, wanted_t, wanted_n = (
+                wanted_s[::-1] + 3.5 * wanted_t,
+                wanted_t + wanted_s[0] + wanted_n,
+                wanted_n + 1,
+            )
+        np.testing.assert_array_equal(s.get_value(), wanted_s)
+        assert [t.get_value(), n.get_value()] == [wanted_t, wanted_n]
+    with pytest.raises(IndexOutOfBounds):
+        f(1, [0, 1, 2], [0.5, 1.5])
+    np.testing.assert_array_equal(s.get_value(), wanted_s)
+    assert [t.get_value(), n.get_value()] == [wanted_t, wanted_n]
+
+
+def test_a_call_that_fails_in_a_branch_leaves_shared_variables_alone(function: Any) -> None:
+    c, i, x = T.bscalar("c"), T.lvector("i"), T.dvector("x")
+    s, t = graphc.shared(np.zeros(2), name="s"), graphc.shared(np.zeros(2), name="t")
+    states, _ = graphc.scan(lambda k, v: v + x[k], [i], [s])
+    f = function([c, i, x], graphc.ifelse(c, x[i].sum(), x.sum()), updates=[(s, s + 1), (t, states[-1])])
+    with pytest.raises(IndexOutOfBounds):
+        f(1, [0, 1, 9], [1.0, 2.0])
+    assert not s.get_value().any() and not t.get_value().any()
+
+
+def test_only_what_changes_is_written() -> None:
+    c, s = T.bscalar("c"), graphc.shared(np.zeros(5), name="s")
+    f = graphc.function([c], [], updates=[(s, graphc.ifelse(c, s, T.sqrt(s) + 1))], mode="python")
+    assert "else:" not in f.source
+    assert "temporary" not in f.explain()
+    f(1)
+    assert not s.get_value().any()
+    f(0)
+    np.testing.assert_array_equal(s.get_value(), np.ones(5))
+
+
+def test_views_of_a_variable_that_its_own_branch_updates(function: Any) -> None:
+    c, s = T.bscalar("c"), graphc.shared(np.arange(6.0).reshape(2, 3), name="s")
+    flat = s.reshape((6,))
+    new = graphc.ifelse(c, s + flat[::-1].reshape((2, 3)) + T.outer(s[:, 0], s[0]), s.T.reshape((2, 3)))
+    f = function([c], flat.sum(), updates=[(s, new)])
+    wanted = np.arange(6.0).reshape(2, 3)
+    for holds in (1, 0, 0, 1):
+        f(holds)
+        if holds:
+            wanted = wanted + wanted.ravel()[::-1].reshape(2, 3) + np.outer(wanted[:, 0], wanted[0])
+        else:
+            wanted = wanted.T.reshape(2, 3)
+        np.testing.assert_array_equal(s.get_value(), wanted)

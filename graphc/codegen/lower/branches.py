@@ -13,7 +13,8 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Plan
 from graphc.ir.body import items_of
-from graphc.loops.ir import If
+from graphc.loops.ir import If, apply
+from graphc.loops.operators import CALLS
 
 
 def lower_branch(
@@ -31,4 +32,8 @@ def lower_branch(
         with body_of(lowerer, inner, graph.sources, results), lowerer.branch(scope) as side:
             carry_out(inner, side)
         bodies.append(tuple(side.body))
-    scope.body.append(If(condition, *bodies))
+    then, orelse = bodies
+    if not then and orelse:
+        condition, then, orelse = apply(CALLS["logical_not"], condition), orelse, then
+    if then:
+        scope.body.append(If(condition, then, orelse))

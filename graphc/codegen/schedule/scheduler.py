@@ -137,7 +137,7 @@ def _finish(
         for number, graph in scheduler.steps.items()
     }
     branches = {
-        number: plan_branches(graph, buffers, sizing, leaves, size_names, fresh, labels)
+        number: plan_branches(graph, buffers, scheduler.overwritten, sizing, leaves, size_names, fresh, labels)
         for number, graph in scheduler.branches.items()
     }
     inner = [steps.plan for steps in loops.values()]
@@ -210,24 +210,30 @@ def plan_steps(
 def plan_branches(
     graph: BranchGraph,
     buffers: Mapping[Node, Buffer],
+    overwritten: Mapping[str, Node],
     sizing: Sizing,
     leaves: Mapping[Node, str],
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels,
 ) -> Branches:
-    """The plans of the two bodies of a branch whose results have these buffers."""
+    """The plans of the two bodies of a branch whose results have these buffers. Those of `overwritten` they update in
+    place, where they need to."""
     names = [buffers[each].name for each in items_of(graph.node)]
     known = {leaf: buffers[each].name if each in buffers else leaves[each] for leaf, each in graph.sources.items()}
+    inside = {name: leaf for leaf, name in known.items()}
+    updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
     plans: list[Plan] = []
     for side in graph.sides:
         targets: dict[Node, str] = {}
         for node, name in zip(side.results, names, strict=True):
+            if name in updated and graph.scalars.get(node, node) is updated[name]:
+                continue
             direct = node not in targets and may_be_target(node, False)
             targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
         own = labels_of(nodes_of(side.results))
         own = replace(labels, assigned={**labels.assigned, **own.assigned})
-        plans.append(schedule(targets, {}, sizing, {**leaves, **known}, size_names, fresh, own, side.guarded))
+        plans.append(schedule(targets, updated, sizing, {**leaves, **known}, size_names, fresh, own, side.guarded))
     return Branches(graph, (plans[0], plans[1]))
 
 
