@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphc.ir import sizes
 from graphc.ir.node import PARAM, SIZE, Body, Guard, Node, Size, Type, constant_value, make, make_body, param
 from graphc.ir.sizes import as_size
-from graphc.ir.walk import as_size_node, nodes_of, substitute, type_sizes
+from graphc.ir.walk import as_size_node, nodes_of, nodes_since, substitute, type_sizes
 
 REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
@@ -45,7 +45,7 @@ def is_natural(node: Node) -> bool:
 def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
     """What results need that no variable changes, as far out as it can stand."""
     varying = set(variables)
-    for node in nodes_of(results):
+    for node in nodes_since(results, min((node.serial for node in variables), default=0)):
         if not varying.isdisjoint(node.args):
             varying.add(node)
     found: dict[Node, None] = {}

@@ -12,6 +12,7 @@ from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
+from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
@@ -38,6 +39,9 @@ PIPELINE = (
     Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # last: it only changes the order of loops
 )
 
+AFTER_LOOPS = ("linear", "moments", "pairs")
+"""The passes that make calls of products, and orders of loops: after those over scans, which look for plain ones."""
+
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
 """Every rule by name."""
 
@@ -47,12 +51,30 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
     """
-    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE}
+    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - set(LOOPS)
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
 
     def is_on(rule: AnyRule) -> bool:
         return rule.name not in excluding and (fast_math or rule.truth != REAL)
 
-    chosen = (step for step in PIPELINE if step.name not in excluding)
-    return apply_in_turn(graph, ((step.name, list(filter(is_on, step.rules))) for step in chosen))
+    chosen = {step.name: list(filter(is_on, step.rules)) for step in PIPELINE if step.name not in excluding}
+    early = [(name, rules) for name, rules in chosen.items() if name not in AFTER_LOOPS]
+    late = [(name, rules) for name, rules in chosen.items() if name in AFTER_LOOPS]
+
+    def before(graph: Graph) -> Rewritten:
+        graph, fired = apply_in_turn(graph, early)
+        graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
+        return graph, fired + more
+
+    def after(graph: Graph) -> Rewritten:
+        found = loops_of(graph)
+        graph, fired = apply_in_turn(graph, [*early, *late] if found else late)
+        if not loops_of(graph) or "loop_bodies" in excluding:
+            return graph, fired
+        graph, more = rewrite_bodies(graph, after)
+        return graph, fired + more
+
+    graph, fired = before(graph)
+    graph, more = after(graph)
+    return graph, fired + more

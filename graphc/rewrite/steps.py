@@ -1,0 +1,479 @@
+"""What passes change of one loop: what leaves it to be computed outside, for all steps at once, and what moves in.
+
+In: an open loop, and who takes what in the graph around it. Out: whether it was changed. `CHANGES` is the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from graphc.dtypes import accumulator, is_float
+from graphc.ir import sizes
+from graphc.ir.node import CONSTANT, Node, Size, literal, make, variable
+from graphc.ir.walk import nodes_since, rebuilt, toposort
+from graphc.ops.elementwise import elementwise
+from graphc.ops.index import inc_subtensor, subtensor
+from graphc.ops.linalg import matmul
+from graphc.ops.recur import linear_recurrence, running_sum
+from graphc.ops.reduce import reduce_sum
+from graphc.ops.shape import concatenate, dimshuffle, drop, expand, filled, transpose, zeros
+from graphc.rewrite.engine import is_number
+from graphc.rewrite.open_loops import (
+    OpenLoop,
+    fitted,
+    flat,
+    held,
+    is_batch,
+    is_elementwise,
+    liftable,
+    lifted,
+    repeated,
+    spread,
+)
+from graphc.startup.record import record
+
+DEAR = 10.0
+"""An op that costs more than this is worth vectors, which a step on single numbers has not."""
+
+
+@record()
+class Surroundings:
+    """What a pass may ask of the graph around loops: which nodes take a node, and as which argument."""
+
+    taken: Mapping[Node, Sequence[tuple[Node, int]]]
+    outputs: frozenset[Node]
+
+
+Change: TypeAlias = Callable[[OpenLoop, Surroundings], bool]
+
+
+def _uses(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
+    """How often a step takes each of its nodes: as an argument, and as a result."""
+    found = Counter(loop.results)
+    for node in order:
+        found.update(node.args)
+    return found
+
+
+# --- the last row, and the first --------------------------------------------------------------------------------------
+
+
+def _keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
+    """An output of which only the last row is taken, as a state's last value: no rows are stored.
+
+    Of no steps there is no last row. That the guards say, which are those of the graph as it was written.
+    """
+    changed = False
+    for part, stand_in in list(loop.wanted.items()):
+        output = loop.rows.get(stand_in)
+        users = around.taken[part]
+        if output is None or part in around.outputs or not users:
+            continue
+        if not all(place == 0 and _is_last_row(loop, user) for user, place in users):
+            continue
+        state = next((state for state, after in loop.after.items() if after is output), None)
+        if state is None:
+            state = variable(output.dtype, stand_in.type.shape[1:], output.name)
+            loop.states[state] = zeros(output.dtype, stand_in.type.shape[1:])
+            loop.after[state] = output
+        final = variable(output.dtype, stand_in.type.shape[1:])
+        loop.last[final] = state
+        del loop.wanted[part]
+        for user, _ in users:
+            _, *numbers = map(sizes.as_size, user.args[1:])
+            starts, shape = numbers[: user.ndim - 1], numbers[user.ndim :]
+            loop.wanted[user] = subtensor(expand(final, (0,)), (0, *starts), (1, *shape), user.attrs["steps"])
+        changed = True
+    return changed
+
+
+def _is_last_row(loop: OpenLoop, user: Node) -> bool:
+    """Whether a node takes of the rows of a loop that of the last step alone."""
+    if user.op.name != "subtensor" or not sizes.equal(user.type.shape[0], 1):
+        return False
+    start, *rest = user.args[1:]
+    if any(number.serial > loop.node.serial and number.op is not CONSTANT for number in rest):
+        return False  # it may depend on the loop
+    return any(sizes.equal(sizes.as_size(start), row) for row in _last_rows(loop))
+
+
+def _last_rows(loop: OpenLoop) -> list[Size]:
+    """What the number of the last row may be written as."""
+    if loop.reverse:
+        return [0] if loop.condition is None else []
+    if loop.condition is not None:
+        return [sizes.add(part, -1) for part, stand_in in loop.wanted.items() if stand_in is loop.taken]
+    return [sizes.add(loop.count, -1)] if loop.limit is None else []
+
+
+def _begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
+    """A sequence of zeros but for the row that the first step adds to a state that is zero: the state begins as that
+    row. So no zeros are stored for the gradient of the last of many rows.
+
+    The steps add 0.0 as before, which makes 0.0 of -0.0.
+    """
+    if not loop.is_whole:
+        return False
+    uses, changed = _uses(loop, order := loop.order()), False
+    for node in order:
+        if node.op.name != "add":
+            continue
+        for state, element in (node.args, node.args[::-1]):
+            row = _only_row(loop, element) if element in loop.elements and state in loop.states else None
+            if row is None or uses[state] != 1 or uses[element] != 1 or not is_number(loop.states[state], 0.0):
+                continue
+            loop.states[state] = row
+            loop.replace({element: filled(literal(0, element.dtype), element.type.shape)})
+            del loop.elements[element]
+            changed = True
+            break
+    return changed
+
+
+def _only_row(loop: OpenLoop, element: Node) -> Node | None:
+    """The row that the first step takes of a sequence that is 0.0 everywhere else."""
+    sequence = loop.elements[element]
+    if sequence.op.name not in ("inc_subtensor", "set_subtensor") or not is_float(sequence.dtype):
+        return None
+    x, rows, *starts = sequence.args
+    first: Size = sizes.add(loop.count, -1) if loop.reverse else 0
+    fits = sizes.equal(sizes.as_size(starts[0]), first) and sizes.equal(x.type.shape[0], loop.count)
+    whole = all(sizes.equal(sizes.as_size(start), 0) for start in starts[1:])
+    whole = whole and all(map(sizes.equal, rows.type.shape[1:], x.type.shape[1:]))
+    if not fits or not whole or not sizes.equal(rows.type.shape[0], 1) or not is_number(x, 0.0):
+        return None
+    return drop(rows, (0,))
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _batch_products(loop: OpenLoop, around: Surroundings) -> bool:
+    """Products of elements of sequences with a constant matrix as one product for all steps, whose rows are a sequence.
+
+    Elementwise work goes along where it makes an operand; other work of that kind costs no memory in the loop.
+    """
+    if not loop.is_whole:
+        return False
+    order = loop.order()
+    varying = loop.varying(order)
+    able = liftable(loop, order, varying, products=True)
+    roots: dict[Node, None] = {}
+    seen: set[Node] = set()
+    pending = loop.results
+    while pending:
+        node = pending.pop()
+        if node in seen or node not in varying:
+            continue
+        seen.add(node)
+        if node in able and is_batch(node, varying):
+            roots[node] = None
+        else:
+            pending += node.args
+    rows = lifted(loop, list(roots), varying)
+    loop.replace({root: loop.element_of(row) for root, row in zip(roots, rows, strict=True)})
+    return bool(roots)
+
+
+@record()
+class Factors:
+    """Two nodes of a step whose product it adds to a state: left' @ right, of matrices or vectors; or the products of
+    all elements of two vectors (`outer`). `turned`: it is left @ right."""
+
+    left: Node
+    right: Node
+    outer: bool = False
+    turned: bool = False
+
+
+def _sum_products(loop: OpenLoop, around: Surroundings) -> bool:
+    """Products that are summed over the steps, as the gradient of a constant is, as one product over all steps.
+
+    Sums of rows that are stored anyway, as the gradient of what is added in every step, are sums of these.
+    """
+    if not loop.is_whole:
+        return False
+    order = loop.order()
+    varying, uses = loop.varying(order), _uses(loop, order)
+    able = liftable(loop, order, varying, products=False)
+    asked = set(nodes_since(loop.wanted.values(), loop.since))
+
+    def rows_of(node: Node) -> Node:
+        return lifted(loop, [node], varying)[0] if node in able else loop.rows_of(node)
+
+    left: dict[Node, list[Node]] = {}
+    found: dict[Node, Node] = {}
+    for stand_in, state in loop.last.items():
+        terms = _terms(loop, state, uses) if stand_in in asked else []
+        factors = [_factors(term, varying) for term in terms]
+        pairs = [pair for pair in factors if pair is not None]
+        if terms and len(pairs) == len(terms):
+            found[stand_in] = _plus(loop.states[state], [_product(pair, rows_of) for pair in pairs])
+        elif terms:
+            left[stand_in] = terms
+    for stand_in, terms in left.items():
+        stored = {*loop.rows.values(), *able}
+        sums = [_row_sum(term, stored, rows_of) for term in terms]
+        totals = [total for total in sums if total is not None]
+        if len(totals) == len(terms):
+            found[stand_in] = _plus(loop.states[loop.last[stand_in]], totals)
+    loop.replace_results({stand_in: fitted(total, stand_in.type) for stand_in, total in found.items()})
+    return bool(found)
+
+
+def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
+    """What each step adds to a state of floats that is read for nothing else; nothing where it is not so."""
+    after = loop.after[state]
+    if uses[state] != 1 or uses[after] != 1 or not is_float(state.dtype):
+        return []
+    after = held(after)
+    if after.op.name != "add" or uses[after] != 1:
+        return []
+    for place in (0, 1):
+        if held(after.args[place]) is state:
+            break
+    else:
+        return []
+    terms, pending = list[Node](), [after.args[1 - place]]
+    while pending:
+        node = held(pending.pop())
+        if node.op.name == "add" and uses[node] == 1:
+            pending += node.args
+        else:
+            terms.append(node)
+    return terms
+
+
+def _factors(term: Node, varying: set[Node]) -> Factors | None:
+    """The factors of a term that is a product of two nodes which change from step to step."""
+    found = None
+    match term.op.name, [held(arg) for arg in term.args]:
+        case "matmul", [a, b] if a.ndim <= 2 and b.ndim == 2 and a.ndim == 1:
+            found = Factors(b, a)
+        case "matmul", [a, b] if a.ndim == 2 and b.ndim <= 2:
+            inner = held(a.args[0]) if a.op.name == "dimshuffle" and a.attrs["order"] == (1, 0) else None
+            found = Factors(a, b, turned=True) if inner is None else Factors(inner, b)
+        case "mul", [a, b]:
+            found = _outer(a, b) or _outer(b, a)
+    return found if found is not None and found.left in varying and found.right in varying else None
+
+
+def _outer(a: Node, b: Node) -> Factors | None:
+    left, right = _vector(a, (0, "x")), _vector(b, ("x", 0))
+    return None if left is None or right is None else Factors(left, right, outer=True)
+
+
+def _vector(node: Node, order: tuple[int | str, ...]) -> Node | None:
+    """The vector that a matrix repeats."""
+    inner = node.args[0] if node.op.name == "broadcast_to" else node
+    return held(inner.args[0]) if inner.op.name == "dimshuffle" and inner.attrs["order"] == order else None
+
+
+def _product(factors: Factors, rows_of: Callable[[Node], Node]) -> Node:
+    """The sum of the products of all steps."""
+    left, right = rows_of(factors.left), rows_of(factors.right)
+    if factors.turned:
+        left = dimshuffle(left, (0, 2, 1))
+    if not factors.outer:
+        left, right = flat(left), flat(right)
+    return matmul(transpose(left), right)
+
+
+def _row_sum(term: Node, stored: set[Node], rows_of: Callable[[Node], Node]) -> Node | None:
+    """The sum over all steps of what is stored, or of its sum over axes."""
+    if term in stored:
+        return reduce_sum(rows_of(term), (0,))
+    if term.op.name == "sum" and held(term.args[0]) in stored:
+        return reduce_sum(rows_of(held(term.args[0])), (0, *(axis + 1 for axis in term.attrs["axes"])))
+    return None
+
+
+def _plus(initial: Node, terms: Sequence[Node]) -> Node:
+    total, *rest = terms if is_number(initial, 0.0) else [initial, *terms]
+    for term in rest:
+        total = elementwise("add", total, fitted(term, total.type))
+    return total
+
+
+# --- without a loop ---------------------------------------------------------------------------------------------------
+
+
+def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
+    """Outputs that are elementwise of elements alone, computed outside: they are stored anyway.
+
+    Not what other nodes of a step read: that would be computed twice.
+    """
+    if not loop.is_whole:
+        return False
+    order = loop.order()
+    varying, uses = loop.varying(order), _uses(loop, order)
+    able = liftable(loop, order, varying, products=False)
+    found: dict[Node, Node] = {}
+    for stand_in, output in loop.rows.items():
+        only = uses[output] == sum(each is output for each in loop.results)
+        if output in able and (output in loop.elements or only):
+            found[stand_in] = lifted(loop, [output], varying)[0]
+        elif output not in varying:
+            found[stand_in] = spread(loop.count, output)
+    for stand_in in found:
+        del loop.rows[stand_in]
+    loop.replace_results({stand_in: fitted(rows, stand_in.type) for stand_in, rows in found.items()})
+    return bool(found)
+
+
+def _as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
+    """A loop whose states are running sums and linear recurrences as these, which need no loop of their own."""
+    asked = set(nodes_since(loop.wanted.values(), loop.since))
+    rows = {stand_in: output for stand_in, output in loop.rows.items() if stand_in in asked}
+    last = {stand_in: state for stand_in, state in loop.last.items() if stand_in in asked}
+    states = set(loop.states)
+    of_next = {loop.after[state]: state for state in loop.states}
+    if not loop.is_whole or not states or not all(out in states or out in of_next for out in rows.values()):
+        return False
+    order = loop.order()
+    varying = loop.varying(order)
+    able = liftable(loop, order, varying, products=False)
+    made: dict[Node, Recurrence] = {}
+    for state in loop.states:
+        found = _recurrence(loop, state, varying, able)
+        if found is None:
+            return False
+        made[state] = found
+    ends = {stand_in: made[state].last() for stand_in, state in last.items()}
+    for stand_in, output in rows.items():
+        ends[stand_in] = made[output].before() if output in states else made[of_next[output]].own()
+    loop.replace_results({stand_in: fitted(end, stand_in.type) for stand_in, end in ends.items()})
+    return True
+
+
+@record()
+class Recurrence:
+    """h[t] = factor[t] * h[t - 1] + term[t] from h[-1] = initial; without a factor a running sum."""
+
+    count: Size
+    initial: Node
+    factor: Node | None
+    term: Node
+    reverse: bool
+
+    def own(self) -> Node:
+        """All values of the state after a step."""
+        zero = is_number(self.initial, 0.0)
+        if self.factor is None:
+            sums = running_sum(self.term, 0, self.reverse)
+            return sums if zero else elementwise("add", spread(self.count, self.initial), sums)
+        term = self.term if zero else self._begun(self.factor)
+        return linear_recurrence(self.factor, term, 0, self.reverse)
+
+    def _begun(self, factor: Node) -> Node:
+        """The terms, the first with what the initial value adds to it, if there is one."""
+        some = sizes.minimum(self.count, 1)
+        starts: list[Size] = [0] * self.term.ndim
+        if self.reverse:
+            starts[0] = sizes.subtract(self.count, some)
+        first = subtensor(factor, starts, (some, *factor.type.shape[1:]), [1] * factor.ndim)
+        return inc_subtensor(
+            self.term, elementwise("mul", first, spread(some, self.initial)), starts, [1] * self.term.ndim
+        )
+
+    def _all(self) -> Node:
+        """The initial value and all that come after it, in the order of the rows."""
+        begin, own = expand(self.initial, (0,)), self.own()
+        return concatenate((own, begin) if self.reverse else (begin, own), 0)
+
+    def before(self) -> Node:
+        """All values of the state before a step."""
+        if self.factor is not None and is_number(self.initial, 0.0):
+            return linear_recurrence(self.factor, self.term, 0, self.reverse, "before")
+        return self._part(1 if self.reverse else 0, self.count)
+
+    def last(self) -> Node:
+        """The value after all steps, of which there may be none."""
+        if self.factor is None:
+            return _plus(self.initial, [reduce_sum(self.term, (0,))])
+        return drop(self._part(0 if self.reverse else self.count, 1), (0,))
+
+    def _part(self, start: Size, count: Size) -> Node:
+        rows = self._all()
+        starts = [start, *[0] * (rows.ndim - 1)]
+        return subtensor(rows, starts, (count, *rows.type.shape[1:]), [1] * rows.ndim)
+
+
+def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]) -> Recurrence | None:
+    """The recurrence that a state is, if it is one over what elements of sequences give."""
+    after = held(loop.after[state])
+    if after.op.name != "add" or not is_float(state.dtype) or accumulator(state.dtype) != state.dtype:
+        return None
+
+    def rows(node: Node) -> Node:
+        return lifted(loop, [node], varying)[0] if node in varying else spread(loop.count, node)
+
+    for first, term in (after.args, after.args[::-1]):
+        if term in varying and term not in able:
+            continue
+        if held(first) is state:
+            return Recurrence(loop.count, loop.states[state], None, rows(term), loop.reverse)
+        product = held(first)
+        for factor, other in (product.args, product.args[::-1]) if product.op.name == "mul" else ():
+            if held(other) is state and (factor in able or factor not in varying):
+                return Recurrence(loop.count, loop.states[state], rows(factor), rows(term), loop.reverse)
+    return None
+
+
+# --- into the loop ----------------------------------------------------------------------------------------------------
+
+
+def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
+    """A sequence that is elementwise of arrays, for this loop alone, is computed in the steps: no array is stored.
+
+    What is the same for all steps becomes a constant. An op that costs much stays outside where an element is a single
+    number: the loop over all of them is made of vectors, a step is not.
+    """
+    known: dict[Node, Node] = {}
+    sunk: set[Node] = {loop.node}
+    pending = list(loop.elements)
+    while pending:
+        element = pending.pop()
+        sequence = loop.elements[element]
+        same = repeated(sequence)
+        if same is not None:
+            known[element] = same
+            continue
+        own = sequence not in around.outputs and all(user in sunk for user, _ in around.taken.get(sequence, ()))
+        dear = sequence.op.cost > DEAR and not element.ndim
+        if not own or dear or not (is_elementwise(sequence) or held(sequence) is not sequence):
+            continue
+        sunk.add(sequence)
+        before = set(loop.elements)
+        if is_elementwise(sequence):
+            known[element] = make(sequence.op, [loop.element_of(arg) for arg in sequence.args], sequence.attrs)
+        else:
+            known[element] = loop.element_of(sequence.args[0])
+        pending += [new for new in loop.elements if new not in before]
+    if not known:
+        return False
+    for element in known:
+        del loop.elements[element]
+    loop.replace(_settled(known, loop.since))
+    return True
+
+
+def _settled(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
+    """What takes the place of each element, in terms of elements that stay."""
+    done: dict[Node, Node] = {}
+    for element in toposort(known, lambda e: [other for other in nodes_since([known[e]], since) if other in known]):
+        done[element] = rebuilt(dict(done), known[element], since)
+    return done
+
+
+CHANGES: dict[str, Change] = {
+    "last_row": _keep_last_row,
+    "first_row": _begin_with_row,
+    "batch_products": _batch_products,
+    "rows_outside": _move_rows_outside,
+    "sum_of_products": _sum_products,
+    "recurrence": _as_recurrences,
+}
+"""The passes over one loop after loops were joined, in their order."""
