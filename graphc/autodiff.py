@@ -17,7 +17,8 @@ from typing import Any, Literal, TypeAlias
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import ITEM, OPS, Guard, Node, describe, literal, make, variable
+from graphc.ir.body import ITEM
+from graphc.ir.node import OPS, Guard, Node, describe, literal, make, variable
 from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 

@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from graphc.autodiff import pulled_back
 from graphc.dtypes import is_float
 from graphc.ir import sizes
+from graphc.ir.body import item, make_body
 from graphc.ir.closure import close
-from graphc.ir.node import FUNCTIONS, LEAVES, OPS, Node, Scalar, Size, Type, View, item, make, make_body, variable
+from graphc.ir.node import FUNCTIONS, LEAVES, OPS, Node, Scalar, Size, Type, View, make, variable
 from graphc.ir.walk import nodes_of, substitute
 from graphc.ops.index import set_subtensor
 from graphc.ops.scan import Loop, loop_of, make_scan, outside_shape, scan_node, with_body

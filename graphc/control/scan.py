@@ -15,8 +15,9 @@ from typing import Any
 from graphc.dtypes import can_cast_safely
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.body import item
 from graphc.ir.closure import close
-from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, item, variable
+from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, variable
 from graphc.ir.walk import nodes_of, substitute
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.index import subtensor
@@ -241,7 +242,7 @@ class Returned:
 
 
 def _returned(value: Any) -> Returned:
-    parts = list(value) if isinstance(value, tuple) and any(map(_is_special, value)) else [value]
+    parts = list(value) if isinstance(value, tuple) and any(_is_special(part) for part in value) else [value]
     condition = None
     if isinstance(parts[-1], until):
         condition = parts.pop().condition

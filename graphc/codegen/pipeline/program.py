@@ -26,7 +26,7 @@ from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
-from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
+from graphc.codegen.schedule.sizes import Sizing, all_nodes, nodes_within, size_up
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -203,7 +203,10 @@ class Dim:
 
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
     """Identifiers that mean something in generated source, or are given without asking: loop variables."""
-    calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
+    known = list(nodes)
+    calls = sum(
+        node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in (*known, *nodes_within(known))
+    )
     own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
     own |= {f"{CALLBACK}{number}" for number in range(calls)}
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
@@ -214,7 +217,9 @@ def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
     roots = list(kernel.results)
     roots += [size for node in all_nodes(roots) for size in sizing.shape(node) if isinstance(size, Node)]
     roots += [as_size_node(side) for guard in sizing.checks for side in (guard.left, guard.right)]
-    return [node for node in all_nodes(roots) if node.op is CONSTANT and not is_bufferless(node)]
+    nodes = all_nodes(roots)
+    found = dict.fromkeys((*nodes, *nodes_within(nodes)))
+    return [node for node in found if node.op is CONSTANT and not is_bufferless(node)]
 
 
 @record()
