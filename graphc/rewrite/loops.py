@@ -4,8 +4,8 @@ In: a graph, what rewrites the bodies of its scans, and which passes are on. Out
 pass is a function of an open loop (`open_loops.py`), or of all loops of a graph, and says whether it changed something.
 A loop within a loop is rewritten with the body that it stands in, before the loop around it.
 
-    exact    loop_operands, loop_bodies, loop_results, join_loops, last_row, rows_outside, fuse_loops, first_row,
-             sink_elementwise
+    exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, last_row, first_row, rows_outside,
+             fuse_loops, sink_elementwise
     close    batch_products, sum_of_products, recurrence: sums in another order
 
 Guards are those of the graph as it was written: what was an error remains one, also where a pass makes a value of it,
@@ -19,7 +19,8 @@ from functools import partial
 from typing import TypeAlias
 
 from graphc.ir import sizes
-from graphc.ir.node import LEAVES, Node, describe, items_of, make_body
+from graphc.ir.body import items_of, make_body
+from graphc.ir.node import LEAVES, Node, describe
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, rebuilt, renamed, toposort
@@ -36,12 +37,7 @@ LOOPS = (
     "loop_bodies",
     "loop_results",
     "join_loops",
-    "last_row",
-    "first_row",
-    "batch_products",
-    "rows_outside",
-    "sum_of_products",
-    "recurrence",
+    *CHANGES,
     "fuse_loops",
     "sink_elementwise",
 )
@@ -89,8 +85,8 @@ def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
     """The graph over loops that were changed, each after those whose results it needs."""
     done: dict[Node, Node] = {}
     for loop in loops:
-        for before, after in close_loop(loop.over(done)).items():
-            done[before] = fitted(after, before.type)
+        for before, result in close_loop(loop.over(done)).items():
+            done[before] = fitted(result, before.type)
             place_new(done[before], loop.node.where, loop.since)
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
     _tell(name, graph, after)
@@ -165,19 +161,25 @@ def _merged(graph: Graph, name: str) -> Rewritten:
     while True:
         loops, _ = _open_all(graph)
         needs = _needs(graph, loops)
-        whole: list[OpenLoop] = []
+        left: list[OpenLoop] = []
         for loop in loops:
-            partner = next((other for other in whole if _may_merge(other, loop, needs) and absorb(other, loop, name == "join_loops")), None)
+            partners = (other for other in left if _may_merge(other, loop, needs))
+            partner = next((other for other in partners if absorb(other, loop, name == "join_loops")), None)
             if partner is None:
-                whole.append(loop)
-                continue
-            _note_merged(needs, partner.node, loop.node)
-            fired.append(_fire(name, loop))
-        if len(whole) == len(loops):
+                left.append(loop)
+            else:
+                _note_merged(needs, partner.node, loop.node)
+                fired.append(_fire(name, loop))
+        if len(left) == len(loops):
             return graph, fired
-        of_node = {loop.node: loop for loop in whole}
-        order = toposort([loop.node for loop in whole], lambda node: [other for other in of_node if other in needs[node]])
-        graph = _closed_all(graph, [of_node[node] for node in order], name)
+        graph = _closed_all(graph, _in_order(left, needs), name)
+
+
+def _in_order(loops: Sequence[OpenLoop], needs: Mapping[Node, set[Node]]) -> list[OpenLoop]:
+    """Loops, each after those that it needs."""
+    of_node = {loop.node: loop for loop in loops}
+    order = toposort(of_node, lambda node: [other for other in of_node if other in needs[node]])
+    return [of_node[node] for node in order]
 
 
 def _needs(graph: Graph, loops: Sequence[OpenLoop]) -> dict[Node, set[Node]]:

@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
+from graphc.ir.body import item
 from graphc.ir.closure import close, opened
-from graphc.ir.node import LEAVES, Node, Scalar, Size, Type, item, make, next_serial, variable
-from graphc.ir.walk import nodes_since, rebuilt, renamed
+from graphc.ir.node import LEAVES, Node, Scalar, Size, Type, literal, make, next_serial, variable
+from graphc.ir.walk import nodes_since, rebuilt, renamed, toposort
 from graphc.ops.index import subtensor
 from graphc.ops.linalg import matmul
 from graphc.ops.scan import Loop, loop_of, outside_shape, scan_node
-from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, reshape, transpose
+from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
+from graphc.rewrite.engine import scalar_constant
 from graphc.startup.record import record
 
 
@@ -203,7 +205,7 @@ def close_loop(loop: OpenLoop) -> dict[Node, Node]:
         [loop.states[state] for state in states],
         captured,
         # The steps of a loop without states may come in any order: one order, so that such loops are alike.
-        loop.reverse and bool(states or until or loop.limit),
+        loop.reverse and (bool(states) or not loop.is_whole),
         until,
         loop.limit,
     )
@@ -253,10 +255,10 @@ def held(node: Node) -> Node:
 # --- what all steps make of a node, at once ---------------------------------------------------------------------------
 
 
-def liftable(loop: OpenLoop, order: Iterable[Node], varying: set[Node], products: bool) -> set[Node]:
-    """The nodes of a step that depend on its number alone through elements of sequences: elementwise work, views, and
-    where wanted `products` of an element with a constant matrix."""
-    found = set(loop.elements)
+def liftable(given: Iterable[Node], order: Iterable[Node], varying: set[Node], products: bool = False) -> set[Node]:
+    """The nodes of a step that change from step to step through those `given` alone: elementwise work, views, and where
+    wanted `products` with a constant matrix."""
+    found = set(given)
     for node in order:
         if node in varying and node not in found and node.args:
             moved = [arg for arg in node.args if arg in varying]
@@ -289,15 +291,25 @@ def is_batch(node: Node, varying: set[Node]) -> bool:
     return a.ndim == 2 and b.ndim == 1
 
 
-def lifted(loop: OpenLoop, roots: Sequence[Node], varying: set[Node]) -> list[Node]:
-    """What all steps make of liftable nodes, one row for each step."""
+def lifted(
+    loop: OpenLoop, roots: Sequence[Node], varying: set[Node], given: Mapping[Node, Callable[[], Node]] | None = None
+) -> list[Node]:
+    """What all steps make of nodes that are liftable from elements, and from those `given` with what all steps make of
+    them: one row for each step."""
+    own: Mapping[Node, Callable[[], Node]] = given or {}
     rows: dict[Node, Node] = {}
-    for node in nodes_since(roots, loop.since):
+
+    def needs(node: Node) -> Sequence[Node]:
+        return () if node in own or node.serial < loop.since else node.args
+
+    for node in toposort(roots, needs):
         if node in loop.elements:
             rows[node] = whole(loop.elements[node], loop.count)
+        elif node in own:
+            rows[node] = own[node]()
         elif node in varying:
             rows[node] = _lift(loop.count, node, rows)
-    return [rows[root] for root in roots]
+    return [rows[root] if root in rows else spread(loop.count, root) for root in roots]
 
 
 def _lift(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
@@ -340,8 +352,9 @@ def flat(rows: Node) -> Node:
 
 def repeated(sequence: Node) -> Node | None:
     """The element of a sequence whose elements are all the same."""
-    node = sequence
-    if node.op.name != "broadcast_to" or not sizes.equal(node.args[0].type.shape[0], 1):
+    number = scalar_constant(sequence)
+    if number is not None:
+        return filled(literal(number), sequence.type.shape[1:])
+    if sequence.op.name != "broadcast_to" or not sizes.equal(sequence.args[0].type.shape[0], 1):
         return None
-    first, *rest = node.args[0].type.shape
-    return broadcast_to(drop(node.args[0], (0,)), node.type.shape[1:]) if rest or first == 1 else None
+    return broadcast_to(drop(sequence.args[0], (0,)), sequence.type.shape[1:])

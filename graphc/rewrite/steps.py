@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from graphc.dtypes import accumulator, is_float
@@ -55,6 +56,22 @@ def _uses(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
     for node in order:
         found.update(node.args)
     return found
+
+
+# --- states that stay as they are -------------------------------------------------------------------------------------
+
+
+def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
+    """A state that no step changes, as a constant."""
+    found = {state: initial for state, initial in loop.states.items() if held(loop.after[state]) is state}
+    for state in found:
+        del loop.states[state]
+        del loop.after[state]
+    loop.replace(found)
+    ends = {stand_in: found[state] for stand_in, state in loop.last.items() if state in found}
+    loop.last = {stand_in: state for stand_in, state in loop.last.items() if state not in found}
+    _leave(loop, ends)
+    return bool(found)
 
 
 # --- the last row, and the first --------------------------------------------------------------------------------------
@@ -159,7 +176,7 @@ def _batch_products(loop: OpenLoop, around: Surroundings) -> bool:
         return False
     order = loop.order()
     varying = loop.varying(order)
-    able = liftable(loop, order, varying, products=True)
+    able = liftable(loop.elements, order, varying, products=True)
     roots: dict[Node, None] = {}
     seen: set[Node] = set()
     pending = loop.results
@@ -197,7 +214,7 @@ def _sum_products(loop: OpenLoop, around: Surroundings) -> bool:
         return False
     order = loop.order()
     varying, uses = loop.varying(order), _uses(loop, order)
-    able = liftable(loop, order, varying, products=False)
+    able = liftable(loop.elements, order, varying)
     asked = set(nodes_since(loop.wanted.values(), loop.since))
 
     def rows_of(node: Node) -> Node:
@@ -305,121 +322,154 @@ def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
 
     Not what other nodes of a step read: that would be computed twice.
     """
-    if not loop.is_whole:
-        return False
-    order = loop.order()
-    varying, uses = loop.varying(order), _uses(loop, order)
-    able = liftable(loop, order, varying, products=False)
-    found: dict[Node, Node] = {}
-    for stand_in, output in loop.rows.items():
-        only = uses[output] == sum(each is output for each in loop.results)
-        if output in able and (output in loop.elements or only):
-            found[stand_in] = lifted(loop, [output], varying)[0]
-        elif output not in varying:
-            found[stand_in] = spread(loop.count, output)
+    changed = False
+    while loop.is_whole:
+        order = loop.order()
+        varying, uses = loop.varying(order), _uses(loop, order)
+        able = liftable(loop.elements, order, varying)
+        found: dict[Node, Node] = {}
+        for stand_in, output in loop.rows.items():
+            alone = uses[output] == sum(each is output for each in loop.results) or output in loop.elements
+            if output not in varying or (output in able and alone):
+                found[stand_in] = lifted(loop, [output], varying)[0]
+        if not found:
+            break
+        _leave(loop, found)
+        changed = True
+    return changed
+
+
+def _leave(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
+    """Results that are computed outside."""
     for stand_in in found:
-        del loop.rows[stand_in]
-    loop.replace_results({stand_in: fitted(rows, stand_in.type) for stand_in, rows in found.items()})
-    return bool(found)
+        loop.rows.pop(stand_in, None)
+    loop.replace_results({stand_in: fitted(node, stand_in.type) for stand_in, node in found.items()})
 
 
 def _as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
-    """A loop whose states are running sums and linear recurrences as these, which need no loop of their own."""
+    """A loop whose states are running sums and linear recurrences as these, which need no loop of their own; its
+    outputs may be elementwise of what they go through.
+
+    Not a recurrence of which only the last value is taken: its rows would be stored for that.
+    """
     asked = set(nodes_since(loop.wanted.values(), loop.since))
     rows = {stand_in: output for stand_in, output in loop.rows.items() if stand_in in asked}
     last = {stand_in: state for stand_in, state in loop.last.items() if stand_in in asked}
-    states = set(loop.states)
-    of_next = {loop.after[state]: state for state in loop.states}
-    if not loop.is_whole or not states or not all(out in states or out in of_next for out in rows.values()):
+    if not loop.is_whole or not loop.states:
         return False
     order = loop.order()
     varying = loop.varying(order)
-    able = liftable(loop, order, varying, products=False)
-    made: dict[Node, Recurrence] = {}
+    able = liftable(loop.elements, order, varying)
+    given: dict[Node, Callable[[], Node]] = {}
+    ends: dict[Node, Callable[[], Node]] = {}
     for state in loop.states:
         found = _recurrence(loop, state, varying, able)
-        if found is None:
+        if found is None or (found.factor is not None and not rows):
             return False
-        made[state] = found
-    ends = {stand_in: made[state].last() for stand_in, state in last.items()}
-    for stand_in, output in rows.items():
-        ends[stand_in] = made[output].before() if output in states else made[of_next[output]].own()
-    loop.replace_results({stand_in: fitted(end, stand_in.type) for stand_in, end in ends.items()})
+        given |= {found.node: found.rows, state: partial(_before, loop, state, varying, found)}
+        ends[state] = partial(_end, loop, state, varying, found)
+    if not liftable([*loop.elements, *given], order, varying).issuperset(rows.values()):
+        return False
+    made = dict(zip(rows, lifted(loop, list(rows.values()), varying, given), strict=True))
+    _leave(loop, made | {stand_in: ends[state]() for stand_in, state in last.items()})
     return True
 
 
 @record()
 class Recurrence:
-    """h[t] = factor[t] * h[t - 1] + term[t] from h[-1] = initial; without a factor a running sum."""
+    """A node of a step that is a recurrence: x[t] = term[t] + factor[t] * x[t - 1], or where it is `late` the factor of
+    the step before; without a factor a running sum. The terms have rows for all steps. `initial`: the state begins so.
+    """
 
-    count: Size
+    node: Node
     initial: Node
     factor: Node | None
     term: Node
+    late: bool
+    count: Size
     reverse: bool
 
-    def own(self) -> Node:
-        """All values of the state after a step."""
-        zero = is_number(self.initial, 0.0)
+    def rows(self) -> Node:
+        """The values in all steps."""
         if self.factor is None:
             sums = running_sum(self.term, 0, self.reverse)
+            zero = is_number(self.initial, 0.0)
             return sums if zero else elementwise("add", spread(self.count, self.initial), sums)
-        term = self.term if zero else self._begun(self.factor)
-        return linear_recurrence(self.factor, term, 0, self.reverse)
+        return linear_recurrence(self.factor, self._terms(), 0, self.reverse, "late" if self.late else "own")
 
-    def _begun(self, factor: Node) -> Node:
-        """The terms, the first with what the initial value adds to it, if there is one."""
+    def _terms(self) -> Node:
+        """The terms, the first with what the initial value adds to it, if there is a first."""
+        if is_number(self.initial, 0.0) or self.factor is None:
+            return self.term
         some = sizes.minimum(self.count, 1)
+        steps = [1] * self.term.ndim
         starts: list[Size] = [0] * self.term.ndim
         if self.reverse:
             starts[0] = sizes.subtract(self.count, some)
-        first = subtensor(factor, starts, (some, *factor.type.shape[1:]), [1] * factor.ndim)
-        return inc_subtensor(
-            self.term, elementwise("mul", first, spread(some, self.initial)), starts, [1] * self.term.ndim
-        )
-
-    def _all(self) -> Node:
-        """The initial value and all that come after it, in the order of the rows."""
-        begin, own = expand(self.initial, (0,)), self.own()
-        return concatenate((own, begin) if self.reverse else (begin, own), 0)
-
-    def before(self) -> Node:
-        """All values of the state before a step."""
-        if self.factor is not None and is_number(self.initial, 0.0):
-            return linear_recurrence(self.factor, self.term, 0, self.reverse, "before")
-        return self._part(1 if self.reverse else 0, self.count)
-
-    def last(self) -> Node:
-        """The value after all steps, of which there may be none."""
-        if self.factor is None:
-            return _plus(self.initial, [reduce_sum(self.term, (0,))])
-        return drop(self._part(0 if self.reverse else self.count, 1), (0,))
-
-    def _part(self, start: Size, count: Size) -> Node:
-        rows = self._all()
-        starts = [start, *[0] * (rows.ndim - 1)]
-        return subtensor(rows, starts, (count, *rows.type.shape[1:]), [1] * rows.ndim)
+        begin = spread(some, self.initial)
+        if not self.late:
+            first = subtensor(self.factor, starts, (some, *self.factor.type.shape[1:]), steps)
+            begin = elementwise("mul", first, begin)
+        return inc_subtensor(self.term, begin, starts, steps)
 
 
 def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]) -> Recurrence | None:
-    """The recurrence that a state is, if it is one over what elements of sequences give."""
-    after = held(loop.after[state])
-    if after.op.name != "add" or not is_float(state.dtype) or accumulator(state.dtype) != state.dtype:
+    """The recurrence that a state is, if it is one over what elements of sequences give: a sum of it, or of its
+    product, with another node, or the product of such a sum."""
+    if not is_float(state.dtype) or accumulator(state.dtype) != state.dtype:
         return None
 
-    def rows(node: Node) -> Node:
-        return lifted(loop, [node], varying)[0] if node in varying else spread(loop.count, node)
+    def fits(node: Node) -> bool:
+        return node in able or node not in varying
 
-    for first, term in (after.args, after.args[::-1]):
-        if term in varying and term not in able:
-            continue
-        if held(first) is state:
-            return Recurrence(loop.count, loop.states[state], None, rows(term), loop.reverse)
-        product = held(first)
-        for factor, other in (product.args, product.args[::-1]) if product.op.name == "mul" else ():
-            if held(other) is state and (factor in able or factor not in varying):
-                return Recurrence(loop.count, loop.states[state], rows(factor), rows(term), loop.reverse)
+    def made(node: Node, factor: Node | None, term: Node, late: bool = False) -> Recurrence:
+        rows, *factors = lifted(loop, [term] if factor is None else [term, factor], varying)
+        own = factors[0] if factors else None
+        return Recurrence(node, loop.states[state], own, rows, late, loop.count, loop.reverse)
+
+    after = loop.after[state]
+    for first, other in _pairs(held(after), "add"):
+        if held(first) is state and fits(other):
+            return made(after, None, other)
+        for second, factor in _pairs(held(first), "mul"):
+            if held(second) is state and fits(factor) and fits(other):
+                return made(after, factor, other)
+    for first, factor in _pairs(held(after), "mul"):
+        for second, other in _pairs(held(first), "add"):
+            if held(second) is state and fits(factor) and fits(other):
+                return made(first, factor, other, late=True)
     return None
+
+
+def _pairs(node: Node, op: str) -> list[tuple[Node, Node]]:
+    """The arguments of a node of this op, in both orders."""
+    return [(node.args[0], node.args[1]), (node.args[1], node.args[0])] if node.op.name == op else []
+
+
+def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) -> Node:
+    """The initial value of a state and those after all steps, in the order of the rows."""
+    after = lifted(loop, [loop.after[state]], varying, {found.node: found.rows})[0]
+    begin = expand(found.initial, (0,))
+    return concatenate((after, begin) if loop.reverse else (begin, after), 0)
+
+
+def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) -> Node:
+    """The values of a state before all steps."""
+    if found.factor is not None and not found.late and is_number(found.initial, 0.0):
+        return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
+    return _part(_all_values(loop, state, varying, found), 1 if loop.reverse else 0, loop.count)
+
+
+def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) -> Node:
+    """The value of a state after all steps, of which there may be none."""
+    if found.factor is None:
+        return _plus(found.initial, [reduce_sum(found.term, (0,))])
+    return drop(_part(_all_values(loop, state, varying, found), 0 if loop.reverse else loop.count, 1), (0,))
+
+
+def _part(rows: Node, start: Size, count: Size) -> Node:
+    starts = [start, *[0] * (rows.ndim - 1)]
+    return subtensor(rows, starts, (count, *rows.type.shape[1:]), [1] * rows.ndim)
 
 
 # --- into the loop ----------------------------------------------------------------------------------------------------
@@ -469,6 +519,7 @@ def _settled(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
 
 
 CHANGES: dict[str, Change] = {
+    "constant_states": _fix_states,
     "last_row": _keep_last_row,
     "first_row": _begin_with_row,
     "batch_products": _batch_products,

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphcError
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node
-from graphc.ir.text import print_graph
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.scan import Loop, loop_of
