@@ -46,24 +46,40 @@ LOOPS = (
 
 def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
     """The graph after all passes over its loops, and what fired. `bodies` rewrites the body of a loop."""
-    if not loops_of(graph):
-        return graph, []
     alone = {name: change for name, change in CHANGES.items() if is_on(name)}
-    stages: dict[str, Callable[[Graph], Rewritten]] = {
-        "loop_operands": partial(_reclosed, name="loop_operands", results=items_of),
-        "loop_bodies": partial(rewrite_bodies, bodies=bodies),
-        "loop_results": partial(_reclosed, name="loop_results", results=None),
-        "join_loops": partial(_merged, name="join_loops"),
-        "": partial(_each, changes=alone),
-        "fuse_loops": partial(_merged, name="fuse_loops"),
-        "sink_elementwise": partial(_each, changes={"sink_elementwise": sink_elementwise}),
-    }
+    results = "loop_results", partial(_reclosed, name="loop_results", results=None)
+    join = "join_loops", partial(_merged, name="join_loops")
+    stages: list[tuple[str, Callable[[Graph], Rewritten]]] = [
+        ("loop_operands", partial(_reclosed, name="loop_operands", results=items_of)),
+        results,
+        join,  # while the bodies of loops that are alike are written alike
+        ("loop_bodies", partial(rewrite_bodies, bodies=bodies)),
+        results,
+        join,
+        ("", partial(_each, changes=alone)),
+        ("fuse_loops", partial(_merged, name="fuse_loops")),
+        ("sink_elementwise", partial(_each, changes={"sink_elementwise": sink_elementwise})),
+    ]
     fired: list[Fired] = []
-    for name, stage in stages.items():
+    for name, stage in stages:
         if not name or is_on(name):
             graph, more = stage(graph)
             fired += more
     return graph, fired
+
+
+def has_loops(graph: Graph) -> bool:
+    """Whether there is a scan in a graph."""
+    seen: set[Node] = set()
+    pending = list(graph.outputs)
+    while pending:
+        node = pending.pop()
+        if node.op is SCAN:
+            return True
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+    return False
 
 
 def loops_of(graph: Graph) -> list[Node]:

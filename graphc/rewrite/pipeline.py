@@ -12,7 +12,7 @@ from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
-from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, rewrite_bodies, rewrite_loops
+from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
@@ -58,19 +58,21 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
     def is_on(rule: AnyRule) -> bool:
         return rule.name not in excluding and (fast_math or rule.truth != REAL)
 
-    chosen = {step.name: list(filter(is_on, step.rules)) for step in PIPELINE if step.name not in excluding}
-    early = [(name, rules) for name, rules in chosen.items() if name not in AFTER_LOOPS]
-    late = [(name, rules) for name, rules in chosen.items() if name in AFTER_LOOPS]
+    passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
+    if not has_loops(graph):
+        return apply_in_turn(graph, passes)
+    early = [(name, rules) for name, rules in passes if name not in AFTER_LOOPS]
 
     def before(graph: Graph) -> Rewritten:
         graph, fired = apply_in_turn(graph, early)
+        if not has_loops(graph):
+            return graph, fired
         graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
         return graph, fired + more
 
     def after(graph: Graph) -> Rewritten:
-        found = loops_of(graph)
-        graph, fired = apply_in_turn(graph, [*early, *late] if found else late)
-        if not loops_of(graph) or "loop_bodies" in excluding:
+        graph, fired = apply_in_turn(graph, passes)
+        if "loop_bodies" in excluding or not has_loops(graph):
             return graph, fired
         graph, more = rewrite_bodies(graph, after)
         return graph, fired + more

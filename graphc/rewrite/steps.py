@@ -113,16 +113,27 @@ def _is_last_row(loop: OpenLoop, user: Node) -> bool:
     start, *rest = user.args[1:]
     if any(number.serial > loop.node.serial and number.op is not CONSTANT for number in rest):
         return False  # it may depend on the loop
-    return any(sizes.equal(sizes.as_size(start), row) for row in _last_rows(loop))
-
-
-def _last_rows(loop: OpenLoop) -> list[Size]:
-    """What the number of the last row may be written as."""
+    row = sizes.as_size(start)
     if loop.reverse:
-        return [0] if loop.condition is None else []
-    if loop.condition is not None:
-        return [sizes.add(part, -1) for part, stand_in in loop.wanted.items() if stand_in is loop.taken]
-    return [sizes.add(loop.count, -1)] if loop.limit is None else []
+        return loop.condition is None and sizes.equal(row, 0)
+    if loop.condition is None:
+        return loop.limit is None and sizes.equal(row, sizes.add(loop.count, -1))
+    taken = [part for part, stand_in in loop.wanted.items() if stand_in is loop.taken]
+    return isinstance(row, Node) and any(_count_before(loop, row) is part for part in taken)
+
+
+def _count_before(loop: OpenLoop, row: Node) -> Node | None:
+    """The number of rows of which a row is the last: less one, within bounds as indexing has written it."""
+    if row.op.name != "add" or not is_number(row.args[1], -1):
+        return None
+    node = row.args[0]
+    if node.op.name == "minimum":
+        node = next((arg for arg in node.args if not sizes.equal(sizes.as_size(arg), loop.count)), node)
+    if node.op.name == "maximum":
+        node = next((arg for arg in node.args if not is_number(arg, 0)), node)
+    if node.op.name == "where" and node.args[0].op.name == "less" and node.args[0].args[0] is node.args[2]:
+        node = node.args[2]  # a negative number would count from the end
+    return node
 
 
 def _begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
@@ -131,7 +142,7 @@ def _begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
 
     The steps add 0.0 as before, which makes 0.0 of -0.0.
     """
-    if not loop.is_whole:
+    if loop.condition is not None:
         return False
     uses, changed = _uses(loop, order := loop.order()), False
     for node in order:
@@ -151,17 +162,29 @@ def _begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
 
 def _only_row(loop: OpenLoop, element: Node) -> Node | None:
     """The row that the first step takes of a sequence that is 0.0 everywhere else."""
-    sequence = loop.elements[element]
-    if sequence.op.name not in ("inc_subtensor", "set_subtensor") or not is_float(sequence.dtype):
-        return None
-    x, rows, *starts = sequence.args
-    first: Size = sizes.add(loop.count, -1) if loop.reverse else 0
-    fits = sizes.equal(sizes.as_size(starts[0]), first) and sizes.equal(x.type.shape[0], loop.count)
-    whole = all(sizes.equal(sizes.as_size(start), 0) for start in starts[1:])
-    whole = whole and all(map(sizes.equal, rows.type.shape[1:], x.type.shape[1:]))
-    if not fits or not whole or not sizes.equal(rows.type.shape[0], 1) or not is_number(x, 0.0):
-        return None
-    return drop(rows, (0,))
+    sequence, only = loop.elements[element], None
+    while only is None and sequence.op.name in ("inc_subtensor", "set_subtensor") and is_float(sequence.dtype):
+        x, rows, start, *rest = sequence.args
+        whole = all(is_number(each, 0) for each in rest)
+        whole = whole and all(map(sizes.equal, rows.type.shape[1:], x.type.shape[1:]))
+        if not whole or not is_number(x, 0.0):
+            break
+        if sizes.equal(rows.type.shape[0], 1) and _is_first_row(loop, start):
+            only = drop(rows, (0,))
+        elif is_number(start, 0):
+            sequence = rows  # zeros come after
+        else:
+            break
+    return only
+
+
+def _is_first_row(loop: OpenLoop, start: Node) -> bool:
+    """Whether a number is that of the row which the first step takes."""
+    if not loop.reverse:
+        return is_number(start, 0)
+    if loop.limit is not None:
+        return _count_before(loop, start) is loop.limit
+    return sizes.equal(sizes.as_size(start), sizes.add(loop.count, -1))
 
 
 # --- products ---------------------------------------------------------------------------------------------------------
