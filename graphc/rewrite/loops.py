@@ -26,7 +26,7 @@ from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, rebuilt, renamed, toposort
 from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
 from graphc.rewrite.engine import Fired, place_new
-from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop
+from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
 from graphc.rewrite.steps import CHANGES, Change, Surroundings, sink_elementwise
 
 Rewritten: TypeAlias = tuple[Graph, list[Fired]]
@@ -124,7 +124,12 @@ def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
     if not changes:
         return graph, []
     loops, around = _open_all(graph)
-    fired = [_fire(name, loop) for loop in loops for name, change in changes.items() if change(loop, around)]
+    fired: list[Fired] = []
+    for loop in loops:
+        for name, change in changes.items():
+            if change(loop, around):
+                prune(loop)
+                fired.append(_fire(name, loop))
     if not fired:
         return graph, []
     return _closed_all(graph, loops, ", ".join(dict.fromkeys(each.rule for each in fired))), fired

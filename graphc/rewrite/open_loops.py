@@ -157,7 +157,7 @@ def open_loop(node: Node, items: Iterable[Node]) -> OpenLoop:
     kinds: tuple[Type, ...] = node.type.parts  # type: ignore[attr-defined]
     stand_ins = [variable(kind.dtype, kind.shape) for kind in kinds]
     carries, until = len(loop.initial), loop.repeat.until
-    return OpenLoop(
+    made = OpenLoop(
         node,
         sizes.as_size(loop.count),
         loop.limit,
@@ -172,6 +172,8 @@ def open_loop(node: Node, items: Iterable[Node]) -> OpenLoop:
         {part: stand_ins[part.attrs["index"]] for part in items},
         since,
     )
+    prune(made)
+    return made
 
 
 def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
@@ -185,19 +187,14 @@ def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
 
 def close_loop(loop: OpenLoop) -> dict[Node, Node]:
     """What takes the place of each node that is wanted."""
-    asked = set(nodes_since(loop.wanted.values(), loop.since))
-    outputs = {stand_in: node for stand_in, node in loop.rows.items() if stand_in in asked}
-    last = {stand_in: state for stand_in, state in loop.last.items() if stand_in in asked}
-    if not outputs and not last and loop.taken not in asked:
+    prune(loop)
+    if not loop.results and loop.taken is None:
         return loop.wanted
-    ends = [*outputs.values(), *([] if loop.condition is None else [loop.condition])]
-    live = _needed(loop, [*ends, *last.values()])
-    states = [state for state in loop.states if state in live]
-    elements = [element for element in loop.elements if element in live]
-    stacked = list(dict.fromkeys(outputs.values()))
-    results = [*(loop.after[state] for state in states), *stacked]
-    until = loop.condition is not None
-    body, captured = close([*elements, *states], [*results, *ends[len(outputs) :]])
+    states, elements = list(loop.states), list(loop.elements)
+    stacked = list(dict.fromkeys(loop.rows.values()))
+    until = [] if loop.condition is None else [loop.condition]
+    results = [*loop.after.values(), *stacked]
+    body, captured = close([*elements, *states], [*results, *until])
     node = scan_node(
         loop.count,
         body,
@@ -206,31 +203,38 @@ def close_loop(loop: OpenLoop) -> dict[Node, Node]:
         captured,
         # The steps of a loop without states may come in any order: one order, so that such loops are alike.
         loop.reverse and (bool(states) or not loop.is_whole),
-        until,
+        bool(until),
         loop.limit,
     )
     renamed(node, loop.node)
-    places = {stand_in: states.index(state) for stand_in, state in last.items()}
-    places |= {stand_in: len(states) + stacked.index(output) for stand_in, output in outputs.items()}
+    places = {stand_in: states.index(state) for stand_in, state in loop.last.items()}
+    places |= {stand_in: len(states) + stacked.index(output) for stand_in, output in loop.rows.items()}
     if loop.taken is not None:
         places[loop.taken] = len(results)
     done = {stand_in: fitted(item(node, place), stand_in.type) for stand_in, place in places.items()}
     return {before: rebuilt(done, after, loop.since) for before, after in loop.wanted.items()}
 
 
-def _needed(loop: OpenLoop, roots: Iterable[Node]) -> set[Node]:
-    """The nodes that some of a step need in this step and in those before."""
-    found: set[Node] = set()
-    pending = list(roots)
+def prune(loop: OpenLoop) -> None:
+    """Drop results that nobody takes, and states and elements that neither results nor other states need."""
+    asked = set(nodes_since(loop.wanted.values(), loop.since))
+    loop.rows = {stand_in: output for stand_in, output in loop.rows.items() if stand_in in asked}
+    loop.last = {stand_in: state for stand_in, state in loop.last.items() if stand_in in asked}
+    if not loop.rows and not loop.last and loop.taken not in asked:
+        loop.condition = loop.taken = None
+    needed: set[Node] = set()
+    pending = [*loop.rows.values(), *loop.last.values(), *([] if loop.condition is None else [loop.condition])]
     while pending:
         node = pending.pop()
-        if node not in found:
-            found.add(node)
+        if node not in needed:
+            needed.add(node)
             if node in loop.after:
                 pending.append(loop.after[node])
             elif node.serial >= loop.since:
                 pending += node.args
-    return found
+    loop.elements = {element: sequence for element, sequence in loop.elements.items() if element in needed}
+    loop.states = {state: initial for state, initial in loop.states.items() if state in needed}
+    loop.after = {state: loop.after[state] for state in loop.states}
 
 
 def fitted(node: Node, kind: Type) -> Node:

@@ -82,7 +82,7 @@ def _keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
 
     Of no steps there is no last row. That the guards say, which are those of the graph as it was written.
     """
-    changed = False
+    changed, varying = False, loop.varying(loop.order())
     for part, stand_in in list(loop.wanted.items()):
         output = loop.rows.get(stand_in)
         users = around.taken[part]
@@ -90,13 +90,7 @@ def _keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
             continue
         if not all(place == 0 and _is_last_row(loop, user) for user, place in users):
             continue
-        state = next((state for state, after in loop.after.items() if after is output), None)
-        if state is None:
-            state = variable(output.dtype, stand_in.type.shape[1:], output.name)
-            loop.states[state] = zeros(output.dtype, stand_in.type.shape[1:])
-            loop.after[state] = output
-        final = variable(output.dtype, stand_in.type.shape[1:])
-        loop.last[final] = state
+        final = _last_value(loop, output) if output in varying else output
         del loop.wanted[part]
         for user, _ in users:
             _, *numbers = map(sizes.as_size, user.args[1:])
@@ -104,6 +98,18 @@ def _keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
             loop.wanted[user] = subtensor(expand(final, (0,)), (0, *starts), (1, *shape), user.attrs["steps"])
         changed = True
     return changed
+
+
+def _last_value(loop: OpenLoop, output: Node) -> Node:
+    """What stands for the last value of an output, which is that of a state."""
+    state = next((state for state, after in loop.after.items() if after is output), None)
+    if state is None:
+        state = variable(output.dtype, output.type.shape, output.name)
+        loop.states[state] = zeros(output.dtype, output.type.shape)
+        loop.after[state] = output
+    final = variable(output.dtype, output.type.shape)
+    loop.last[final] = state
+    return final
 
 
 def _is_last_row(loop: OpenLoop, user: Node) -> bool:
@@ -238,7 +244,6 @@ def _sum_products(loop: OpenLoop, around: Surroundings) -> bool:
     order = loop.order()
     varying, uses = loop.varying(order), _uses(loop, order)
     able = liftable(loop.elements, order, varying)
-    asked = set(nodes_since(loop.wanted.values(), loop.since))
 
     def rows_of(node: Node) -> Node:
         return lifted(loop, [node], varying)[0] if node in able else loop.rows_of(node)
@@ -246,7 +251,7 @@ def _sum_products(loop: OpenLoop, around: Surroundings) -> bool:
     left: dict[Node, list[Node]] = {}
     found: dict[Node, Node] = {}
     for stand_in, state in loop.last.items():
-        terms = _terms(loop, state, uses) if stand_in in asked else []
+        terms = _terms(loop, state, uses)
         factors = [_factors(term, varying) for term in terms]
         pairs = [pair for pair in factors if pair is not None]
         if terms and len(pairs) == len(terms):
@@ -375,9 +380,7 @@ def _as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
 
     Not a recurrence of which only the last value is taken: its rows would be stored for that.
     """
-    asked = set(nodes_since(loop.wanted.values(), loop.since))
-    rows = {stand_in: output for stand_in, output in loop.rows.items() if stand_in in asked}
-    last = {stand_in: state for stand_in, state in loop.last.items() if stand_in in asked}
+    rows = loop.rows
     if not loop.is_whole or not loop.states:
         return False
     order = loop.order()
@@ -394,7 +397,7 @@ def _as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
     if not liftable([*loop.elements, *given], order, varying).issuperset(rows.values()):
         return False
     made = dict(zip(rows, lifted(loop, list(rows.values()), varying, given), strict=True))
-    _leave(loop, made | {stand_in: ends[state]() for stand_in, state in last.items()})
+    _leave(loop, made | {stand_in: ends[state]() for stand_in, state in loop.last.items()})
     return True
 
 
