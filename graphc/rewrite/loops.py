@@ -6,7 +6,7 @@ A loop within a loop is rewritten with the body that it stands in, before the lo
 
     exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, last_row, first_row, rows_outside,
              fuse_loops, sink_elementwise
-    close    batch_products, sum_of_products, recurrence: sums in another order
+    close    batch_products, sum_of_products, project_rows, recurrence: sums in another order
 
 Guards are those of the graph as it was written: what was an error remains one, also where a pass makes a value of it,
 as of the last row of no steps.
@@ -47,10 +47,10 @@ LOOPS = (
 def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
     """The graph after all passes over its loops, and what fired. `bodies` rewrites the body of a loop."""
     alone = {name: change for name, change in CHANGES.items() if is_on(name)}
-    results = "loop_results", partial(_reclosed, name="loop_results", results=None)
+    results = "loop_results", partial(_reclosed, name="loop_results", whole=False)
     join = "join_loops", partial(_merged, name="join_loops")
     stages: list[tuple[str, Callable[[Graph], Rewritten]]] = [
-        ("loop_operands", partial(_reclosed, name="loop_operands", results=items_of)),
+        ("loop_operands", partial(_reclosed, name="loop_operands", whole=True)),
         results,
         join,  # while the bodies of loops that are alike are written alike
         ("loop_bodies", partial(rewrite_bodies, bodies=bodies)),
@@ -90,11 +90,13 @@ def loops_of(graph: Graph) -> list[Node]:
 # --- loops within their graph -----------------------------------------------------------------------------------------
 
 
-def _open_all(graph: Graph) -> tuple[list[OpenLoop], Surroundings]:
-    """The loops of a graph, each after those whose results it needs."""
+def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], Surroundings]:
+    """The loops of a graph, each after those whose results it needs; with all their results, or those that are taken."""
     taken = consumers(graph.outputs)
     around = Surroundings(taken, frozenset(graph.outputs))
-    return [open_loop(node, [part for part, _ in taken[node]]) for node in taken if node.op is SCAN], around
+    nodes = [node for node in taken if node.op is SCAN]
+    parts = [items_of(node) if whole else [part for part, _ in taken[node]] for node in nodes]
+    return [open_loop(node, wanted) for node, wanted in zip(nodes, parts, strict=True)], around
 
 
 def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
@@ -135,16 +137,14 @@ def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
     return _closed_all(graph, loops, ", ".join(dict.fromkeys(each.rule for each in fired))), fired
 
 
-def _reclosed(graph: Graph, name: str, results: Callable[[Node], Iterable[Node]] | None) -> Rewritten:
-    """The graph with loops over no more than they need; with these results of theirs, or those that are taken.
+def _reclosed(graph: Graph, name: str, whole: bool) -> Rewritten:
+    """The graph with loops over no more than they need; with all their results, or those that are taken.
 
     To close a loop drops operands that the body does not read, makes one of those that are twice the same, numbers of
     those that are, and computes outside what no step changes. Sizes that are known become numbers in the body. Results
     go that nobody takes, and states that neither a result nor another state needs.
     """
-    loops, _ = _open_all(graph)
-    if results is not None:
-        loops = [open_loop(loop.node, results(loop.node)) for loop in loops]
+    loops, _ = _open_all(graph, whole)
     after = _closed_all(graph, loops, name)
     left = set(loops_of(after))
     fired = [_fire(name, loop) for loop in loops if loop.node not in left]

@@ -261,12 +261,12 @@ def held(node: Node) -> Node:
 
 def liftable(given: Iterable[Node], order: Iterable[Node], varying: set[Node], products: bool = False) -> set[Node]:
     """The nodes of a step that change from step to step through those `given` alone: elementwise work, views, and where
-    wanted `products` with a constant matrix."""
+    wanted `products` with a constant matrix, with the sums that may stand between these."""
     found = set(given)
     for node in order:
         if node in varying and node not in found and node.args:
             moved = [arg for arg in node.args if arg in varying]
-            if found.issuperset(moved) and (_is_plain(node, varying) or (products and is_batch(node, varying))):
+            if found.issuperset(moved) and (_is_plain(node, varying) or (products and _is_summed(node, varying))):
                 found.add(node)
     return found
 
@@ -283,6 +283,13 @@ def _is_plain(node: Node, varying: set[Node]) -> bool:
     if node.op.name in _MOVING:
         return varying.isdisjoint(node.args[1:])
     return is_elementwise(node)
+
+
+_REDUCING = ("sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "argmin")
+
+
+def _is_summed(node: Node, varying: set[Node]) -> bool:
+    return node.op.name in _REDUCING or is_batch(node, varying)
 
 
 def is_batch(node: Node, varying: set[Node]) -> bool:
@@ -331,6 +338,8 @@ def _lift(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
         case "subtensor", Node():
             starts, shape = numbers[: node.ndim], numbers[node.ndim :]
             return subtensor(x, [0, *starts], [count, *shape], [1, *node.attrs["steps"]])
+        case name, Node() if name in _REDUCING:
+            return make(node.op, [x], {"axes": tuple([axis + 1 for axis in node.attrs["axes"]])})
     return make(node.op, [rows[arg] if arg in rows else spread(count, arg) for arg in node.args], node.attrs)
 
 

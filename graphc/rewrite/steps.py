@@ -342,6 +342,64 @@ def _plus(initial: Node, terms: Sequence[Node]) -> Node:
     return total
 
 
+def _project_rows(loop: OpenLoop, around: Surroundings) -> bool:
+    """Outputs that follow by products with constants from what a step makes, and that no state needs, computed outside
+    for all steps at once: as what a network gives at each step, and the gradient of what it is given.
+
+    What they follow from is stored in their place; no more than that.
+    """
+    if not loop.is_whole:
+        return False
+    order = loop.order()
+    varying = loop.varying(order)
+    core = {node for node in nodes_since(loop.after.values(), loop.since) if node in varying}
+    able = liftable([*loop.elements, *core], order, varying, products=True)
+    tails = {
+        stand_in: tail
+        for stand_in, output in loop.rows.items()
+        if output in able and output not in core
+        for tail in [_tail(loop, output, core, varying)]
+        if _moves(loop, tail, varying)
+    }
+    while True:  # what the outputs need that stay is not computed twice
+        staying = [output for stand_in, output in loop.rows.items() if stand_in not in tails]
+        needed = set(nodes_since(staying, loop.since))
+        kept = {
+            stand_in: tail
+            for stand_in, tail in tails.items()
+            if not any(node in needed and node not in tail.ends and is_batch(node, varying) for node in tail.nodes)
+        }
+        if len(kept) == len(tails):
+            break
+        tails = kept
+    found: dict[Node, Node] = {}
+    for stand_in, tail in tails.items():
+        given = {end: partial(loop.rows_of, end) for end in tail.ends}
+        found[stand_in] = lifted(loop, [loop.rows[stand_in]], varying, given)[0]
+    _leave(loop, found)
+    return bool(found)
+
+
+@record()
+class Tail:
+    """The nodes that lead to an output from those that states need, and the latter, the `ends`."""
+
+    nodes: list[Node]
+    ends: list[Node]
+
+
+def _tail(loop: OpenLoop, output: Node, core: set[Node], varying: set[Node]) -> Tail:
+    nodes = toposort([output], lambda node: () if node in core or node not in varying else node.args)
+    return Tail(nodes, [node for node in nodes if node in core])
+
+
+def _moves(loop: OpenLoop, tail: Tail, varying: set[Node]) -> bool:
+    """Whether a tail has a product, and is stored by what is stored anyway or by one more array."""
+    stored = {*loop.elements, *loop.rows.values()}
+    products = any(node not in tail.ends and is_batch(node, varying) for node in tail.nodes if node in varying)
+    return products and sum(end not in stored for end in tail.ends) <= 1
+
+
 # --- without a loop ---------------------------------------------------------------------------------------------------
 
 
@@ -551,6 +609,7 @@ CHANGES: dict[str, Change] = {
     "batch_products": _batch_products,
     "rows_outside": _move_rows_outside,
     "sum_of_products": _sum_products,
+    "project_rows": _project_rows,
     "recurrence": _as_recurrences,
 }
 """The passes over one loop after loops were joined, in their order."""
