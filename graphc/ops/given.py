@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from graphc.ir.body import bodies_of
 from graphc.ir.node import Body, Node
-from graphc.ir.text import bodies_of
 from graphc.ir.walk import nodes_of, type_sizes
 from graphc.ops.scan import SCAN, loop_of
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from graphc.ir.body import ITEM, item, make_body
+from graphc.ir.body import ITEM, bodies_of, item, make_body
 from graphc.ir.closure import opened
 from graphc.ir.node import Body, Node, literal, make
-from graphc.ir.text import bodies_of
 from graphc.ir.walk import nodes_of, reachable, rebuilt, renamed, substitute, toposort, type_sizes
 from graphc.ops.branch import COND, cond_node, unpredictable
 from graphc.ops.given import given_sizes

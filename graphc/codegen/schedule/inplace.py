@@ -13,7 +13,8 @@ from collections.abc import Container, Mapping, Sequence
 
 from graphc.codegen.schedule.nests import Nests
 from graphc.codegen.schedule.plan import COPY, Draft, calls_python, gathered, lowering_of
-from graphc.codegen.schedule.sizes import Sizing, nodes_within
+from graphc.codegen.schedule.sizes import Sizing
+from graphc.ir.body import nodes_within
 from graphc.ir.node import INPUT, LEAVES, Node, Scalar, Size
 from graphc.ir.walk import nodes_of, reachable
 from graphc.ops.given import given_sizes
