@@ -17,7 +17,7 @@ from graphc.dtypes import fits, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.body import item
 from graphc.ir.closure import opened
-from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make, variable
+from graphc.ir.node import FUNCTIONS, OPS, Node, constant_value, describe, make, variable
 from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -122,7 +122,11 @@ def _choose(condition: Any, then: Sequence[Node], orelse: Sequence[Node]) -> lis
     holds = as_node(condition)
     if holds.ndim:
         raise GraphTypeError(f"ifelse: the condition must be a scalar, not {describe(holds)} of type {holds.type}")
-    node = cond_node(cast(holds, "bool"), then, orelse, {*then, *orelse})
+    holds = cast(holds, "bool")
+    known = constant_value(holds)
+    if known is not None:
+        return list(then if known else orelse)
+    node = cond_node(holds, then, orelse, {*then, *orelse})
     return [item(node, place) for place in range(len(then))]
 
 

@@ -66,6 +66,10 @@ def _joined(roots: Sequence[Node], at_hand: Collection[Node]) -> tuple[_Reach, S
     while True:
         reach = _Reach(at_hand, {})
         order = reach.order(roots)
+        same = _same_results(order, reach)
+        if same:
+            roots = substitute(roots, {**{node: node for node in order if node in at_hand}, **same})
+            continue
         branches = [node for node in order if node.op is COND and node not in at_hand]
         groups = _alike(order, reach, _demanded(roots, order, reach)) if len(branches) > 1 else []
         if not groups:
@@ -74,6 +78,17 @@ def _joined(roots: Sequence[Node], at_hand: Collection[Node]) -> tuple[_Reach, S
         for group in groups:
             replaced |= _join(group, reach, order)
         roots = substitute(roots, replaced)
+
+
+def _same_results(order: Sequence[Node], reach: _Reach) -> dict[Node, Node]:
+    """Results that both branches have alike, with these."""
+    found: dict[Node, Node] = {}
+    for node in order:
+        if node.op is ITEM and node.args[0].op is COND and node not in reach.at_hand:
+            then, orelse = (side[node.attrs["index"]] for side in reach.opened(node.args[0]))
+            if then is orelse:
+                found[node] = then
+    return found
 
 
 def _alike(order: Sequence[Node], reach: _Reach, demanded: Collection[Node]) -> list[list[Node]]:
