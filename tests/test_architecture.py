@@ -27,7 +27,8 @@ ops                 elementwise custom scalar shape index recur reduce linalg sc
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
 control             derivative scan branch __init__
 .                   ifelse
-rewrite             engine algebra views stable linear moments pairs scatter branches pipeline __init__
+rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+                    pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
