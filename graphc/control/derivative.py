@@ -14,7 +14,22 @@ from graphc.autodiff import pulled_back
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import close
-from graphc.ir.node import FUNCTIONS, LEAVES, OPS, Node, Scalar, Size, Type, View, item, make, make_body, variable
+from graphc.ir.node import (
+    FUNCTIONS,
+    ITEM,
+    LEAVES,
+    OPS,
+    Node,
+    Scalar,
+    Size,
+    Type,
+    View,
+    item,
+    make,
+    make_body,
+    next_serial,
+    variable,
+)
 from graphc.ir.walk import nodes_of, substitute
 from graphc.ops.index import set_subtensor
 from graphc.ops.scan import Loop, loop_of, make_scan, outside_shape, scan_node, with_body
@@ -56,6 +71,7 @@ def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
 
 def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
     """The cotangents of a scan's operands at the positions `wanted`."""
+    since = next_serial()
     loop = loop_of(node.args, node.attrs)
     first = len(node.args) - len(loop.operands)
     asked = {param for place, param in enumerate(loop.body.params, first) if place in wanted}
@@ -91,7 +107,7 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     begin = [cotangents[n] if n in cotangents else _zeros_like(loop.initial[n]) for n in carried]
     begin += [_zeros_like(loop.constants[n]) for n in summed]
     elements = [variable_ for variable_, _ in sequences]
-    body, captured = close([*elements, *after.values(), *totals], results)
+    body, captured = close([*elements, *after.values(), *totals], results, since)
     backward = scan_node(
         sizes.as_size(loop.count),
         body,
@@ -100,6 +116,7 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
         captured,
         reverse=not loop.repeat.reverse,
         limit=_steps_taken(loop, forward),
+        recomputed=loop.recomputed,
     )
     result: list[Node | None] = [None] * len(node.args)
     for place, n in enumerate(carried):
@@ -154,11 +171,16 @@ def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node])
         if node in seen or node not in varying:
             continue
         seen.add(node)
-        if node in step.states or (node.args and not node.is_tuple and is_kept(node)):
+        if node in step.states or (node.args and not node.is_tuple and not _is_recomputed(node) and is_kept(node)):
             found[node] = None
         else:
             pending += node.args
     return sorted(found, key=lambda node: node.serial)
+
+
+def _is_recomputed(node: Node) -> bool:
+    """Whether a node is a result of a loop that is carried out again."""
+    return node.op is ITEM and bool(node.args[0].attrs.get("recomputed"))
 
 
 def is_kept(node: Node) -> bool:

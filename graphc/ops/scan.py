@@ -12,6 +12,8 @@ axis.
 Step t takes element t of each sequence and makes row t of each output; with `reverse` the steps go from the last
 element to the first. Sequences may be longer than the steps. With `limited` there are at most `limit` steps, and the
 others, that are not taken, leave rows of zeros, as they do after the one at which the body says so.
+
+A loop may be marked as one that derivatives carry out again, `recomputed`, rather than keep what its steps make.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ class Loop:
     sequences: tuple[Node, ...]
     initial: tuple[Node, ...]
     constants: tuple[Node, ...]
+    recomputed: bool = False
 
     @property
     def body(self) -> Body:
@@ -97,7 +100,7 @@ def loop_of(args: Sequence[Node], attrs: Attributes) -> Loop:
     states = first + repeat.sequences
     constants = states + repeat.carries
     parts = tuple(args[first:states]), tuple(args[states:constants]), tuple(args[constants:])
-    return Loop(repeat, args[0], args[1] if repeat.limited else None, *parts)
+    return Loop(repeat, args[0], args[1] if repeat.limited else None, *parts, attrs.get("recomputed", False))
 
 
 def make_scan(loop: Loop) -> Node:
@@ -111,6 +114,7 @@ def make_scan(loop: Loop) -> Node:
         "reverse": repeat.reverse,
         "until": repeat.until,
         "limited": loop.limit is not None,
+        **({"recomputed": True} if loop.recomputed else {}),
     }
     return make(SCAN, args, attrs)
 
@@ -124,11 +128,12 @@ def scan_node(
     reverse: bool = False,
     until: bool = False,
     limit: Node | None = None,
+    recomputed: bool = False,
 ) -> Node:
     """The node of a loop over these operands, which the module's docstring explains."""
     repeat = Repeat(body, len(sequences), len(initial), reverse, until, limit is not None)
     return make_scan(
-        Loop(repeat, as_size_node(count), limit, tuple(sequences), tuple(initial), tuple(constants)),
+        Loop(repeat, as_size_node(count), limit, tuple(sequences), tuple(initial), tuple(constants), recomputed),
     )
 
 
