@@ -25,7 +25,7 @@ ir                  node walk interpret passes sizes closure text parse verify _
 ops                 elementwise custom scalar shape index recur reduce linalg scan __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-control             derivative loop scan __init__
+control             derivative loop states scan functional __init__
 rewrite             engine algebra views stable linear moments pairs scatter pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from graphc.autodiff import pulled_back
 from graphc.dtypes import is_float
+from graphc.errors import GradientError
 from graphc.ir import sizes
 from graphc.ir.closure import close
 from graphc.ir.node import (
@@ -24,6 +25,8 @@ from graphc.ir.node import (
     Size,
     Type,
     View,
+    constant_value,
+    describe,
     item,
     make,
     make_body,
@@ -32,7 +35,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import nodes_of, substitute
 from graphc.ops.index import set_subtensor
-from graphc.ops.scan import Loop, loop_of, make_scan, outside_shape, scan_node, with_body
+from graphc.ops.scan import UNKNOWN, Loop, loop_of, make_scan, outside_shape, scan_node, with_body
 from graphc.ops.shape import zeros
 from graphc.startup.record import record
 
@@ -95,6 +98,11 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
     results = (*of_states, *sums, *of_elements)
     kept = _kept(step, results, [*after.values(), *made.values(), *totals])
+    if kept and constant_value(loop.count) == UNKNOWN:
+        raise GradientError(
+            f"{describe(node)}: its derivative needs what each step has left, and their number is known only at the "
+            "end; scan with n_steps, the most there can be, and until() has one"
+        )
     forward, stacks = _keeping(node, step, kept)
     held = {value: variable(value.dtype, value.type.shape, value.name) for value in kept}
     results = tuple(substitute(results, {**held, **dict(_operands(step))}))

@@ -9,23 +9,21 @@ the next one; shared variables that a step updates are states too.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from graphc.control.loop import Checkpoint, Step, carry_out, rows_from, until_end
-from graphc.dtypes import INTEGERS, can_cast_safely, is_float
+from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
+from graphc.control.states import Returned, State, Updates, as_step, at, flat, settle, title
+from graphc.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
-from graphc.ir.walk import nodes_of, substitute
+from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node, cast
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip
-
-Updates = dict[Node, Node]
 
 
 class until:  # noqa: N801 - Theano's name
@@ -46,22 +44,6 @@ class Source:
     backwards: bool
 
 
-@record()
-class State:
-    """What is handed on from step to step: the initial value, and the distances at which a step reads it; of an output
-    that no step reads, None and ()."""
-
-    initial: Node | None
-    taps: tuple[int, ...]
-    weak: bool = False
-    """Whether it begins as a Python number, which has no dtype of its own."""
-
-    @property
-    def depth(self) -> int:
-        """How many of the last values are handed on."""
-        return -min(self.taps) if self.taps else 0
-
-
 def scan(
     fn: Callable[..., Any],
     sequences: Any = None,
@@ -80,10 +62,11 @@ def scan(
 ) -> tuple[Any, Updates]:
     """`fn` carried out step by step: what it returns, stacked along a new first axis, and updates for `function`.
 
-    fn: called once, with variables: for each sequence its elements at its taps, for each state its last values at its
-    taps, then `non_sequences`. It returns outputs (one, or a list), updates of shared variables (a dict, or a list of
-    pairs), `until(condition)`, or a tuple of these in this order. What it uses besides its arguments, shared variables
-    too, need not be listed.
+    fn: called once, and again where a Python number among the initial values must take another dtype. It is given
+    variables: for each sequence its elements at its taps, for each state its last values at its taps, then
+    `non_sequences`. It returns outputs (one, or a list), updates of shared variables (a dict, or a list of pairs),
+    `until(condition)`, or a tuple of these in this order. What it uses besides its arguments, shared variables too,
+    need not be listed.
     sequences: tensors, or dict(input=, taps=[...], go_backwards=) where a step reads others than its own element.
     outputs_info: for each output the initial value of the state that it is, dict(initial=, taps=[-1, -2]) where a step
     reads older values, whose initial value has one row for each, the oldest first; or None where no step reads it. A
@@ -107,54 +90,30 @@ def scan(
     others = [as_node(value) for value in _listed(non_sequences)]
     rows, elements = _elements(taken)
     count = _steps(rows, n_steps)
-    history = [_history(state) for state in states]
-    priors = [prior for state, own in zip(states, history, strict=True) for prior in _priors(state, own)]
-    returned = _returned(fn, _called(fn, [*elements, *priors, *others]))
+
+    def call(past: list[list[Node]]) -> Returned:
+        priors = flat(_priors(*each) for each in zip(states, past, strict=True))
+        returned = _returned(fn, _called(fn, [*elements, *priors, *others]))
+        if states and len(states) != len(returned.outputs):
+            raise GraphTypeError(
+                f"scan: outputs_info has {_number(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
+                f"{_number(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
+                "one that no step reads"
+            )
+        if strict:
+            _check_strict(returned, [*elements, *flat(past), *others])
+        return _with_default_updates(returned)
+
+    settled, past, returned = settle(states, call)
     if not states:
-        states, history = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
-    if len(states) != len(returned.outputs):
-        raise GraphTypeError(
-            f"scan: outputs_info has {_number(len(states), 'entry', 'entries')}, and the step {_title(fn)} returns "
-            f"{_number(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for one "
-            "that no step reads"
-        )
-    if strict:
-        _check_strict(returned, [*elements, *_flat(history), *others])
-    states, history, returned = _settled(states, history, _with_default_updates(returned))
-    step, initial = _step(elements, states, history, returned, since)
+        settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
+    step, initial = as_step(elements, settled, past, returned, since)
     done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
     stacked = until_end(done)
     if return_list:
         return stacked, updates
     return (stacked[0] if len(stacked) == 1 else stacked or None), updates
-
-
-def _step(
-    elements: Sequence[Node],
-    states: Sequence[State],
-    history: Sequence[Sequence[Node]],
-    returned: Returned,
-    since: int,
-) -> tuple[Step, list[Node]]:
-    """The step, to which shared variables that it updates are states as others, and the initial values of states."""
-    own = {shared: variable(shared.dtype, shared.type.shape, shared.name) for shared in returned.updates}
-    outputs = [_kept_type(*each) for each in zip(states, history, returned.outputs, strict=True)]
-    after = [node for past, output in zip(history, outputs, strict=True) if past for node in (*past[1:], output)]
-    condition = [] if returned.condition is None else [cast(returned.condition, "bool")]
-    results = [*after, *returned.updates.values(), *outputs, *condition]
-    if own:
-        results = substitute(results, own)
-    end = len(after) + len(own)
-    step = Step(
-        elements,
-        [*_flat(history), *own.values()],
-        results[:end],
-        results[end : end + len(outputs)],
-        results[-1] if condition else None,
-        since,
-    )
-    return step, [*_flat(_rows_of(state) for state in states), *own]
 
 
 # --- what a step is given ---------------------------------------------------------------------------------------------
@@ -226,13 +185,8 @@ def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
             if first or last:
                 part = rows_from(part, tap - first, sizes.subtract(length, last - first))
             rows.append(flip(part, 0) if sequence.backwards else part)
-    names = [_at(sequence.value.name, tap) for sequence in taken for tap in sequence.taps]
+    names = [at(sequence.value.name, tap) for sequence in taken for tap in sequence.taps]
     return rows, [variable(row.dtype, row.type.shape[1:], name) for row, name in zip(rows, names, strict=True)]
-
-
-def _at(name: str | None, tap: int) -> str | None:
-    """The name of what a step is given of a sequence or state."""
-    return name and (f"{name}[t{tap:+d}]" if tap else f"{name}[t]")
 
 
 def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
@@ -251,41 +205,12 @@ def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
     return shortest
 
 
-def _history(state: State) -> list[Node]:
-    """Variables for the last values of a state, the oldest first."""
-    name = None if state.initial is None else state.initial.name
-    rows = enumerate(_rows_of(state), -state.depth)
-    return [variable(row.dtype, row.type.shape, _at(name, tap)) for tap, row in rows]
-
-
-def _rows_of(state: State) -> list[Node]:
-    """The initial values of a state, the oldest first."""
-    if state.initial is None:
-        return []
-    if state.taps == (-1,):
-        return [state.initial]
-    return [state.initial[row] for row in range(state.depth)]
-
-
 def _priors(state: State, history: Sequence[Node]) -> list[Node]:
     """What a step is given of a state."""
     return [history[state.depth + tap] for tap in state.taps]
 
 
-def _flat(groups: Iterable[Sequence[Node]]) -> list[Node]:
-    return [node for group in groups for node in group]
-
-
 # --- what a step returns ----------------------------------------------------------------------------------------------
-
-
-@record()
-class Returned:
-    """What a step returns, sorted."""
-
-    outputs: list[Node]
-    updates: Updates
-    condition: Node | None
 
 
 def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:
@@ -296,15 +221,9 @@ def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:
         if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
             names = ", ".join(node.name or str(node.type) for node in given)
             error.add_note(
-                f"scan calls the step {_title(fn)} with {_number(len(given), 'argument', 'arguments')}: {names}"
+                f"scan calls the step {title(fn)} with {_number(len(given), 'argument', 'arguments')}: {names}"
             )
         raise
-
-
-def _title(fn: Any) -> str:
-    """A step, for messages."""
-    name, code = getattr(fn, "__name__", type(fn).__name__), getattr(fn, "__code__", None)
-    return f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else name
 
 
 def _number(count: int, one: str, several: str) -> str:
@@ -324,18 +243,18 @@ def _returned(fn: Callable[..., Any], value: Any) -> Returned:
         else:
             outputs += [_output(fn, each) for each in _listed(part)]
     if not (outputs or updates):
-        raise GraphTypeError(f"scan: the step {_title(fn)} returns no output and no updates: {value!r}")
-    return Returned(outputs, updates, condition)
+        raise GraphTypeError(f"scan: the step {title(fn)} returns no output and no updates: {value!r}")
+    return Returned(outputs, updates, condition, "scan")
 
 
 def _output(fn: Callable[..., Any], value: Any) -> Node:
     if isinstance(value, until):
-        raise GraphTypeError(f"scan: the step {_title(fn)} returns until() before the end; it must come last")
+        raise GraphTypeError(f"scan: the step {title(fn)} returns until() before the end; it must come last")
     try:
         return as_node(value)
     except GraphTypeError as error:
         raise GraphTypeError(
-            f"scan: the step {_title(fn)} returns {value!r}, which is no tensor; it returns outputs, then updates of "
+            f"scan: the step {title(fn)} returns {value!r}, which is no tensor; it returns outputs, then updates of "
             "shared variables where there are any, then until() where it has one"
         ) from error
 
@@ -378,55 +297,6 @@ def _with_default_updates(returned: Returned) -> Returned:
         if new.keys() <= updates.keys():
             return replace(returned, updates=updates)
         updates |= {shared: _update(shared, value) for shared, value in new.items() if shared not in updates}
-
-
-def _settled(
-    states: list[State], history: list[list[Node]], returned: Returned
-) -> tuple[list[State], list[list[Node]], Returned]:
-    """States that begin as Python numbers, with the dtypes that steps give them."""
-    while True:
-        for place, (state, output) in enumerate(zip(states, returned.outputs, strict=True)):
-            if not state.weak or state.initial is None or can_cast_safely(output.dtype, state.initial.dtype):
-                continue
-            if not can_cast_safely(state.initial.dtype, output.dtype) and not is_float(output.dtype):
-                continue
-            state = states[place] = replace(state, initial=cast(state.initial, output.dtype))
-            after = _history(state)
-            returned = _replaced(returned, dict(zip(history[place], after, strict=True)))
-            history[place] = after
-            break
-        else:
-            return states, history, returned
-
-
-def _replaced(returned: Returned, replacements: Mapping[Node, Node]) -> Returned:
-    condition = [] if returned.condition is None else [returned.condition]
-    nodes = substitute([*returned.outputs, *returned.updates.values(), *condition], replacements)
-    count = len(returned.outputs)
-    updates = dict(zip(returned.updates, nodes[count : count + len(returned.updates)], strict=True))
-    return Returned(nodes[:count], updates, nodes[-1] if condition else None)
-
-
-def _kept_type(state: State, history: Sequence[Node], output: Node) -> Node:
-    """An output, cast to the type of the state that it is where that loses nothing."""
-    if state.initial is None:
-        return output
-    before = history[-1]
-    if output.dtype != before.dtype and can_cast_safely(output.dtype, before.dtype):
-        output = cast(output, before.dtype)
-    differ = any(
-        isinstance(a, int) and isinstance(b, int) and a != b
-        for a, b in zip(before.type.shape, output.type.shape, strict=False)
-    )
-    if output.dtype == before.dtype and output.ndim == before.ndim and not differ:
-        return output
-    how = "give the initial value the shape that a step returns, as with T.zeros"
-    if output.dtype != before.dtype:
-        how = f"put .astype({output.dtype!r}) to the initial value, or .astype({before.dtype!r}) to what is returned"
-    raise GraphTypeError(
-        f"scan: a state changes its type from step to step: it begins as {before.type}, {describe(state.initial)}, and "
-        f"the step returns {output.type}, {describe(output)}; {how}"
-    )
 
 
 def _check_strict(returned: Returned, given: Sequence[Node]) -> None:

@@ -47,6 +47,9 @@ from graphc.ir.walk import Graph, as_size_node, nodes_of
 from graphc.ops.shape import equality_guard, label, label_op, naturals_guard
 from graphc.startup.record import record, replace
 
+UNKNOWN = 2**62
+"""The number of steps of a loop that has none: it goes on until its body says so."""
+
 
 @record()
 class Loop:

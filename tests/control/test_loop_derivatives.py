@@ -1,8 +1,9 @@
-"""Derivatives of loops against those of the same graph written out step by step: of first and second order, and forwards."""
+"""Derivatives of loops against those of the same graph written out: of first and second order, and forward."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def cost_of(stacked: Sequence[Node]) -> Node:
 def derivatives(cost: Node, wrt: Sequence[Node]) -> list[Node]:
     """The value, its gradient, that of the gradient's own sum of squares, and a product with the Hessian."""
     first = graphc.grad(cost, list(wrt), disconnected_inputs="ignore")
-    again = sum((T.sqr(each) * 0.5).sum() for each in first)
+    again: Any = sum((T.sqr(each) * 0.5).sum() for each in first)
     second = graphc.grad(again, list(wrt), disconnected_inputs="ignore")
     along = [T.cos(each) for each in wrt]
     return [cost, *first, *second, *graphc.Rop(first, list(wrt), along, disconnected_inputs="ignore")]
@@ -200,7 +201,7 @@ def test_until(function: Make, checkpoint: Any) -> None:
     def body(x: Any, states: list[Any], others: list[Any]) -> tuple[list[Node], list[Node]]:
         return [states[0] * others[0] + T.sqr(x)], []
 
-    for limit, steps in [(0.5, 1), (1.6, 2), (2.5, 3), (100.0, 7)]:
+    for limit in (0.5, 1.6, 2.5, 100.0):
         s, count = 0.3, 0
         for value in values:
             s, count = s * 1.1 + value**2, count + 1
@@ -247,7 +248,7 @@ def test_taps(function: Make) -> None:
     def step(later: Any, before: Any, old: Any, last: Any) -> Any:
         return T.sin(old * k) + last * later - before
 
-    stacked, _ = graphc.scan(step, dict(input=u, taps=[1, -2]), dict(initial=begin, taps=[-3, -1]))
+    stacked, _ = graphc.scan(step, {"input": u, "taps": [1, -2]}, {"initial": begin, "taps": [-3, -1]})
     rows = [begin[0], begin[1], begin[2]]
     for t in range(2, 6):
         rows.append(step(u[t + 1], u[t - 2], rows[-3], rows[-1]))
@@ -261,7 +262,8 @@ def test_taps(function: Make) -> None:
 def test_shared_variables_that_a_step_updates(function: Make) -> None:
     a, x = graphc.shared(0.5, name="a"), T.dvector("x")
     rows, updates = graphc.scan(lambda x: (x * a, {a: T.sin(a * x)}), x)
-    s, written = a, []
+    s: Node = a
+    written = []
     for t in range(3):
         written.append(x[t] * s)
         s = T.sin(s * x[t])
@@ -339,7 +341,7 @@ def test_a_product_with_the_second_derivative(function: Make) -> None:
 
 # --- random bodies ----------------------------------------------------------------------------------------------------
 
-UNARY = [T.sin, T.tanh, T.sqr, lambda v: v * 0.5, lambda v: T.exp(-T.sqr(v))]
+UNARY: list[Callable[[Any], Any]] = [T.sin, T.tanh, T.sqr, lambda v: v * 0.5, lambda v: T.exp(-T.sqr(v))]
 
 
 @st.composite
@@ -385,7 +387,4 @@ def test_random_bodies(program: tuple[Body, int, int], checkpoint: Any, seed: in
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=(steps, 2)), *rng.normal(size=(states + 2, 2))]
 
-    def function(*given: Any, **how: Any) -> Any:
-        return graphc.function(*given, mode="interpreted", **how)
-
-    check(function, body, arrays, states, steps, 1e-7, checkpoint=checkpoint)
+    check(partial(graphc.function, mode="interpreted"), body, arrays, states, steps, 1e-7, checkpoint=checkpoint)

@@ -1,7 +1,7 @@
 """Theano's documented examples of loops, with the results that its documentation gives or that follow from its text.
 
-https://theano-pymc.readthedocs.io/en/latest/library/scan.html and …/tutorial/loop.html; random streams are not there yet,
-so that the Gibbs chain takes its random numbers from a sequence.
+They are those of its pages on scan, on loops and on derivatives. Random streams are not there yet, so the Gibbs chain
+takes its random numbers from a sequence.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def test_a_recurrent_network_with_taps(function: Make) -> None:
     weights = [w, w_in, w_late, w_back, w_out]
     (xs, ys), updates = theano.scan(
         fn=step,
-        sequences=dict(input=u, taps=[-4, -0]),
-        outputs_info=[dict(initial=x0, taps=[-3, -1]), y0],
+        sequences={"input": u, "taps": [-4, -0]},
+        outputs_info=[{"initial": x0, "taps": [-3, -1]}, y0],
         non_sequences=weights,
     )
     assert not updates
@@ -204,7 +204,7 @@ def test_two_steps_back(function: Make) -> None:
     x, w, b, u, v = T.matrix("X"), T.matrix("W"), T.vector("b"), T.matrix("U"), T.matrix("V")
     results, _ = theano.scan(
         lambda old, last: T.dot(old, u) + T.dot(last, v) + T.tanh(T.dot(last, w) + b),
-        outputs_info=[dict(initial=x, taps=[-2, -1])],
+        outputs_info=[{"initial": x, "taps": [-2, -1]}],
         n_steps=10,
     )
     rng = np.random.default_rng(3)
