@@ -17,8 +17,9 @@ from typing import Any, Literal, TypeAlias
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.body import ITEM, item
 from graphc.ir.closure import close
-from graphc.ir.node import ITEM, OPS, Guard, Node, describe, item, literal, make, next_serial, variable
+from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros

@@ -25,7 +25,7 @@ LOOPS = Area(
         M("a statement moves above the stores that it reads", "codegen/transform/fuse.py",
           "independent([stmt], [head, *stay])", "independent([stmt], [head])"),
         M("what stays behind two loops may write what they read", "codegen/transform/fuse.py",
-          "elif isinstance(stmt, Check) or not independent([stmt], [loop]):", "elif isinstance(stmt, Check):"),
+          "elif isinstance(stmt, Check | If | Break) or not independent([stmt], [loop]):", "elif isinstance(stmt, Check | If | Break):"),
         M("two loops become one though they run over different ranges", "codegen/transform/fuse.py",
           "first.length != then.length or not may_merge", "not may_merge"),
         M("elements are taken for the same though their places differ", "codegen/transform/fuse.py",

@@ -14,10 +14,10 @@ from graphc.autodiff import pulled_back
 from graphc.dtypes import is_float
 from graphc.errors import GradientError
 from graphc.ir import sizes
+from graphc.ir.body import ITEM, item, make_body
 from graphc.ir.closure import close
 from graphc.ir.node import (
     FUNCTIONS,
-    ITEM,
     LEAVES,
     OPS,
     Node,
@@ -27,9 +27,7 @@ from graphc.ir.node import (
     View,
     constant_value,
     describe,
-    item,
     make,
-    make_body,
     next_serial,
     variable,
 )

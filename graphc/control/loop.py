@@ -13,8 +13,9 @@ from typing import Literal, TypeAlias
 from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.body import item
 from graphc.ir.closure import close
-from graphc.ir.node import OPS, Node, Size, TupleType, item, literal, make, variable
+from graphc.ir.node import OPS, Node, Size, TupleType, literal, make, variable
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.errors import GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
+from graphc.ir.body import ITEM
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
-    ITEM,
     LEAVES,
     PARAM,
     SHARED,

@@ -28,6 +28,7 @@ from graphc.errors import GraphTypeError
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
+    from graphc.ir.body import Body
     from graphc.ir.methods import Methods
     from graphc.loops.ir import Expr
 else:
@@ -421,23 +422,6 @@ CONSTANT = define_op("constant", _constant_infer, _constant_eval, _no_lowering, 
 PARAM = define_op("param", _leaf_infer, _leaf_eval, _no_lowering, doc="What a body is given each time it is run.")
 LEAVES = (INPUT, SHARED, SIZE, CONSTANT, PARAM)
 
-
-def _item_infer(args: Sequence[Node], attrs: Attributes) -> Type:
-    (node,), index = args, attrs["index"]
-    if not isinstance(node.type, TupleType) or not 0 <= index < len(node.type.parts):
-        raise GraphTypeError(f"{describe(node)} of type {node.type} has no result {index}")
-    return node.type.parts[index]
-
-
-ITEM = define_op(
-    "item",
-    _item_infer,
-    lambda node, values: values[node.attrs["index"]],
-    lambda node: Part(node.attrs["index"]),
-    cost=0.0,
-    doc="One result of an op that has several.",
-)
-
 _serial = itertools.count()
 
 
@@ -720,52 +704,6 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
 
 
 _first = itemgetter(0)
-
-
-def item(node: Node, index: int) -> Node:
-    """The result at a position of a node that has several."""
-    return make(ITEM, (node,), {"index": index})
-
-
-def items_of(node: Node) -> list[Node]:
-    """All results of a node that has several."""
-    assert isinstance(node.type, TupleType)
-    return [item(node, index) for index in range(len(node.type.parts))]
-
-
-class Body:
-    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
-    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`)."""
-
-    __slots__ = ("__weakref__", "params", "results")
-
-    def __init__(self, params: tuple[Node, ...], results: tuple[Node, ...]) -> None:
-        self.params = params
-        self.results = results
-
-    def __repr__(self) -> str:
-        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
-
-
-_bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
-
-
-def make_body(params: Sequence[Node], results: Sequence[Node]) -> Body:
-    """The body with these parameters, in the order of their numbers, and results; the existing one where there is
-    one."""
-    key = (tuple(map(id, params)), tuple(map(id, results)))
-    found = _bodies.get(key)
-    if found is None:
-        found = _bodies[key] = Body(tuple(params), tuple(results))
-    return found
-
-
-def param(index: int, kind: Type, name: str | None = None, natural: bool = False) -> Node:
-    """Parameter number `index` of bodies. Sizes of its type are numbers and other parameters. `natural`: it is a size,
-    and so is not negative."""
-    node = make(PARAM, (), {"index": index, "type": kind, "name": name, "natural": natural})
-    node.name = name
-    return node
 
 
 def literal(value: Any, dtype: str | None = None) -> Node:

@@ -26,13 +26,13 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.closure import invariant_guards, outside
+from graphc.ir.body import Body
+from graphc.ir.closure import invariant_guards, is_natural, outside
 from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
 from graphc.ir.node import (
     FUNCTIONS,
     Array,
     Attributes,
-    Body,
     Guard,
     Node,
     Repeat,
@@ -86,6 +86,12 @@ class Loop:
     def fixed(self) -> tuple[Node, ...]:
         """The parameters that are the same in every step."""
         return self.body.params[len(self.sequences) + len(self.initial) :]
+
+    @property
+    def sizes(self) -> list[Node]:
+        """The operands that are sizes: the number of steps, and those of what the body computes."""
+        pairs = zip(self.fixed, self.constants, strict=True)
+        return [self.count, *(operand for param, operand in pairs if is_natural(param))]
 
     @property
     def next_states(self) -> tuple[Node, ...]:

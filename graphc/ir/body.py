@@ -1,0 +1,76 @@
+"""Graphs within nodes, and nodes with several results.
+
+In: parameters and results, or a node of a tuple type. Out: the one `Body` that stands for this graph; the node of one
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from weakref import WeakValueDictionary
+
+from graphc.errors import GraphTypeError
+from graphc.ir.node import PARAM, Attributes, Node, Part, TupleType, Type, define_op, describe, make
+
+
+def _item_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    (node,), index = args, attrs["index"]
+    if not isinstance(node.type, TupleType) or not 0 <= index < len(node.type.parts):
+        raise GraphTypeError(f"{describe(node)} of type {node.type} has no result {index}")
+    return node.type.parts[index]
+
+
+ITEM = define_op(
+    "item",
+    _item_infer,
+    lambda node, values: values[node.attrs["index"]],
+    lambda node: Part(node.attrs["index"]),
+    cost=0.0,
+    doc="One result of an op that has several.",
+)
+
+
+def item(node: Node, index: int) -> Node:
+    """The result at a position of a node that has several."""
+    return make(ITEM, (node,), {"index": index})
+
+
+def items_of(node: Node) -> list[Node]:
+    """All results of a node that has several."""
+    assert isinstance(node.type, TupleType)
+    return [item(node, index) for index in range(len(node.type.parts))]
+
+
+class Body:
+    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
+    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`)."""
+
+    __slots__ = ("__weakref__", "params", "results")
+
+    def __init__(self, params: tuple[Node, ...], results: tuple[Node, ...]) -> None:
+        self.params = params
+        self.results = results
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
+
+
+_bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
+
+
+def make_body(params: Sequence[Node], results: Sequence[Node]) -> Body:
+    """The body with these parameters, in the order of their numbers, and results; the existing one where there is
+    one."""
+    key = (tuple(map(id, params)), tuple(map(id, results)))
+    found = _bodies.get(key)
+    if found is None:
+        found = _bodies[key] = Body(tuple(params), tuple(results))
+    return found
+
+
+def param(index: int, kind: Type, name: str | None = None, natural: bool = False) -> Node:
+    """Parameter number `index` of bodies. Sizes of its type are numbers and other parameters. `natural`: it is a size,
+    and so is not negative."""
+    node = make(PARAM, (), {"index": index, "type": kind, "name": name, "natural": natural})
+    node.name = name
+    return node
