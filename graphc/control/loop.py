@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from graphc.dtypes import is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import close
-from graphc.ir.node import OPS, Node, Size, TupleType, literal, make, variable
+from graphc.ir.node import OPS, Node, Size, TupleType, describe, literal, make, variable
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
@@ -70,7 +70,14 @@ def carry_out(
     limit: Node | None = None,
     name: str | None = None,
 ) -> Outcome:
-    """A step carried out `count` times; at most `limit` times, where that is given."""
+    """A step carried out `count` times; at most `limit` times, where that is given. Raises ShapeError where there are
+    known to be too few elements for that."""
+    if isinstance(count, int) and count < 0:
+        raise ShapeError(f"scan: the number of steps is {count}, which is negative")
+    for row in rows:
+        length = row.type.shape[0]
+        if isinstance(count, int) and isinstance(length, int) and length < count:
+            raise ShapeError(f"scan: there are {count} steps, and {describe(row)} has {length} elements")
     if truncate >= 0:
         return _truncated(step, count, rows, initial, truncate, checkpoint, name)
     if checkpoint is not None:

@@ -184,9 +184,17 @@ def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
             part = sequence.value
             if first or last:
                 part = rows_from(part, tap - first, sizes.subtract(length, last - first))
-            rows.append(flip(part, 0) if sequence.backwards else part)
+                part = _named(part, sequence.value, f"[{tap - first}:]")
+            rows.append(_named(flip(part, 0), part, "[::-1]") if sequence.backwards else part)
     names = [at(sequence.value.name, tap) for sequence in taken for tap in sequence.taps]
     return rows, [variable(row.dtype, row.type.shape[1:], name) for row, name in zip(rows, names, strict=True)]
+
+
+def _named(part: Node, whole: Node, key: str) -> Node:
+    """A part of a sequence, with a name for messages."""
+    if part.name is None and whole.name is not None:
+        part.name = whole.name + key
+    return part
 
 
 def _steps(rows: Sequence[Node], n_steps: Any) -> Size:

@@ -86,7 +86,9 @@ def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> 
         return output
     how = "give the initial value the shape that a step returns, as with T.zeros"
     if output.dtype != before.dtype:
-        how = f"put .astype({output.dtype!r}) to the initial value, or .astype({before.dtype!r}) to what is returned"
+        how = (
+            f"cast the initial value with .astype({output.dtype!r}), or what is returned with .astype({before.dtype!r})"
+        )
     raise GraphTypeError(
         f"{by}: a state changes its type from step to step: it begins as {before.type}, {describe(state.initial)}, and "
         f"the step returns {output.type}, {describe(output)}; {how}"

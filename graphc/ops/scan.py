@@ -44,7 +44,7 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node, nodes_of
-from graphc.ops.shape import equality_guard, label, label_op, naturals_guard
+from graphc.ops.shape import equality_guard, known_nonnegative, label, label_op, label_origin, products_guard
 from graphc.startup.record import record, replace
 
 UNKNOWN = 2**62
@@ -188,11 +188,11 @@ def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
     """The sizes of a node of the body in terms of the operands. Raises GraphTypeError where a step changes one."""
     known = dict(zip(loop.body.params, loop.operands, strict=True))
     varying = {*loop.elements, *loop.states}
-    for size in node.type.shape:
+    for axis, size in enumerate(node.type.shape):
         if isinstance(size, Node) and not varying.isdisjoint(nodes_of([size])):
             raise GraphTypeError(
-                f"scan: {describe(node)} of type {node.type} has a size that changes from step to step; it must be the "
-                "same in all steps, so pad it, or compute with where()"
+                f"scan: the size of {describe(node)} along axis {axis} changes from step to step; it must be the same "
+                "in all steps: fill it up, or compute with where()"
             )
     return tuple(outside(size, known) for size in node.type.shape)
 
@@ -204,7 +204,10 @@ def _guards(node: Node) -> Sequence[Guard]:
 def _all_guards(node: Node) -> Iterator[Guard]:
     loop, what = loop_of(node.args, node.attrs), label_op(node)
     count = sizes.as_size(loop.count)
-    yield from naturals_guard((count,), what)
+    yield from products_guard((count,), what)
+    if not known_nonnegative(count):
+        steps = f", {label_origin(loop.count)}," if isinstance(count, Node) else ""
+        yield Guard(0, "<=", count, f"{what}: the number of steps{steps} is {{right}}, which is negative")
     known = dict(zip(loop.body.params, loop.operands, strict=True))
     for sequence, element in zip(loop.sequences, loop.elements, strict=True):
         length = sequence.type.shape[0]
