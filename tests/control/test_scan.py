@@ -246,16 +246,16 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: graphc.scan(lambda x, s: s + x, V, np.int64(0)),
         GraphTypeError,
         (
-            rf"it begins as int64\[\], 0, and the step returns float64\[\], add\(…\) {HERE}; cast the initial value with "
-            r"\.astype\('float64'\), or what is returned with \.astype\('int64'\)"
+            rf"it begins as int64\[\], 0, and the step returns float64\[\], add\(…\) {HERE}; cast the initial "
+            r"with \.astype\('float64'\), or what is returned with \.astype\('int64'\)"
         ),
     ),
     "another rank": (
         lambda: graphc.scan(lambda x, s: s + x, M, 0.0),
         GraphTypeError,
         (
-            rf"it begins as float64\[\], 0.0, and the step returns float64\[M.1\], add\(…\) {HERE}; give the initial value "
-            "the shape that a step returns"
+            rf"it begins as float64\[\], 0.0, and the step returns float64\[M.1\], add\(…\) {HERE}; give the "
+            "initial value the shape that a step returns"
         ),
     ),
     "another shape": (
