@@ -246,8 +246,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: graphc.scan(lambda x, s: s + x, V, np.int64(0)),
         GraphTypeError,
         (
-            rf"it begins as int64\[\], 0, and the step returns float64\[\], add\(…\) {HERE}; cast the initial "
-            r"with \.astype\('float64'\), or what is returned with \.astype\('int64'\)"
+            rf"it begins as int64\[\], 0, and the step returns float64\[\], add\(…\) {HERE}; cast the "
+            r"initial value with \.astype\('float64'\), or what is returned with \.astype\('int64'\)"
         ),
     ),
     "another rank": (
