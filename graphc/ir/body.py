@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from weakref import WeakValueDictionary
 
 from graphc.errors import GraphTypeError
-from graphc.ir.node import PARAM, Attributes, Node, Part, TupleType, Type, define_op, describe, make
+from graphc.ir.node import PARAM, Attributes, Body, Node, Part, TupleType, Type, define_op, describe, make
 
 
 def _item_infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -39,20 +39,6 @@ def items_of(node: Node) -> list[Node]:
     """All results of a node that has several."""
     assert isinstance(node.type, TupleType)
     return [item(node, index) for index in range(len(node.type.parts))]
-
-
-class Body:
-    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
-    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`)."""
-
-    __slots__ = ("__weakref__", "params", "results")
-
-    def __init__(self, params: tuple[Node, ...], results: tuple[Node, ...]) -> None:
-        self.params = params
-        self.results = results
-
-    def __repr__(self) -> str:
-        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
 
 
 _bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()

@@ -28,7 +28,6 @@ import numpy as np
 
 from graphc.dtypes import FLOATS
 from graphc.errors import GraphTypeError
-from graphc.ir.body import Body
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -37,6 +36,7 @@ from graphc.ir.node import (
     SHARED,
     SIZE,
     Array,
+    Body,
     Node,
     Op,
     Size,
