@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import graphc
-
 from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN
 
 ROOT = Path(__file__).parent.parent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from hypothesis import strategies as st
 import graphc
 import graphc.tensor as T
 from graphc.ir.node import Node
+from graphc.startup.record import record, replace
+from graphc.testing import check_gradient
 
 Make = Callable[..., Any]
 Body = Callable[..., tuple[list[Node], list[Node]]]
@@ -339,52 +340,135 @@ def test_a_product_with_the_second_derivative(function: Make) -> None:
     npt.assert_allclose(one, other, rtol=1e-9)
 
 
+def test_backwards(function: Make) -> None:
+    """With fewer steps than elements, which are then the last ones."""
+    x, w = T.dvector("x"), T.dscalar("w")
+    rows = graphc.scan(lambda x, s: T.sin(s * w + x), x, w, n_steps=3, go_backwards=True)[0]
+    s, written = w, []
+    for t in (4, 3, 2):
+        s = T.sin(s * w + x[t])
+        written.append(s)
+    both = [*derivatives(cost_of([rows]), [x, w]), *derivatives(cost_of([T.stack(written)]), [x, w])]
+    found = function([x, w], both)(RNG.normal(size=5), 0.4)
+    for got, wanted in zip(found[: len(found) // 2], found[len(found) // 2 :], strict=True):
+        npt.assert_allclose(got, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("checkpoint", [None, 2])
+def test_a_loop_that_ends_by_itself_within_a_loop(function: Make, checkpoint: Any) -> None:
+    """Each step takes another number of inner ones: against finite differences."""
+
+    def build(x: Any, w: Any) -> Node:
+        def outer(x: Any, s: Any) -> Any:
+            inner = graphc.scan(
+                lambda i, p: (p * w + x, graphc.until(i + 1 >= 3 * abs(x))), T.arange(6), s, checkpoint=checkpoint
+            )[0]
+            return T.tanh(inner[-1]) + inner.sum() * 0.1
+
+        rows: Node = graphc.scan(outer, x, 0.5)[0]
+        return rows
+
+    check_gradient(build, np.array([0.3, -0.5, 0.9, 1.2]), np.array(0.8), order=2)
+
+
 # --- random bodies ----------------------------------------------------------------------------------------------------
 
 UNARY: list[Callable[[Any], Any]] = [T.sin, T.tanh, T.sqr, lambda v: v * 0.5, lambda v: T.exp(-T.sqr(v))]
+KINDS = ["unary", "add", "mul", "dot", "index", "where", "loop"]
 
 
-@st.composite
-def bodies(draw: st.DrawFn) -> tuple[Body, int, int]:
-    """A body over an element, one to three states and two others, all vectors of one size."""
-    states = draw(st.integers(1, 3))
-    length = draw(st.integers(2, 9))
-    moves = [
-        (draw(st.sampled_from(["unary", "add", "mul", "dot", "index", "where"])), draw(st.integers(0, 99)),
-         draw(st.integers(0, 99)))
-        for _ in range(length)
-    ]  # fmt: skip
-    ends = [draw(st.integers(0, 99)) for _ in range(states)]
-    outs = draw(st.lists(st.integers(0, 99), max_size=2))
+@record()
+class Program:
+    """A loop over vectors of one size: what a step is given, what it computes, when it ends."""
 
-    def body(x: Any, now: list[Any], others: list[Any]) -> tuple[list[Node], list[Node]]:
-        pool = [x, *now, *others]
-        for kind, first, second in moves:
-            a, b = pool[first % len(pool)], pool[second % len(pool)]
-            if kind == "unary":
-                pool.append(UNARY[second % len(UNARY)](a))
-            elif kind == "add":
-                pool.append((a + b) * 0.5)
-            elif kind == "mul":
-                pool.append(T.tanh(a * b))
-            elif kind == "dot":
-                pool.append(T.tanh(T.dot(a, b)) * a)
-            elif kind == "index":
-                pool.append(T.set_subtensor(a[0], b[1]))
-            else:
-                pool.append(T.where(a > b, a, b * 0.5))
-        last = pool[::-1]
-        return [last[n % len(last)] for n in ends], [last[n % len(last)] for n in outs]
+    taps: tuple[int, ...]
+    states: tuple[tuple[int, ...], ...]
+    moves: tuple[tuple[str, int, int], ...]
+    ends: tuple[int, ...]
+    outputs: tuple[int, ...]
+    steps: int
+    last: int
 
-    return body, states, draw(st.integers(1, 4))
+    def body(self, pool: list[Any]) -> list[Any]:
+        """The next states and the outputs, from elements, states and two vectors that are the same in all steps."""
+        pool = list(pool)
+        for kind, first, second in self.moves:
+            pool.append(self.made(kind, second, pool[first % len(pool)], pool[second % len(pool)]))
+        return [pool[-1 - n % len(pool)] for n in (*self.ends, *self.outputs)]
+
+    def made(self, kind: str, number: int, a: Any, b: Any) -> Any:
+        match kind:
+            case "unary":
+                return UNARY[number % len(UNARY)](a)
+            case "add":
+                return (a + b) * 0.5
+            case "mul":
+                return T.tanh(a * b)
+            case "dot":
+                return T.tanh(T.dot(a, b)) * a
+            case "index":
+                return T.set_subtensor(a[0], b[1])
+            case "where":
+                return T.where(a > b, a, b * 0.5)
+            case _:
+                return graphc.scan(lambda e, s: T.tanh(s * e + b), a, b * 0.5)[0].sum(axis=0) * 0.3
+
+    def scanned(self, xs: Node, begin: Sequence[Node], others: Sequence[Node], checkpoint: Any) -> list[Node]:
+        def step(*given: Any) -> Any:
+            results = self.body(list(given[1:]))
+            return results if self.last < 0 else (results, graphc.until(T.eq(given[0], self.last)))
+
+        sequences = [T.arange(99), {"input": xs, "taps": list(self.taps)}]
+        info = [
+            {"initial": initial[-1] if taps == (-1,) else initial, "taps": list(taps)}
+            for initial, taps in zip(begin, self.states, strict=True)
+        ]
+        nones = [None] * len(self.outputs)
+        found: list[Node] = graphc.scan(
+            step, sequences, [*info, *nones], list(others), self.steps, return_list=True, checkpoint=checkpoint
+        )[0]
+        return found
+
+    def written(self, xs: Node, begin: Sequence[Node], others: Sequence[Node]) -> list[Node]:
+        past = [[initial[n] for n in range(3)] for initial in begin]
+        past = [old if taps == (-1,) else old[: -min(taps)] for old, taps in zip(past, self.states, strict=True)]
+        rows, count = [], self.steps if self.last < 0 else min(self.steps, self.last + 1)
+        for t in range(-min(self.taps), count - min(self.taps)):
+            given = [xs[t + tap] for tap in self.taps]
+            given += [old[tap] for old, taps in zip(past, self.states, strict=True) for tap in taps]
+            results = self.body([*given, *others])
+            for old, new in zip(past, results, strict=False):
+                old.append(new)
+            rows.append(results)
+        return [T.stack(column) for column in zip(*rows, strict=True)]
+
+
+PLACES = st.integers(0, 99)
+PROGRAMS = st.builds(
+    Program,
+    taps=st.sampled_from([(0,), (0,), (-1, 0), (1, 0), (-2, 1, 0)]).map(lambda taps: taps if 0 in taps else (0,)),
+    states=st.lists(st.sampled_from([(-1,), (-1,), (-2, -1), (-2,), (-1, -3)]), min_size=1, max_size=3).map(tuple),
+    moves=st.lists(st.tuples(st.sampled_from(KINDS), PLACES, PLACES), min_size=2, max_size=9).map(tuple),
+    ends=st.just(()),
+    outputs=st.lists(PLACES, max_size=2).map(tuple),
+    steps=st.integers(1, 4),
+    last=st.integers(-3, 4),
+)
 
 
 @pytest.mark.slow
 @settings(max_examples=60)
-@given(bodies(), st.sampled_from([None, None, 2, "sqrt"]), st.integers(0, 2**32 - 1))
-def test_random_bodies(program: tuple[Body, int, int], checkpoint: Any, seed: int) -> None:
-    body, states, steps = program
+@given(PROGRAMS, st.data(), st.sampled_from([None, None, 2, "sqrt"]), st.integers(0, 2**32 - 1))
+def test_random_bodies(program: Program, data: st.DataObject, checkpoint: Any, seed: int) -> None:
+    program = replace(program, ends=tuple(data.draw(PLACES) for _ in program.states))
     rng = np.random.default_rng(seed)
-    arrays = [rng.normal(size=(steps, 2)), *rng.normal(size=(states + 2, 2))]
-
-    check(partial(graphc.function, mode="interpreted"), body, arrays, states, steps, 1e-7, checkpoint=checkpoint)
+    rows = program.steps + max(program.taps) - min(program.taps)
+    arrays = [rng.normal(size=(rows, 2)), *rng.normal(size=(len(program.states), 3, 2)), *rng.normal(size=(2, 2))]
+    leaves = [T.tensor("float64", (None,) * np.ndim(array), f"v{n}") for n, array in enumerate(arrays)]
+    xs, begin, others = leaves[0], leaves[1:-2], leaves[-2:]
+    looped = derivatives(cost_of(program.scanned(xs, begin, others, checkpoint)), leaves)
+    written = derivatives(cost_of(program.written(xs, begin, others)), leaves)
+    call = graphc.function(leaves, [*looped, *written], mode="interpreted", on_unused_input="ignore")
+    found = call(*arrays)
+    for got, wanted in zip(found[: len(looped)], found[len(looped) :], strict=True):
+        npt.assert_allclose(got, wanted, rtol=1e-7, atol=1e-7)
