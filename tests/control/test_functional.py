@@ -14,8 +14,8 @@ import graphc
 import graphc.tensor as T
 from graphc import lax
 from graphc.errors import GradientError, GraphTypeError, ShapeError
+from graphc.ir.body import bodies_of
 from graphc.ir.node import Node
-from graphc.ir.text import bodies_of
 from graphc.ir.walk import nodes_of
 
 Make = Callable[..., Any]
