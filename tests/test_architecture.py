@@ -25,7 +25,7 @@ ir                  node walk body interpret passes sizes closure text parse ver
 ops                 elementwise custom scalar shape index recur reduce linalg scan __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-control             derivative scan __init__
+control             derivative loop states scan functional __init__
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops pipeline
                     __init__
 codegen             __init__
