@@ -21,7 +21,7 @@ FLOORS = """
 startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  node body walk interpret passes sizes closure text parse verify __init__
+ir                  node walk body interpret passes sizes closure text parse verify __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
@@ -42,8 +42,8 @@ codegen.schedule    memory sizes labels plan accumulators cost strided steps fus
                     scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused steps parts
                     __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding partial_sums nontemporal
-                    outline_regions outline_merge outline __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers partial_sums
+                    nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__

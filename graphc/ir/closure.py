@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
-from graphc.ir.body import Body, make_body, param
-from graphc.ir.node import CONSTANT, PARAM, SIZE, Guard, Node, Size, Type, constant_value, make
+from graphc.ir.body import make_body, param
+from graphc.ir.node import CONSTANT, PARAM, SIZE, Body, Guard, Node, Size, Type, constant_value, make
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import as_size_node, nodes_of, nodes_since, substitute, type_sizes
 

@@ -15,7 +15,7 @@ from graphc.codegen.schedule.plan import Nest, Plan, Steps, loop_vars
 from graphc.ir.body import items_of
 from graphc.ir.node import Node
 from graphc.loops.build import start_const
-from graphc.loops.ir import ONE, ZERO, Expr, Store, add
+from graphc.loops.ir import ONE, ZERO, Break, Expr, If, Load, Store, add
 
 
 def lower_steps(
@@ -35,14 +35,17 @@ def lower_steps(
     if graph.loop.repeat.until or graph.loop.repeat.limited:
         for output in outputs:
             lowerer.fill(lowerer.buffers[output], output.type.shape, scope, _zero(output))
+    if steps.stop is not None:
+        scope.body.append(Store(lowerer.buffers[items[-1]], ZERO, ZERO))
     inner = lowerer.enter(scope, steps.var, most)
     lowerer.size_names = {**lowerer.size_names, graph.number: steps.var.name}
     _know(lowerer, steps, items)
     labels, lowerer.labels = lowerer.labels, steps.plan.labels
     carry_out(steps.plan, inner)
     lowerer.labels = labels
-    if graph.loop.repeat.until:
+    if steps.stop is not None:
         inner.body.append(Store(lowerer.buffers[items[-1]], ZERO, add(steps.var, ONE)))
+        inner.body.append(If(Load(steps.stop, ZERO), (Break(),)))
     lowerer.leave(inner, scope)
 
 

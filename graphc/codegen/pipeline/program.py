@@ -26,7 +26,7 @@ from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
-from graphc.codegen.schedule.sizes import Sizing, all_nodes, nodes_within, size_up
+from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -35,8 +35,10 @@ from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.passes import Passes
 from graphc.codegen.transform.privatize import most_copies, stride
+from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import simplify
 from graphc.ir import sizes
+from graphc.ir.body import nodes_within
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.loops.ir import (
@@ -358,10 +360,10 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Stmt, ..
     passes.ran("lower", lowered)
     body = simplify(lowered, passes.run)
     merged = passes.run("merge_rows", merge_rows, body)
-    if merged == body:
-        return body
-    forward = partial(forward_stores, fresh=lowerer.names.fresh)
-    return simplify(passes.run("forward_stores", forward, merged), passes.run)
+    if merged != body:
+        forward = partial(forward_stores, fresh=lowerer.names.fresh)
+        body = simplify(passes.run("forward_stores", forward, merged), passes.run)
+    return passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 
 def assemble(
