@@ -27,7 +27,7 @@ ops                 elementwise custom scalar shape index recur reduce linalg sc
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
 control             derivative scan __init__
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops pipeline
-                       __init__
+                    __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
