@@ -22,10 +22,11 @@ REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
 
 
-def close(variables: Sequence[Node], results: Sequence[Node]) -> tuple[Body, tuple[Node, ...]]:
+def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) -> tuple[Body, tuple[Node, ...]]:
     """The body with these variables as its first parameters and these results, and what its other parameters stand
-    for."""
-    return close_over(variables, _captured(variables, results), results)
+    for. Nodes that only repeat elements come inside if their serial numbers are `since` or more: of older ones the
+    program may ask the derivative."""
+    return close_over(variables, _captured(variables, results, since), results)
 
 
 def close_over(
@@ -49,7 +50,7 @@ def is_natural(node: Node) -> bool:
     return node.op is PARAM and bool(node.attrs["natural"])
 
 
-def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
+def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
     """What results need that no variable changes, as far out as it can stand."""
     varying = set(variables)
     for node in nodes_since(results, min((node.serial for node in variables), default=0)):
@@ -66,7 +67,8 @@ def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
         value = constant_value(node)
         if value is not None and not value.ndim:
             continue
-        if node in varying or (node.op.name in REPEATING and node.ndim) or _is_offset(node):
+        repeats = node.op.name in REPEATING and node.ndim and node.serial >= since
+        if node in varying or repeats or _is_offset(node):
             pending += reversed(node.args)
         else:
             found[node] = None
