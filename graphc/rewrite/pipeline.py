@@ -12,7 +12,7 @@ from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
-from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, rewrite_bodies, rewrite_loops
+from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
@@ -72,10 +72,15 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     def after(graph: Graph) -> Rewritten:
         graph, fired = apply_in_turn(graph, passes)
-        if "loop_bodies" in excluding or not has_loops(graph):
+        if not has_loops(graph):
             return graph, fired
-        graph, more = rewrite_bodies(graph, after)
-        return graph, fired + more
+        if "loop_operands" not in excluding:  # some may be numbers by now
+            graph, more = reclose(graph, "loop_operands", False)
+            fired += more
+        if "loop_bodies" not in excluding:
+            graph, more = rewrite_bodies(graph, after)
+            fired += more
+        return graph, fired
 
     graph, fired = before(graph)
     graph, more = after(graph)
