@@ -89,7 +89,7 @@ def may_fail(nests: Nests, draft: Draft) -> bool:
         return bool(graph.guarded) or any(map(may_refuse, graph.results))
     if draft.number in nests.branches:
         sides = nests.branches[draft.number].sides
-        return any(side.guarded or any(map(may_refuse, side.results)) for side in sides)
+        return any(side.checks or any(map(may_refuse, side.results)) for side in sides)
     return draft.kind in ("check", "guard") or any(map(calls_python, draft.roots))
 
 

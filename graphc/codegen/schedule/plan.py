@@ -187,11 +187,11 @@ class Steps:
 
 @record()
 class Side:
-    """One body of a branch over the variables that stand for what both are given: its results, and what must hold, by
-    the node it is needed for."""
+    """One body of a branch over the variables that stand for what both are given: its results, and what must hold
+    before anything is computed, in order."""
 
     results: tuple[Node, ...]
-    guarded: Mapping[Node, tuple[Guard, ...]]
+    checks: tuple[Guard, ...]
 
 
 @record()
@@ -206,10 +206,10 @@ class BranchGraph:
 
 @record()
 class Branches:
-    """A branch, with the plans of its two bodies."""
+    """A branch, with the plans of its two bodies: of each those of checks in turn, then of what it computes."""
 
     graph: BranchGraph
-    plans: tuple[Plan, Plan]
+    plans: tuple[tuple[Plan, ...], tuple[Plan, ...]]
 
 
 @record()
@@ -388,7 +388,8 @@ def bodies_of(plan: Plan, nest: Nest, size: Callable[[Size], str]) -> Iterable[t
         steps = plan.loops[nest.number]
         yield f"each of {size(steps.graph.most)} steps", steps.plan
     if nest.number in plan.branches:
-        yield from zip(("then", "else"), plan.branches[nest.number].plans, strict=True)
+        for name, plans in zip(("then", "else"), plan.branches[nest.number].plans, strict=True):
+            yield name, plans[-1]
 
 
 def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) -> Iterable[str]:
