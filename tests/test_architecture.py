@@ -37,13 +37,13 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    guard_pages vectorcall entry __init__
-codegen.schedule    memory sizes labels plan accumulators cost strided steps fusion nests inplace materialize
+                    guard_pages vectorcall interrupt entry __init__
+codegen.schedule    memory sizes labels plan accumulators cost strided work steps fusion nests inplace materialize
                     scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused steps parts
                     __init__
 codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers partial_sums
-                    nontemporal outline_regions outline_merge outline __init__
+                    polls nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__

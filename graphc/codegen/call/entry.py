@@ -17,7 +17,8 @@ A call is the methods of `Call` in their order, each of which goes on to the nex
     look_at_given       arrays given for results can hold them                  else refuse
     claim, make, allocate   references are taken, memory is there               else empty, with the exception set
     enter               no other thread uses what it updates                    else empty, then contended(*args…)
-    run                 the kernel, without the GIL where the work is large     else empty, then failed
+    run                 the kernel, without the GIL where the work is large     else empty, then failed: but where the
+                                                                                kernel leaves an exception, null
     deliver             new values go to their cells, the others are returned
     leave               what the call holds is given back
 
@@ -30,8 +31,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
+from graphc.codegen.call.interrupt import interrupted
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
@@ -58,6 +61,7 @@ from graphc.codegen.call.objects import (
     empty,
     enter,
     grow,
+    has_error,
     install,
     make,
     new_number,
@@ -107,7 +111,7 @@ def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> 
     return module_text(_entry_points(signature, poison), data, declares=declares)
 
 
-def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Ptr]]:
+def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]]:
     @function(is_internal=False)
     def entry(code: Code, self: Ptr, args: Ptr, nargs: I64, kwnames: Ptr) -> Ptr:
         return Call(code, signature, poison, self, args, nargs, kwnames).write()
@@ -122,7 +126,7 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Ptr]
             code.ret(NULL)
         return entry(code, self, args, flagged & (2**63 - 1), kwnames)
 
-    return [entry, vectorcall]
+    return [entry, vectorcall, *([interrupted] if signature.polls else [])]
 
 
 def table(name: str, words: Sequence[int]) -> Global:
@@ -330,6 +334,8 @@ class Call:
             with self.code.when(end < 0):
                 self.status.value = I64.of(-1)
                 self.failed.go()
+        if self.signature.polls:
+            counts.append(self.dims.at(self.signature.extents - 1, I64).load(I64))
         work: I64 | int = sum(count for count in counts if isinstance(count, int))
         for count in counts:
             work = work if isinstance(count, int) else count + work
@@ -540,6 +546,10 @@ class Call:
 
         code.place(self.failed)
         release(code, self.result.value, record)
+        if self.signature.polls:
+            with code.when(has_error(record) != NULL):
+                discard(code, self.references, record)
+                code.ret(NULL)
         number = new_number(record, self.status.value)
         answer = code.variable(NULL)
         with code.when(number != NULL):

@@ -434,7 +434,8 @@ class Nests:
             if each not in self.nest_of:
                 self.materialise_item(each, ())
         graph = self.steps[draft.number] = step_graph(node)
-        self.want_size(self.sizing.of(graph.most), draft.number)
+        for size in (graph.most, *([] if graph.is_short else [graph.interval])):
+            self.want_size(self.sizing.of(size), draft.number)
         for source in dict.fromkeys(graph.sources.values()):
             path = loop_vars(source.ndim)
             self.needed.add(source)

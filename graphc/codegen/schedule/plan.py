@@ -149,6 +149,11 @@ class Bound:
     gather: Node
 
 
+POLLED = 10**7
+"""Work after which a loop asks whether its call must end: a millisecond, and not much more than twenty where all is
+misjudged."""
+
+
 @record()
 class StepGraph:
     """One step of a loop as a graph over variables that stand for what it is given.
@@ -156,7 +161,8 @@ class StepGraph:
     `number`: the size leaf that is the number of the step; `most`: how many steps there are at most. `sources`: for
     variables that stand for what lies in memory, the value that has the buffer; `scalars`: for others the scalars;
     `states`: the variables that stand for states. `results`: the next states, an element of each output, whether it is
-    the last step where the loop says so. `guarded`: what must hold in every step, by the node it is needed for.
+    the last step where the loop says so. `guarded`: what must hold in every step, by the node it is needed for. `work`:
+    of a step (work.py).
     """
 
     node: Node
@@ -169,6 +175,25 @@ class StepGraph:
     states: tuple[Node, ...]
     results: tuple[Node, ...]
     guarded: Mapping[Node, tuple[Guard, ...]]
+    work: Size
+
+    @property
+    def is_short(self) -> bool:
+        """Whether all steps together are known to take little time."""
+        count = sizes.as_size(self.loop.count)
+        return isinstance(count, int) and isinstance(self.work, int) and count * self.work < POLLED
+
+    @property
+    def interval(self) -> Size:
+        """After how many steps a loop asks whether its call must end."""
+        if isinstance(self.work, int):
+            return 1 << max(POLLED // self.work, 1).bit_length() - 1
+        return sizes.maximum(sizes.floor_divide(POLLED, self.work), 1)
+
+    @property
+    def total(self) -> Size:
+        """The work of all steps, as much as counts."""
+        return sizes.multiply(sizes.minimum(sizes.as_size(self.loop.count), 2**31), sizes.minimum(self.work, 2**24))
 
 
 @record()

@@ -25,6 +25,7 @@ from graphc.loops.ir import (
     Const,
     Expr,
     If,
+    Invoke,
     Let,
     Load,
     Loop,
@@ -162,7 +163,7 @@ def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, P
         if not isinstance(stmt, Loop):
             continue
         carried = [var for var in set_vars(stmt.body) if var in outer]
-        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
+        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check | Invoke) and inner.code}
         if starts.keys() >= set(carried) and len(codes) <= 1:
             loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
             first = tuple(starts[var] for var in carried)
@@ -316,5 +317,6 @@ def set_vars(body: Sequence[Stmt]) -> dict[Var, None]:
 
 def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
     """Statements whose checks have another number."""
-    numbered = (replace(stmt, code=code) if isinstance(stmt, Check) else stmt for stmt in body)
+    fails = (isinstance(stmt, Check | Invoke) and stmt.code > 0 for stmt in body)
+    numbered = (replace(stmt, code=code) if fail else stmt for stmt, fail in zip(body, fails, strict=True))
     return tuple(map_bodies(stmt, lambda inner: with_code(inner, code)) for stmt in numbered)
