@@ -16,7 +16,7 @@ A call is the methods of `Call` in their order, each of which goes on to the nex
     measure             nothing is negative or too large                        else failed: fail(-1, *args)
     look_at_given       arrays given for results can hold them                  else refuse
     claim, make, allocate   references are taken, memory is there               else empty, with the exception set
-    enter               no other thread uses what it updates                    else empty, then contended(*args…)
+    enter               no other thread uses what it updates, no handler may    else empty, then contended(*args…)
     run                 the kernel, without the GIL where the work is large     else empty, then failed: but where the
                                                                                 kernel leaves an exception, null
     deliver             new values go to their cells, the others are returned
@@ -34,7 +34,7 @@ from operator import or_
 from typing import Any
 
 from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
-from graphc.codegen.call.interrupt import interrupted
+from graphc.codegen.call.interrupt import PATIENT, interrupted
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
@@ -335,7 +335,8 @@ class Call:
                 self.status.value = I64.of(-1)
                 self.failed.go()
         if self.signature.polls:
-            counts.append(self.dims.at(self.signature.extents - 1, I64).load(I64))
+            self.loops = self.dims.at(self.signature.extents - 1, I64).load(I64)
+            counts.append(self.loops)
         work: I64 | int = sum(count for count in counts if isinstance(count, int))
         for count in counts:
             work = work if isinstance(count, int) else count + work
@@ -434,6 +435,8 @@ class Call:
         free, wait = code.label("free"), code.label("wait")
         activity = word(self.record, "activity")
         free.when(activity == NULL)
+        if self.signature.polls:
+            wait.when(self.loops.above(PATIENT))
         calls = activity.load(I64) | activity.at(1, I64).load(I64)
         free.unless((calls != 0) | is_heavy)
         values = code.local(Ptr, count)

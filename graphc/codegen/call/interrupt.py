@@ -4,8 +4,11 @@ In: nothing. Out: the function that a kernel's loops of steps ask from time to t
 exception is then set in the thread, as a C function of Python's leaves it, and the entry point returns no result.
 
 Python runs handlers in its main thread only, which is the process's: others are answered 0 at once, and so are those
-that asked less than PERIOD ago, before the GIL is wanted. Another thread may hold that for as long as its switch
-interval. The kernel may run with or without it.
+that asked less than PERIOD ago, before the GIL is wanted. Another thread may hold that for as long as its
+switch interval. The kernel may run with or without it.
+
+A handler may use the shared variables of the call that it interrupts, or make that call itself. So a call with loops
+that may ask has its locks from Python (locks.py), which knows of calls within calls.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ INTERRUPTED = "gc_interrupted"
 KINDS: dict[str, tuple[str, ...]] = {POLL: (INDEX,), INTERRUPTED: ()}
 """What both take."""
 
+POLLED = 10**7
+"""Work after which a loop of steps asks (schedule/work.py): a millisecond, and some twenty where all is misjudged."""
+PATIENT = POLLED // 8
+"""Work of loops up to which none of a call can ask."""
 PERIOD = 50_000_000
 """Nanoseconds."""
 COARSE_CLOCK = 6

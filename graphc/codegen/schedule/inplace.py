@@ -54,11 +54,12 @@ def leaves_of_element(node: Node) -> set[Node]:
     return {each for each in found if each.op in LEAVES}
 
 
-def conflicts(nests: Nests) -> list[str]:
+def conflicts(nests: Nests, of_step: bool = False) -> list[str]:
     """The buffers that cannot be written in place: their own nest reads the old value at another index, or
-    what may fail, and must leave everything as it was, comes after."""
+    what may fail, and must leave everything as it was, comes after. `of_step`: they belong to a loop,
+    whose states are gone where the call ends."""
     wrong = []
-    failing = [*nests.bounds, *(d.number for d in nests.drafts.values() if any(map(calls_python, d.roots)))]
+    failing = [] if of_step else [number for number, draft in nests.drafts.items() if may_fail(draft)]
     for buffer, leaf in nests.overwritten.items():
         writer = next((nests.nest_of[root] for root, target in nests.targets.items() if target == buffer), None)
         if writer is None:
@@ -75,6 +76,11 @@ def conflicts(nests: Nests) -> list[str]:
             else:
                 nests.depend(number, writer)
     return wrong
+
+
+def may_fail(draft: Draft) -> bool:
+    """Whether the call may end in a nest. Loops of steps are left when it is interrupted."""
+    return draft.kind in ("check", "guard", "steps") or any(map(calls_python, draft.roots))
 
 
 def chains(nests: Nests, order: Sequence[Draft]) -> dict[Node, tuple[Node, ...]]:

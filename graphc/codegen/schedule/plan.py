@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from graphc.codegen.call.interrupt import POLLED
 from graphc.codegen.schedule.labels import Labels
 from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
@@ -147,11 +148,6 @@ class Bound:
     index: Node
     size: Size
     gather: Node
-
-
-POLLED = 10**7
-"""Work after which a loop asks whether its call must end: a millisecond, and not much more than twenty where all is
-misjudged."""
 
 
 @record()

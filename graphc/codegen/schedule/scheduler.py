@@ -46,20 +46,22 @@ def schedule(
     fresh: Callable[[str], str],
     labels: Labels = UNLABELLED,
     guarded: Mapping[Node, Sequence[Guard]] = {},
+    of_step: bool = False,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries, `labels` to values. `guarded`: what must hold before a value may be computed. An update that cannot be
-    made in place is computed into a temporary and copied at the very end.
+    temporaries, `labels` to values. `guarded`: what must hold before a value may be computed; `of_step`: whether these
+    are the values of a step of a loop. An update that cannot be made in place is computed into a temporary and copied
+    at the very end.
     """
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
     scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, guarded=guarded)
     while True:
         scheduler.run()
-        wrong = [buffer for buffer in conflicts(scheduler) if buffer not in deferred]
+        wrong = [buffer for buffer in conflicts(scheduler, of_step) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
@@ -192,6 +194,7 @@ def plan_steps(
         fresh,
         replace(labels, assigned={**labels.assigned, **own.assigned}),
         graph.guarded,
+        of_step=True,
     )
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
