@@ -37,7 +37,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    guard_pages vectorcall interrupt entry __init__
+                    guard_pages vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps fusion nests inplace materialize
                     scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused steps parts
@@ -273,8 +273,9 @@ print(f.built.report.origin, *sorted(sys.modules))
 """
 COMPILING = """
 llvmlite numba graphc.codegen.llvm.binding graphc.codegen.llvm.target graphc.codegen.llvm.builder
-graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.frontend.lowering graphc.codegen.gemm.dispatch
-graphc.codegen.gemm.blocked graphc.codegen.link.elf graphc.codegen.pipeline.compilation graphc.codegen.server.client
+graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.call.signals graphc.codegen.frontend.lowering
+graphc.codegen.gemm.dispatch graphc.codegen.gemm.blocked graphc.codegen.link.elf graphc.codegen.pipeline.compilation
+graphc.codegen.server.client
 graphc.codegen.threads.pool graphc.codegen.vecmath graphc.codegen.vectorize
 """
 

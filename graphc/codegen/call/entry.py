@@ -34,7 +34,7 @@ from operator import or_
 from typing import Any
 
 from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
-from graphc.codegen.call.interrupt import PATIENT, interrupted
+from graphc.codegen.call.interrupt import PATIENT
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
@@ -73,6 +73,7 @@ from graphc.codegen.call.objects import (
     word_at,
 )
 from graphc.codegen.call.scalars import scalar_function
+from graphc.codegen.call.signals import interrupted
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
@@ -84,6 +85,8 @@ from graphc.startup.record import record
 RELEASE_GIL_ABOVE = 50_000
 """Elements of all operands, outputs and temps above which the GIL is released: some 10 µs of work. Giving it up and
 taking it again costs 0.1 µs alone, and a switch of threads when contended."""
+WORK_OF_ELEMENT = 8
+"""How much work of loops of steps counts as one of these elements."""
 
 new_list = Imported("PyList_New", Ptr, I64)
 save_thread = Imported("PyEval_SaveThread", Ptr)
@@ -336,7 +339,7 @@ class Call:
                 self.failed.go()
         if self.signature.polls:
             self.loops = self.dims.at(self.signature.extents - 1, I64).load(I64)
-            counts.append(self.loops)
+            counts.append(self.loops // WORK_OF_ELEMENT)
         work: I64 | int = sum(count for count in counts if isinstance(count, int))
         for count in counts:
             work = work if isinstance(count, int) else count + work
