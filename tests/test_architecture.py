@@ -49,7 +49,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged __init__
+functions           convention check_arguments layouts variants callables staged counted __init__
 .                   function
 .                   optim session
 .                   bench cli
@@ -88,6 +88,7 @@ LATE = {
     ("functions.callables", "graphc.codegen.call.guard_pages"),
     ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
+    ("functions.callables", "graphc.functions.counted"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
