@@ -132,8 +132,8 @@ def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tupl
             steps[part.axis] = multiply(integer(part.step), apart)
         index.insert(0, start)
         apart = multiply(apart, extent)
-    pointer = Pointer(lowerer.buffers[view.base], lowerer.position(tuple(index), view.shape))
-    return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
+    first = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
+    return Pointer(lowerer.buffers[view.base], first), tuple(map(lowerer.hoist, steps[len(loops) :]))
 
 
 def _call_python(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope) -> None:
