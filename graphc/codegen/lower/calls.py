@@ -132,8 +132,9 @@ def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tupl
             steps[part.axis] = multiply(integer(part.step), apart)
         index.insert(0, start)
         apart = multiply(apart, extent)
-    first = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
-    return Pointer(lowerer.buffers[view.base], first), tuple(map(lowerer.hoist, steps[len(loops) :]))
+    place = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
+    pointer = Pointer(lowerer.buffers[view.base], place)
+    return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
 
 
 def _call_python(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope) -> None:
