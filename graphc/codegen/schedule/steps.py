@@ -72,10 +72,11 @@ def is_counted(node: Node) -> bool:
 def step_graph(node: Node) -> StepGraph:
     """One step of a loop."""
     loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), _StandIns()
-    most = sizes.as_size(loop.count)
-    if loop.limit is not None:
-        most = sizes.maximum(sizes.minimum(most, sizes.as_size(loop.limit)), 0)
-    row = sizes.subtract(sizes.add(most, -1), number) if loop.repeat.reverse else number
+    most = _most(loop.count, loop.limit)
+    row: Size = number
+    if loop.repeat.reverse:
+        inside = _most(outer.of(loop.count), None if loop.limit is None else outer.of(loop.limit))
+        row = sizes.subtract(sizes.add(inside, -1), number)
     elements = [_row(outer.of(sequence), row) for sequence in loop.sequences]
     states = tuple(variable(s.dtype, outside_shape(loop, s), s.name) for s in loop.states)
     given = (*elements, *states, *map(outer.of, loop.constants))
@@ -89,6 +90,12 @@ def step_graph(node: Node) -> StepGraph:
         guarded[inside[each]] = (*guarded.get(inside[each], ()), replace(guard, left=left, right=right))
     results = tuple(inside[result] for result in loop.body.results)
     return StepGraph(node, loop, number, most, row, outer.sources, outer.scalars, states, results, guarded)
+
+
+def _most(count: Node, limit: Node | None) -> Size:
+    """How many steps there are at most."""
+    most = sizes.as_size(count)
+    return most if limit is None else sizes.maximum(sizes.minimum(most, sizes.as_size(limit)), 0)
 
 
 def _row(sequence: Node, row: Size) -> Node:
