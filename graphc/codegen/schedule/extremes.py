@@ -6,7 +6,7 @@ int64 nodes, elements of arrays too, lie between a least and a most, which follo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from graphc.codegen.schedule.plan import StepGraph
@@ -25,18 +25,24 @@ SAME = ("broadcast_to", "dimshuffle", "reshape", "subtensor")
 def most_of(graph: StepGraph) -> Callable[[Size], Size]:
     """What tells the most that a size may be in a step; sizes of which nothing is known are left as they are."""
     outside = {leaf: node for leaf, node in (*graph.scalars.items(), *graph.sources.items()) if node.dtype in INTEGERS}
-    given = [node for node in nodes_of([*outside.values()]) if node.op in LEAVES and not node.ndim]
-    around = _ranges([*outside.values()], {node: (sizes.as_size(node), sizes.as_size(node)) for node in given})
+    around = _ranges([*outside.values()], _exact(outside.values()))
     last = sizes.maximum(sizes.add(graph.most, -1), 0)
-    known: dict[Node, Range] = {leaf: around[node] for leaf, node in outside.items()} | {graph.number: (0, last)}
+    known: dict[Node, Range] = {leaf: around[node] for leaf, node in outside.items()}
+    known |= {graph.number: (0, last), **dict.fromkeys(graph.states, (None, None))}
 
     def most(size: Size) -> Size:
         if isinstance(size, int):
             return size
-        bound = _ranges([size], known)[size][1]
+        bound = _ranges([size], _exact([size]) | known)[size][1]
         return size if bound is None else sizes.maximum(bound, 0)
 
     return most
+
+
+def _exact(nodes: Iterable[Node]) -> dict[Node, Range]:
+    """The scalars that these are computed from."""
+    leaves = [node for node in nodes_of([*nodes]) if node.op in LEAVES and not node.ndim]
+    return {leaf: (sizes.as_size(leaf), sizes.as_size(leaf)) for leaf in leaves if leaf.dtype in INTEGERS}
 
 
 def _ranges(nodes: Sequence[Node], known: Mapping[Node, Range]) -> dict[Node, Range]:
