@@ -532,6 +532,62 @@ def a_distance_between_words(rng: np.random.Generator) -> Program:
     return Program([a, b], [table[-1, -1]], words, [5])
 
 
+@program
+def triangular_factors(rng: np.random.Generator) -> Program:
+    """Those of a matrix: L U by elimination, and Cholesky's by columns; what a step works on becomes smaller."""
+    A = T.matrix("A")
+
+    def eliminate(k: Any, A: Any) -> Any:
+        column = A[k + 1 :, k] / A[k, k]
+        A = T.set_subtensor(A[k + 1 :, k], column)
+        return T.inc_subtensor(A[k + 1 :, k + 1 :], -T.outer(column, A[k, k + 1 :]))
+
+    def column(j: Any, L: Any) -> Any:
+        s = L[j, :j]
+        d = T.sqrt(A[j, j] - T.dot(s, s))
+        L = T.set_subtensor(L[j, j], d)
+        return T.set_subtensor(L[j + 1 :, j], (A[j + 1 :, j] - T.dot(L[j + 1 :, :j], s)) / d)
+
+    LUs, _ = theano.scan(eliminate, sequences=T.arange(A.shape[0] - 1), outputs_info=A)
+    Ls, _ = theano.scan(column, sequences=T.arange(A.shape[0]), outputs_info=T.zeros_like(A))
+    a = rng.normal(size=(5, 5))
+    symmetric = a @ a.T
+    L = np.linalg.cholesky(symmetric)
+    LU = np.tril(L / np.diag(L), -1) + (L * np.diag(L)).T
+    return Program([A], [LUs[-1], Ls[-1]], [symmetric], [LU, L])
+
+
+@program
+def a_convolution_by_windows(rng: np.random.Generator) -> Program:
+    x, W = T.matrix("x"), T.matrix("W")
+    ys, _ = theano.map(lambda i: T.tanh(T.dot(x[i : i + 3], W)).sum(axis=0), T.arange(x.shape[0] - 2))
+    values = [rng.normal(size=(7, 2)), rng.normal(size=(2, 3))]
+
+    def run(x: Any, W: Any) -> Any:
+        return np.array([np.tanh(x[i : i + 3] @ W).sum(axis=0) for i in range(5)])
+
+    return Program([x, W], [ys], values, [run(*values)])
+
+
+@program
+def a_derivative_in_a_step_of_a_loop_that_ends_by_itself(rng: np.random.Generator) -> Program:
+    """For each row, how the first sum of squares above 1 changes with its elements, and the derivative of all."""
+    x = T.matrix("x")
+
+    def until_above(row: Any) -> Any:
+        step = lambda e, s: (s + e**2, theano.scan_module.until(s + e**2 > 1))  # noqa: E731
+        sums, _ = theano.scan(step, row, T.zeros_like(row[0]))
+        return sums[-1], T.grad(sums[-1], row), sums.shape[0]
+
+    (ends, slopes_, counts), _ = theano.map(until_above, x)
+    value = rng.normal(size=(4, 6))
+    totals = np.cumsum(value**2, axis=1)
+    counts_ = [min(int((row <= 1).sum()) + 1, 6) for row in totals]
+    taken = np.arange(6) < np.array(counts_)[:, None]
+    expected = [totals[range(4), np.array(counts_) - 1], 2 * value * taken, counts_, 2 * value * taken]
+    return Program([x], [ends, slopes_, counts, T.grad(ends.sum(), x)], [value], expected)
+
+
 # --- probability ------------------------------------------------------------------------------------------------------
 
 
