@@ -28,6 +28,7 @@ from graphc.rewrite.open_loops import (
     held,
     is_batch,
     is_elementwise,
+    is_recomputed,
     liftable,
     lifted,
     repeated,
@@ -239,9 +240,9 @@ def _sum_products(loop: OpenLoop, around: Surroundings) -> bool:
 
     Sums of rows that are stored anyway, as the gradient of what is added in every step, are sums of these.
     """
-    if not loop.is_whole:
-        return False
     order = loop.order()
+    if not loop.is_whole or any(map(is_recomputed, order)):  # which is there so that not all steps are kept
+        return False
     varying, uses = loop.varying(order), _uses(loop, order)
     able = liftable(loop.elements, order, varying)
 
