@@ -242,6 +242,17 @@ def test_rows_of_steps_that_are_not_taken_are_zeros(reverse: bool) -> None:
         check([x, h, limit], [row[0 if reverse else -1] for row in rows], [draw(4), draw(), np.asarray(most)])
 
 
+def test_other_rows_and_other_beginnings_stay() -> None:
+    x, h, r = T.dmatrix("x"), T.dvector("h"), T.dvector("r")
+    rows, _ = graphc.scan(lambda a, s: T.tanh(s * a + s), x, h)
+    check([x, h], [*grad(rows[-2].sum(), [x, h]), *grad(rows[1].sum(), [x, h])], [draw(4, 2), draw(2)])
+    sequence = T.inc_subtensor(T.zeros_like(x)[0], r)
+    for begin in (h, T.zeros_like(h)):
+        ends, _ = graphc.scan(lambda a, s: T.tanh(s + a), sequence, begin)
+        assert ("first_row" in rewritten([x, h, r], [ends[-1]])[1]) == (begin is not h)
+        check([x, h, r], [ends[-1]], [draw(4, 2), draw(2), draw(2)])
+
+
 def test_a_row_for_which_there_is_no_step() -> None:
     x, h, r, count = T.dvector("x"), T.dscalar("h"), T.dscalar("r"), T.lscalar("count")
     sequence = T.inc_subtensor(T.zeros_like(x)[0], r)
