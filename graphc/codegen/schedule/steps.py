@@ -84,8 +84,8 @@ def step_graph(node: Node) -> StepGraph:
     most = _most(loop.count, loop.limit)
     row: Size = number
     if loop.repeat.reverse:
-        inside = _most(given(loop.count), None if loop.limit is None else given(loop.limit))
-        row = sizes.subtract(sizes.add(inside, -1), number)
+        taken = _most(given(loop.count), None if loop.limit is None else given(loop.limit))
+        row = sizes.subtract(sizes.add(taken, -1), number)
     elements = [_row(outer.of(sequence), row) for sequence in loop.sequences]
     states = tuple(variable(s.dtype, outside_shape(loop, s), s.name) for s in loop.states)
     operands = (*elements, *states, *map(given, loop.constants))
