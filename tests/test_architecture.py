@@ -21,7 +21,7 @@ FLOORS = """
 startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  node body walk interpret passes sizes closure text parse verify __init__
+ir                  node walk body interpret passes sizes closure text parse verify __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
-from graphc.ir.body import Body, make_body, param
-from graphc.ir.node import PARAM, SIZE, Guard, Node, Size, Type, constant_value, make
+from graphc.ir.body import make_body, param
+from graphc.ir.node import CONSTANT, PARAM, SIZE, Body, Guard, Node, Size, Type, constant_value, make
 from graphc.ir.sizes import as_size
-from graphc.ir.walk import as_size_node, nodes_of, substitute, type_sizes
+from graphc.ir.walk import as_size_node, nodes_of, nodes_since, substitute, type_sizes
 
 REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
@@ -46,7 +46,7 @@ def is_natural(node: Node) -> bool:
 def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
     """What results need that no variable changes, as far out as it can stand."""
     varying = set(variables)
-    for node in nodes_of(results):
+    for node in nodes_since(results, min((node.serial for node in variables), default=0)):
         if not varying.isdisjoint(node.args):
             varying.add(node)
     found: dict[Node, None] = {}
@@ -60,11 +60,19 @@ def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
         value = constant_value(node)
         if value is not None and not value.ndim:
             continue
-        if node in varying or (node.op.name in REPEATING and node.ndim):
+        if node in varying or (node.op.name in REPEATING and node.ndim) or _is_offset(node):
             pending += reversed(node.args)
         else:
             found[node] = None
     return list(found)
+
+
+def _is_offset(node: Node) -> bool:
+    """Whether a node is a size and a number more, or less: so `x[-1]` is seen to be the last row within a body too."""
+    if node.op.name != "add" or node.ndim or node.dtype != "int64":
+        return False
+    size, number = node.args
+    return number.op is CONSTANT and (size.op is SIZE or is_natural(size))
 
 
 def opened(body: Body, operands: Sequence[Node]) -> list[Node]:

@@ -28,7 +28,6 @@ from graphc.errors import GraphTypeError
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
-    from graphc.ir.body import Body
     from graphc.ir.methods import Methods
     from graphc.loops.ir import Expr
 else:
@@ -191,6 +190,20 @@ class Iota:
     """The element is its own index along `axis`."""
 
     axis: int = 0
+
+
+class Body:
+    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
+    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`)."""
+
+    __slots__ = ("__weakref__", "params", "results")
+
+    def __init__(self, params: tuple[Node, ...], results: tuple[Node, ...]) -> None:
+        self.params = params
+        self.results = results
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
 
 
 @record()

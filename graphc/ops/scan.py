@@ -24,13 +24,13 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import Body
 from graphc.ir.closure import invariant_guards, is_natural, outside
 from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
 from graphc.ir.node import (
     FUNCTIONS,
     Array,
     Attributes,
+    Body,
     Guard,
     Node,
     Repeat,

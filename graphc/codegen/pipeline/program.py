@@ -26,7 +26,7 @@ from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
-from graphc.codegen.schedule.sizes import Sizing, all_nodes, nodes_within, size_up
+from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -38,6 +38,7 @@ from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import simplify
 from graphc.ir import sizes
+from graphc.ir.body import nodes_within
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.loops.ir import (

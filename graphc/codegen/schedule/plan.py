@@ -341,22 +341,24 @@ def _widens(node: Node) -> bool:
     return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
-def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
-    """The temporaries as a person reads them."""
+def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
+    """What is checked of sizes, and the temporaries, as a person reads them."""
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
     for slot in plan.arena:
         extents = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.extents)
         yield f"temporary {slot.buffer.name}: {' or '.join(extents)}"
 
 
-def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
-    """The plan as a person reads it, sizes under the names they have in the source."""
+def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source; of a step without what is checked
+    and laid out once for all of them."""
 
     def size(value: Size) -> str:
         return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
 
-    for guard in plan.sizing.checks:
-        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
-    yield from arena_lines(plan, size)
+    if not is_step:
+        yield from head_lines(plan, size)
     numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
 
     def lines(part: Part, pad: str) -> Iterable[str]:

@@ -45,15 +45,16 @@ def schedule(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels = UNLABELLED,
-    guarded: Mapping[Node, Sequence[Guard]] = {},
+    guarded: Mapping[Node, Sequence[Guard]] | None = None,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries, `labels` to values. `guarded`: what must hold before a value may be computed. An update that cannot be
-    made in place is computed into a temporary and copied at the very end.
+    temporaries, `labels` to values. `guarded`: of a step of a loop, what must hold before a value may be computed. An
+    update that cannot be made in place is computed into a temporary and copied at the very end.
     """
+    is_step, guarded = guarded is not None, guarded or {}
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
     scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, guarded=guarded)
@@ -76,7 +77,7 @@ def schedule(
         deferred |= set(wrong)
         goals = deferred_targets(targets, deferred)
         scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, guarded=guarded)
-    return _finish(scheduler, order, leaves, size_names, fresh, labels)
+    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_step)
 
 
 def _finish(
@@ -86,6 +87,7 @@ def _finish(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels,
+    is_step: bool,
 ) -> Plan:
     """Name the temporaries and write the plan down."""
     access, sizing = scheduler.access(), scheduler.sizing
@@ -145,7 +147,7 @@ def _finish(
         sharing.depths,
         sharing.apart,
         {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
-        {b: how_written(leaf, b in scheduler.deferred) for b, leaf in scheduler.overwritten.items()},
+        {b: how_written(leaf, b in scheduler.deferred, is_step) for b, leaf in scheduler.overwritten.items()},
         scheduler.deferred,
         sizing,
         labels,
@@ -153,7 +155,7 @@ def _finish(
         loops,
         (),
     )
-    return replace(plan, lines=tuple(lines_of(plan, size_names)))
+    return replace(plan, lines=tuple(lines_of(plan, size_names, is_step)))
 
 
 def plan_steps(
