@@ -132,11 +132,11 @@ def ctc_symbolic(library: Any, data: Data) -> Program:
     def step(seen: Any, alpha: Any) -> Any:
         one = T.concatenate([nothing[:1], alpha[:-1]])
         two = T.concatenate([nothing, T.switch(skips, alpha[:-2], NEVER)])
-        return T.logaddexp(T.logaddexp(alpha, one), two) + seen
+        return library.logaddexp(library.logaddexp(alpha, one), two) + seen
 
     first = T.concatenate([seen[0, :2], NEVER + 0 * seen[0, 2:]])
     alphas = library.scan(step, sequences=seen[1:], outputs_info=first)
-    cost = -T.logaddexp(alphas[-1, -1], alphas[-1, -2])
+    cost = -library.logaddexp(alphas[-1, -1], alphas[-1, -2])
     return Program(library.function([scores, labels], [cost, library.grad(cost, scores)]))
 
 

@@ -119,7 +119,7 @@ def leapfrog(sin: Any, cos: Any, a: Any, b: Any, v: Any, w: Any) -> tuple[Any, A
     """One step of two equal masses on two rods of length 1, written alike for every library."""
     apart, v2, w2 = a - b, v * v, w * w
     turn, fall = sin(apart), cos(apart)
-    below = 3 - cos(2 * apart)
+    below = 2 + 2 * turn * turn
     up = (-3 * GRAVITY * sin(a) - GRAVITY * sin(a - 2 * b) - 2 * turn * (w2 + v2 * fall)) / below
     down = 2 * turn * (2 * v2 + 2 * GRAVITY * cos(a) + w2 * fall) / below
     v, w = v + PENDULUM_STEP * up, w + PENDULUM_STEP * down
@@ -172,7 +172,7 @@ def pendulums_torch(library: Any, data: Data) -> Program:
 def front(rng: np.random.Generator, size: Size, dtype: str) -> Data:
     """`size`: cells, steps. How fast it spreads and grows, the first state, the number of steps."""
     cells, steps = size
-    first = np.exp(-np.linspace(-3, 3, cells) ** 2) * 0.5 + 0.01 * rng.random(cells)
+    first = np.exp(-(np.linspace(-3, 3, cells) ** 2)) * 0.5 + 0.01 * rng.random(cells)
     return Data((np.array(0.2), np.array(0.001), first, np.array(steps)))
 
 

@@ -98,9 +98,7 @@ def build_jax(library: Any, data: Data) -> Program:
 
 def build_torch(library: Any, data: Data) -> Program:
     torch, units = library.torch, data.arguments[1].shape[0]
-    step = library.compile(
-        lambda pushed, u, h, c: cell(torch.sigmoid, torch.tanh, units, torch.addmm(pushed, h, u), c)
-    )
+    step = library.compile(lambda pushed, u, h, c: cell(torch.sigmoid, torch.tanh, units, torch.addmm(pushed, h, u), c))
 
     def call(*inputs: Any) -> Any:
         params, (x, y) = [param.requires_grad_() for param in inputs[:4]], inputs[4:]

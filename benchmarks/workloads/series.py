@@ -87,7 +87,7 @@ def garch_torch(library: Any, data: Data) -> Program:
 def observed(rng: np.random.Generator, size: Size, dtype: str) -> Data:
     """`size`: steps. Logarithms of four variances, what a step does to the states, what is seen of them, the first
     states and their covariance, and observations."""
-    move, seen = np.array([[1.0, 1, 0], [0, 0.95, 0.1], [0.05, -0.2, 0.8]]), np.array([1.0, 0, 0.5])
+    move, seen = np.array([[0.99, 1, 0], [0, 0.9, 0.1], [0, -0.1, 0.8]]), np.array([1.0, 0, 0.5])
     state, y = np.zeros(3), np.empty(size[0])
     for t in range(len(y)):
         y[t] = seen @ state + 0.5 * rng.normal()
@@ -199,7 +199,7 @@ WORKLOADS = (
     ),
     Workload(
         "kalman-gradient",
-        "likelihood of a structural time series of 3 states, 300 steps of the Kalman filter, with its gradient, float64",
+        "likelihood of a structural time series, 300 steps of a Kalman filter of 3 states, with its gradient, float64",
         observed,
         (300,),
         (5,),
