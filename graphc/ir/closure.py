@@ -10,7 +10,7 @@ nothing inside, and memory outside. The sizes of a body are its parameters too, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
 from graphc.ir.body import make_body, param
@@ -22,10 +22,17 @@ REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
 
 
-def close(variables: Sequence[Node], results: Sequence[Node]) -> tuple[Body, tuple[Node, ...]]:
+def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) -> tuple[Body, tuple[Node, ...]]:
     """The body with these variables as its first parameters and these results, and what its other parameters stand
-    for."""
-    captured = _captured(variables, results)
+    for. Nodes that only repeat elements come inside if their serial numbers are `since` or more: of older ones the
+    program may ask the derivative."""
+    return close_over(variables, _captured(variables, results, since), results)
+
+
+def close_over(
+    variables: Sequence[Node], captured: Sequence[Node], results: Sequence[Node]
+) -> tuple[Body, tuple[Node, ...]]:
+    """`close`, given what the results need from outside."""
     known = dict.fromkeys(size for node in (*variables, *captured) for size in type_sizes(node))
     others = dict.fromkeys((*captured, *known))
     numbers = {node: number for number, node in enumerate((*variables, *others))}
@@ -43,7 +50,7 @@ def is_natural(node: Node) -> bool:
     return node.op is PARAM and bool(node.attrs["natural"])
 
 
-def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
+def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
     """What results need that no variable changes, as far out as it can stand."""
     varying = set(variables)
     for node in nodes_since(results, min((node.serial for node in variables), default=0)):
@@ -60,10 +67,30 @@ def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
         value = constant_value(node)
         if value is not None and not value.ndim:
             continue
-        if node in varying or (node.op.name in REPEATING and node.ndim) or _is_offset(node):
+        repeats = node.op.name in REPEATING and node.ndim and node.serial >= since
+        if node in varying or repeats or _is_offset(node):
             pending += reversed(node.args)
         else:
             found[node] = None
+    return list(found)
+
+
+def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
+    """What results need of the nodes at hand and of leaves; scalar constants need nobody."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    pending = list(reversed(results))
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is CONSTANT and not node.ndim:
+            continue
+        if node in at_hand or not node.args:
+            found[node] = None
+        else:
+            pending += reversed(node.args)
     return list(found)
 
 
@@ -97,12 +124,17 @@ def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
     known: dict[Node, Size] = {}
     for node in nodes_of([size]):
         if not node.args:
-            known[node] = as_size(operands.get(node, node))
-        elif node.op.name in _ARITHMETIC:
+            known[node] = _size_or_node(operands.get(node, node))
+        elif node.op.name in _ARITHMETIC and node.dtype == "int64" and not node.ndim:
             known[node] = _ARITHMETIC[node.op.name](*(known[arg] for arg in node.args))
         else:
-            known[node] = as_size(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
+            known[node] = _size_or_node(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
     return known[size]
+
+
+def _size_or_node(node: Node) -> Size:
+    """A node as it stands in sizes: those that are no size may be what one is computed from."""
+    return as_size(node) if node.dtype == "int64" and not node.ndim else node
 
 
 def invariant_guards(body: Body, varying: Iterable[Node]) -> list[Guard]:

@@ -91,7 +91,7 @@ def loops_of(graph: Graph) -> list[Node]:
 
 
 def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], Surroundings]:
-    """The loops of a graph, each after those whose results it needs; with all results, or those that are taken."""
+    """The loops of a graph, each after those that it needs, with all their results or those that are taken."""
     taken = consumers(graph.outputs)
     around = Surroundings(taken, frozenset(graph.outputs))
     nodes = [node for node in taken if node.op is SCAN]
