@@ -63,8 +63,8 @@ def parse_graph(text: str) -> Graph:
 __all__ = [
     "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
     "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product", "ifelse",
-    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce", "scan",
-    "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
+    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
+    "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 
