@@ -447,7 +447,7 @@ class Nests:
 
     def expand_steps(self, node: Node, draft: Draft) -> None:
         """Values in memory, scalars, and the elements of the initial states."""
-        graph = self.steps[draft.number] = step_graph(node)
+        graph = self.steps[draft.number] = step_graph(node, self.sizing)
         self.want_size(self.sizing.of(graph.most), draft.number)
         self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
