@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from weakref import WeakValueDictionary
 
 from graphc.errors import GraphTypeError
-from graphc.ir.node import PARAM, Attributes, Body, Node, Part, TupleType, Type, define_op, describe, make
+from graphc.ir.node import PARAM, Attributes, Body, Guard, Node, Part, TupleType, Type, define_op, describe, make
 from graphc.ir.walk import nodes_of
 
 
@@ -45,13 +45,14 @@ def items_of(node: Node) -> list[Node]:
 _bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
 
 
-def make_body(params: Sequence[Node], results: Sequence[Node]) -> Body:
+def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Guard, ...] | None = None) -> Body:
     """The body with these parameters, in the order of their numbers, and results; the existing one where there is
     one."""
-    key = (tuple(map(id, params)), tuple(map(id, results)))
+    compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right), c.message) for c in checks)
+    key = (tuple(map(id, params)), tuple(map(id, results)), compared)
     found = _bodies.get(key)
     if found is None:
-        found = _bodies[key] = Body(tuple(params), tuple(results))
+        found = _bodies[key] = Body(tuple(params), tuple(results), checks)
     return found
 
 

@@ -137,6 +137,12 @@ def _size_or_node(node: Node) -> Size:
     return as_size(node) if node.dtype == "int64" and not node.ndim else node
 
 
+def guards_of(body: Body) -> tuple[Guard, ...]:
+    """What must hold of sizes within a body, each after those that must hold for its own to be known."""
+    found = (guard for node in nodes_of(body.results) for guard in node.op.guards(node))
+    return tuple(guard for guard in found if guard.relation == "<" or not sizes.equal(guard.left, guard.right))
+
+
 def invariant_guards(body: Body, varying: Iterable[Node]) -> list[Guard]:
     """The guards of a body that are about no parameter of `varying`: they hold every time or never."""
     changing = set(varying)

@@ -194,13 +194,18 @@ class Iota:
 
 class Body:
     """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
-    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`)."""
+    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`).
 
-    __slots__ = ("__weakref__", "params", "results")
+    `checks`: of a body that was rewritten, what had to hold of sizes as it was written; None of others."""
 
-    def __init__(self, params: tuple[Node, ...], results: tuple[Node, ...]) -> None:
+    __slots__ = ("__weakref__", "checks", "params", "results")
+
+    def __init__(
+        self, params: tuple[Node, ...], results: tuple[Node, ...], checks: tuple[Guard, ...] | None = None
+    ) -> None:
         self.params = params
         self.results = results
+        self.checks = checks
 
     def __repr__(self) -> str:
         return f"<body of {len(self.params)} parameters and {len(self.results)} results>"

@@ -66,12 +66,13 @@ def _joined(roots: Sequence[Node], at_hand: Collection[Node]) -> tuple[_Reach, S
     while True:
         reach = _Reach(at_hand, {})
         order = reach.order(roots)
-        same = _same_results(order, reach)
+        present = set(reachable(roots, lambda node: () if node in at_hand else node.args)).difference(at_hand)
+        same = _same_results(present, reach)
         if same:
             roots = substitute(roots, {**{node: node for node in order if node in at_hand}, **same})
             continue
-        branches = [node for node in order if node.op is COND and node not in at_hand]
-        groups = _alike(order, reach, _demanded(roots, order, reach)) if len(branches) > 1 else []
+        branches = [node for node in order if node.op is COND and node in present]
+        groups = _alike(order, reach, _demanded(roots, order, reach) & present) if len(branches) > 1 else []
         if not groups:
             return reach, roots
         replaced = {node: node for node in order if node in at_hand}
@@ -80,11 +81,11 @@ def _joined(roots: Sequence[Node], at_hand: Collection[Node]) -> tuple[_Reach, S
         roots = substitute(roots, replaced)
 
 
-def _same_results(order: Sequence[Node], reach: _Reach) -> dict[Node, Node]:
+def _same_results(present: Collection[Node], reach: _Reach) -> dict[Node, Node]:
     """Results that both branches have alike, with these."""
     found: dict[Node, Node] = {}
-    for node in order:
-        if node.op is ITEM and node.args[0].op is COND and node not in reach.at_hand:
+    for node in present:
+        if node.op is ITEM and node.args[0].op is COND and node.args[0] in present:
             then, orelse = (side[node.attrs["index"]] for side in reach.opened(node.args[0]))
             if then is orelse:
                 found[node] = then

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphc.ir.body import ITEM, item, make_body
-from graphc.ir.closure import opened
+from graphc.ir.closure import guards_of, opened
 from graphc.ir.node import LEAVES, Body, Node, Scalar, describe, make
 from graphc.ir.walk import Graph, nodes_of, rebuilt, renamed
 from graphc.ops.branch import COND
@@ -59,13 +59,17 @@ def _with_bodies(node: Node, bodies: Callable[[Graph], Rewritten], fired: list[F
     for name in ("then", "orelse"):
         body: Body = attrs[name]
         after, more = bodies(Graph(body.params, body.results))
-        attrs[name] = make_body(body.params, after.outputs)
+        if more:
+            checks = body.checks if body.checks is not None else guards_of(body)
+            attrs[name] = make_body(body.params, after.outputs, checks)
         fired += more
     return make(COND, node.args, attrs)
 
 
 def _is_cheap(body: Body) -> bool:
     """Whether a body computes few scalars, and refuses nothing."""
+    if body.checks:
+        return False
     nodes = [node for node in nodes_of(body.results) if node.op not in LEAVES]
     if any(node.ndim or not isinstance(node.op.lower(node), Scalar) or node.op.guards(node) for node in nodes):
         return False

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import close, opened
-from graphc.ir.node import LEAVES, Node, Scalar, Size, Type, literal, make, next_serial, variable
+from graphc.ir.node import LEAVES, OPS, Node, Scalar, Size, Type, literal, make, next_serial, variable
 from graphc.ir.walk import nodes_since, rebuilt, renamed, toposort
 from graphc.ops.index import subtensor
 from graphc.ops.linalg import matmul
+from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import Loop, loop_of, outside_shape, scan_node
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
 from graphc.rewrite.engine import scalar_constant
@@ -289,7 +290,12 @@ _REDUCING = ("sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "a
 
 
 def _is_summed(node: Node, varying: set[Node]) -> bool:
-    return node.op.name in _REDUCING or is_batch(node, varying)
+    return node.op.name in _REDUCING or _is_inner(node) or is_batch(node, varying)
+
+
+def _is_inner(node: Node) -> bool:
+    """Whether a node is a product of vectors."""
+    return node.op.name == "matmul" and not node.ndim
 
 
 def is_batch(node: Node, varying: set[Node]) -> bool:
@@ -349,8 +355,11 @@ def spread(count: Size, node: Node) -> Node:
 
 
 def _batch(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
-    """The products of all steps as one."""
+    """The products of all steps as one; those of vectors as sums."""
     a, b = node.args
+    if _is_inner(node):
+        left, right = (rows[arg] if arg in rows else spread(count, arg) for arg in node.args)
+        return reduce_sum(make(OPS["mul"], (left, right)), (1,))
     if a not in rows:
         return matmul(rows[b], transpose(a))
     product = matmul(flat(rows[a]) if a.ndim > 1 else rows[a], b)

@@ -344,7 +344,8 @@ def _plus(initial: Node, terms: Sequence[Node]) -> Node:
 
 def _project_rows(loop: OpenLoop, around: Surroundings) -> bool:
     """Outputs that follow by products with constants from what a step makes, and that no state needs, computed outside
-    for all steps at once: as what a network gives at each step, and the gradient of what it is given.
+    for all steps at once: as what a network gives at each step, and the gradient of what it is given. Of a loop without
+    states also those that follow by sums.
 
     What they follow from is stored in their place; no more than that.
     """
@@ -394,10 +395,10 @@ def _tail(loop: OpenLoop, output: Node, core: set[Node], varying: set[Node]) -> 
 
 
 def _moves(loop: OpenLoop, tail: Tail, varying: set[Node]) -> bool:
-    """Whether a tail has a product, and is stored by what is stored anyway or by one more array."""
+    """Whether a tail is worth moving, and is stored by what is stored anyway or by one more array."""
     stored = {*loop.elements, *loop.rows.values()}
     products = any(node not in tail.ends and is_batch(node, varying) for node in tail.nodes if node in varying)
-    return products and sum(end not in stored for end in tail.ends) <= 1
+    return (products or not loop.states) and sum(end not in stored for end in tail.ends) <= 1
 
 
 # --- without a loop ---------------------------------------------------------------------------------------------------

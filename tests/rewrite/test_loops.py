@@ -56,12 +56,11 @@ def check(inputs: Sequence[Node], outputs: Sequence[Node], values: Sequence[Arra
     for got, value in zip(interpret(exact, given_), want, strict=True):
         assert got.dtype == value.dtype
         np.testing.assert_array_equal(got, value)
-    for excluding in (RULES_OFF, ()):
-        after, _ = rewritten(inputs, outputs, excluding)
-        for got, value in zip(interpret(after, given_), want, strict=True):
-            assert got.dtype == value.dtype and got.shape == value.shape
-            scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
-            np.testing.assert_allclose(got, value, rtol=1e-9, atol=1e-9 * scale)
+    after, _ = rewritten(inputs, outputs)
+    for got, value in zip(interpret(after, given_), want, strict=True):
+        assert got.dtype == value.dtype and got.shape == value.shape
+        scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
+        np.testing.assert_allclose(got, value, rtol=1e-9, atol=1e-9 * scale)
     return after
 
 
@@ -332,6 +331,30 @@ def test_what_a_network_gives_at_each_step_is_one_product() -> None:
     for steps in (0, 1, 4):
         values = [*recurrent_values(steps), draw(4, 3), draw(3)]
         check([*inputs, v, c], with_gradients([given_], [*inputs, v, c], twice=False), values)
+
+
+def test_a_loop_without_states_needs_none() -> None:
+    x, y, v = T.dmatrix("x"), T.dmatrix("y"), T.dvector("v")
+    rows, _ = graphc.map(lambda a, b: T.dot(a, b) * T.exp(a - a.max()).sum() + T.dot(v, b), [x, y])
+    after, fired = rewritten([x, y, v], [rows])
+    assert "project_rows" in fired and not loops(after.outputs)
+    for steps in (0, 1, 3):
+        check([x, y, v], with_gradients([rows], [x, y, v]), [draw(steps, 4), draw(steps, 4), draw(4)])
+
+
+def test_new_nodes_stand_for_the_line_of_the_loop() -> None:
+    inputs, rows = recurrent()
+    x, h = T.dmatrix("x"), T.dvector("h")
+    other, _ = graphc.scan(lambda a, s: T.tanh(s * a), T.exp(x) + x, h)
+    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), other]
+    after, _ = rewritten([*inputs, x, h], outputs)
+    found = [*nodes_of(after.outputs), *(node for loop in loops(after.outputs) for node in nodes_of(loop.body.results))]
+    own = {each.where.line for each in nodes_of(outputs) if each.where is not None}
+    own |= {
+        each.where.line for loop in loops(outputs) for each in nodes_of(loop.body.results) if each.where is not None
+    }
+    made = [node for node in found if node.args and node.where is not None and node.where.line not in own]
+    assert not made
 
 
 def test_outputs_that_need_what_states_do_not_store_stay() -> None:

@@ -28,9 +28,11 @@ def lower_branch(
     condition = lowerer.element(graph.node.args[0], ())
     bodies = []
     results = [lowerer.buffers[each] for each in items_of(graph.node)]
-    for inner in branches.plans:
-        with body_of(lowerer, inner, graph.sources, results), lowerer.branch(scope) as side:
-            carry_out(inner, side)
+    for plans in branches.plans:
+        with lowerer.branch(scope) as side:
+            for inner in plans:
+                with body_of(lowerer, inner, graph.sources, results):
+                    carry_out(inner, side)
         bodies.append(tuple(side.body))
     then, orelse = bodies
     if not then and orelse:

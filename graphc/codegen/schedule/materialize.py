@@ -64,6 +64,7 @@ class Scheduler(Nests):
     """Decides on the values of one kernel; `run()` is its only use."""
 
     def run(self) -> None:
+        self.check_all()
         for node in reversed(self.order):
             uses = self.uses.pop(node, [])
             for use in uses:

@@ -90,7 +90,8 @@ class Nests:
     `targets`: for every result node, the buffer it goes to; `overwritten`: buffers of variables that results go to, so
     that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
     `expected`: values that a plan before this one has materialised, from which others may be recomputed; `earlier`:
-    that plan, where it was for the same targets; `guarded`: what must hold before a value may be computed.
+    that plan, where it was for the same targets; `guarded`: what must hold before a value may be computed; `checks`:
+    what else is checked.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Nests:
         expected: frozenset[Node] = frozenset(),
         earlier: Nests | None = None,
         guarded: Mapping[Node, Sequence[Guard]] = {},
+        checks: Sequence[Guard] = (),
     ):
         self.targets = targets
         self.overwritten = overwritten
@@ -109,7 +111,9 @@ class Nests:
         self.deferred = deferred
         self.expected = expected
         self.guarded = guarded
-        self.order: Sequence[Node] = earlier.order if earlier else toposort(targets, self.predecessors)
+        self.first = checks
+        roots = (*targets, *(side for guard in checks for side in guard_sides(guard)))
+        self.order: Sequence[Node] = earlier.order if earlier else toposort(roots, self.predecessors)
         self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
         self.relied: set[Node] = set()
         self.drafts: dict[int, Draft] = {}
@@ -448,7 +452,8 @@ class Nests:
     def expand_steps(self, node: Node, draft: Draft) -> None:
         """Values in memory, scalars, and the elements of the initial states."""
         graph = self.steps[draft.number] = step_graph(node, self.sizing)
-        self.want_size(self.sizing.of(graph.most), draft.number)
+        for size in (graph.most, *([] if graph.is_short else [graph.interval])):
+            self.want_size(self.sizing.of(size), draft.number)
         self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
             path = loop_vars(initial.ndim)
@@ -478,12 +483,22 @@ class Nests:
     def check_guards(self, node: Node, nests: Iterable[int]) -> None:
         """Plan the checks of what must hold before some nests may compute a value."""
         for guard in self.guarded.get(node, ()):
-            draft = self.new_draft("guard", ())
-            self.guards[draft.number] = guard
-            for side in guard_sides(guard):
-                self.want(side, Use(draft.number, (), ()))
+            number = self.check(guard)
             for nest in dict.fromkeys(nests):
-                self.depend(draft.number, nest)
+                self.depend(number, nest)
+
+    def check_all(self) -> None:
+        """Plan the checks of what no value of the plan needs."""
+        for guard in self.first:
+            self.check(guard)
+
+    def check(self, guard: Guard) -> int:
+        """Plan a check."""
+        draft = self.new_draft("guard", ())
+        self.guards[draft.number] = guard
+        for side in guard_sides(guard):
+            self.want(side, Use(draft.number, (), ()))
+        return draft.number
 
     def begins_sum(self, node: Node, uses: Sequence[Use]) -> bool:
         """Whether a product is only what another one is added to: then the same nest computes it, in its place."""

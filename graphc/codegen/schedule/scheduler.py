@@ -31,8 +31,10 @@ from graphc.codegen.schedule.plan import (
     nests_of,
 )
 from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.steps import is_size
 from graphc.errors import CycleError
 from graphc.ir.body import ITEM, items_of
+from graphc.ir.closure import guard_sides
 from graphc.ir.node import LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View
 from graphc.ir.walk import nodes_of
 from graphc.loops.ir import INDEX, Buffer, Var
@@ -48,25 +50,31 @@ def schedule(
     fresh: Callable[[str], str],
     labels: Labels = UNLABELLED,
     guarded: Mapping[Node, Sequence[Guard]] | None = None,
+    checks: Sequence[Guard] = (),
+    of_step: bool = False,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries, `labels` to values. `guarded`: of a step of a loop, what must hold before a value may be computed. An
-    update that cannot be made in place is computed into a temporary and copied at the very end.
+    temporaries, `labels` to values. `guarded`: of a body, what must hold before a value may be computed; `of_step`:
+    whether these are the values of a step of a loop. `checks`: what else is checked. An update that cannot be made in
+    place is computed into a temporary and copied at the very end.
     """
     is_step, guarded = guarded is not None, guarded or {}
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
-    scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, guarded=guarded)
+    scheduler = Scheduler(
+        deferred_targets(targets, deferred), overwritten, sizing, deferred, frozenset(), None, guarded, checks
+    )
     while True:
         scheduler.run()
-        wrong = [buffer for buffer in conflicts(scheduler) if buffer not in deferred]
+        wrong = [buffer for buffer in conflicts(scheduler, of_step) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
-                scheduler = Scheduler(scheduler.targets, overwritten, sizing, deferred, expected, scheduler, guarded)
+                goals = scheduler.targets
+                scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, scheduler, guarded, checks)
                 continue
         if not wrong:
             try:
@@ -78,7 +86,7 @@ def schedule(
                     raise
         deferred |= set(wrong)
         goals = deferred_targets(targets, deferred)
-        scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, guarded=guarded)
+        scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, None, guarded, checks)
     return _finish(scheduler, order, leaves, size_names, fresh, labels, is_step)
 
 
@@ -141,7 +149,7 @@ def _finish(
         for number, graph in scheduler.branches.items()
     }
     inner = [steps.plan for steps in loops.values()]
-    inner += [plan for each in branches.values() for plan in each.plans]
+    inner += [plan for each in branches.values() for plans in each.plans for plan in plans]
     stops = tuple(Slot(steps.stop, ((steps.stop.dtype, (1,)),)) for steps in loops.values() if steps.stop is not None)
     slots = (*arena.slots, *stops, *(slot for each in inner for slot in each.arena))
     plan = Plan(
@@ -202,6 +210,7 @@ def plan_steps(
         fresh,
         replace(labels, assigned={**labels.assigned, **own.assigned}),
         graph.guarded,
+        of_step=True,
     )
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
@@ -223,7 +232,7 @@ def plan_branches(
     known = {leaf: buffers[each].name if each in buffers else leaves[each] for leaf, each in graph.sources.items()}
     inside = {name: leaf for leaf, name in known.items()}
     updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
-    plans: list[Plan] = []
+    plans: list[tuple[Plan, ...]] = []
     for side in graph.sides:
         targets: dict[Node, str] = {}
         for node, name in zip(side.results, names, strict=True):
@@ -233,8 +242,22 @@ def plan_branches(
             targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
         own = labels_of(nodes_of(side.results))
         own = replace(labels, assigned={**labels.assigned, **own.assigned})
-        plans.append(schedule(targets, updated, sizing, {**leaves, **known}, size_names, fresh, own, side.guarded))
+        here = {**leaves, **known}
+        checks = (schedule({}, {}, sizing, here, size_names, fresh, own, {}, group) for group in in_turn(side.checks))
+        plans.append((*checks, schedule(targets, updated, sizing, here, size_names, fresh, own, {})))
     return Branches(graph, (plans[0], plans[1]))
+
+
+def in_turn(checks: Sequence[Guard]) -> list[list[Guard]]:
+    """Checks, in groups that are carried out one after the other: those of what is computed from more than sizes may
+    need that the ones before them hold."""
+    groups: list[list[Guard]] = []
+    for guard in checks:
+        alone = not all(map(is_size, guard_sides(guard)))
+        if alone or not groups or not all(is_size(side) for side in guard_sides(groups[-1][0])):
+            groups.append([])
+        groups[-1].append(guard)
+    return groups
 
 
 def may_be_target(node: Node, is_row: bool) -> bool:
