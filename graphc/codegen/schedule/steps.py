@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphc.codegen.schedule.plan import StepGraph, is_bufferless
+from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.work import work_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
@@ -29,8 +30,10 @@ VIEWS = ("dimshuffle", "broadcast_to", "subtensor")
 
 @record(frozen=False)
 class StandIns:
-    """Variables for what a body is given from outside."""
+    """Variables for what a body is given from outside, whose sizes are numbers where `sizing` knows them: products of
+    small matrices are then no calls."""
 
+    sizing: Sizing
     sources: dict[Node, Node] = fresh(factory=dict)
     scalars: dict[Node, Node] = fresh(factory=dict)
     made: dict[Node, Node] = fresh(factory=dict)
@@ -58,9 +61,15 @@ class StandIns:
             source = source.args[0]
         if source.op in LEAVES and is_bufferless(source):
             source = operand
-        leaf = variable(operand.dtype, operand.type.shape, operand.name)
+        leaf = variable(operand.dtype, known_sizes(operand.type.shape, self.sizing), operand.name)
         self.sources[leaf] = source
         return leaf
+
+
+def known_sizes(shape: Sequence[Size], sizing: Sizing) -> tuple[Size, ...]:
+    """A shape, with numbers for the sizes that must be equal to one."""
+    known = [sizing.of(size) for size in shape]
+    return tuple(each if isinstance(each, int) else size for each, size in zip(known, shape, strict=True))
 
 
 def is_size(node: Node) -> bool:
@@ -74,9 +83,9 @@ def is_counted(node: Node) -> bool:
     return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)
 
 
-def step_graph(node: Node) -> StepGraph:
+def step_graph(node: Node, sizing: Sizing) -> StepGraph:
     """One step of a loop."""
-    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns()
+    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns(sizing)
     known = [size for size in given_sizes(node) if all(each.op is not ITEM for each in nodes_of([size]))]
 
     def given(operand: Node) -> Node:
@@ -88,7 +97,8 @@ def step_graph(node: Node) -> StepGraph:
         taken = _most(given(loop.count), None if loop.limit is None else given(loop.limit))
         row = sizes.subtract(sizes.add(taken, -1), number)
     elements = [_row(outer.of(sequence), row) for sequence in loop.sequences]
-    states = tuple(variable(s.dtype, outside_shape(loop, s), s.name) for s in loop.states)
+    shapes = [known_sizes(outside_shape(loop, state), sizing) for state in loop.states]
+    states = tuple(variable(s.dtype, shape, s.name) for s, shape in zip(loop.states, shapes, strict=True))
     operands = (*elements, *states, *map(given, loop.constants))
     checks = _guarded(loop)
     needed = (each for node_, guard in checks for each in (node_, *guard_sides(guard)))
