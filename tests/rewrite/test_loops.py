@@ -243,7 +243,7 @@ def test_rows_of_steps_that_are_not_taken_are_zeros(reverse: bool) -> None:
 
 
 def test_other_rows_and_other_beginnings_stay() -> None:
-    x, h, r = T.dmatrix("x"), T.dvector("h"), T.dvector("r")
+    x, h, r = (T.TensorType("float64", shape)(name) for name, shape in [("x", (None, 2)), ("h", (2,)), ("r", (2,))])
     rows, _ = graphc.scan(lambda a, s: T.tanh(s * a + s), x, h)
     check([x, h], [*grad(rows[-2].sum(), [x, h]), *grad(rows[1].sum(), [x, h])], [draw(4, 2), draw(2)])
     sequence = T.inc_subtensor(T.zeros_like(x)[0], r)
