@@ -153,7 +153,7 @@ PLAN = Area(
         M("sums of several iterations share the loop that they take several iterations of", "codegen/schedule/fusion.py",
           'draft.kind == "column reduction" and first_reduced(draft.roots[0]) == depth - 1', "False"),
         M("an update in place comes while its nest still reads other elements", "codegen/schedule/inplace.py",
-          '            elif draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):\n'
+          '            elif not within and draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):\n'
           "                wrong.append(buffer)\n", ""),
         M("an update in place comes before others have read", "codegen/schedule/inplace.py",
           "            if use.nest != writer:\n                nests.depend(use.nest, writer)\n",
