@@ -73,7 +73,9 @@ def load(peer: Peer) -> Any:
 
 @dataclass(frozen=True)
 class Symbolic:
-    """Theano's words. `function` takes inputs, outputs and updates."""
+    """Theano's words. `function` takes inputs, outputs and updates; `scan` gives outputs only. `last_of` takes a step,
+    a first state, what else the step is given, and how many there are; for the gradient of the last state it keeps the
+    square root of them."""
 
     tensor: Any
     function: Callable[..., Any]
@@ -81,6 +83,9 @@ class Symbolic:
     grad: Callable[..., Any]
     softmax: Callable[..., Any]
     log_softmax: Callable[..., Any]
+    logaddexp: Callable[..., Any]
+    scan: Callable[..., Any]
+    last_of: Callable[..., Any]
 
     def parameters(self, arrays: tuple[Array, ...]) -> list[Any]:
         """Shared variables with these values."""
@@ -96,7 +101,15 @@ def load_graphc(peer: Peer) -> Symbolic:
     nnet, function = graphc.nnet, graphc.function
     if peer.name == "interpreted":
         function = partial(function, mode="interpreted")
-    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, nnet.softmax, nnet.log_softmax)
+
+    def scan(*args: Any, **more: Any) -> Any:
+        return graphc.scan(*args, **more)[0]
+
+    def last_of(step: Any, first: Any, others: Any, steps: Any) -> Any:
+        return scan(step, outputs_info=first, non_sequences=others, n_steps=steps, checkpoint="sqrt")[-1]
+
+    words = nnet.softmax, nnet.log_softmax, graphc.tensor.logaddexp, scan, last_of
+    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words)
 
 
 def load_pytensor(peer: Peer) -> Symbolic:
@@ -107,8 +120,18 @@ def load_pytensor(peer: Peer) -> Symbolic:
     def function(inputs: Any, outputs: Any, updates: Any = None) -> Any:
         return pytensor.function(inputs, outputs, updates=updates, trust_input=True)
 
-    tensor = import_module("pytensor.tensor")
-    return Symbolic(tensor, function, pytensor.shared, pytensor.grad, special.softmax, special.log_softmax)
+    def last_of(step: Any, first: Any, others: Any, steps: Any) -> Any:
+        kept = import_module("pytensor.scan.checkpoints").scan_checkpoints
+        more = {"outputs_info": [first], "non_sequences": others, "n_steps": steps, "return_updates": False}
+        return kept(step, save_every_N=100, **more)[-1]
+
+    def logaddexp(a: Any, b: Any) -> Any:
+        """Its own has NaN for a gradient where both are small."""
+        return tensor.maximum(a, b) + tensor.log1p(tensor.exp(-abs(a - b)))
+
+    tensor, scan = import_module("pytensor.tensor"), partial(pytensor.scan, return_updates=False)
+    words = special.softmax, special.log_softmax, logaddexp, scan, last_of
+    return Symbolic(tensor, function, pytensor.shared, pytensor.grad, *words)
 
 
 # --- the others -------------------------------------------------------------------------------------------------------
@@ -158,6 +181,10 @@ class Torch:
 
     def convert(self, array: Array) -> Any:
         return self.torch.from_numpy(np.array(array))
+
+    def checkpoint(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The function, carried out again for its gradient."""
+        return import_module("torch.utils.checkpoint").checkpoint(function, *arguments, use_reentrant=False)
 
 
 def load_numpy(peer: Peer) -> NumPy:

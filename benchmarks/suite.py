@@ -6,7 +6,10 @@ from importlib import import_module
 
 from benchmarks.workload import Builder, Workload
 
-FAMILIES = "overhead elementwise training rows attention finance distances hierarchy depth batches products".split()
+FAMILIES = (
+    "overhead elementwise training rows attention finance distances hierarchy depth batches products "
+    "recurrent series dynamics alignment"
+).split()
 BY_FAMILY: dict[str, tuple[Workload, ...]] = {
     family: import_module(f"benchmarks.workloads.{family}").WORKLOADS for family in FAMILIES
 }

@@ -39,19 +39,19 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    guard_pages vectorcall entry __init__
-codegen.schedule    memory sizes labels plan accumulators cost strided steps branches fusion nests inplace
-                    materialize scheduler __init__
+                    guard_pages vectorcall interrupt signals entry __init__
+codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
+                    inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
                     branches parts __init__
 codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers partial_sums
-                    nontemporal outline_regions outline_merge outline __init__
+                    polls nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged __init__
+functions           convention check_arguments layouts variants callables staged counted __init__
 .                   function
 .                   optim session
 .                   bench cli
@@ -90,6 +90,7 @@ LATE = {
     ("functions.callables", "graphc.codegen.call.guard_pages"),
     ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
+    ("functions.callables", "graphc.functions.counted"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
@@ -275,8 +276,9 @@ print(f.built.report.origin, *sorted(sys.modules))
 """
 COMPILING = """
 llvmlite numba graphc.codegen.llvm.binding graphc.codegen.llvm.target graphc.codegen.llvm.builder
-graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.frontend.lowering graphc.codegen.gemm.dispatch
-graphc.codegen.gemm.blocked graphc.codegen.link.elf graphc.codegen.pipeline.compilation graphc.codegen.server.client
+graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.call.signals graphc.codegen.frontend.lowering
+graphc.codegen.gemm.dispatch graphc.codegen.gemm.blocked graphc.codegen.link.elf graphc.codegen.pipeline.compilation
+graphc.codegen.server.client
 graphc.codegen.threads.pool graphc.codegen.vecmath graphc.codegen.vectorize
 """
 

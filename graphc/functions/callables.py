@@ -97,7 +97,7 @@ class Function:
     """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name.
 
     mode: how it runs. name: what it was called. where: the line of the program that made it. profile: how many calls
-    there were, and how long they took, where it was made with profile=True.
+    there were, how long they took, and how many steps its loops, where it was made with profile=True.
     """
 
     mode: Mode = "interpreted"
@@ -313,7 +313,11 @@ class Function:
 
 
 def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
-    """A function of this kind; of several stages where sizes follow from values that have to be computed."""
+    """A function of this kind; of several stages where sizes follow from values that have to be computed. With a
+    profile one that counts the steps of its loops, where it has any."""
+    if profile and any(node.is_tuple for node in nodes_of(kernel.results)):
+        counted: Function = import_module("graphc.functions.counted").Counted(kernel, call, kind)
+        return counted
     stages: tuple[Kernel, ...] = (kernel,)
     if issubclass(kind, Compiled):
         found = look_up(kernel)
@@ -343,13 +347,14 @@ class Memory:
 
 
 class Profile:
-    """Calls of a function made with profile=True, and the seconds they took."""
+    """Calls of a function made with profile=True, the seconds they took, and the steps of its loops."""
 
-    __slots__ = ("calls", "seconds")
+    __slots__ = ("calls", "seconds", "steps")
 
     def __init__(self) -> None:
         self.calls = 0
         self.seconds = 0.0
+        self.steps = 0
 
     def add(self, seconds: float) -> None:
         self.calls += 1
@@ -357,7 +362,8 @@ class Profile:
 
     def __str__(self) -> str:
         each = self.seconds / self.calls * 1e6 if self.calls else 0.0
-        return f"{self.calls} calls, {self.seconds:.6f} s, {each:.2f} microseconds a call"
+        loops = f", {self.steps} steps of loops" if self.steps else ""
+        return f"{self.calls} calls, {self.seconds:.6f} s, {each:.2f} microseconds a call{loops}"
 
 
 class Lowered(Function):

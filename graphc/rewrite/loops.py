@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 from graphc.ir import sizes
 from graphc.ir.body import items_of, make_body
-from graphc.ir.node import LEAVES, Node, describe
+from graphc.ir.node import LEAVES, Node, Where, describe, user_line
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
-from graphc.ir.walk import Graph, consumers, nodes_of, rebuilt, renamed, toposort
+from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed, toposort
 from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
 from graphc.rewrite.engine import Fired, place_new
 from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
@@ -47,10 +47,10 @@ LOOPS = (
 def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
     """The graph after all passes over its loops, and what fired. `bodies` rewrites the body of a loop."""
     alone = {name: change for name, change in CHANGES.items() if is_on(name)}
-    results = "loop_results", partial(_reclosed, name="loop_results", whole=False)
+    results = "loop_results", partial(reclose, name="loop_results", whole=False)
     join = "join_loops", partial(_merged, name="join_loops")
     stages: list[tuple[str, Callable[[Graph], Rewritten]]] = [
-        ("loop_operands", partial(_reclosed, name="loop_operands", whole=True)),
+        ("loop_operands", partial(reclose, name="loop_operands", whole=True)),
         results,
         join,  # while the bodies of loops that are alike are written alike
         ("loop_bodies", partial(rewrite_bodies, bodies=bodies)),
@@ -102,13 +102,24 @@ def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], Surrou
 def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
     """The graph over loops that were changed, each after those whose results it needs."""
     done: dict[Node, Node] = {}
+    here = user_line()
     for loop in loops:
-        for before, result in close_loop(loop.over(done)).items():
+        changed = loop.over(done)
+        _place(changed, here)
+        for before, result in close_loop(changed).items():
             done[before] = fitted(result, before.type)
             place_new(done[before], loop.node.where, loop.since)
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
     _tell(name, graph, after)
     return after
+
+
+def _place(loop: OpenLoop, here: Where | None) -> None:
+    """Say of the nodes that passes have made that the line of the loop made them, not the one that runs now."""
+    outside = [*loop.wanted.values(), *loop.elements.values(), *loop.states.values()]
+    for node in nodes_since([*loop.results, *outside], loop.since):
+        if node.where == here and node.serial >= loop.since:
+            node.where = loop.node.where
 
 
 def _tell(name: str, before: Graph, after: Graph) -> None:
@@ -137,7 +148,7 @@ def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
     return _closed_all(graph, loops, ", ".join(dict.fromkeys(each.rule for each in fired))), fired
 
 
-def _reclosed(graph: Graph, name: str, whole: bool) -> Rewritten:
+def reclose(graph: Graph, name: str, whole: bool) -> Rewritten:
     """The graph with loops over no more than they need; with all their results, or those that are taken.
 
     To close a loop drops operands that the body does not read, makes one of those that are twice the same, numbers of

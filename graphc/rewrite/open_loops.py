@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import close, opened
-from graphc.ir.node import LEAVES, Node, Scalar, Size, Type, literal, make, next_serial, variable
+from graphc.ir.node import LEAVES, OPS, Node, Scalar, Size, Type, literal, make, next_serial, variable
 from graphc.ir.walk import nodes_since, rebuilt, renamed, toposort
 from graphc.ops.index import subtensor
 from graphc.ops.linalg import matmul
+from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import Loop, loop_of, outside_shape, scan_node
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
 from graphc.rewrite.engine import scalar_constant
@@ -185,6 +186,11 @@ def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
     )
 
 
+def is_recomputed(node: Node) -> bool:
+    """Whether a node is a loop that derivatives carry out again rather than keep what its steps make."""
+    return bool(node.attrs.get("recomputed"))
+
+
 def close_loop(loop: OpenLoop) -> dict[Node, Node]:
     """What takes the place of each node that is wanted."""
     prune(loop)
@@ -205,6 +211,7 @@ def close_loop(loop: OpenLoop) -> dict[Node, Node]:
         loop.reverse and (bool(states) or not loop.is_whole),
         bool(until),
         loop.limit,
+        is_recomputed(loop.node),
     )
     renamed(node, loop.node)
     places = {stand_in: states.index(state) for stand_in, state in loop.last.items()}
@@ -289,7 +296,12 @@ _REDUCING = ("sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "a
 
 
 def _is_summed(node: Node, varying: set[Node]) -> bool:
-    return node.op.name in _REDUCING or is_batch(node, varying)
+    return node.op.name in _REDUCING or _is_inner(node) or is_batch(node, varying)
+
+
+def _is_inner(node: Node) -> bool:
+    """Whether a node is a product of vectors."""
+    return node.op.name == "matmul" and not node.ndim
 
 
 def is_batch(node: Node, varying: set[Node]) -> bool:
@@ -349,8 +361,11 @@ def spread(count: Size, node: Node) -> Node:
 
 
 def _batch(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
-    """The products of all steps as one."""
+    """The products of all steps as one; those of vectors as sums."""
     a, b = node.args
+    if _is_inner(node):
+        left, right = (rows[arg] if arg in rows else spread(count, arg) for arg in node.args)
+        return reduce_sum(make(OPS["mul"], (left, right)), (1,))
     if a not in rows:
         return matmul(rows[b], transpose(a))
     product = matmul(flat(rows[a]) if a.ndim > 1 else rows[a], b)

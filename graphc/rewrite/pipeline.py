@@ -14,7 +14,7 @@ from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
-from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, rewrite_bodies, rewrite_loops
+from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
@@ -79,10 +79,15 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     def after(graph: Graph) -> Rewritten:
         graph, fired = both(apply_in_turn(graph, passes), after)
-        if "loop_bodies" in excluding or not has_loops(graph):
+        if not has_loops(graph):
             return graph, fired
-        graph, more = rewrite_bodies(graph, after)
-        return graph, fired + more
+        if "loop_operands" not in excluding:  # some may be numbers by now
+            graph, more = reclose(graph, "loop_operands", False)
+            fired += more
+        if "loop_bodies" not in excluding:
+            graph, more = rewrite_bodies(graph, after)
+            fired += more
+        return graph, fired
 
     graph, fired = before(graph)
     graph, more = after(graph)

@@ -11,7 +11,7 @@ import pytest
 import graphc
 
 
-@pytest.fixture(params=["interpreted"])
+@pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
 def mode(request: pytest.FixtureRequest) -> str:
     chosen: str = request.param
     return chosen

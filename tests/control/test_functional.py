@@ -107,13 +107,13 @@ def test_a_number_that_a_while_loop_begins_with_takes_the_dtype_of_its_steps(fun
     assert [float(v) for v in function([x], [total, count])(10.0)] == [15.5, 5.0]
 
 
-def test_the_derivative_of_a_while_loop(function: Make) -> None:
+def test_the_derivative_of_a_while_loop(function: Make, mode: str) -> None:
     """It is there where it needs nothing of the steps; where it does, an error says what has it."""
     x, w = T.dscalar("x"), T.dscalar("w")
     linear, _ = graphc.while_loop(lambda c: c[1] < 5, lambda c: (c[0] * w, c[1] + 1), (x, 0))
-    assert float(function([x, w], graphc.grad(linear, x))(3.0, 2.0)) == 32.0
     with pytest.raises(GradientError, match=r"while_loop .*test_functional.py:\d+\): .*known only at the end; .*until"):
         graphc.grad(linear, w)
+    assert float(function([x, w], graphc.grad(linear, x))(3.0, 2.0)) == 32.0
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,15 @@ def test_how_many_rows_derivatives_keep(checkpoint: Any, rows: int, order: int) 
     for _ in range(order):
         cost = graphc.grad(cost, w)
     assert max(size for _, size in stacks([cost])) == rows
+
+
+@pytest.mark.slow
+def test_the_memory_of_a_derivative() -> None:
+    """Of 10,000 steps with a state of 32 numbers: 7.7 MB without blocks, rows for 100 blocks and for 100 steps with."""
+    h0, w = T.dvector("h0"), T.dmatrix("w")
+    last = lax.scan(lambda h, _: (T.tanh(T.dot(h, w)), None), h0, None, 10_000, checkpoint="sqrt")[0]
+    slope = graphc.function([h0, w], graphc.grad(last.sum(), w), mode="compiled")
+    assert slope.memory((32,), (32, 32)).arena < 150_000
 
 
 @pytest.mark.slow

@@ -799,6 +799,39 @@ def test_profile(function: Make) -> None:
     same(function([x], x * 2, profile=True)([1.0]), [2.0])
 
 
+def test_profile_counts_steps(function: Make) -> None:
+    x, n, w = T.dvector("x"), T.lscalar("n"), graphc.shared(0.0)
+    sums, _ = graphc.scan(lambda e, s: s + e, sequences=x, outputs_info=0.0)
+    halves, _ = graphc.scan(lambda s: (s / 2, graphc.until(s < 3.0)), outputs_info=16.0, n_steps=n)
+    nested, _ = graphc.map(lambda e: graphc.scan(lambda s: s + e, outputs_info=0.0, n_steps=n)[0].sum(), sequences=x)
+    cases: list[tuple[Any, int]] = [
+        (sums, 3),
+        ([halves[0], x], 4),
+        ({"a": sums[-1], "b": halves[0]}, 7),
+        (nested, 3),
+        (graphc.grad(sums[-1], x), 3),
+        (None, 0),
+    ]
+    for outputs, steps in cases:
+        plain, call = (
+            function([x, n], outputs, updates=[(w, w + 1)], profile=profile, on_unused_input="ignore")
+            for profile in (False, True)
+        )
+        want = plain(np.arange(3.0), 6)
+        found = call([0, 1, 2], n=6)
+        assert type(found) is type(want)
+        for each in want if isinstance(want, dict) else range(len(want)) if isinstance(want, list) else ():
+            same(found[each], want[each])
+        call(np.arange(3.0), 6)
+        assert call.profile is not None and call.profile.calls == 2 and call.profile.steps == 2 * steps
+        assert ("steps" in str(call.profile)) == bool(steps)
+    call = function([x, n], sums * n, profile=True)
+    out = np.empty(3)
+    assert call(np.arange(3.0), 2, out=out) is out and call.profile is not None and call.profile.steps == 3
+    same(out, [0.0, 2.0, 6.0])
+    assert "steps" not in call.explain().splitlines()[0] and "float64" in call.text
+
+
 @pytest.mark.parametrize("name", MODES)
 def test_modes(name: str) -> None:
     x = T.dvector("x")

@@ -15,11 +15,13 @@ import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphcError, IndexOutOfBounds
+from graphc.ir.body import item
+from graphc.ir.closure import close
 from graphc.ir.interpret import interpret
-from graphc.ir.node import Array, Node
+from graphc.ir.node import Array, Node, variable
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.scan import Loop, loop_of
+from graphc.ops.scan import Loop, loop_of, scan_node
 from graphc.options import options
 from graphc.rewrite import PIPELINE, rewrite
 from graphc.rewrite.loops import LOOPS
@@ -56,12 +58,11 @@ def check(inputs: Sequence[Node], outputs: Sequence[Node], values: Sequence[Arra
     for got, value in zip(interpret(exact, given_), want, strict=True):
         assert got.dtype == value.dtype
         np.testing.assert_array_equal(got, value)
-    for excluding in (RULES_OFF, ()):
-        after, _ = rewritten(inputs, outputs, excluding)
-        for got, value in zip(interpret(after, given_), want, strict=True):
-            assert got.dtype == value.dtype and got.shape == value.shape
-            scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
-            np.testing.assert_allclose(got, value, rtol=1e-9, atol=1e-9 * scale)
+    after, _ = rewritten(inputs, outputs)
+    for got, value in zip(interpret(after, given_), want, strict=True):
+        assert got.dtype == value.dtype and got.shape == value.shape
+        scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
+        np.testing.assert_allclose(got, value, rtol=1e-9, atol=1e-9 * scale)
     return after
 
 
@@ -228,6 +229,39 @@ def test_the_last_row_of_a_loop_that_ends_by_itself() -> None:
         check([x, h], [rows[-1], *grad(rows[-1], [x, h])], values)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_of_steps_that_are_not_taken_are_zeros(reverse: bool) -> None:
+    x, h, limit = T.dvector("x"), T.dscalar("h"), T.lscalar("limit")
+    a, s = variable("float64", ()), variable("float64", ())
+    body, fixed = close([a, s], [T.tanh(s + a), T.tanh(s + a), T.exp(a)])
+    node = scan_node(x.type.shape[0], body, [x], [h], fixed, reverse=reverse, limit=limit)
+    rows: list[Any] = [item(node, 1), item(node, 2)]
+    outputs = [item(node, 0), *(row[place] for row in rows for place in (0, -1)), rows[1]]
+    for most in (-1, 0, 2, 4, 9):
+        check([x, h, limit], outputs, [draw(4), draw(), np.asarray(most)])
+        check([x, h, limit], [row[0 if reverse else -1] for row in rows], [draw(4), draw(), np.asarray(most)])
+
+
+def test_other_rows_and_other_beginnings_stay() -> None:
+    x, h, r = (T.TensorType("float64", shape)(name) for name, shape in [("x", (None, 2)), ("h", (2,)), ("r", (2,))])
+    rows, _ = graphc.scan(lambda a, s: T.tanh(s * a + s), x, h)
+    check([x, h], [*grad(rows[-2].sum(), [x, h]), *grad(rows[1].sum(), [x, h])], [draw(4, 2), draw(2)])
+    sequence = T.inc_subtensor(T.zeros_like(x)[0], r)
+    for begin in (h, T.zeros_like(h)):
+        ends, _ = graphc.scan(lambda a, s: T.tanh(s + a), sequence, begin)
+        assert ("first_row" in rewritten([x, h, r], [ends[-1]])[1]) == (begin is not h)
+        check([x, h, r], [ends[-1]], [draw(4, 2), draw(2), draw(2)])
+
+
+def test_a_row_for_which_there_is_no_step() -> None:
+    x, h, r, count = T.dvector("x"), T.dscalar("h"), T.dscalar("r"), T.lscalar("count")
+    sequence = T.inc_subtensor(T.zeros_like(x)[0], r)
+    rows, _ = graphc.scan(lambda a, s: T.tanh(s + a), sequence, T.constant(0.0), n_steps=count)
+    (node,) = [node for node in nodes_of([rows]) if node.op.name == "scan"]
+    for steps in (0, 1, 3):
+        check([x, h, r, count], [item(node, 0)], [draw(3), draw(), draw(), np.asarray(steps)])
+
+
 def test_backwards_the_last_step_makes_the_first_row() -> None:
     """The loop back of a loss on the last state reads no zeros; its own first row is its last value."""
     x, h = T.dmatrix("x"), T.dvector("h")
@@ -334,6 +368,30 @@ def test_what_a_network_gives_at_each_step_is_one_product() -> None:
         check([*inputs, v, c], with_gradients([given_], [*inputs, v, c], twice=False), values)
 
 
+def test_a_loop_without_states_needs_none() -> None:
+    x, y, v = T.dmatrix("x"), T.dmatrix("y"), T.dvector("v")
+    rows, _ = graphc.map(lambda a, b: T.dot(a, b) * T.exp(a - a.max()).sum() + T.dot(v, b), [x, y])
+    after, fired = rewritten([x, y, v], [rows])
+    assert "project_rows" in fired and not loops(after.outputs)
+    for steps in (0, 1, 3):
+        check([x, y, v], with_gradients([rows], [x, y, v]), [draw(steps, 4), draw(steps, 4), draw(4)])
+
+
+def test_new_nodes_stand_for_the_line_of_the_loop() -> None:
+    inputs, rows = recurrent()
+    x, h = T.dmatrix("x"), T.dvector("h")
+    other, _ = graphc.scan(lambda a, s: T.tanh(s * a), T.exp(x) + x, h)
+    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), other]
+    after, _ = rewritten([*inputs, x, h], outputs)
+    found = [*nodes_of(after.outputs), *(node for loop in loops(after.outputs) for node in nodes_of(loop.body.results))]
+    own = {each.where.line for each in nodes_of(outputs) if each.where is not None}
+    own |= {
+        each.where.line for loop in loops(outputs) for each in nodes_of(loop.body.results) if each.where is not None
+    }
+    made = [node for node in found if node.args and node.where is not None and node.where.line not in own]
+    assert not made
+
+
 def test_outputs_that_need_what_states_do_not_store_stay() -> None:
     x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
 
@@ -410,14 +468,36 @@ def test_loops_of_which_one_needs_the_other_stay_apart() -> None:
 
 
 def test_loops_are_not_joined_in_a_circle() -> None:
-    """Of two pairs that could each be one loop: each loop of one needs one of the other."""
-    x, h = T.dmatrix("x"), T.dvector("h")
+    """Of two pairs that could each be one loop: one of each needs one of the other."""
+    x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
     one, _ = graphc.scan(lambda a, s: T.tanh(s + a), x, h)
-    two, _ = graphc.scan(lambda a, s: T.tanh(s * a), x, h)
-    after_one, _ = graphc.scan(lambda a, s: T.tanh(s - a), x, one[-1])
-    after_two, _ = graphc.scan(lambda a, s: T.tanh(s * s - a), x, two[-1] + after_one[-1])
-    before_two, _ = graphc.scan(lambda a, s: T.exp(-s) + a, x, after_two[0])
-    check([x, h], [after_one, after_two, before_two], [draw(3, 2), draw(2)])
+    other, _ = graphc.scan(lambda a, s: T.tanh(s + a), y, h)
+    after_other, _ = graphc.scan(lambda a, s: T.exp(-s * s) * a, x, other[-1])
+    after_one, _ = graphc.scan(lambda a, s: T.exp(-s * s) * a, y, one[-1])
+    after, _ = rewritten([x, y, h], [after_one, after_other])
+    assert len(loops(after.outputs)) == 3
+    check([x, y, h], [after_one, after_other], [draw(3, 2), draw(2, 2), draw(2)])
+
+
+def test_loops_that_end_at_other_steps_stay_apart() -> None:
+    x, h = T.dvector("x"), T.dscalar("h")
+
+    def until(bound: float) -> Any:
+        return graphc.scan(lambda a, s: (s + a, graphc.until(s + a > bound)), x, h)[0]
+
+    check([x, h], [until(1.0), until(2.0), until(1.0) * 2], [np.ones(6) * 0.6, np.asarray(0.0)])
+    assert len(loops(rewritten([x, h], [until(1.0), until(2.0), until(1.0) * 2])[0].outputs)) == 2
+
+
+def test_sequences_may_be_longer_than_the_steps() -> None:
+    x, w, h = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h")
+    count = x.shape[0] - 2
+    rows, _ = graphc.scan(lambda a, s: [T.tanh(s + T.dot(a, w)), T.exp(a)], x, [h, None], n_steps=count)
+    sums, _ = graphc.scan(lambda a, s: s + a, x, h, n_steps=count)
+    _, fired = rewritten([x, w, h], [*rows, sums])
+    assert {"batch_products", "rows_outside", "recurrence"} <= fired
+    outputs = with_gradients([*rows, sums, sums[-1]], [x, w, h], twice=False)
+    check([x, w, h], outputs, [draw(5, 2), draw(2, 2), draw(2)])
 
 
 def test_elementwise_sequences_are_computed_in_the_steps() -> None:

@@ -16,8 +16,9 @@ A call is the methods of `Call` in their order, each of which goes on to the nex
     measure             nothing is negative or too large                        else failed: fail(-1, *args)
     look_at_given       arrays given for results can hold them                  else refuse
     claim, make, allocate   references are taken, memory is there               else empty, with the exception set
-    enter               no other thread uses what it updates                    else empty, then contended(*args…)
-    run                 the kernel, without the GIL where the work is large     else empty, then failed
+    enter               no other thread uses what it updates, no handler may    else empty, then contended(*args…)
+    run                 the kernel, without the GIL where the work is large     else empty, then failed: but where the
+                                                                                kernel leaves an exception, null
     deliver             new values go to their cells, the others are returned
     leave               what the call holds is given back
 
@@ -30,8 +31,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
+from graphc.codegen.call.interrupt import PATIENT
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
@@ -58,6 +61,7 @@ from graphc.codegen.call.objects import (
     empty,
     enter,
     grow,
+    has_error,
     install,
     make,
     new_number,
@@ -69,6 +73,7 @@ from graphc.codegen.call.objects import (
     word_at,
 )
 from graphc.codegen.call.scalars import scalar_function
+from graphc.codegen.call.signals import interrupted
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
@@ -80,6 +85,8 @@ from graphc.startup.record import record
 RELEASE_GIL_ABOVE = 50_000
 """Elements of all operands, outputs and temps above which the GIL is released: some 10 µs of work. Giving it up and
 taking it again costs 0.1 µs alone, and a switch of threads when contended."""
+WORK_OF_ELEMENT = 8
+"""How much work of loops of steps counts as one of these elements."""
 
 new_list = Imported("PyList_New", Ptr, I64)
 save_thread = Imported("PyEval_SaveThread", Ptr)
@@ -107,7 +114,7 @@ def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> 
     return module_text(_entry_points(signature, poison), data, declares=declares)
 
 
-def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Ptr]]:
+def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]]:
     @function(is_internal=False)
     def entry(code: Code, self: Ptr, args: Ptr, nargs: I64, kwnames: Ptr) -> Ptr:
         return Call(code, signature, poison, self, args, nargs, kwnames).write()
@@ -122,7 +129,7 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Ptr]
             code.ret(NULL)
         return entry(code, self, args, flagged & (2**63 - 1), kwnames)
 
-    return [entry, vectorcall]
+    return [entry, vectorcall, *([interrupted] if signature.polls else [])]
 
 
 def table(name: str, words: Sequence[int]) -> Global:
@@ -330,6 +337,9 @@ class Call:
             with self.code.when(end < 0):
                 self.status.value = I64.of(-1)
                 self.failed.go()
+        if self.signature.polls:
+            self.loops = self.dims.at(self.signature.extents - 1, I64).load(I64)
+            counts.append(self.loops // WORK_OF_ELEMENT)
         work: I64 | int = sum(count for count in counts if isinstance(count, int))
         for count in counts:
             work = work if isinstance(count, int) else count + work
@@ -428,6 +438,8 @@ class Call:
         free, wait = code.label("free"), code.label("wait")
         activity = word(self.record, "activity")
         free.when(activity == NULL)
+        if self.signature.polls:
+            wait.when(self.loops.above(PATIENT))
         calls = activity.load(I64) | activity.at(1, I64).load(I64)
         free.unless((calls != 0) | is_heavy)
         values = code.local(Ptr, count)
@@ -540,6 +552,10 @@ class Call:
 
         code.place(self.failed)
         release(code, self.result.value, record)
+        if self.signature.polls:
+            with code.when(has_error(record) != NULL):
+                discard(code, self.references, record)
+                code.ret(NULL)
         number = new_number(record, self.status.value)
         answer = code.variable(NULL)
         with code.when(number != NULL):

@@ -99,7 +99,7 @@ def guarded(array: AnyArray, placement: Placement) -> AnyArray:
 
 def _native(address: int, pointers: int, dims: int, more: int) -> Callable[..., int]:
     types = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * dims + [ctypes.c_void_p] * more
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *types)(address)
+    return ctypes.PYFUNCTYPE(ctypes.c_int64, *types)(address)  # raises what the function has left
 
 
 def _address(array: AnyArray) -> int:

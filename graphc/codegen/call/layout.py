@@ -44,6 +44,9 @@ PYTHON_API = (
     "PyEval_RestoreThread",
     "PyList_New",
     "PyErr_Clear",
+    "PyErr_Occurred",
+    "PyErr_Fetch",
+    "PyErr_Restore",
 )
 # Slots of NumPy's array API table; part of its stable ABI.
 ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}

@@ -66,6 +66,9 @@ call_object = Imported("PyObject_Vectorcall", Ptr, Ptr, Ptr, I64, Ptr)
 drop_last = Imported("Py_DecRef", NOTHING, Ptr)
 new_number = Imported("PyLong_FromLongLong", Ptr, I64)
 clear_error = Imported("PyErr_Clear", NOTHING)
+has_error = Imported("PyErr_Occurred", Ptr)
+take_error = Imported("PyErr_Fetch", NOTHING, Ptr, Ptr, Ptr)
+set_error = Imported("PyErr_Restore", NOTHING, Ptr, Ptr, Ptr)
 new_copy = Imported("PyArray_NewCopy", Ptr, Ptr, I32)
 new_array = Imported("PyArray_NewFromDescr", Ptr, Ptr, Ptr, I32, Ptr, Ptr, Ptr, I32, Ptr)
 set_base = Imported("PyArray_SetBaseObject", I32, Ptr, Ptr)
@@ -164,13 +167,19 @@ def enter(code: Code, record: Ptr, words: I64, cells: I64, arrays: Ptr, modes: P
 @function("noinline")
 def depart(code: Code, record: Ptr, words: I64, modes: Ptr, count: I64) -> Bool:
     """Takes back what `enter` has marked, and wakes those that wait for it. False with an exception set where that
-    fails."""
+    fails, or one is set that has ended the kernel."""
     mark(code, record, words, modes, count, I64.of(-1))
     with code.when(word(record, "activity").at(1, I64).load(I64) != 0):
+        error = [code.local(Ptr) for _ in range(3)]
+        take_error(record, *error)
         answer = call_object(record, word(record, "wake"), NULL, I64.of(0), NULL)
+        release(code, answer, record)
+        kind, value, trace = (part.load(Ptr) for part in error)
+        with code.when(kind != NULL):
+            set_error(record, kind, value, trace)
+            code.ret(False)
         with code.when(answer == NULL):
             code.ret(False)
-        release(code, answer, record)
     return Bool.of(True)
 
 

@@ -3,7 +3,8 @@
 In: a plan's buffers; then what `sizes` wrote. Out: a `Signature`, as a record and as plain data; a `Need`.
 
     sizes(pointers of inputs and shared, dims named by Signature.sizes, S) -> 0, or k where the k-th check failed
-        writes to S every dim of every output in order, then those of all that each temp has to hold
+        writes to S every dim of every output in order, then those of all that each temp has to hold, then the work of
+        loops of steps where there are long ones
     kernel(pointers of inputs, shared, outputs and temps, the same dims) -> 0, or the number of the failed check
 """
 
@@ -80,6 +81,8 @@ class Signature:
     """The operands whose elements `sizes` reads: sizes follow from their values."""
     donated: tuple[tuple[int, int], ...] = ()
     """Results that are made in the array of a written input: (position among the results, number of the input)."""
+    polls: bool = False
+    """Whether the kernel has loops that ask if the call must end. `sizes` writes their work last."""
 
     def __post_init__(self) -> None:
         returned = self.returned
@@ -117,7 +120,7 @@ class Signature:
     def extents(self) -> int:
         """How many numbers `sizes` writes."""
         dims = sum(len(output.shape) for output in self.outputs)
-        return dims + sum(rank for temp in self.temps for _, rank in temp.held)
+        return dims + sum(rank for temp in self.temps for _, rank in temp.held) + self.polls
 
     @staticmethod
     def from_fields(fields: Any) -> Signature:

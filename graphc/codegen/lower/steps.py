@@ -38,7 +38,9 @@ def lower_steps(
             lowerer.fill(lowerer.buffers[output], output.type.shape, scope, _zero(output))
     if steps.stop is not None:
         scope.body.append(Store(lowerer.buffers[items[-1]], ZERO, ZERO))
+    asks = None if graph.is_short else lowerer.size(graph.interval)
     inner = lowerer.enter(scope, steps.var, most)
+    inner.asks = asks
     lowerer.size_names = {**lowerer.size_names, graph.number: steps.var.name}
     given = {**graph.sources, **dict(zip(graph.states, items, strict=False))}
     results = [*(lowerer.buffers[each] for each in items), *([] if steps.stop is None else [steps.stop])]

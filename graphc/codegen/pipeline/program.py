@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TypeAlias
 
 from graphc.codegen.call.callback import CALLBACK
+from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.call.signature import Array as Parameter
 from graphc.codegen.call.signature import Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
@@ -34,9 +35,10 @@ from graphc.codegen.transform.outline import Copies, Outlined, outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.passes import Passes
+from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
-from graphc.codegen.transform.simplify import simplify
+from graphc.codegen.transform.simplify import drop_unused, simplify
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
@@ -115,12 +117,18 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     narrowed = narrow_sums(lower_kernel(plan, lowerer, passes), names.fresh)
     passes.know(narrowed.changed, narrowed.narrow)
     passes.ran("narrow_sums", narrowed.body)
-    kernel_part = outline(passes.run("mark_independent", mark_independent, narrowed.body), names, outlining)
+    marked = passes.run("mark_independent", mark_independent, narrowed.body)
+    if plan.loops:
+        marked = passes.run("place_polls", partial(place_polls, fresh=names.fresh), marked)
+        marked = passes.run("drop_unused", drop_unused, marked)
+    kernel_part = outline(marked, names, outlining)
     passes.know({}, (*kernel_part.scalars, *kernel_part.copies))
     passes.ran("outline", kernel_part.body, kernel_part.functions)
     check_sizes(sizing, dims, sizes_lowerer)
     temporaries = arena(plan, narrowed, kernel_part, sizes_lowerer)
-    bodies = write_sizes(results, temporaries, dims, sizes_lowerer), kernel_part.body
+    loops = [steps.graph for steps in plan.loops.values() if not steps.graph.is_short]
+    work = [sizing.of(reduce(sizes.add, (graph.total for graph in loops)))] if loops else []
+    bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
     signature = Signature(
@@ -133,6 +141,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
         donated=tuple(sorted(results.donated.items())),
+        polls=bool(loops),
     )
     functions = (
         *kernel_part.functions,
@@ -210,8 +219,8 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
         node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in (*known, *nodes_within(known))
     )
     own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
-    own |= {f"{CALLBACK}{number}" for number in range(calls)}
-    return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
+    own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*PROTOTYPES, *KINDS}
+    return {*PRELUDE, *CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 
 def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
@@ -334,11 +343,16 @@ def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer) -> None:
 
 
 def write_sizes(
-    results: Results, temporaries: Iterable[tuple[Buffer, Extents]], dims: Sequence[Dim], lowerer: Lowerer
+    results: Results,
+    temporaries: Iterable[tuple[Buffer, Extents]],
+    work: Sequence[Size],
+    dims: Sequence[Dim],
+    lowerer: Lowerer,
 ) -> tuple[Stmt, ...]:
-    """The function that computes sizes: those of the results, then of all that temporaries have to hold."""
+    """The function that computes sizes: those of results, then of all that temporaries have to hold, then `work`."""
     wanted: list[Size | Expr] = [size for shape in results.shapes for size in shape]
     wanted += [size for _, extents in temporaries for _, shape in extents for size in shape]
+    wanted += work
     for place, size in enumerate(wanted):
         value = lowerer.size(size) if isinstance(size, int | Node) else size
         lowerer.top.body.append(Store(SIZES, integer(place), value))
@@ -393,8 +407,9 @@ def assemble(
 def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
     """The external functions that the source calls."""
     calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, Invoke))
-    products = {call.function for call in calls} & PROTOTYPES.keys()
-    result = {name: Prototype(name, *PROTOTYPES[name]) for name in products}
+    called = {call.function for call in calls}
+    result = {name: Prototype(name, *PROTOTYPES[name]) for name in called & PROTOTYPES.keys()}
+    result |= {name: Prototype(name, KINDS[name], INDEX) for name in called & KINDS.keys()}
     result |= {name: Prototype(name, callback_kinds(node)) for name, node in callbacks.items()}
     return dict(sorted(result.items()))
 
@@ -408,4 +423,4 @@ def callback_kinds(node: Node) -> tuple[str, ...]:
 def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
     """What all functions take that a source may call from outside."""
     products = {name: kinds for name, (kinds, _) in PROTOTYPES.items()}
-    return products | {name: callback_kinds(node) for name, node in callbacks.items()}
+    return products | KINDS | {name: callback_kinds(node) for name, node in callbacks.items()}

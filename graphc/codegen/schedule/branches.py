@@ -19,7 +19,7 @@ from graphc.startup.record import replace
 
 def branch_graph(node: Node, sizing: Sizing) -> BranchGraph:
     """Both bodies of a branch."""
-    outer, sizes_ = StandIns(), given_sizes(node)
+    outer, sizes_ = StandIns(sizing), given_sizes(node)
     given = [operand if operand in sizes_ else outer.of(operand) for operand in node.args[1:]]
 
     def side(body: Body) -> Side:

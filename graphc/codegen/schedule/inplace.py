@@ -15,7 +15,7 @@ from graphc.codegen.schedule.nests import Nests
 from graphc.codegen.schedule.plan import COPY, Draft, calls_python, gathered, lowering_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import nodes_within
-from graphc.ir.node import INPUT, LEAVES, Node, Scalar, Size
+from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size
 from graphc.ir.walk import nodes_of, reachable
 from graphc.ops.given import given_sizes
 
@@ -56,11 +56,12 @@ def leaves_of_element(node: Node) -> set[Node]:
     return {each for each in found if each.op in LEAVES}
 
 
-def conflicts(nests: Nests) -> list[str]:
+def conflicts(nests: Nests, of_step: bool = False) -> list[str]:
     """The buffers that cannot be written in place: their own nest reads the old value at another index, or
-    what may fail, and must leave everything as it was, comes after."""
+    what may fail, and must leave everything as it was, comes after. `of_step`: they belong to a loop,
+    whose states are gone where the call ends."""
     wrong = []
-    failing = [number for number, draft in nests.drafts.items() if may_fail(nests, draft)]
+    failing = [] if of_step else [number for number, draft in nests.drafts.items() if may_fail(nests, draft)]
     for buffer, leaf in nests.overwritten.items():
         writer = next((nests.nest_of[root] for root, target in nests.targets.items() if target == buffer), None)
         if writer is None:
@@ -83,20 +84,18 @@ def conflicts(nests: Nests) -> list[str]:
 
 
 def may_fail(nests: Nests, draft: Draft) -> bool:
-    """Whether a nest may find that the kernel has to be left."""
-    if draft.number in nests.steps:
-        graph = nests.steps[draft.number]
-        return bool(graph.guarded) or any(map(may_refuse, graph.results))
+    """Whether a nest may find that the kernel has to be left. Loops of steps are left when the call is interrupted."""
     if draft.number in nests.branches:
         sides = nests.branches[draft.number].sides
         return any(side.checks or any(map(may_refuse, side.results)) for side in sides)
-    return draft.kind in ("check", "guard") or any(map(calls_python, draft.roots))
+    return draft.kind in ("check", "guard", "steps") or any(map(calls_python, draft.roots))
 
 
 def may_refuse(result: Node) -> bool:
     """Whether what a body computes may fail for another reason than its guards."""
     nodes = nodes_of([result])
-    return any(calls_python(node) or gathered(node) for node in (*nodes, *nodes_within(nodes)) if node.args)
+    computed = (node for node in (*nodes, *nodes_within(nodes)) if node.args)
+    return any(calls_python(n) or gathered(n) or isinstance(lowering_of(n), Repeat) for n in computed)
 
 
 def writes_within(nests: Nests, draft: Draft, leaf: Node) -> bool:

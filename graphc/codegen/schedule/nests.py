@@ -456,8 +456,9 @@ class Nests:
 
     def expand_steps(self, node: Node, draft: Draft) -> None:
         """Values in memory, scalars, and the elements of the initial states."""
-        graph = self.steps[draft.number] = step_graph(node)
-        self.want_size(self.sizing.of(graph.most), draft.number)
+        graph = self.steps[draft.number] = step_graph(node, self.sizing)
+        for size in (graph.most, *([] if graph.is_short else [graph.interval])):
+            self.want_size(self.sizing.of(size), draft.number)
         self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
             path = loop_vars(initial.ndim)

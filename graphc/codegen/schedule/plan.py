@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from graphc.codegen.call.interrupt import POLLED
 from graphc.codegen.schedule.labels import Labels
 from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
@@ -158,7 +159,8 @@ class StepGraph:
     `number`: the size leaf that is the number of the step; `most`: how many steps there are at most. `sources`: for
     variables that stand for what lies in memory, the value that has the buffer; `scalars`: for others the scalars;
     `states`: the variables that stand for states. `results`: the next states, an element of each output, whether it is
-    the last step where the loop says so. `guarded`: what must hold in every step, by the node it is needed for.
+    the last step where the loop says so. `guarded`: what must hold in every step, by the node it is needed for. `work`:
+    of a step (work.py).
     """
 
     node: Node
@@ -171,6 +173,25 @@ class StepGraph:
     states: tuple[Node, ...]
     results: tuple[Node, ...]
     guarded: Mapping[Node, tuple[Guard, ...]]
+    work: Size
+
+    @property
+    def is_short(self) -> bool:
+        """Whether all steps together are known to take little time."""
+        count = sizes.as_size(self.loop.count)
+        return isinstance(count, int) and isinstance(self.work, int) and count * self.work < POLLED
+
+    @property
+    def interval(self) -> Size:
+        """After how many steps a loop asks whether its call must end."""
+        if isinstance(self.work, int):
+            return 1 << max(POLLED // self.work, 1).bit_length() - 1
+        return sizes.maximum(sizes.floor_divide(POLLED, self.work), 1)
+
+    @property
+    def total(self) -> Size:
+        """The work of all steps, as much as counts."""
+        return sizes.multiply(sizes.minimum(sizes.as_size(self.loop.count), 2**31), sizes.minimum(self.work, 2**24))
 
 
 @record()

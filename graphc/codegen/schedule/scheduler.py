@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
+from graphc.codegen.schedule.extremes import most_of
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.labels import UNLABELLED, Labels, labels_of
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, lay_out
+from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, largest, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
     Branches,
@@ -51,14 +52,15 @@ def schedule(
     labels: Labels = UNLABELLED,
     guarded: Mapping[Node, Sequence[Guard]] | None = None,
     checks: Sequence[Guard] = (),
+    of_step: bool = False,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries, `labels` to values. `guarded`: of a step of a loop, what must hold before a value may be computed.
-    `checks`: what else is checked. An update that cannot be made in place is computed into a temporary and copied at
-    the very end.
+    temporaries, `labels` to values. `guarded`: of a body, what must hold before a value may be computed; `of_step`:
+    whether these are the values of a step of a loop. `checks`: what else is checked. An update that cannot be made in
+    place is computed into a temporary and copied at the very end.
     """
     is_step, guarded = guarded is not None, guarded or {}
     deferred: frozenset[str] = frozenset()
@@ -68,7 +70,7 @@ def schedule(
     )
     while True:
         scheduler.run()
-        wrong = [buffer for buffer in conflicts(scheduler) if buffer not in deferred]
+        wrong = [buffer for buffer in conflicts(scheduler, of_step) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
@@ -209,7 +211,10 @@ def plan_steps(
         fresh,
         replace(labels, assigned={**labels.assigned, **own.assigned}),
         graph.guarded,
+        of_step=True,
     )
+    most = most_of(graph)
+    plan = replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphc.codegen.schedule.plan import StepGraph, is_bufferless
+from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.work import work_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
-from graphc.ir.closure import guard_sides
+from graphc.ir.body import ITEM
+from graphc.ir.closure import guard_sides, outside
 from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
 from graphc.ir.walk import nodes_of, substitute, type_sizes
 from graphc.ops.given import given_sizes
@@ -27,8 +30,10 @@ VIEWS = ("dimshuffle", "broadcast_to", "subtensor")
 
 @record(frozen=False)
 class StandIns:
-    """Variables for what a body is given from outside."""
+    """Variables for what a body is given from outside, whose sizes are numbers where `sizing` knows them: products of
+    small matrices are then no calls."""
 
+    sizing: Sizing
     sources: dict[Node, Node] = fresh(factory=dict)
     scalars: dict[Node, Node] = fresh(factory=dict)
     made: dict[Node, Node] = fresh(factory=dict)
@@ -56,9 +61,15 @@ class StandIns:
             source = source.args[0]
         if source.op in LEAVES and is_bufferless(source):
             source = operand
-        leaf = variable(operand.dtype, operand.type.shape, operand.name)
+        leaf = variable(operand.dtype, known_sizes(operand.type.shape, self.sizing), operand.name)
         self.sources[leaf] = source
         return leaf
+
+
+def known_sizes(shape: Sequence[Size], sizing: Sizing) -> tuple[Size, ...]:
+    """A shape, with numbers for the sizes that must be equal to one."""
+    known = [sizing.of(size) for size in shape]
+    return tuple(each if isinstance(each, int) else size for each, size in zip(known, shape, strict=True))
 
 
 def is_size(node: Node) -> bool:
@@ -72,27 +83,40 @@ def is_counted(node: Node) -> bool:
     return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)
 
 
-def step_graph(node: Node) -> StepGraph:
+def step_graph(node: Node, sizing: Sizing) -> StepGraph:
     """One step of a loop."""
-    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns()
-    most = sizes.as_size(loop.count)
-    if loop.limit is not None:
-        most = sizes.maximum(sizes.minimum(most, sizes.as_size(loop.limit)), 0)
-    row = sizes.subtract(sizes.add(most, -1), number) if loop.repeat.reverse else number
+    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns(sizing)
+    known = [size for size in given_sizes(node) if all(each.op is not ITEM for each in nodes_of([size]))]
+
+    def given(operand: Node) -> Node:
+        return operand if operand in known else outer.of(operand)
+
+    most = _most(loop.count, loop.limit)
+    row: Size = number
+    if loop.repeat.reverse:
+        taken = _most(given(loop.count), None if loop.limit is None else given(loop.limit))
+        row = sizes.subtract(sizes.add(taken, -1), number)
     elements = [_row(outer.of(sequence), row) for sequence in loop.sequences]
-    states = tuple(variable(s.dtype, outside_shape(loop, s), s.name) for s in loop.states)
-    known = given_sizes(node)
-    given = (*elements, *states, *(each if each in known else outer.of(each) for each in loop.constants))
+    shapes = [known_sizes(outside_shape(loop, state), sizing) for state in loop.states]
+    states = tuple(variable(s.dtype, shape, s.name) for s, shape in zip(loop.states, shapes, strict=True))
+    operands = (*elements, *states, *map(given, loop.constants))
     checks = _guarded(loop)
     needed = (each for node_, guard in checks for each in (node_, *guard_sides(guard)))
     wanted = list(dict.fromkeys((*loop.body.results, *needed)))
-    inside = dict(zip(wanted, substitute(wanted, dict(zip(loop.body.params, given, strict=True))), strict=True))
+    inside = dict(zip(wanted, substitute(wanted, dict(zip(loop.body.params, operands, strict=True))), strict=True))
     guarded: dict[Node, tuple[Guard, ...]] = {}
     for each, guard in checks:
         left, right = (sizes.as_size(inside[s]) if isinstance(s, Node) else s for s in (guard.left, guard.right))
         guarded[inside[each]] = (*guarded.get(inside[each], ()), replace(guard, left=left, right=right))
     results = tuple(inside[result] for result in loop.body.results)
-    return StepGraph(node, loop, number, most, row, outer.sources, outer.scalars, states, results, guarded)
+    work = outside(work_of(results), outer.scalars)
+    return StepGraph(node, loop, number, most, row, outer.sources, outer.scalars, states, results, guarded, work)
+
+
+def _most(count: Node, limit: Node | None) -> Size:
+    """How many steps there are at most."""
+    most = sizes.as_size(count)
+    return most if limit is None else sizes.maximum(sizes.minimum(most, sizes.as_size(limit)), 0)
 
 
 def _row(sequence: Node, row: Size) -> Node:

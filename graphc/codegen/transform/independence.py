@@ -13,7 +13,8 @@ region of i's own. A position has such a region where it is built around i as po
     q * n + i           the loop has n iterations
 
 All positions in one buffer must be built alike, those in branches too. For a loop inside others, what these count and
-name is the same in every iteration. A loop that an iteration may leave has an order.
+name is the same in every iteration. A loop that an iteration may leave has an order. A loop of steps that threads may
+share does not ask whether its call must end (polls.py): its steps are no more than there are elements in memory.
 """
 
 from __future__ import annotations
@@ -123,7 +124,12 @@ class _Nest:
         conflicts = None
         if found.is_plain and not is_left(loop) and all(accumulation(var, loop) for var in carried):
             conflicts = self.conflicts(loop.var, found)
-        return replace(found, loop=replace(loop, body=body, conflicts=conflicts))
+        asks = loop.asks
+        if asks is not None and conflicts is not None and all(buffer.row is not None for buffer in conflicts):
+            asks = None
+        elif asks is not None:
+            conflicts, found.is_plain = None, False
+        return replace(found, loop=replace(loop, body=body, conflicts=conflicts, asks=asks))
 
     def marked(self, body: Sequence[Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[Stmt, ...]:
         """The statements of a loop, or of a branch in it, with what there is in them noted in `found`."""

@@ -25,6 +25,7 @@ from graphc.loops.ir import (
     Const,
     Expr,
     If,
+    Invoke,
     Let,
     Load,
     Loop,
@@ -135,11 +136,12 @@ def find_parts(
 
 def is_around(least: int, stmt: Stmt, part: Part | None, begun: Collection[Var]) -> bool:
     """Whether a statement has branches, or is a loop whose iterations follow one another, and each carries out at least
-    as many nests, some of which threads may share."""
+    as many nests, some of which threads may share; or around such a loop."""
     if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
         return isinstance(stmt, If)
-    if sum(isinstance(inner, Loop) for inner in in_line(stmt.body)) < least:
-        return False
+    loops = [inner for inner in in_line(stmt.body) if isinstance(inner, Loop)]
+    if len(loops) < least:
+        return any(inner.conflicts is None and is_around(least, inner, None, begun) for inner in loops)
     return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= LEAST_NESTS
 
 
@@ -159,10 +161,10 @@ def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, P
     outer = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
     parts: dict[int, Part] = {}
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
-        if not isinstance(stmt, Loop):
+        if not isinstance(stmt, Loop) or stmt.begin != ZERO:
             continue
         carried = [var for var in set_vars(stmt.body) if var in outer]
-        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
+        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check | Invoke) and inner.code}
         if starts.keys() >= set(carried) and len(codes) <= 1:
             loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
             first = tuple(starts[var] for var in carried)
@@ -316,5 +318,6 @@ def set_vars(body: Sequence[Stmt]) -> dict[Var, None]:
 
 def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
     """Statements whose checks have another number."""
-    numbered = (replace(stmt, code=code) if isinstance(stmt, Check) else stmt for stmt in body)
+    fails = (isinstance(stmt, Check | Invoke) and stmt.code > 0 for stmt in body)
+    numbered = (replace(stmt, code=code) if fail else stmt for stmt, fail in zip(body, fails, strict=True))
     return tuple(map_bodies(stmt, lambda inner: with_code(inner, code)) for stmt in numbered)

@@ -26,6 +26,7 @@ from graphc.loops.ir import (
     Let,
     Load,
     Loop,
+    Note,
     Set,
     Stmt,
     Store,
@@ -90,17 +91,18 @@ def shares_of(
 
 
 def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
-    """The inner loop of a loop over rows that keeps to its columns, as a sum over the first axis does, and how it can
-    be shared out: each thread goes over all rows of some columns, in the same order."""
-    *names, inner = loop.body or (None,)
-    if not isinstance(inner, Loop) or inner.begin != ZERO or not all(isinstance(stmt, Let) for stmt in names):
+    """The inner loop of a loop over rows that keeps to its columns, as a sum over the first axis does, or steps whose
+    elements know nothing of each other; and how it can be shared out: each thread goes over all rows of some columns,
+    in the same order."""
+    *names, inner = [stmt for stmt in loop.body if not isinstance(stmt, Note)] or (None,)
+    if not isinstance(inner, Loop) or inner is not loop.body[-1] or inner.begin != ZERO or is_left(inner):
         return None
-    if is_left(inner):
+    if not all(isinstance(stmt, Let) for stmt in names):
         return None
     changing = {loop.var} | {stmt.var for stmt in names if isinstance(stmt, Let)}
     if changing & set(subexpressions(inner.size)):
         return None
-    within = Loop(loop.var, loop.size, (*loop.body[:-1], *inner.body))
+    within = Loop(loop.var, loop.size, (*names, *inner.body))
     shares = shares_of(mark_nest(Loop(inner.var, inner.size, (within,))), ())
     return None if shares is None else (inner, replace(shares, chunk=COLUMNS))
 

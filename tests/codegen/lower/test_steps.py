@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from generated import code
 from watched import check_passes, check_text, watch
 
 import graphc
@@ -182,6 +183,25 @@ def test_scalars_are_carried_in_names_and_vectors_updated_in_place() -> None:
     assert "carry = " in source and "for step in range(x_0)" in source
     state = scanned(lambda each, s: T.sin(s) + each, sequences=x, outputs_info=x)
     assert "the state for the next step, in place" in graphc.function([x], state, mode="python").explain()
+
+
+def test_products_of_what_must_be_small_are_written_out() -> None:
+    x, w, n = T.matrix("x"), T.matrix("w"), T.iscalar("n")
+    out = scanned(lambda state: T.dot(T.dot(w, state), w.T) + np.eye(3), outputs_info=x, n_steps=n)[-1]
+    given = np.random.default_rng(0).normal(size=(2, 3, 3))
+    results = [graphc.function([x, w, n], out, mode=mode)(*given, 3) for mode in ("interpreted", "python", "compiled")]
+    np.testing.assert_allclose(results[1:], [results[0]] * 2, rtol=1e-12)
+    assert "gemm" not in graphc.function([x, w, n], out, mode="python").source
+
+
+def test_threads_share_the_elements_of_steps_that_know_nothing_of_each_other() -> None:
+    x, n = T.vector("x"), T.iscalar("n")
+    alone = graphc.function([x, n], scanned(T.sin, outputs_info=x, n_steps=n)[-1])
+    assert "columns(" in code(alone.source)
+    value = np.linspace(-3, 3, 10_001)
+    np.testing.assert_array_equal(alone(value, 20), alone(value[::-1].copy(), 20)[::-1])
+    around = scanned(lambda s: T.sin(s) + s[::-1], outputs_info=x, n_steps=n)[-1]
+    assert "columns(" not in code(graphc.function([x, n], around).source)
 
 
 def test_a_new_number_of_steps_compiles_nothing() -> None:

@@ -19,6 +19,7 @@ import pytest
 from loop_machine import run
 from watched import differs
 
+from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PROTOTYPES
 from graphc.codegen.transform.forwarding import forward_stores
@@ -28,6 +29,7 @@ from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
 from graphc.codegen.transform.passes import Change
+from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import STEPS
 from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
@@ -69,6 +71,10 @@ def narrowed(function: Function) -> Functions:
     return (replace(function, params=(*params, *found.narrow), body=found.body),)
 
 
+def polled(function: Function) -> Functions:
+    return (replace(function, body=place_polls(function.body, fresh_names(function).fresh)),)
+
+
 def outlined(function: Function) -> Functions:
     """All that may be a function becomes one."""
     found = outline(function.body, fresh_names(function), "always")
@@ -83,10 +89,11 @@ PASSES: dict[str, Pass] = {
     "keep_in_registers": kept_in_registers,
     "narrow_sums": narrowed,
     "mark_independent": partial(changed, mark_independent),
+    "place_polls": polled,
     "outline": outlined,
 }
 REORDERING = ("narrow_sums", "mark_independent", "outline")
-EXTERNALS = {name: kinds for name, (kinds, _) in PROTOTYPES.items()}
+EXTERNALS = {name: kinds for name, (kinds, _) in PROTOTYPES.items()} | KINDS
 RESULTS = ("out", "sums", "a", "b", "c")
 """Buffers that cases may leave something in, besides temporaries."""
 

@@ -39,6 +39,7 @@ from graphc.loops.ir import (
     Let,
     Load,
     Loop,
+    Note,
     Set,
     Stmt,
     Store,
@@ -180,6 +181,8 @@ def test_columns_are_shared_where_rows_are_not() -> None:
     assert shares_of(rows, ()) is None
     found = columns_of(rows)
     assert found is not None and found[0].var == J and text_of(found[1].work) == "6 * n"
+    assert columns_of(loop(Note("x.py:1: y", "part"), *rows.body)) == found
+    assert columns_of(loop(*rows.body, Note("x.py:1: y", "part"))) is None
     some = If(apply(GE, load(B, plus(ROW, J)), NUMBER), (summed,))
     assert columns_of(loop(Let(ROW, times(ITERATION, M)), Loop(J, M, (some,)))) is not None
     assert columns_of(loop(Let(ROW, times(ITERATION, M)), Loop(J, M, (some, If(some.condition, (Break(),)))))) is None

@@ -1,0 +1,25 @@
+"""Long loops that end when a signal's handler raises, as that of Ctrl-C does.
+
+In: nothing. Out: the names of what asks, and how much work goes by between two questions; signals.py has the function.
+A kernel's loops of steps ask from time to time, and are left where the answer is not 0. The exception is then set in
+the thread, as a C function of Python's leaves it, and the entry point returns no result.
+
+A handler may use the shared variables of the call that it interrupts, or make that call itself. So a call with loops
+that may ask has its locks from Python (locks.py), which knows of calls within calls.
+"""
+
+from __future__ import annotations
+
+INTERRUPTED = "gc_interrupted"
+KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: ()}
+"""What it takes."""
+
+POLLED = 10**7
+"""Work after which a loop of steps asks (schedule/work.py): a millisecond, and some twenty where all is misjudged."""
+PATIENT = POLLED // 8
+"""Work of loops up to which none of a call can ask."""
+
+
+def answer_no() -> int:
+    """The same where CPython runs the source: it looks at signals itself."""
+    return 0

@@ -1,0 +1,68 @@
+"""Loops of steps that ask from time to time whether their call must end.
+
+In: the statements of a kernel, whose loops are marked: those of steps say after how many steps they ask. Out: the same,
+in which the question is asked (codegen/call/interrupt.py):
+
+    for step in range(n):               for part in range(blocks(n, 4096)):
+        ...                                 for step in range(part * 4096, minimum(n, part * 4096 + 4096)):
+                                                ...
+                                            if part * 4096 + 4096 < n:
+                                                if gc_interrupted() != 0: return 1
+
+The inner loop is as fast as if nobody asked, and nobody does after the last part: a loop around it asks as well. In
+a loop that is left, the question is asked in a branch of each step:
+
+    if step % 4096 == 4095:
+        if gc_interrupted() != 0: return 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from graphc.codegen.call.interrupt import INTERRUPTED
+from graphc.loops.ir import (
+    INDEX,
+    ONE,
+    If,
+    Invoke,
+    Loop,
+    Stmt,
+    Var,
+    add,
+    apply,
+    int_value,
+    multiply,
+    remainder,
+    subtract,
+)
+from graphc.loops.operators import BLOCKS, EQ, LT, MINIMUM
+from graphc.loops.visit import is_left, map_bodies
+from graphc.startup.record import replace
+
+Fresh = Callable[[str], str]
+
+QUESTION = Invoke(INTERRUPTED, (), 1)
+"""What the function returns tells nothing: there is an exception."""
+
+
+def place_polls(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
+    """Statements whose loops ask; `fresh` gives names."""
+    return tuple(_placed(stmt, fresh) for stmt in body)
+
+
+def _placed(stmt: Stmt, fresh: Fresh) -> Stmt:
+    stmt = map_bodies(stmt, lambda inner: place_polls(inner, fresh))
+    if not isinstance(stmt, Loop) or stmt.asks is None:
+        return stmt
+    loop, every = replace(stmt, asks=None), stmt.asks
+    if int_value(every) == 1:
+        return replace(loop, body=(*loop.body, QUESTION))
+    if is_left(loop):
+        is_last = apply(EQ, remainder(loop.var, every), subtract(every, ONE))
+        return replace(loop, body=(*loop.body, If(is_last, (QUESTION,))))
+    part = Var(fresh("part"), INDEX)
+    begin = multiply(part, every)
+    end = add(begin, every)
+    steps = replace(loop, begin=begin, size=apply(MINIMUM, loop.size, end))
+    return Loop(part, apply(BLOCKS, loop.size, every), (steps, If(apply(LT, end, loop.size), (QUESTION,))))

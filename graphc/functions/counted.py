@@ -1,0 +1,75 @@
+"""Functions that count the steps of their loops, as those made with profile=True do.
+
+In: a function's graph with loops. Out: a `Function` in any mode. The number of steps is a result more, which is taken
+off: a loop that ends by itself knows it alone. The loops inside a step are not counted, nor what rewriting makes of
+loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from graphc.codegen.pipeline.kernel import Kernel
+from graphc.functions.callables import Function, Memory, make_function
+from graphc.functions.convention import Convention
+from graphc.ir import sizes
+from graphc.ir.body import items_of
+from graphc.ir.node import Array, Node, Size
+from graphc.ir.walk import as_size_node, nodes_of
+from graphc.ops.scan import SCAN, loop_of
+from graphc.startup.record import replace
+
+
+class Counted(Function):
+    """Runs `whole`, which has one result more."""
+
+    def __init__(self, kernel: Kernel, call: Convention, kind: type[Function]) -> None:
+        super().__init__(kernel, call, profile=True)
+        self.mode = kind.mode
+        total = as_size_node(reduce(sizes.add, map(steps_of, loops_of(kernel))))
+        whole = replace(kernel, outputs=(*kernel.outputs, total), returns="list")
+        self.whole = make_function(kind, whole, replace(call, keys=None), profile=False)
+        self.foreign = self.whole.foreign
+
+    @property
+    def kind(self) -> type[Function]:
+        return self.whole.kind
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        *outputs, steps = self.whole.run_values(values, [*given, None])
+        assert self.profile is not None
+        self.profile.steps += int(steps)
+        return outputs
+
+    def memory(self, *sizes: Any) -> Memory:
+        return self.whole.memory(*sizes)
+
+    def free(self) -> None:
+        self.whole.free()
+
+    @property
+    def source(self) -> str:
+        return self.whole.source
+
+    @property
+    def assembly(self) -> str:
+        return self.whole.assembly
+
+    def explain(self) -> str:
+        return self.whole.explain()
+
+
+def loops_of(kernel: Kernel) -> list[Node]:
+    """The loops of a function."""
+    return [node for node in nodes_of(kernel.results) if node.op is SCAN]
+
+
+def steps_of(node: Node) -> Size:
+    """How many steps a loop takes."""
+    loop = loop_of(node.args, node.attrs)
+    if loop.repeat.until:
+        return items_of(node)[-1]
+    count = sizes.as_size(loop.count)
+    return count if loop.limit is None else sizes.maximum(sizes.minimum(count, sizes.as_size(loop.limit)), 0)
