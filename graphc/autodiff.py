@@ -17,13 +17,19 @@ from typing import Any, Literal, TypeAlias
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import ITEM
-from graphc.ir.node import OPS, Guard, Node, describe, literal, make, variable
+from graphc.ir.body import ITEM, item
+from graphc.ir.closure import close
+from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.walk import mention, nodes_of, substitute
+from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
+from graphc.ops.sinking import sunk
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
+
+WRITTEN_OUT = 4
+"""The most rows of a Jacobian that are written out rather than made by a loop."""
 
 
 def grad(
@@ -122,10 +128,9 @@ def jacobian(
 ) -> Any:
     """The derivatives of all elements of a vector with respect to `wrt`.
 
-    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. There
-    is one reverse pass for each element, so their number must be known while the graph is built: where it is not, this
-    is a GradientError, and `vjp` and `jvp` give products. Of a scalar it is the gradient. Other arguments and errors
-    are those of `grad`.
+    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. The
+    rows are made by a loop over the elements, which computes what they have in common once; few elements, whose number
+    is known, are written out. Of a scalar it is the gradient. Other arguments and errors are those of `grad`.
     """
     targets = _as_list(wrt)
     if not isinstance(expression, Node) or expression.ndim == 0:
@@ -134,16 +139,18 @@ def jacobian(
     if expression.ndim > 1:
         raise GradientError(f"{what}: it must be a vector; flatten it")
     (size,) = expression.type.shape
-    if not isinstance(size, int):
-        raise GradientError(
-            f"{what}: its size is known only at each call; give the variables their sizes, or use vjp or jvp"
-        )
     constants = tuple(consider_constant or ())
-    rows = [
-        _backward({expression: _basis_vector(expression, k)}, targets, constants, disconnected_inputs)
-        for k in range(size)
-    ]
-    return _like(wrt, [_stack([row[place] for row in rows], target) for place, target in enumerate(targets)])
+
+    def row(place: Node) -> list[Node]:
+        return _backward({expression: _basis_vector(expression, place)}, targets, constants, disconnected_inputs)
+
+    if isinstance(size, int) and size <= WRITTEN_OUT:
+        rows = [row(literal(place, "int64")) for place in range(size)]
+        return _like(wrt, [_stack([each[n] for each in rows], target) for n, target in enumerate(targets)])
+    since, place = next_serial(), variable("int64", ())
+    body, captured = close([place], row(place), since)
+    loop = scan_node(size, body, [iota(size)], (), captured)
+    return _like(wrt, [item(loop, n) for n in range(len(targets))])
 
 
 def hessian(
@@ -154,7 +161,7 @@ def hessian(
 ) -> Any:
     """The second derivatives of a scalar `cost` with respect to a vector, or each vector of a list or tuple.
 
-    Each part is a square matrix; sizes must be known as for `jacobian`. Errors are those of `grad` and `jacobian`.
+    Each part is a square matrix, made as by `jacobian`. Errors are those of `grad` and `jacobian`.
     """
     targets, constants = _as_list(wrt), tuple(consider_constant or ())
     gradients = grad(cost, targets, constants, disconnected_inputs=disconnected_inputs)
@@ -162,9 +169,9 @@ def hessian(
     return _like(wrt, [jacobian(gradient, target, constants, "ignore") for gradient, target in pairs])
 
 
-def _basis_vector(vector: Node, place: int) -> Node:
+def _basis_vector(vector: Node, place: Node) -> Node:
     """Zeros of the type of `vector`, and 1 at `place`."""
-    here = make(OPS["equal"], (iota(vector.type.shape[0]), filled(literal(place, "int64"), vector.type.shape)))
+    here = make(OPS["equal"], (iota(vector.type.shape[0]), filled(place, vector.type.shape)))
     return make(OPS["cast"], (here,), {"dtype": vector.dtype})
 
 
@@ -234,8 +241,9 @@ def _backward(
             raise GraphTypeError(f"{target!r} is not a node of the graph")
         if not is_float(target.dtype):
             raise GradientError(f"{describe(target)} is {target.dtype}: gradients are of floating values only")
-    order = nodes_of(seeds)
     mention(seeds)
+    seeds, targets, constants = _within_branches(seeds, targets, list(constants))
+    order = nodes_of(seeds)
     connected = _dependents(order, targets, set(constants))
     cotangents, reached = dict(seeds), connected.intersection(seeds)
     several: dict[Node, dict[int, Node]] = {}
@@ -257,6 +265,19 @@ def _backward(
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     result = partial(_result, cotangents=cotangents, reached=reached, disconnected=disconnected)
     return list(map(result, targets))
+
+
+def _within_branches(
+    seeds: Mapping[Node, Node], targets: Sequence[Node], constants: Sequence[Node]
+) -> tuple[Mapping[Node, Node], Sequence[Node], Sequence[Node]]:
+    """The same over a graph in which what only one branch needs stands within it, so that its derivative does too."""
+    roots = [*seeds, *targets, *constants]
+    new = dict(zip(roots, sunk(roots), strict=True))
+    return (
+        {new[node]: cotangent for node, cotangent in seeds.items()},
+        [new[node] for node in targets],
+        [new[node] for node in constants],
+    )
 
 
 def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[Node]) -> set[Node]:

@@ -324,6 +324,7 @@ def test_unpickled_arrays_of_every_dtype(dtype: str) -> None:
     np.testing.assert_array_equal(graphc.function([x], x.T)(array.T), array)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # NumPy 2.5 would rather have a view
 def test_a_borrowed_array_of_which_the_dtype_was_set_is_read() -> None:
     array = np.zeros(4)
     w = graphc.shared(array, "w", borrow=True)

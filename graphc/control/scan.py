@@ -12,22 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from graphc.dtypes import can_cast_safely
+import numpy as np
+
+from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
+from graphc.control.states import Returned, State, Updates, as_step, at, flat, settle, title
+from graphc.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import item
-from graphc.ir.closure import close
-from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, variable
-from graphc.ir.walk import nodes_of, substitute
+from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
+from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.index import subtensor
-from graphc.ops.scan import scan_node
-from graphc.ops.shape import concatenate
-from graphc.startup.record import record
-from graphc.tensor.elementary import stop_gradient
+from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip
-
-Updates = dict[Node, Node]
 
 
 class until:  # noqa: N801 - Theano's name
@@ -48,20 +44,6 @@ class Source:
     backwards: bool
 
 
-@record()
-class State:
-    """What is handed on from step to step: the initial value, and the distances at which a step reads it; of an output
-    that no step reads, None and ()."""
-
-    initial: Node | None
-    taps: tuple[int, ...]
-
-    @property
-    def depth(self) -> int:
-        """How many of the last values are handed on."""
-        return -min(self.taps) if self.taps else 0
-
-
 def scan(
     fn: Callable[..., Any],
     sequences: Any = None,
@@ -76,62 +58,62 @@ def scan(
     allow_gc: bool | None = None,
     strict: bool = False,
     return_list: bool = False,
+    checkpoint: Checkpoint = None,
 ) -> tuple[Any, Updates]:
     """`fn` carried out step by step: what it returns, stacked along a new first axis, and updates for `function`.
 
-    fn: called once, with variables: for each sequence its elements at its taps, for each state its last values at its
-    taps, then `non_sequences`. It returns outputs (one, or a list), updates of shared variables (a dict, or a list of
-    pairs), `until(condition)`, or a tuple of these in this order. What it uses besides its arguments, shared variables
-    too, need not be listed.
-    sequences: tensors, or dict(input=, taps=[...]) where a step reads others than its own element.
+    fn: called once, and again where a Python number among the initial values must take another dtype. It is given
+    variables: for each sequence its elements at its taps, for each state its last values at its taps, then
+    `non_sequences`. It returns outputs (one, or a list), updates of shared variables (a dict, or a list of pairs),
+    `until(condition)`, or a tuple of these in this order. What it uses besides its arguments, shared variables too,
+    need not be listed.
+    sequences: tensors, or dict(input=, taps=[...], go_backwards=) where a step reads others than its own element.
     outputs_info: for each output the initial value of the state that it is, dict(initial=, taps=[-1, -2]) where a step
-    reads older values, whose initial value has one row for each; or None where no step reads it.
+    reads older values, whose initial value has one row for each, the oldest first; or None where no step reads it. A
+    Python number takes the dtype that a step gives it.
     n_steps: a number, a scalar, or None: as many as the shortest sequence has elements.
     truncate_gradient: derivatives go back through so many of the last steps only; -1 through all.
     go_backwards: steps take the sequences from their ends. strict: what is used from outside must be in
     `non_sequences`. return_list: the outputs are a list also where there is one. mode, profile, allow_gc: for Theano's
     sake.
+    checkpoint: derivatives keep the states before every so many steps ("sqrt": the square root of their number), and
+    carry out the steps between again: memory for time.
 
     Raises GraphTypeError for a state whose type changes from step to step, which names both types, and where the number
     of steps is not known. Calls raise ShapeError where a sequence is shorter than `n_steps`.
 
         >>> ks = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)[0]
     """
+    since = next_serial()
     taken = [_sequence(entry, go_backwards) for entry in _listed(sequences)]
-    states = None if outputs_info is None else [_state(entry, n) for n, entry in enumerate(_listed(outputs_info))]
+    states = [_state(entry, number) for number, entry in enumerate(_listed(outputs_info))]
     others = [as_node(value) for value in _listed(non_sequences)]
     rows, elements = _elements(taken)
-    count = _steps(rows, n_steps, taken)
-    history = [_history(state) for state in states or ()]
-    priors = [_priors(state, rows_) for state, rows_ in zip(states or (), history, strict=True)]
-    returned = _returned(fn(*elements, *(prior for group in priors for prior in group), *others))
-    if states is None:
-        states, history = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
-    if len(states) != len(returned.outputs):
-        raise GraphTypeError(
-            f"scan: outputs_info has {len(states)} entries, and the step returns {len(returned.outputs)} outputs"
-        )
-    if strict:
-        _check_strict((*returned.outputs, *returned.updates.values()), [*elements, *_flat(history), *others])
-    updates = _with_default_updates(returned)
-    outputs = [_kept_type(s, rows_, out) for s, rows_, out in zip(states, history, returned.outputs, strict=True)]
-    begin = [_rows_of(state) for state in states]
-    loop = _Loop(
-        [*elements],
-        rows,
-        [*_flat(history), *(variable(shared.dtype, shared.type.shape, shared.name) for shared in updates)],
-        [*_flat(begin), *updates],
-        [*(node for rows_, out in zip(history, outputs, strict=True) if rows_ for node in (*rows_[1:], out))],
-        [*updates.values()],
-        outputs,
-        returned.condition,
-        name,
-    )
-    stacked, last = _carry_out(loop, list(updates), count, truncate_gradient)
-    news = dict(zip(updates, last, strict=True))
+    count = _steps(rows, n_steps)
+
+    def call(past: list[list[Node]]) -> Returned:
+        priors = flat(_priors(*each) for each in zip(states, past, strict=True))
+        returned = _returned(fn, _called(fn, [*elements, *priors, *others]))
+        if states and len(states) != len(returned.outputs):
+            raise GraphTypeError(
+                f"scan: outputs_info has {_number(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
+                f"{_number(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
+                "one that no step reads"
+            )
+        if strict:
+            _check_strict(returned, [*elements, *flat(past), *others])
+        return _with_default_updates(returned)
+
+    settled, past, returned = settle(states, call)
+    if not states:
+        settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
+    step, initial = as_step(elements, settled, past, returned, since)
+    done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
+    updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
+    stacked = until_end(done)
     if return_list:
-        return stacked, news
-    return (stacked[0] if len(stacked) == 1 else stacked or None), news
+        return stacked, updates
+    return (stacked[0] if len(stacked) == 1 else stacked or None), updates
 
 
 # --- what a step is given ---------------------------------------------------------------------------------------------
@@ -145,29 +127,51 @@ def _listed(value: Any) -> list[Any]:
 
 def _sequence(entry: Any, go_backwards: bool) -> Source:
     given = dict(entry) if isinstance(entry, Mapping) else {"input": entry}
+    _check_keys("a sequence", given, ("input", "taps", "go_backwards"))
     value = as_node(given.get("input"))
-    taps = given.get("taps", [0])
-    taps = tuple(taps) if isinstance(taps, Iterable) else (taps,)
+    taps = _as_taps(given.get("taps"), 0)
     if not value.ndim:
-        raise GraphTypeError(f"scan: the sequence {describe(value)} is a scalar, which has no elements")
-    return Source(value, taps if given.get("taps") is not None else (0,), given.get("go_backwards", go_backwards))
+        raise GraphTypeError(
+            f"scan: the sequence {describe(value)} is a scalar, which has no elements; what is the same in all steps "
+            "goes to non_sequences"
+        )
+    return Source(value, taps, bool(given.get("go_backwards", go_backwards)))
 
 
 def _state(entry: Any, number: int) -> State:
     given = dict(entry) if isinstance(entry, Mapping) else {"initial": entry}
-    if given.get("initial") is None:
+    _check_keys(f"entry {number} of outputs_info", given, ("initial", "taps"))
+    value = given.get("initial")
+    if value is None:
+        if given.get("taps") is not None:
+            raise GraphTypeError(f"scan: output {number} has the taps {given['taps']}, and no initial value")
         return State(None, ())
-    taps = given.get("taps")
-    taps = (-1,) if taps is None else tuple(taps) if isinstance(taps, Iterable) else (taps,)
-    if not taps or any(not isinstance(tap, int) or tap >= 0 for tap in taps):
-        raise GraphTypeError(f"scan: the taps of output {number} are {taps}; a step reads what others before it made")
-    initial = as_node(given["initial"])
+    taps = _as_taps(given.get("taps"), -1)
+    if any(tap >= 0 for tap in taps) or len({*taps}) < len(taps):
+        raise GraphTypeError(
+            f"scan: the taps of output {number} are {list(taps)}; a step reads what others before it made, each once: "
+            "they are negative and differ"
+        )
+    initial = as_node(value)
     if taps != (-1,) and not initial.ndim:
         raise GraphTypeError(
-            f"scan: the initial value of output {number} is the scalar {describe(initial)}; for the taps {taps} it "
-            f"needs a first axis of {-min(taps)} values"
+            f"scan: the initial value of output {number} is the scalar {describe(initial)}; for the taps {list(taps)} "
+            f"it needs a first axis of {-min(taps)} values, the oldest first"
         )
-    return State(initial, taps)
+    return State(initial, taps, isinstance(value, bool | int | float) and not isinstance(value, np.generic))
+
+
+def _as_taps(given: Any, default: int) -> tuple[int, ...]:
+    taps = tuple(given) if isinstance(given, Iterable) else (default if given is None else given,)
+    if not taps or any(isinstance(tap, bool) or not isinstance(tap, int | np.integer) for tap in taps):
+        raise GraphTypeError(f"scan: taps={given!r}; taps are whole numbers, at least one")
+    return tuple(int(tap) for tap in taps)
+
+
+def _check_keys(what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise GraphTypeError(f"scan: {what} has the key {key!r}; there are {', '.join(known)}")
 
 
 def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
@@ -179,45 +183,34 @@ def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
         for tap in sequence.taps:
             part = sequence.value
             if first or last:
-                part = _from(part, tap - first, sizes.subtract(length, last - first))
-            rows.append(flip(part, 0) if sequence.backwards else part)
-    names = [f"{sequence.value.name}[t]" if sequence.value.name else None for sequence in taken for _ in sequence.taps]
+                part = rows_from(part, tap - first, sizes.subtract(length, last - first))
+                part = _named(part, sequence.value, f"[{tap - first}:]")
+            rows.append(_named(flip(part, 0), part, "[::-1]") if sequence.backwards else part)
+    names = [at(sequence.value.name, tap) for sequence in taken for tap in sequence.taps]
     return rows, [variable(row.dtype, row.type.shape[1:], name) for row, name in zip(rows, names, strict=True)]
 
 
-def _from(value: Node, start: Size, length: Size) -> Node:
-    """`length` rows from row `start` on."""
-    rest = value.type.shape[1:]
-    return subtensor(value, (start, *(0 for _ in rest)), (length, *rest), tuple(1 for _ in value.type.shape))
+def _named(part: Node, whole: Node, key: str) -> Node:
+    """A part of a sequence, with a name for messages."""
+    if part.name is None and whole.name is not None:
+        part.name = whole.name + key
+    return part
 
 
-def _steps(rows: Sequence[Node], n_steps: Any, taken: Sequence[Source]) -> Size:
+def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
     """The number of steps."""
     if n_steps is not None:
-        count = as_node(n_steps)
-        if count.ndim or not count.dtype.startswith(("int", "uint")):
+        whole = isinstance(n_steps, float) and n_steps.is_integer()
+        count = as_node(int(n_steps) if whole else n_steps)
+        if count.ndim or count.dtype not in INTEGERS:
             raise GraphTypeError(f"scan: n_steps must be an integer, not {describe(count)} of type {count.type}")
         return sizes.as_size(count)
     if not rows:
         raise GraphTypeError("scan: the number of steps is not known; give n_steps or a sequence")
-    count_: Size = rows[0].type.shape[0]
+    shortest: Size = rows[0].type.shape[0]
     for row in rows[1:]:
-        count_ = sizes.minimum(count_, row.type.shape[0])
-    return count_
-
-
-def _history(state: State) -> list[Node]:
-    """Variables for the last values of a state, the oldest first."""
-    return [variable(row.dtype, row.type.shape, row.name) for row in _rows_of(state)]
-
-
-def _rows_of(state: State) -> list[Node]:
-    """The initial values of a state, the oldest first."""
-    if state.initial is None:
-        return []
-    if state.taps == (-1,):
-        return [state.initial]
-    return [state.initial[row - state.depth] for row in range(state.depth)]
+        shortest = sizes.minimum(shortest, row.type.shape[0])
+    return shortest
 
 
 def _priors(state: State, history: Sequence[Node]) -> list[Node]:
@@ -225,27 +218,30 @@ def _priors(state: State, history: Sequence[Node]) -> list[Node]:
     return [history[state.depth + tap] for tap in state.taps]
 
 
-def _flat(groups: Iterable[Sequence[Node]]) -> list[Node]:
-    return [node for group in groups for node in group]
-
-
 # --- what a step returns ----------------------------------------------------------------------------------------------
 
 
-@record()
-class Returned:
-    """What a step returns, sorted."""
+def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:
+    """What a step returns."""
+    try:
+        return fn(*given)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
+            names = ", ".join(node.name or str(node.type) for node in given)
+            error.add_note(
+                f"scan calls the step {title(fn)} with {_number(len(given), 'argument', 'arguments')}: {names}"
+            )
+        raise
 
-    outputs: list[Node]
-    updates: Updates
-    condition: Node | None
+
+def _number(count: int, one: str, several: str) -> str:
+    return f"{count or 'no'} {one if count == 1 else several}"
 
 
-def _returned(value: Any) -> Returned:
-    parts = list(value) if isinstance(value, tuple) and any(_is_special(part) for part in value) else [value]
-    condition = None
-    if isinstance(parts[-1], until):
-        condition = parts.pop().condition
+def _returned(fn: Callable[..., Any], value: Any) -> Returned:
+    several = isinstance(value, list | tuple) and not _is_updates(value) and any(_is_special(part) for part in value)
+    parts = list(value) if several else [value]
+    condition = parts.pop().condition if isinstance(parts[-1], until) else None
     updates: dict[Node, Node] = {}
     outputs: list[Node] = []
     for part in parts:
@@ -253,8 +249,22 @@ def _returned(value: Any) -> Returned:
             pairs = part.items() if isinstance(part, Mapping) else part
             updates |= {shared: _update(shared, new) for shared, new in pairs}
         else:
-            outputs += [as_node(each) for each in _listed(part)]
-    return Returned(outputs, updates, condition)
+            outputs += [_output(fn, each) for each in _listed(part)]
+    if not (outputs or updates):
+        raise GraphTypeError(f"scan: the step {title(fn)} returns no output and no updates: {value!r}")
+    return Returned(outputs, updates, condition, "scan")
+
+
+def _output(fn: Callable[..., Any], value: Any) -> Node:
+    if isinstance(value, until):
+        raise GraphTypeError(f"scan: the step {title(fn)} returns until() before the end; it must come last")
+    try:
+        return as_node(value)
+    except GraphTypeError as error:
+        raise GraphTypeError(
+            f"scan: the step {title(fn)} returns {value!r}, which is no tensor; it returns outputs, then updates of "
+            "shared variables where there are any, then until() where it has one"
+        ) from error
 
 
 def _is_special(part: Any) -> bool:
@@ -265,7 +275,7 @@ def _is_updates(part: Any) -> bool:
     if isinstance(part, Mapping):
         return True
     pairs = isinstance(part, list | tuple) and bool(part)
-    return pairs and all(isinstance(each, tuple) and len(each) == 2 and _is_shared(each[0]) for each in part)
+    return pairs and all(isinstance(each, list | tuple) and len(each) == 2 and _is_shared(each[0]) for each in part)
 
 
 def _is_shared(value: Any) -> bool:
@@ -285,112 +295,33 @@ def _update(shared: Any, new: Any) -> Node:
     return node
 
 
-def _with_default_updates(returned: Returned) -> Updates:
-    """The updates, with those that shared variables in the step bring along."""
+def _with_default_updates(returned: Returned) -> Returned:
+    """What a step returns, with the updates that shared variables in it bring along."""
     updates = dict(returned.updates)
     condition = [returned.condition] if returned.condition is not None else []
     while True:
         nodes = nodes_of([*returned.outputs, *condition, *updates.values()])
         new = {n: d for n in nodes if n.op is SHARED and (d := getattr(n, "default_update", None)) is not None}
         if new.keys() <= updates.keys():
-            return updates
+            return replace(returned, updates=updates)
         updates |= {shared: _update(shared, value) for shared, value in new.items() if shared not in updates}
 
 
-def _kept_type(state: State, history: Sequence[Node], output: Node) -> Node:
-    """An output, cast to the type of the state that it is where that loses nothing."""
-    if not history:
-        return output
-    before = history[-1]
-    if output.dtype != before.dtype and can_cast_safely(output.dtype, before.dtype):
-        output = cast(output, before.dtype)
-    sizes_ = zip(before.type.shape, output.type.shape, strict=False)
-    differ = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in sizes_)
-    if output.dtype == before.dtype and output.ndim == before.ndim and not differ:
-        return output
-    how = f"cast the initial value to {output.dtype}, or what the step returns to {before.dtype}"
-    if output.dtype == before.dtype:
-        how = "give the initial value the shape that a step returns"
-    assert state.initial is not None
-    raise GraphTypeError(
-        f"scan: a state changes its type from step to step: it begins as {before.type}, {describe(state.initial)}, and "
-        f"the step returns {output.type}, {describe(output)}; {how}"
-    )
-
-
-def _check_strict(results: Sequence[Node], given: Sequence[Node]) -> None:
-    for node in nodes_of([*results]):
-        listed = node in given or node.op in (CONSTANT, SIZE)
-        if node.op in LEAVES and not listed:
+def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
+    """Raise GraphTypeError where a step uses what it is not given."""
+    pending = [*returned.outputs, *returned.updates.values()]
+    known = {*given, *returned.updates}
+    while pending:
+        node = pending.pop()
+        if node in known or node.op in (CONSTANT, SIZE):
+            continue
+        if node.op in LEAVES:
             raise GraphTypeError(f"scan: the step uses {describe(node)}, which is not in non_sequences (strict=True)")
+        known.add(node)
+        pending += node.args
 
 
-# --- the loop ---------------------------------------------------------------------------------------------------------
-
-
-@record()
-class _Loop:
-    """A loop before it is a node: variables and what they stand for, results."""
-
-    elements: list[Node]
-    rows: list[Node]
-    states: list[Node]
-    initial: list[Node]
-    after: list[Node]
-    news: list[Node]
-    outputs: list[Node]
-    condition: Node | None
-    name: str | None
-
-
-def _carry_out(loop: _Loop, shared: Sequence[Node], count: Size, truncate: int) -> tuple[list[Node], list[Node]]:
-    """The stacked outputs, and the last values of shared variables that steps update."""
-    own = loop.states[len(loop.states) - len(shared) :]
-    condition = [] if loop.condition is None else [loop.condition]
-    results = [*loop.after, *loop.news, *loop.outputs, *(cast(each, "bool") for each in condition)]
-    if shared:
-        results = substitute(results, dict(zip(shared, own, strict=True)))
-    body, captured = close([*loop.elements, *loop.states], results)
-    ended = bool(condition)
-    if truncate < 0:
-        return _run(loop, body, captured, loop.rows, loop.initial, count, ended, len(shared))
-    if ended:
-        raise GraphTypeError("scan: truncate_gradient cannot be had with until()")
-    before = sizes.maximum(sizes.subtract(count, truncate), 0)
-    after = sizes.subtract(count, before)
-    fixed = [stop_gradient(each) if each.dtype.startswith("float") else each for each in captured]
-    early = [_from(row, 0, before) for row in loop.rows]
-    late = [_from(row, before, after) for row in loop.rows]
-    first = scan_node(before, body, early, loop.initial, fixed)
-    states = len(loop.initial)
-    middle = [_stopped(item(first, n)) for n in range(states)]
-    ends, last = _run(loop, body, captured, late, middle, after, False, len(shared))
-    begins = [_stopped(item(first, states + n)) for n in range(len(ends))]
-    return [concatenate(pair, 0) for pair in zip(begins, ends, strict=True)], last
-
-
-def _stopped(node: Node) -> Node:
-    return stop_gradient(node) if node.dtype.startswith("float") else node
-
-
-def _run(
-    loop: _Loop,
-    body: Any,
-    captured: Sequence[Node],
-    rows: Sequence[Node],
-    initial: Sequence[Node],
-    count: Size,
-    ended: bool,
-    shared: int,
-) -> tuple[list[Node], list[Node]]:
-    node = scan_node(count, body, rows, initial, captured, until=ended)
-    node.name = loop.name
-    states, outputs = len(initial), len(loop.outputs)
-    stacked = [item(node, states + n) for n in range(outputs)]
-    if ended:
-        taken = item(node, states + outputs)
-        stacked = [each[:taken] for each in stacked]
-    return stacked, [item(node, n) for n in range(states - shared, states)]
+# --- Theano's other names for it --------------------------------------------------------------------------------------
 
 
 def map(

@@ -1,16 +1,17 @@
 """Graphs within nodes, and nodes with several results.
 
 In: parameters and results, or a node of a tuple type. Out: the one `Body` that stands for this graph; the node of one
-result.
+result; what stands in the bodies of nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from weakref import WeakValueDictionary
 
 from graphc.errors import GraphTypeError
-from graphc.ir.node import PARAM, Attributes, Node, Part, TupleType, Type, define_op, describe, make
+from graphc.ir.node import PARAM, Attributes, Body, Guard, Node, Part, TupleType, Type, define_op, describe, make
+from graphc.ir.walk import nodes_of
 
 
 def _item_infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -41,30 +42,17 @@ def items_of(node: Node) -> list[Node]:
     return [item(node, index) for index in range(len(node.type.parts))]
 
 
-class Body:
-    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
-    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`)."""
-
-    __slots__ = ("__weakref__", "params", "results")
-
-    def __init__(self, params: tuple[Node, ...], results: tuple[Node, ...]) -> None:
-        self.params = params
-        self.results = results
-
-    def __repr__(self) -> str:
-        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
-
-
 _bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
 
 
-def make_body(params: Sequence[Node], results: Sequence[Node]) -> Body:
+def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Guard, ...] | None = None) -> Body:
     """The body with these parameters, in the order of their numbers, and results; the existing one where there is
     one."""
-    key = (tuple(map(id, params)), tuple(map(id, results)))
+    compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right), c.message) for c in checks)
+    key = (tuple(map(id, params)), tuple(map(id, results)), compared)
     found = _bodies.get(key)
     if found is None:
-        found = _bodies[key] = Body(tuple(params), tuple(results))
+        found = _bodies[key] = Body(tuple(params), tuple(results), checks)
     return found
 
 
@@ -74,3 +62,19 @@ def param(index: int, kind: Type, name: str | None = None, natural: bool = False
     node = make(PARAM, (), {"index": index, "type": kind, "name": name, "natural": natural})
     node.name = name
     return node
+
+
+def bodies_of(node: Node) -> dict[str, Body]:
+    """The attributes of a node that are bodies, in the order of their names."""
+    return {name: value for name, value in sorted(node.attrs.items()) if isinstance(value, Body)}
+
+
+def nodes_within(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes of all bodies of `nodes`, and of the bodies of those."""
+    found: list[Node] = []
+    pending = [body for node in nodes for body in bodies_of(node).values()]
+    while pending:
+        inner = nodes_of(pending.pop().results)
+        found += inner
+        pending += [body for node in inner for body in bodies_of(node).values()]
+    return found

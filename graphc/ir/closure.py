@@ -10,22 +10,29 @@ nothing inside, and memory outside. The sizes of a body are its parameters too, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
-from graphc.ir.body import Body, make_body, param
-from graphc.ir.node import PARAM, SIZE, Guard, Node, Size, Type, constant_value, make
+from graphc.ir.body import make_body, param
+from graphc.ir.node import CONSTANT, PARAM, SIZE, Body, Guard, Node, Size, Type, constant_value, make
 from graphc.ir.sizes import as_size
-from graphc.ir.walk import as_size_node, nodes_of, substitute, type_sizes
+from graphc.ir.walk import as_size_node, nodes_of, nodes_since, substitute, type_sizes
 
 REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
 
 
-def close(variables: Sequence[Node], results: Sequence[Node]) -> tuple[Body, tuple[Node, ...]]:
+def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) -> tuple[Body, tuple[Node, ...]]:
     """The body with these variables as its first parameters and these results, and what its other parameters stand
-    for."""
-    captured = _captured(variables, results)
+    for. Nodes that only repeat elements come inside if their serial numbers are `since` or more: of older ones the
+    program may ask the derivative."""
+    return close_over(variables, _captured(variables, results, since), results)
+
+
+def close_over(
+    variables: Sequence[Node], captured: Sequence[Node], results: Sequence[Node]
+) -> tuple[Body, tuple[Node, ...]]:
+    """`close`, given what the results need from outside."""
     known = dict.fromkeys(size for node in (*variables, *captured) for size in type_sizes(node))
     others = dict.fromkeys((*captured, *known))
     numbers = {node: number for number, node in enumerate((*variables, *others))}
@@ -43,10 +50,10 @@ def is_natural(node: Node) -> bool:
     return node.op is PARAM and bool(node.attrs["natural"])
 
 
-def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
+def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
     """What results need that no variable changes, as far out as it can stand."""
     varying = set(variables)
-    for node in nodes_of(results):
+    for node in nodes_since(results, min((node.serial for node in variables), default=0)):
         if not varying.isdisjoint(node.args):
             varying.add(node)
     found: dict[Node, None] = {}
@@ -60,11 +67,39 @@ def _captured(variables: Sequence[Node], results: Sequence[Node]) -> list[Node]:
         value = constant_value(node)
         if value is not None and not value.ndim:
             continue
-        if node in varying or (node.op.name in REPEATING and node.ndim):
+        repeats = node.op.name in REPEATING and node.ndim and node.serial >= since
+        if node in varying or repeats or _is_offset(node):
             pending += reversed(node.args)
         else:
             found[node] = None
     return list(found)
+
+
+def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
+    """What results need of the nodes at hand and of leaves; scalar constants need nobody."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    pending = list(reversed(results))
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is CONSTANT and not node.ndim:
+            continue
+        if node in at_hand or not node.args:
+            found[node] = None
+        else:
+            pending += reversed(node.args)
+    return list(found)
+
+
+def _is_offset(node: Node) -> bool:
+    """Whether a node is a size and a number more, or less: so `x[-1]` is seen to be the last row within a body too."""
+    if node.op.name != "add" or node.ndim or node.dtype != "int64":
+        return False
+    size, number = node.args
+    return number.op is CONSTANT and (size.op is SIZE or is_natural(size))
 
 
 def opened(body: Body, operands: Sequence[Node]) -> list[Node]:
@@ -89,12 +124,23 @@ def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
     known: dict[Node, Size] = {}
     for node in nodes_of([size]):
         if not node.args:
-            known[node] = as_size(operands.get(node, node))
-        elif node.op.name in _ARITHMETIC:
+            known[node] = _size_or_node(operands.get(node, node))
+        elif node.op.name in _ARITHMETIC and node.dtype == "int64" and not node.ndim:
             known[node] = _ARITHMETIC[node.op.name](*(known[arg] for arg in node.args))
         else:
-            known[node] = as_size(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
+            known[node] = _size_or_node(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
     return known[size]
+
+
+def _size_or_node(node: Node) -> Size:
+    """A node as it stands in sizes: those that are no size may be what one is computed from."""
+    return as_size(node) if node.dtype == "int64" and not node.ndim else node
+
+
+def guards_of(body: Body) -> tuple[Guard, ...]:
+    """What must hold of sizes within a body, each after those that must hold for its own to be known."""
+    found = (guard for node in nodes_of(body.results) for guard in node.op.guards(node))
+    return tuple(guard for guard in found if guard.relation == "<" or not sizes.equal(guard.left, guard.right))
 
 
 def invariant_guards(body: Body, varying: Iterable[Node]) -> list[Guard]:

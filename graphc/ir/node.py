@@ -28,7 +28,6 @@ from graphc.errors import GraphTypeError
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
-    from graphc.ir.body import Body
     from graphc.ir.methods import Methods
     from graphc.loops.ir import Expr
 else:
@@ -193,6 +192,25 @@ class Iota:
     axis: int = 0
 
 
+class Body:
+    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
+    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`).
+
+    `checks`: of a body that was rewritten, what had to hold of sizes as it was written; None of others."""
+
+    __slots__ = ("__weakref__", "checks", "params", "results")
+
+    def __init__(
+        self, params: tuple[Node, ...], results: tuple[Node, ...], checks: tuple[Guard, ...] | None = None
+    ) -> None:
+        self.params = params
+        self.results = results
+        self.checks = checks
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
+
+
 @record()
 class Part:
     """A result of an op that has several: it is stored by what carries out that op."""
@@ -212,7 +230,16 @@ class Repeat:
     limited: bool
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat
+@record()
+class Branch:
+    """The results come from one of two bodies over the same parameters, which a condition chooses
+    (ops/branch.py)."""
+
+    then: Body
+    orelse: Body
+
+
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat | Branch
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from graphc.dtypes import DTYPES
 from graphc.errors import GraphcError, ParseError
-from graphc.ir.body import Body, make_body, param
-from graphc.ir.node import INPUT, LEAVES, OPS, SHARED, Node, Op, Type, literal, make, size_leaf
+from graphc.ir.body import make_body, param
+from graphc.ir.node import INPUT, LEAVES, OPS, SHARED, Body, Node, Op, Type, literal, make, size_leaf
 from graphc.ir.text import NATURAL, print_op, read_digits
 from graphc.ir.walk import Graph
 
 _LEAF = re.compile(r"(\w+): (\w+)\[([^\]]*)\](?:, |$)")
-_STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*)\)(?:  # .*)?")
+_STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*?)\)(?:  # .*)?")
 _ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|hex '(.*)')")
 _HEADS = ("inputs", "shared", "free", "sizes")
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from graphc.dtypes import FLOATS
 from graphc.errors import GraphTypeError
-from graphc.ir.body import Body
+from graphc.ir.body import bodies_of
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -37,6 +37,7 @@ from graphc.ir.node import (
     SHARED,
     SIZE,
     Array,
+    Body,
     Node,
     Op,
     Size,
@@ -91,11 +92,6 @@ def print_graph(graph: Graph) -> str:
 def graph_key_text(graph: Graph) -> str:
     """What the cache key of a graph is made of."""
     return print_graph(graph)
-
-
-def bodies_of(node: Node) -> dict[str, Body]:
-    """The attributes of a node that are bodies, in the order of their names."""
-    return {name: value for name, value in sorted(node.attrs.items()) if isinstance(value, Body)}
 
 
 def _body_lines(node: Node) -> Iterator[str]:

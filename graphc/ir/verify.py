@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphc.errors import GraphcError, GraphTypeError, MissingInputError
-from graphc.ir.body import Body
-from graphc.ir.node import INPUT, LEAVES, PARAM, SHARED, SIZE, Node, describe
-from graphc.ir.text import bodies_of
+from graphc.ir.body import bodies_of
+from graphc.ir.node import INPUT, LEAVES, PARAM, SHARED, SIZE, Body, Node, describe
 from graphc.ir.walk import Graph, nodes_of, type_sizes
 
 

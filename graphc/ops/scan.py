@@ -12,6 +12,8 @@ axis.
 Step t takes element t of each sequence and makes row t of each output; with `reverse` the steps go from the last
 element to the first. Sequences may be longer than the steps. With `limited` there are at most `limit` steps, and the
 others, that are not taken, leave rows of zeros, as they do after the one at which the body says so.
+
+A loop may be marked as one that derivatives carry out again, `recomputed`, rather than keep what its steps make.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import Body
 from graphc.ir.closure import invariant_guards, is_natural, outside
 from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
 from graphc.ir.node import (
     FUNCTIONS,
     Array,
     Attributes,
+    Body,
     Guard,
     Node,
     Repeat,
@@ -42,8 +44,11 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node, nodes_of
-from graphc.ops.shape import equality_guard, label, label_op, naturals_guard
+from graphc.ops.shape import equality_guard, known_nonnegative, label, label_op, label_origin, products_guard
 from graphc.startup.record import record, replace
+
+UNKNOWN = 2**62
+"""The number of steps of a loop that has none: it goes on until its body says so."""
 
 
 @record()
@@ -56,6 +61,7 @@ class Loop:
     sequences: tuple[Node, ...]
     initial: tuple[Node, ...]
     constants: tuple[Node, ...]
+    recomputed: bool = False
 
     @property
     def body(self) -> Body:
@@ -103,7 +109,7 @@ def loop_of(args: Sequence[Node], attrs: Attributes) -> Loop:
     states = first + repeat.sequences
     constants = states + repeat.carries
     parts = tuple(args[first:states]), tuple(args[states:constants]), tuple(args[constants:])
-    return Loop(repeat, args[0], args[1] if repeat.limited else None, *parts)
+    return Loop(repeat, args[0], args[1] if repeat.limited else None, *parts, attrs.get("recomputed", False))
 
 
 def make_scan(loop: Loop) -> Node:
@@ -117,6 +123,7 @@ def make_scan(loop: Loop) -> Node:
         "reverse": repeat.reverse,
         "until": repeat.until,
         "limited": loop.limit is not None,
+        **({"recomputed": True} if loop.recomputed else {}),
     }
     return make(SCAN, args, attrs)
 
@@ -130,11 +137,12 @@ def scan_node(
     reverse: bool = False,
     until: bool = False,
     limit: Node | None = None,
+    recomputed: bool = False,
 ) -> Node:
     """The node of a loop over these operands, which the module's docstring explains."""
     repeat = Repeat(body, len(sequences), len(initial), reverse, until, limit is not None)
     return make_scan(
-        Loop(repeat, as_size_node(count), limit, tuple(sequences), tuple(initial), tuple(constants)),
+        Loop(repeat, as_size_node(count), limit, tuple(sequences), tuple(initial), tuple(constants), recomputed),
     )
 
 
@@ -180,11 +188,11 @@ def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
     """The sizes of a node of the body in terms of the operands. Raises GraphTypeError where a step changes one."""
     known = dict(zip(loop.body.params, loop.operands, strict=True))
     varying = {*loop.elements, *loop.states}
-    for size in node.type.shape:
+    for axis, size in enumerate(node.type.shape):
         if isinstance(size, Node) and not varying.isdisjoint(nodes_of([size])):
             raise GraphTypeError(
-                f"scan: {describe(node)} of type {node.type} has a size that changes from step to step; it must be the "
-                "same in all steps, so pad it, or compute with where()"
+                f"scan: the size of {describe(node)} along axis {axis} changes from step to step; it must be the same "
+                "in all steps: fill it up, or compute with where()"
             )
     return tuple(outside(size, known) for size in node.type.shape)
 
@@ -196,7 +204,10 @@ def _guards(node: Node) -> Sequence[Guard]:
 def _all_guards(node: Node) -> Iterator[Guard]:
     loop, what = loop_of(node.args, node.attrs), label_op(node)
     count = sizes.as_size(loop.count)
-    yield from naturals_guard((count,), what)
+    yield from products_guard((count,), what)
+    if not known_nonnegative(count):
+        steps = f", {label_origin(loop.count)}," if isinstance(count, Node) else ""
+        yield Guard(0, "<=", count, f"{what}: the number of steps{steps} is {{right}}, which is negative")
     known = dict(zip(loop.body.params, loop.operands, strict=True))
     for sequence, element in zip(loop.sequences, loop.elements, strict=True):
         length = sequence.type.shape[0]

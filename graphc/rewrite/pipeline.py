@@ -5,13 +5,16 @@ In: a graph. Out: an equal graph that is cheaper and more stable, and the list o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from graphc.errors import GraphcError
 from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
+from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
+from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import SCATTERS
@@ -38,6 +41,9 @@ PIPELINE = (
     Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # last: it only changes the order of loops
 )
 
+AFTER_LOOPS = ("linear", "moments", "pairs")
+"""The passes that make calls of products, and orders of loops: after those over scans, which look for plain ones."""
+
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
 """Every rule by name."""
 
@@ -47,12 +53,42 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
     """
-    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE}
+    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - {*LOOPS, *BRANCHES}
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
 
     def is_on(rule: AnyRule) -> bool:
         return rule.name not in excluding and (fast_math or rule.truth != REAL)
 
-    chosen = (step for step in PIPELINE if step.name not in excluding)
-    return apply_in_turn(graph, ((step.name, list(filter(is_on, step.rules))) for step in chosen))
+    passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
+    if not has_bodies(graph):
+        return apply_in_turn(graph, passes)
+    branches = partial(rewrite_branches, is_on=lambda name: name not in excluding)
+    early = [(name, rules) for name, rules in passes if name not in AFTER_LOOPS]
+
+    def both(rewritten: Rewritten, bodies: Callable[[Graph], Rewritten]) -> Rewritten:
+        graph, more = branches(rewritten[0], bodies)
+        return graph, rewritten[1] + more
+
+    def before(graph: Graph) -> Rewritten:
+        graph, fired = both(apply_in_turn(graph, early), before)
+        if not has_loops(graph):
+            return graph, fired
+        graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
+        return graph, fired + more
+
+    def after(graph: Graph) -> Rewritten:
+        graph, fired = both(apply_in_turn(graph, passes), after)
+        if not has_loops(graph):
+            return graph, fired
+        if "loop_operands" not in excluding:  # some may be numbers by now
+            graph, more = reclose(graph, "loop_operands", False)
+            fired += more
+        if "loop_bodies" not in excluding:
+            graph, more = rewrite_bodies(graph, after)
+            fired += more
+        return graph, fired
+
+    graph, fired = before(graph)
+    graph, more = after(graph)
+    return graph, fired + more

@@ -132,7 +132,8 @@ def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tupl
             steps[part.axis] = multiply(integer(part.step), apart)
         index.insert(0, start)
         apart = multiply(apart, extent)
-    pointer = Pointer(lowerer.buffers[view.base], lowerer.position(tuple(index), view.shape))
+    place = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
+    pointer = Pointer(lowerer.buffers[view.base], place)
     return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
 
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from graphc.codegen.schedule.nests import Nests
-from graphc.codegen.schedule.plan import COPY, Draft, calls_python, lowering_of
+from graphc.codegen.schedule.plan import COPY, Draft, calls_python, gathered, lowering_of
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.ir.node import INPUT, LEAVES, Node, Scalar, Size
-from graphc.ir.walk import reachable
+from graphc.ir.body import nodes_within
+from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size
+from graphc.ir.walk import nodes_of, reachable
+from graphc.ops.given import given_sizes
 
 
 def donations(
@@ -59,18 +61,21 @@ def conflicts(nests: Nests, of_step: bool = False) -> list[str]:
     what may fail, and must leave everything as it was, comes after. `of_step`: they belong to a loop,
     whose states are gone where the call ends."""
     wrong = []
-    failing = [] if of_step else [number for number, draft in nests.drafts.items() if may_fail(draft)]
+    failing = [] if of_step else [number for number, draft in nests.drafts.items() if may_fail(nests, draft)]
     for buffer, leaf in nests.overwritten.items():
         writer = next((nests.nest_of[root] for root, target in nests.targets.items() if target == buffer), None)
         if writer is None:
             continue
         draft = nests.drafts[writer]
+        within = writes_within(nests, draft, leaf)
         for use in nests.leaf_uses.get(leaf, []):
             if use.nest != writer:
                 nests.depend(use.nest, writer)
-            elif draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):
+            elif not within and draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):
                 wrong.append(buffer)
         for number in failing:
+            if number == writer and within:
+                continue
             if number == writer or nests.is_later(number, writer):
                 wrong.append(buffer)
             else:
@@ -78,9 +83,27 @@ def conflicts(nests: Nests, of_step: bool = False) -> list[str]:
     return wrong
 
 
-def may_fail(draft: Draft) -> bool:
-    """Whether the call may end in a nest. Loops of steps are left when it is interrupted."""
+def may_fail(nests: Nests, draft: Draft) -> bool:
+    """Whether a nest may find that the kernel has to be left. Loops of steps are left when the call is interrupted."""
+    if draft.number in nests.branches:
+        sides = nests.branches[draft.number].sides
+        return any(side.checks or any(map(may_refuse, side.results)) for side in sides)
     return draft.kind in ("check", "guard", "steps") or any(map(calls_python, draft.roots))
+
+
+def may_refuse(result: Node) -> bool:
+    """Whether what a body computes may fail for another reason than its guards."""
+    nodes = nodes_of([result])
+    computed = (node for node in (*nodes, *nodes_within(nodes)) if node.args)
+    return any(calls_python(n) or gathered(n) or isinstance(lowering_of(n), Repeat) for n in computed)
+
+
+def writes_within(nests: Nests, draft: Draft, leaf: Node) -> bool:
+    """Whether a nest is a branch whose bodies themselves see to it that nobody reads what they have overwritten."""
+    if draft.kind != "branch":
+        return False
+    graph = nests.branches[draft.number]
+    return list(graph.sources.values()).count(leaf) < 2 and leaf not in given_sizes(graph.node)
 
 
 def chains(nests: Nests, order: Sequence[Draft]) -> dict[Node, tuple[Node, ...]]:
@@ -113,8 +136,10 @@ def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> d
     return goals
 
 
-def how_written(leaf: Node, deferred: bool) -> str:
-    """How a buffer that is there before the call gets its new value, for the reader of a plan."""
+def how_written(leaf: Node, deferred: bool, is_step: bool) -> str:
+    """How a buffer that is there before the call, or the step, gets its new value, for the reader of a plan."""
     if deferred:
         return "copied at the end"
+    if is_step:
+        return "the state for the next step, in place"
     return "in the array of an input, which is mutable" if leaf.op is INPUT else "in place"

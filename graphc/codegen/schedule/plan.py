@@ -17,6 +17,7 @@ from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
 from graphc.ir.node import (
     LEAVES,
+    PARAM,
     SIZE,
     Call,
     Fold,
@@ -52,10 +53,11 @@ MOST_AXES = 64
 
 
 Kind: TypeAlias = Literal[
-    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps"
+    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps", "branch"
 ]
 """How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
-a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop."""
+a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop;
+one of two bodies."""
 
 
 @record()
@@ -186,11 +188,6 @@ class StepGraph:
             return 1 << max(POLLED // self.work, 1).bit_length() - 1
         return sizes.maximum(sizes.floor_divide(POLLED, self.work), 1)
 
-    @property
-    def total(self) -> Size:
-        """The work of all steps, as much as counts."""
-        return sizes.multiply(sizes.minimum(sizes.as_size(self.loop.count), 2**31), sizes.minimum(self.work, 2**24))
-
 
 @record()
 class Steps:
@@ -202,6 +199,33 @@ class Steps:
     var: Var
     rows: Mapping[Node, Node]
     stop: Buffer | None
+
+
+@record()
+class Side:
+    """One body of a branch over the variables that stand for what both are given: its results, and what must hold
+    before anything is computed, in order."""
+
+    results: tuple[Node, ...]
+    checks: tuple[Guard, ...]
+
+
+@record()
+class BranchGraph:
+    """Both bodies of a branch; `sources` and `scalars` are those of a `StepGraph`."""
+
+    node: Node
+    sources: Mapping[Node, Node]
+    scalars: Mapping[Node, Node]
+    sides: tuple[Side, Side]
+
+
+@record()
+class Branches:
+    """A branch, with the plans of its two bodies: of each those of checks in turn, then of what it computes."""
+
+    graph: BranchGraph
+    plans: tuple[tuple[Plan, ...], tuple[Plan, ...]]
 
 
 @record()
@@ -235,6 +259,8 @@ class Plan:
     """For each nest of kind guard: what must hold."""
     loops: Mapping[int, Steps]
     """For each nest of kind steps: the loop."""
+    branches: Mapping[int, Branches]
+    """For each nest of kind branch: its bodies."""
     lines: tuple[str, ...]
     """The plan as a person reads it."""
 
@@ -271,9 +297,10 @@ def calls_python(node: Node) -> bool:
 
 
 def is_bufferless(leaf: Node) -> bool:
-    """Whether a leaf is written into the source: a size, or a constant of one element."""
+    """Whether a leaf is written into the source: a size, a scalar that a body is given, or a constant of one
+    element."""
     value = constant_value(leaf)
-    return leaf.op is SIZE if value is None else value.size == 1
+    return leaf.op in (SIZE, PARAM) if value is None else value.size == 1
 
 
 def variables_of(exprs: Iterable[Expr]) -> set[Var]:
@@ -362,22 +389,34 @@ def _widens(node: Node) -> bool:
     return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
-def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
-    """The temporaries as a person reads them."""
+def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
+    """What is checked of sizes, and the temporaries, as a person reads them."""
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
     for slot in plan.arena:
         extents = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.extents)
         yield f"temporary {slot.buffer.name}: {' or '.join(extents)}"
 
 
-def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
-    """The plan as a person reads it, sizes under the names they have in the source."""
+def bodies_of(plan: Plan, nest: Nest, size: Callable[[Size], str]) -> Iterable[tuple[str, Plan]]:
+    """The plans within a nest, and what they are for."""
+    if nest.number in plan.loops:
+        steps = plan.loops[nest.number]
+        yield f"each of {size(steps.graph.most)} steps", steps.plan
+    if nest.number in plan.branches:
+        for name, plans in zip(("then", "else"), plan.branches[nest.number].plans, strict=True):
+            yield name, plans[-1]
+
+
+def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source; of a step without what is checked
+    and laid out once for all of them."""
 
     def size(value: Size) -> str:
         return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
 
-    for guard in plan.sizing.checks:
-        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
-    yield from arena_lines(plan, size)
+    if not is_step:
+        yield from head_lines(plan, size)
     numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
 
     def lines(part: Part, pad: str) -> Iterable[str]:
@@ -404,10 +443,9 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
             yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {place.reason}{how}"
-        if part.number in plan.loops:
-            steps = plan.loops[part.number]
-            yield f"{pad}  each of {size(steps.graph.most)} steps:"
-            yield from (f"{pad}    {line}" for line in steps.plan.lines)
+        for name, body in bodies_of(plan, part, size):
+            yield f"{pad}  {name}:"
+            yield from (f"{pad}    {line}" for line in body.lines)
 
     for part in plan.parts:
         yield from lines(part, "")

@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
+from graphc.codegen.schedule.extremes import most_of
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.labels import UNLABELLED, Labels, labels_of
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, lay_out
+from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, largest, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
+    Branches,
+    BranchGraph,
     Draft,
     Nest,
     Place,
@@ -29,8 +32,10 @@ from graphc.codegen.schedule.plan import (
     nests_of,
 )
 from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.steps import is_size
 from graphc.errors import CycleError
 from graphc.ir.body import ITEM, items_of
+from graphc.ir.closure import guard_sides
 from graphc.ir.node import LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View
 from graphc.ir.walk import nodes_of
 from graphc.loops.ir import INDEX, Buffer, Var
@@ -45,27 +50,32 @@ def schedule(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels = UNLABELLED,
-    guarded: Mapping[Node, Sequence[Guard]] = {},
+    guarded: Mapping[Node, Sequence[Guard]] | None = None,
+    checks: Sequence[Guard] = (),
     of_step: bool = False,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries, `labels` to values. `guarded`: what must hold before a value may be computed; `of_step`: whether these
-    are the values of a step of a loop. An update that cannot be made in place is computed into a temporary and copied
-    at the very end.
+    temporaries, `labels` to values. `guarded`: of a body, what must hold before a value may be computed; `of_step`:
+    whether these are the values of a step of a loop. `checks`: what else is checked. An update that cannot be made in
+    place is computed into a temporary and copied at the very end.
     """
+    is_step, guarded = guarded is not None, guarded or {}
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
-    scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, guarded=guarded)
+    scheduler = Scheduler(
+        deferred_targets(targets, deferred), overwritten, sizing, deferred, frozenset(), None, guarded, checks
+    )
     while True:
         scheduler.run()
         wrong = [buffer for buffer in conflicts(scheduler, of_step) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
-                scheduler = Scheduler(scheduler.targets, overwritten, sizing, deferred, expected, scheduler, guarded)
+                goals = scheduler.targets
+                scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, scheduler, guarded, checks)
                 continue
         if not wrong:
             try:
@@ -77,8 +87,8 @@ def schedule(
                     raise
         deferred |= set(wrong)
         goals = deferred_targets(targets, deferred)
-        scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, guarded=guarded)
-    return _finish(scheduler, order, leaves, size_names, fresh, labels)
+        scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, None, guarded, checks)
+    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_step)
 
 
 def _finish(
@@ -88,6 +98,7 @@ def _finish(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels,
+    is_step: bool,
 ) -> Plan:
     """Name the temporaries and write the plan down."""
     access, sizing = scheduler.access(), scheduler.sizing
@@ -134,7 +145,12 @@ def _finish(
         number: plan_steps(graph, buffers, sizing, leaves, size_names, fresh, labels)
         for number, graph in scheduler.steps.items()
     }
+    branches = {
+        number: plan_branches(graph, buffers, scheduler.overwritten, sizing, leaves, size_names, fresh, labels)
+        for number, graph in scheduler.branches.items()
+    }
     inner = [steps.plan for steps in loops.values()]
+    inner += [plan for each in branches.values() for plans in each.plans for plan in plans]
     stops = tuple(Slot(steps.stop, ((steps.stop.dtype, (1,)),)) for steps in loops.values() if steps.stop is not None)
     slots = (*arena.slots, *stops, *(slot for each in inner for slot in each.arena))
     plan = Plan(
@@ -147,15 +163,16 @@ def _finish(
         sharing.depths,
         sharing.apart,
         {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
-        {b: how_written(leaf, b in scheduler.deferred) for b, leaf in scheduler.overwritten.items()},
+        {b: how_written(leaf, b in scheduler.deferred, is_step) for b, leaf in scheduler.overwritten.items()},
         scheduler.deferred,
         sizing,
         labels,
         scheduler.guards,
         loops,
+        branches,
         (),
     )
-    return replace(plan, lines=tuple(lines_of(plan, size_names)))
+    return replace(plan, lines=tuple(lines_of(plan, size_names, is_step)))
 
 
 def plan_steps(
@@ -196,8 +213,54 @@ def plan_steps(
         graph.guarded,
         of_step=True,
     )
+    most = most_of(graph)
+    plan = replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
+
+
+def plan_branches(
+    graph: BranchGraph,
+    buffers: Mapping[Node, Buffer],
+    overwritten: Mapping[str, Node],
+    sizing: Sizing,
+    leaves: Mapping[Node, str],
+    size_names: Mapping[Node, str],
+    fresh: Callable[[str], str],
+    labels: Labels,
+) -> Branches:
+    """The plans of the two bodies of a branch whose results have these buffers. Those of `overwritten` they update in
+    place, where they need to."""
+    names = [buffers[each].name for each in items_of(graph.node)]
+    known = {leaf: buffers[each].name if each in buffers else leaves[each] for leaf, each in graph.sources.items()}
+    inside = {name: leaf for leaf, name in known.items()}
+    updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
+    plans: list[tuple[Plan, ...]] = []
+    for side in graph.sides:
+        targets: dict[Node, str] = {}
+        for node, name in zip(side.results, names, strict=True):
+            if name in updated and graph.scalars.get(node, node) is updated[name]:
+                continue
+            direct = node not in targets and may_be_target(node, False)
+            targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
+        own = labels_of(nodes_of(side.results))
+        own = replace(labels, assigned={**labels.assigned, **own.assigned})
+        here = {**leaves, **known}
+        checks = (schedule({}, {}, sizing, here, size_names, fresh, own, {}, group) for group in in_turn(side.checks))
+        plans.append((*checks, schedule(targets, updated, sizing, here, size_names, fresh, own, {})))
+    return Branches(graph, (plans[0], plans[1]))
+
+
+def in_turn(checks: Sequence[Guard]) -> list[list[Guard]]:
+    """Checks, in groups that are carried out one after the other: those of what is computed from more than sizes may
+    need that the ones before them hold."""
+    groups: list[list[Guard]] = []
+    for guard in checks:
+        alone = not all(map(is_size, guard_sides(guard)))
+        if alone or not groups or not all(is_size(side) for side in guard_sides(groups[-1][0])):
+            groups.append([])
+        groups[-1].append(guard)
+    return groups
 
 
 def may_be_target(node: Node, is_row: bool) -> bool:

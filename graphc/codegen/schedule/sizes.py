@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphc.ir.node import SIZE, Guard, Node, Size, constant_value
-from graphc.ir.text import bodies_of
 from graphc.ir.walk import as_size_node, nodes_of, rebuilt, type_sizes
 from graphc.startup.record import fresh, record
 
@@ -76,17 +75,6 @@ def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
                 same = {old: rebuilt({drop: keep}, new) for old, new in same.items()} | {drop: keep}
             memo = dict(same)
     return Sizing(tuple(checks), same, dict(same))
-
-
-def nodes_within(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes of all bodies of `nodes`, and of the bodies of those."""
-    found: list[Node] = []
-    pending = [body for node in nodes for body in bodies_of(node).values()]
-    while pending:
-        inner = nodes_of(pending.pop().results)
-        found += inner
-        pending += [body for node in inner for body in bodies_of(node).values()]
-    return found
 
 
 def all_nodes(outputs: Sequence[Node]) -> list[Node]:

@@ -16,6 +16,8 @@ from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
+from graphc.codegen.server.client import CompileServer
+from graphc.codegen.server.protocol import Request
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -218,6 +220,18 @@ def test_compiled_branches_do_what_cpython_does(name: str, kind: str) -> None:
             assert (call(*got, n, m) or 0) == code
             for one, other in zip(got, want, strict=True):
                 np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+def test_the_lean_numba_compiles_them() -> None:
+    server = CompileServer()
+    try:
+        for name in TEXTS:
+            form = function(name, "float64")
+            assert server.compile(Request(emit_source([form]), (prototype(form),), (), (), (), 1, False))
+        assert server._lean
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize("name", TEXTS)
