@@ -38,7 +38,7 @@ LOOPS = Area(
         M("a carry is taken for a sum", "codegen/transform/fuse.py",
           "if not known or len(steps) > 1 or reads > 1:", "if not known or len(steps) > 1:"),
         M("statements after a block come before it", "codegen/transform/fuse.py",
-          "return Loop(main.block, blocks_of(main.length), (*before, inner, *after))",
+          "return Loop(main.block, blocks_of(main.length), (*before, inner, *after), asks=asks)",
           "return Loop(main.block, blocks_of(main.length), (*before, *after, inner))"),
         M("a loop goes over blocks without their offset", "codegen/transform/fuse.py",
           "iteration=(Let(each.var, place), *each.iteration))", "iteration=(Let(each.var, var), *each.iteration))"),
