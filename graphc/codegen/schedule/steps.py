@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphc.codegen.schedule.plan import StepGraph, is_bufferless
+from graphc.codegen.schedule.plan import POLLED, StepGraph, is_bufferless
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.work import work_of
 from graphc.dtypes import is_float
@@ -110,6 +110,8 @@ def step_graph(node: Node, sizing: Sizing) -> StepGraph:
         guarded[inside[each]] = (*guarded.get(inside[each], ()), replace(guard, left=left, right=right))
     results = tuple(inside[result] for result in loop.body.results)
     work = outside(work_of(results), outer.scalars)
+    if isinstance(work, Node) and not {number, *states, *outer.sources}.isdisjoint(nodes_of([work])):
+        work = POLLED  # it changes from step to step: each asks
     return StepGraph(node, loop, number, most, row, outer.sources, outer.scalars, states, results, guarded, work)
 
 
