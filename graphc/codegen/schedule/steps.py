@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphc.codegen.schedule.plan import POLLED, StepGraph, is_bufferless
+from graphc.codegen.call.interrupt import POLLED
+from graphc.codegen.schedule.plan import StepGraph, is_bufferless
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.work import work_of
 from graphc.dtypes import is_float
