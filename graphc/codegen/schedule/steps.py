@@ -109,7 +109,7 @@ def step_graph(node: Node, sizing: Sizing) -> StepGraph:
         left, right = (sizes.as_size(inside[s]) if isinstance(s, Node) else s for s in (guard.left, guard.right))
         guarded[inside[each]] = (*guarded.get(inside[each], ()), replace(guard, left=left, right=right))
     results = tuple(inside[result] for result in loop.body.results)
-    work = work_of(results, (number, *states))
+    work = work_of(results, (number, *states, *outer.sources, *outer.scalars))
     return StepGraph(node, loop, number, most, row, outer.sources, outer.scalars, states, results, guarded, work)
 
 
