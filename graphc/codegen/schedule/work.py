@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from graphc.codegen.schedule.plan import PRODUCTS, call_kind, lowering_of
 from graphc.ir import sizes
-from graphc.ir.closure import is_natural, outside
-from graphc.ir.node import Call, Fold, Node, Part, Size, View
+from graphc.ir.closure import outside
+from graphc.ir.node import Body, Call, Fold, Node, Part, Size, View
 from graphc.ir.walk import as_size_node, nodes_of
+from graphc.ops.branch import COND
+from graphc.ops.given import size_params
 from graphc.ops.linalg import as_product
 from graphc.ops.scan import loop_of
 
@@ -28,11 +30,12 @@ def work_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
     """The work of a step with these results, `known` being what parameters in its sizes stand for."""
     parts: dict[Size, int] = {1: STEP}
     for node in nodes_of(results):
-        if node.is_tuple:
+        if node.op is COND:
+            then, orelse = (_of_body(node.attrs[name], node.args[1:], known) for name in ("then", "orelse"))
+            elements, cost = sizes.maximum(then, orelse), 1
+        elif node.is_tuple:
             loop = loop_of(node.args, node.attrs)
-            pairs = zip(loop.body.params, loop.operands, strict=True)
-            naturals = {param: outside(sizes.as_size(size), known) for param, size in pairs if is_natural(param)}
-            inside = work_of(loop.body.results, {param: as_size_node(size) for param, size in naturals.items()})
+            inside = _of_body(loop.body, loop.operands, known)
             elements, cost = sizes.multiply(outside(sizes.as_size(loop.count), known), inside), 1
         else:
             elements, cost = _elements(node, known)
@@ -43,6 +46,12 @@ def work_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
     for elements, cost in parts.items():
         total = sizes.add(total, sizes.multiply(elements, cost))
     return total
+
+
+def _of_body(body: Body, operands: Sequence[Node], known: Mapping[Node, Node]) -> Size:
+    pairs, wanted = zip(body.params, operands, strict=True), size_params(body)
+    given = {param: outside(sizes.as_size(size), known) for param, size in pairs if param in wanted}
+    return work_of(body.results, {param: as_size_node(size) for param, size in given.items()})
 
 
 def _elements(node: Node, known: Mapping[Node, Node]) -> tuple[Size, int]:
