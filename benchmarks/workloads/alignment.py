@@ -34,7 +34,7 @@ def edit_symbolic(library: Any, data: Data) -> Program:
     def step(letter: Any, row: Any) -> Any:
         best, first = T.minimum(row[1:] + 1, row[:-1] + T.neq(right, letter)), row[0] + 1
         rest = library.scan(lambda one, before: T.minimum(one, before + 1), sequences=best, outputs_info=first)
-        return T.concatenate([row[:1] + 1, rest])
+        return T.concatenate([T.stack([first]), rest])
 
     rows = library.scan(step, sequences=left, outputs_info=T.arange(right.shape[0] + 1))
     return Program(library.function([left, right], rows[-1, -1]))

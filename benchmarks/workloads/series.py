@@ -178,7 +178,7 @@ def kalman_torch(library: Any, data: Data) -> Program:
     compiled, eye = library.compile(one), torch.eye(3, dtype=torch.float64)
 
     def call(logs: Any, move: Any, seen: Any, mean: Any, spread: Any, y: Any) -> Any:
-        variances, cost = torch.exp(logs.requires_grad_()), 0.0
+        variances, cost = torch.exp(logs.requires_grad_()), logs.new_zeros(())
         added, noise = variances[:3] * eye, variances[3]
         for now in y:
             mean, spread, more = compiled(now, mean, spread, move, seen, added, noise)
