@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.call.callback import CALLBACK, split_sizes
-from graphc.codegen.call.interrupt import INTERRUPTED, POLL, answer_no
+from graphc.codegen.call.interrupt import INTERRUPTED, answer_no
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PYTHON_SHIMS
 from graphc.dtypes import DTYPES, is_float
@@ -470,7 +470,7 @@ def run(
     """
     launches = Launches(exact)
     scope: dict[str, Any] = BARE_WORDS | (EXACT_WORDS if exact else {})
-    scope |= SHIMS | {POLL: lambda steps: 0, INTERRUPTED: answer_no}
+    scope |= SHIMS | {INTERRUPTED: answer_no}
     scope |= {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
         "advance": Memory.at,

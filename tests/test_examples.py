@@ -14,14 +14,21 @@ LONGEST = 80
 
 ENDINGS = {
     "affine": r"^\[ 2 -1\]\n",
+    "char_rnn": r"^after 3 epochs, [34]\.\d\d bits a letter:\n",
     "digits": r"accuracy +\d\d\.\d\d% of 450 test images\n(cold compile|warm start).*\na step .* times as fast\n$",
     "logistic_regression": r"patients told rightly; every step as NumPy takes it\n$",
+    "lotka_volterra": r"every parameter within 10% of the truth; plotted in lotka_volterra.png\n$",
     "mlp_regression": r"every loss and every parameter as NumPy has it\n$",
     "perceptron": r"100% of the points are classified rightly\n$",
     "sigmoid_surface": r"right at all 625 points; plotted in sigmoid_surface.png\n$",
     "xor": r"0\.18333462.* 0\.0694832.*\n.*0\.18353091.* 0\.0692319.*\n",
 }
 """For each example what its output must show."""
+
+QUICK = {"char_rnn": ["3"]}
+"""Arguments for a short run."""
+
+PLOTS = ("lotka_volterra", "sigmoid_surface")
 
 
 def run(name: str, folder: Path, *arguments: str) -> str:
@@ -39,10 +46,10 @@ def test_every_example_is_here() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENDINGS)
 def test_example(name: str, tmp_path: Path) -> None:
-    output = run(name, tmp_path)
+    output = run(name, tmp_path, *QUICK.get(name, []))
     assert re.search(ENDINGS[name], output), output
-    if name == "sigmoid_surface":
-        assert (tmp_path / "sigmoid_surface.png").stat().st_size > 10_000
+    if name in PLOTS:
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow

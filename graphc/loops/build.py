@@ -10,7 +10,7 @@ import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.loops import operators
-from graphc.loops.ir import ONE, Apply, Const, Expr, Set, Var, apply
+from graphc.loops.ir import ONE, Apply, Const, Expr, Set, Var, apply, int_value, integer, quotient
 from graphc.loops.operators import (
     ACCUMULATE,
     ACCUMULATE_IN_ORDER,
@@ -23,6 +23,7 @@ from graphc.loops.operators import (
     GE,
     ISFINITE,
     LT,
+    MAXIMUM,
     MINIMUM,
     MUL,
     NE,
@@ -83,6 +84,14 @@ def add_compensated(sum: Var, compensation: Var, part: Expr) -> tuple[Set, Set]:
 def compensated_sum(sum: Expr, compensation: Expr) -> Expr:
     """A sum that was carried in two floats."""
     return apply(COMPENSATED, sum, compensation)
+
+
+def asks_by_blocks(asks: Expr | None, block: int) -> Expr | None:
+    """After how many blocks of iterations a loop asks that did after so many iterations."""
+    if asks is None:
+        return None
+    known = int_value(asks)
+    return integer(max(known // block, 1)) if known is not None else apply(MAXIMUM, quotient(asks, integer(block)), ONE)
 
 
 def written_out(expr: Apply) -> Apply:

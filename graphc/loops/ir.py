@@ -152,6 +152,8 @@ class Loop:
     `conflicts`: the buffers in which one iteration may touch what another one writes; None where nothing is known of
     that, or where the order of iterations matters otherwise: a scalar goes on from one to the next, though not by
     accumulation only, a function is called or left, or the loop is.
+
+    `asks`: after how many iterations it asks whether the call must end, until a pass has written that out.
     """
 
     var: Var
@@ -159,6 +161,7 @@ class Loop:
     body: tuple[Stmt, ...]
     begin: Expr = Const("0", "int64")
     conflicts: tuple[Buffer, ...] | None = None
+    asks: Expr | None = None
 
     @property
     def is_independent(self) -> bool:

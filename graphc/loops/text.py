@@ -25,9 +25,10 @@ In: functions, or their text. Out: the text of functions, or functions that are 
 A buffer that something is known of says so: `t: float64* temporary row m`, `sums: float64* target m pays 8`, or
 `table`. `let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called
 says that it failed, `call 2` leaves with 2. A loop is over `independent(n)` where iterations are, or are but for some
-buffers: `independent(n, but=[out])`. Expressions are Python's, of the operators of the table; idioms are calls,
-too: `block_length(n, i, 256)`. A dtype is written, `0.0 @ float32`, where it is not the one that declarations and
-`operators.result_dtype` tell: 0 is an int64, 0.0 a float64, and an undeclared name an int64.
+buffers: `independent(n, but=[out])`; over `range(n, asks=64)` where it asks after each 64 whether the call must end.
+Expressions are Python's, of the operators of the table; idioms are calls, too: `block_length(n, i, 256)`. A dtype is
+written, `0.0 @ float32`, where it is not the one that declarations and `operators.result_dtype` tell: 0 is an int64,
+0.0 a float64, and an undeclared name an int64.
 """
 
 from __future__ import annotations
@@ -153,11 +154,12 @@ def _print_line(stmt: Stmt, names: _Names) -> str:
             return line
         case Store(buffer, index, value):
             return f"{buffer.name}[{text(index)}] = {text(value)}"
-        case Loop(var, size, _, begin, conflicts):
+        case Loop(var, size, _, begin, conflicts, asks):
             kind = "" if var.dtype == INDEX else f": {var.dtype}"
             bounds = text(size) if begin == ZERO else text(begin, size)
             but = f", but=[{', '.join(buffer.name for buffer in conflicts)}]" if conflicts else ""
-            return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}):"
+            after = f", asks={text(asks)}" if asks is not None else ""
+            return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}{after}):"
         case If(condition):
             return f"if {text(condition)}:"
         case Break():
@@ -334,9 +336,12 @@ def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: _Names) -> L
     head, _, bounds = rest.removesuffix(":").partition(" in ")
     name, _, kind = head.partition(": ")
     conflicts: tuple[Buffer, ...] | None
+    asks: Expr | None = None
     match ast.parse(bounds, mode="eval").body:
         case ast.Call(ast.Name("range"), [*begin, last], []) if len(begin) < 2:
             conflicts = None
+        case ast.Call(ast.Name("range"), [*begin, last], [ast.keyword("asks", after)]) if len(begin) < 2:
+            conflicts, asks = None, _read(after, names)
         case ast.Call(ast.Name("independent"), [*begin, last], []) if len(begin) < 2:
             conflicts = ()
         case ast.Call(ast.Name("independent"), [*begin, last], [ast.keyword("but", ast.List(met))]) if len(begin) < 2:
@@ -347,7 +352,7 @@ def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: _Names) -> L
     size = _read(last, names)
     var = Var(name, kind or INDEX)
     names.scalars[name] = var.dtype
-    return Loop(var, size, _parse_body(inner, names), first, conflicts)
+    return Loop(var, size, _parse_body(inner, names), first, conflicts, asks)
 
 
 def _parse_call(word: str, text: str, names: _Names) -> Stmt:

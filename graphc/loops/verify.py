@@ -135,6 +135,8 @@ class _Function:
             self.fail("the iterations of a loop that is left have an order")
         self.value(loop.begin, INDEX)
         self.value(loop.size, INDEX)
+        if loop.asks is not None:
+            self.value(loop.asks, INDEX)
         before = self.open.get(loop.var.name)
         self.same(loop.var.dtype, INDEX)
         self.define(loop.var, "loop variable")

@@ -79,8 +79,9 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (value,)
         case Store(_, index, value):
             return (index, value)
-        case Loop(_, size, _, begin):
-            return (size,) if begin is ZERO else (begin, size)
+        case Loop(_, size, _, begin, _, asks):
+            bounds = (size,) if begin is ZERO else (begin, size)
+            return bounds if asks is None else (*bounds, asks)
         case Check(condition, _) | If(condition):
             return (condition,)
         case Invoke(_, args, _):
@@ -223,8 +224,9 @@ def map_own_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return Set(target, change(value))
         case Store(buffer, index, value):
             return Store(buffer, change(index), change(value))
-        case Loop(_, size, _, begin):
-            return replace(stmt, size=change(size), begin=begin if begin is ZERO else change(begin))
+        case Loop(_, size, _, begin, _, asks):
+            begin = begin if begin is ZERO else change(begin)
+            return replace(stmt, size=change(size), begin=begin, asks=None if asks is None else change(asks))
         case If(condition, then, orelse):
             return If(change(condition), then, orelse)
         case Check(condition, code):

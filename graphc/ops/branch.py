@@ -49,16 +49,20 @@ SIZE_OPS = {"add", "sub", "mul", "floor_div", "minimum", "maximum", "where", "ca
 """What is cheaper to compute than to decide whether it is needed, and refuses nothing."""
 
 
+WRITTEN, SUNK, AHEAD = "written", "sunk", "ahead"
+"""What becomes of a branch: as the program made it, its operands may be needed in one branch only; then they are needed
+in both (sinking.py). Or it computes sizes within another branch of its condition."""
+
+
 def cond_node(
-    condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: Collection[Node], ahead: bool = False
+    condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: Collection[Node], state: str = WRITTEN
 ) -> Node:
-    """The node that chooses between results, which are computed within it from the nodes `at_hand`. `ahead`: what it
-    computes are sizes within another branch of the same condition."""
+    """The node that chooses between results, which are computed within it from the nodes `at_hand`."""
     results = (*then, *orelse)
     body, operands = close_over((), needed_of(at_hand, results), results)
     bodies = {"then": body.results[: len(then)], "orelse": body.results[len(then) :]}
     attrs = {name: make_body(body.params, own) for name, own in bodies.items()}
-    return make(COND, (condition, *operands), {**attrs, "ahead": ahead})
+    return make(COND, (condition, *operands), {**attrs, "state": state})
 
 
 def sized(node: Node, shape: Sequence[Size]) -> Node:
@@ -118,7 +122,7 @@ def _common_size(args: Sequence[Node], attrs: Attributes, chosen: Size, other: S
     if sizes.equal(left, right):
         return left
     then, orelse = as_size_node(left), as_size_node(right)
-    if not unpredictable([then, orelse]):
+    if not unpredictable([then, orelse], () if attrs["state"] == WRITTEN else args):
         return make(OPS["where"], (condition, then, orelse))
     return item(cond_node(condition, [then], [orelse], operands), 0)
 

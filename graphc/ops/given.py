@@ -15,9 +15,13 @@ from graphc.ops.scan import SCAN, loop_of
 
 def given_sizes(node: Node) -> list[Node]:
     """The operands of a loop or a branch from which sizes within it are computed."""
-    bodies = bodies_of(node).values()
-    found = [loop_of(node.args, node.attrs).count] if node.op is SCAN else []
-    for body in bodies:
+    if node.op is SCAN:
+        loop = loop_of(node.args, node.attrs)
+        sizes = size_params(loop.body)
+        given = zip(loop.fixed, loop.constants, strict=True)
+        return list(dict.fromkeys([loop.count, *(operand for param, operand in given if param in sizes)]))
+    found: list[Node] = []
+    for body in bodies_of(node).values():
         operands = node.args[len(node.args) - len(body.params) :]
         sizes = size_params(body)
         found += [operand for operand, param in zip(operands, body.params, strict=True) if param in sizes]

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from graphc.ir.body import ITEM, bodies_of, item, make_body
-from graphc.ir.closure import opened
-from graphc.ir.node import Body, Node, literal, make
+from graphc.ir.closure import needed_of, opened
+from graphc.ir.node import OPS, Body, Node, literal, make
 from graphc.ir.walk import nodes_of, reachable, rebuilt, renamed, substitute, toposort, type_sizes
-from graphc.ops.branch import COND, cond_node, unpredictable
+from graphc.ops.branch import AHEAD, COND, SUNK, cond_node, unpredictable
 from graphc.ops.given import given_sizes
 from graphc.startup.record import record
 
@@ -42,11 +42,15 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
     for node in own:
         if node.op is COND:
             then, orelse = (_sink([side[n] for n in used[node]], at_hand) for side in reach.opened(node))
-            new = _branch(node.args[0], then, orelse, at_hand, node.attrs["ahead"])
+            state = AHEAD if node.attrs["state"] == AHEAD else SUNK
+            new = _branch(node.args[0], then, orelse, at_hand, state)
             args = [_replaced(arg, done, at_hand) for arg in new.args]
             done[node] = renamed(make(COND, args, new.attrs), node)
         elif node.op is ITEM and node.args[0].op is COND:
             (whole,) = node.args
+            if _is_size(node) and (size := _as_where(done[whole], used[whole].index(node.attrs["index"]))) is not None:
+                done[node] = size
+                continue
             done[node] = renamed(item(done[whole], used[whole].index(node.attrs["index"])), node)
         else:
             args = [done.get(arg, arg) for arg in node.args]
@@ -55,6 +59,18 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
             done[node] = node if same else renamed(make(node.op, args, attrs), node)
     at_hand.difference_update(own)
     return [done.get(root, root) for root in roots]
+
+
+def _is_size(node: Node) -> bool:
+    return node.dtype == "int64" and not node.ndim
+
+
+def _as_where(whole: Node, place: int) -> Node | None:
+    """A result of a branch that follows from its operands by arithmetic, as the sizes of types do."""
+    then, orelse = (opened(whole.attrs[name], whole.args[1:])[place] for name in ("then", "orelse"))
+    if unpredictable([then, orelse], whole.args):
+        return None
+    return make(OPS["where"], (whole.args[0], then, orelse))
 
 
 def _is_item_of(node: Node, several: Collection[Node]) -> bool:
@@ -96,12 +112,13 @@ def _alike(order: Sequence[Node], reach: _Reach, demanded: Collection[Node]) -> 
     """Demanded branches of one condition and one level, the lowest at which there are several: those of one level need
     none of each other."""
     level: dict[Node, int] = {}
-    groups: dict[tuple[int, Node, bool], list[Node]] = {}
+    groups: dict[tuple[int, Node, str], list[Node]] = {}
     for node in order:
         needs = reach.needs(node)
         level[node] = max((level[need] for need in needs), default=0) + (node.op is COND)
         if node.op is COND and needs and node in demanded:
-            groups.setdefault((level[node], node.args[0], node.attrs["ahead"]), []).append(node)
+            sized = all(map(_is_size, reach.opened(node)[0]))  # sizes are known before what has them
+            groups.setdefault((level[node], node.args[0], node.attrs["state"] + " size" * sized), []).append(node)
     several = {key: group for key, group in groups.items() if len(group) > 1}
     lowest = min((key[0] for key in several), default=0)
     return [group for key, group in several.items() if key[0] == lowest]
@@ -113,7 +130,7 @@ def _join(group: Sequence[Node], reach: _Reach, order: Sequence[Node]) -> dict[N
     at_hand = {arg for node in group for arg in node.args}
     first = group[0]
     chosen, others = zip(*results, strict=True)
-    whole = renamed(cond_node(first.args[0], chosen, others, at_hand, first.attrs["ahead"]), first)
+    whole = renamed(cond_node(first.args[0], chosen, others, at_hand, first.attrs["state"]), first)
     found: dict[Node, Node] = {}
     for node in order:
         if _is_item_of(node, group):
@@ -123,19 +140,19 @@ def _join(group: Sequence[Node], reach: _Reach, order: Sequence[Node]) -> dict[N
     return found
 
 
-def _branch(
-    condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: set[Node], ahead: bool = False
-) -> Node:
+def _branch(condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: set[Node], state: str) -> Node:
     """The node that chooses between results. Sizes within them that cannot be told from what is at hand are computed
     ahead, each only where its branch is taken."""
-    sides = [unpredictable(_sizes_within(results, at_hand), at_hand) for results in (then, orelse)]
+    given = {size for node in needed_of(at_hand, [*then, *orelse]) for size in type_sizes(node)}
+    sure = {*at_hand, *given}
+    sides = [unpredictable(_sizes_within(results, at_hand), sure) for results in (then, orelse)]
     wanted = dict.fromkeys(size for side in sides for size in side)
     if not wanted:
-        return cond_node(condition, then, orelse, at_hand, ahead)
+        return cond_node(condition, then, orelse, at_hand, state)
     chosen, others = ([size if size in side else literal(0, size.dtype) for size in wanted] for side in sides)
-    known = _branch(condition, chosen, others, at_hand, ahead=True)
-    node = cond_node(condition, then, orelse, {*at_hand, *wanted}, ahead)
-    computed = {size: item(known, place) for place, size in enumerate(wanted)}
+    ahead = _branch(condition, chosen, others, at_hand, AHEAD)
+    node = cond_node(condition, then, orelse, {*sure, *wanted}, state)
+    computed = {size: item(ahead, place) for place, size in enumerate(wanted)}
     return make(COND, [computed.get(arg, arg) for arg in node.args], node.attrs)
 
 
@@ -219,7 +236,7 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
 
 def _always(node: Node) -> list[Node]:
     """The operands of a `cond` that are needed whichever branch is taken: sizes among them are computed ahead."""
-    return [node.args[0], *(arg for arg in node.args[1:] if arg.op is ITEM and arg.args[0].attrs.get("ahead"))]
+    return [node.args[0], *(arg for arg in node.args[1:] if arg.op is ITEM and arg.args[0].attrs.get("state") == AHEAD)]
 
 
 def _united(nodes: Sequence[Node], closures: dict[Node, int]) -> int:

@@ -66,7 +66,7 @@ def _fold_constants(node: Node, uses: Uses) -> Node | None:
     """The value of a node whose arguments are constants, unless it is larger than they are."""
     if not node.args or node.op.name in _VIEWS or any(arg.op is not CONSTANT for arg in node.args):
         return None
-    if node.op.lower(node) == PYTHON or not all(isinstance(size, int) for size in node.type.shape):
+    if node.is_tuple or node.op.lower(node) == PYTHON or not all(isinstance(size, int) for size in node.type.shape):
         return None
     values: list[Array] = [arg.attrs["value"].value for arg in node.args]
     if sizes.product(node.type.shape) > max(_SMALL, sum(value.size for value in values)):

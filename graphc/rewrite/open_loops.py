@@ -186,6 +186,11 @@ def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
     )
 
 
+def is_recomputed(node: Node) -> bool:
+    """Whether a node is a loop that derivatives carry out again rather than keep what its steps make."""
+    return bool(node.attrs.get("recomputed"))
+
+
 def close_loop(loop: OpenLoop) -> dict[Node, Node]:
     """What takes the place of each node that is wanted."""
     prune(loop)
@@ -206,6 +211,7 @@ def close_loop(loop: OpenLoop) -> dict[Node, Node]:
         loop.reverse and (bool(states) or not loop.is_whole),
         bool(until),
         loop.limit,
+        is_recomputed(loop.node),
     )
     renamed(node, loop.node)
     places = {stand_in: states.index(state) for stand_in, state in loop.last.items()}

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from graphc.dtypes import accumulator, is_float
 from graphc.ir import sizes
+from graphc.ir.body import ITEM
 from graphc.ir.node import CONSTANT, Node, Size, literal, make, variable
 from graphc.ir.walk import nodes_since, rebuilt, toposort
 from graphc.ops.elementwise import elementwise
@@ -28,6 +29,7 @@ from graphc.rewrite.open_loops import (
     held,
     is_batch,
     is_elementwise,
+    is_recomputed,
     liftable,
     lifted,
     repeated,
@@ -120,10 +122,10 @@ def _is_last_row(loop: OpenLoop, user: Node) -> bool:
     if any(number.serial > loop.node.serial and number.op is not CONSTANT for number in rest):
         return False  # it may depend on the loop
     row = sizes.as_size(start)
+    if loop.condition is None:  # where no step is taken of some, their rows are zeros, and the state is as it was
+        return loop.limit is None and sizes.equal(row, 0 if loop.reverse else sizes.add(loop.count, -1))
     if loop.reverse:
-        return loop.condition is None and sizes.equal(row, 0)
-    if loop.condition is None:
-        return loop.limit is None and sizes.equal(row, sizes.add(loop.count, -1))
+        return False
     taken = [part for part, stand_in in loop.wanted.items() if stand_in is loop.taken]
     return isinstance(row, Node) and any(_count_before(loop, row) is part for part in taken)
 
@@ -169,6 +171,8 @@ def _begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
 def _only_row(loop: OpenLoop, element: Node) -> Node | None:
     """The row that the first step takes of a sequence that is 0.0 everywhere else."""
     sequence, only = loop.elements[element], None
+    if not sizes.equal(sequence.type.shape[0], loop.count):
+        return None  # there may be no step for a row that is there
     while only is None and sequence.op.name in ("inc_subtensor", "set_subtensor") and is_float(sequence.dtype):
         x, rows, start, *rest = sequence.args
         whole = all(is_number(each, 0) for each in rest)
@@ -189,7 +193,8 @@ def _is_first_row(loop: OpenLoop, start: Node) -> bool:
     if not loop.reverse:
         return is_number(start, 0)
     if loop.limit is not None:
-        return _count_before(loop, start) is loop.limit
+        taken = loop.limit.op is ITEM  # how many steps another loop took: not negative, and not more than there are
+        return taken and _count_before(loop, start) is loop.limit
     return sizes.equal(sizes.as_size(start), sizes.add(loop.count, -1))
 
 
@@ -239,9 +244,9 @@ def _sum_products(loop: OpenLoop, around: Surroundings) -> bool:
 
     Sums of rows that are stored anyway, as the gradient of what is added in every step, are sums of these.
     """
-    if not loop.is_whole:
-        return False
     order = loop.order()
+    if not loop.is_whole or any(map(is_recomputed, order)):  # which is there so that not all steps are kept
+        return False
     varying, uses = loop.varying(order), _uses(loop, order)
     able = liftable(loop.elements, order, varying)
 

@@ -33,7 +33,8 @@ def once(compute: Thunk) -> Thunk:
 class Program:
     """A random graph over vectors and scalars, each value with the thunk that computes it."""
 
-    def __init__(self, seed: int, inputs: list[tuple[Node, np.ndarray[Any, Any]]]) -> None:
+    def __init__(self, seed: int, inputs: list[tuple[Node, np.ndarray[Any, Any]]], differ: bool) -> None:
+        self.differ = differ
         self.random = random.Random(seed)
         self.vectors: list[Pair] = [(node, lambda value=value: value) for node, value in inputs if node.ndim]  # type: ignore[misc]
         self.scalars: list[Pair] = [(node, lambda value=value: value) for node, value in inputs if not node.ndim]  # type: ignore[misc]
@@ -83,12 +84,15 @@ class Program:
         c, vc = self.condition()
         among = self.random.choice([self.vectors, self.scalars])
         (a, va), (b, vb) = self.pick(among), self.pick(among)
-        among.append((graphc.ifelse(c, a, b), once(lambda: va() if vc() else vb())))
+        if a is not b:  # else nothing asks for the condition
+            among.append((graphc.ifelse(c, a, b), once(lambda: va() if vc() else vb())))
 
     def several(self) -> None:
         c, vc = self.condition()
         (a, va), (b, vb) = self.pick(self.vectors), self.pick(self.vectors)
         (s, vs), (t, vt) = self.pick(self.scalars), self.pick(self.scalars)
+        if a is b or s is t:
+            return
         one, two = graphc.ifelse(c, [a, s], [b, t])
         self.vectors.append((one, once(lambda: va() if vc() else vb())))
         self.scalars.append((two, once(lambda: vs() if vc() else vt())))
@@ -122,11 +126,8 @@ def drawn(seed: int, differ: bool) -> tuple[Program, list[Node], list[Any]]:
         x, y = (T.TensorType("float64", shape=(3,))(name) for name in "xy")
     s = T.dscalar("s")
     values = [rng.normal(size=3), rng.normal(size=rng.integers(1, 5) if differ else 3), rng.normal()]
-    program = Program.__new__(Program)
-    program.differ = differ
     inputs = list(zip([x, y, s], map(np.asarray, values), strict=True))
-    Program.__init__(program, seed, inputs)
-    return program, [x, y, s], values
+    return Program(seed, inputs, differ), [x, y, s], values
 
 
 @pytest.mark.parametrize("mode", ["interpreted", "python"])

@@ -15,11 +15,13 @@ import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphcError, IndexOutOfBounds
+from graphc.ir.body import item
+from graphc.ir.closure import close
 from graphc.ir.interpret import interpret
-from graphc.ir.node import Array, Node
+from graphc.ir.node import Array, Node, variable
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.scan import Loop, loop_of
+from graphc.ops.scan import Loop, loop_of, scan_node
 from graphc.options import options
 from graphc.rewrite import PIPELINE, rewrite
 from graphc.rewrite.loops import LOOPS
@@ -225,6 +227,39 @@ def test_the_last_row_of_a_loop_that_ends_by_itself() -> None:
     assert "last_row" in fired and not loops(after.outputs)[0].outputs
     for values in ([np.ones(5), np.asarray(0.0)], [np.ones(5), np.asarray(7.0)], [np.zeros(3), np.asarray(0.0)]):
         check([x, h], [rows[-1], *grad(rows[-1], [x, h])], values)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_of_steps_that_are_not_taken_are_zeros(reverse: bool) -> None:
+    x, h, limit = T.dvector("x"), T.dscalar("h"), T.lscalar("limit")
+    a, s = variable("float64", ()), variable("float64", ())
+    body, fixed = close([a, s], [T.tanh(s + a), T.tanh(s + a), T.exp(a)])
+    node = scan_node(x.type.shape[0], body, [x], [h], fixed, reverse=reverse, limit=limit)
+    rows: list[Any] = [item(node, 1), item(node, 2)]
+    outputs = [item(node, 0), *(row[place] for row in rows for place in (0, -1)), rows[1]]
+    for most in (-1, 0, 2, 4, 9):
+        check([x, h, limit], outputs, [draw(4), draw(), np.asarray(most)])
+        check([x, h, limit], [row[0 if reverse else -1] for row in rows], [draw(4), draw(), np.asarray(most)])
+
+
+def test_other_rows_and_other_beginnings_stay() -> None:
+    x, h, r = T.dmatrix("x"), T.dvector("h"), T.dvector("r")
+    rows, _ = graphc.scan(lambda a, s: T.tanh(s * a + s), x, h)
+    check([x, h], [*grad(rows[-2].sum(), [x, h]), *grad(rows[1].sum(), [x, h])], [draw(4, 2), draw(2)])
+    sequence = T.inc_subtensor(T.zeros_like(x)[0], r)
+    for begin in (h, T.zeros_like(h)):
+        ends, _ = graphc.scan(lambda a, s: T.tanh(s + a), sequence, begin)
+        assert ("first_row" in rewritten([x, h, r], [ends[-1]])[1]) == (begin is not h)
+        check([x, h, r], [ends[-1]], [draw(4, 2), draw(2), draw(2)])
+
+
+def test_a_row_for_which_there_is_no_step() -> None:
+    x, h, r, count = T.dvector("x"), T.dscalar("h"), T.dscalar("r"), T.lscalar("count")
+    sequence = T.inc_subtensor(T.zeros_like(x)[0], r)
+    rows, _ = graphc.scan(lambda a, s: T.tanh(s + a), sequence, T.constant(0.0), n_steps=count)
+    (node,) = [node for node in nodes_of([rows]) if node.op.name == "scan"]
+    for steps in (0, 1, 3):
+        check([x, h, r, count], [item(node, 0)], [draw(3), draw(), draw(), np.asarray(steps)])
 
 
 def test_backwards_the_last_step_makes_the_first_row() -> None:
@@ -433,14 +468,36 @@ def test_loops_of_which_one_needs_the_other_stay_apart() -> None:
 
 
 def test_loops_are_not_joined_in_a_circle() -> None:
-    """Of two pairs that could each be one loop: each loop of one needs one of the other."""
-    x, h = T.dmatrix("x"), T.dvector("h")
+    """Of two pairs that could each be one loop: one of each needs one of the other."""
+    x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
     one, _ = graphc.scan(lambda a, s: T.tanh(s + a), x, h)
-    two, _ = graphc.scan(lambda a, s: T.tanh(s * a), x, h)
-    after_one, _ = graphc.scan(lambda a, s: T.tanh(s - a), x, one[-1])
-    after_two, _ = graphc.scan(lambda a, s: T.tanh(s * s - a), x, two[-1] + after_one[-1])
-    before_two, _ = graphc.scan(lambda a, s: T.exp(-s) + a, x, after_two[0])
-    check([x, h], [after_one, after_two, before_two], [draw(3, 2), draw(2)])
+    other, _ = graphc.scan(lambda a, s: T.tanh(s + a), y, h)
+    after_other, _ = graphc.scan(lambda a, s: T.exp(-s * s) * a, x, other[-1])
+    after_one, _ = graphc.scan(lambda a, s: T.exp(-s * s) * a, y, one[-1])
+    after, _ = rewritten([x, y, h], [after_one, after_other])
+    assert len(loops(after.outputs)) == 3
+    check([x, y, h], [after_one, after_other], [draw(3, 2), draw(2, 2), draw(2)])
+
+
+def test_loops_that_end_at_other_steps_stay_apart() -> None:
+    x, h = T.dvector("x"), T.dscalar("h")
+
+    def until(bound: float) -> Any:
+        return graphc.scan(lambda a, s: (s + a, graphc.until(s + a > bound)), x, h)[0]
+
+    check([x, h], [until(1.0), until(2.0), until(1.0) * 2], [np.ones(6) * 0.6, np.asarray(0.0)])
+    assert len(loops(rewritten([x, h], [until(1.0), until(2.0), until(1.0) * 2])[0].outputs)) == 2
+
+
+def test_sequences_may_be_longer_than_the_steps() -> None:
+    x, w, h = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h")
+    count = x.shape[0] - 2
+    rows, _ = graphc.scan(lambda a, s: [T.tanh(s + T.dot(a, w)), T.exp(a)], x, [h, None], n_steps=count)
+    sums, _ = graphc.scan(lambda a, s: s + a, x, h, n_steps=count)
+    _, fired = rewritten([x, w, h], [*rows, sums])
+    assert {"batch_products", "rows_outside", "recurrence"} <= fired
+    outputs = with_gradients([*rows, sums, sums[-1]], [x, w, h], twice=False)
+    check([x, w, h], outputs, [draw(5, 2), draw(2, 2), draw(2)])
 
 
 def test_elementwise_sequences_are_computed_in_the_steps() -> None:

@@ -10,13 +10,9 @@ that may ask has its locks from Python (locks.py), which knows of calls within c
 
 from __future__ import annotations
 
-from graphc.loops.ir import INDEX
-
-POLL = "poll"
-"""What stands in a loop of steps until it is known how it is asked: to be asked every so many steps."""
 INTERRUPTED = "gc_interrupted"
-KINDS: dict[str, tuple[str, ...]] = {POLL: (INDEX,), INTERRUPTED: ()}
-"""What both take."""
+KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: ()}
+"""What it takes."""
 
 POLLED = 10**7
 """Work after which a loop of steps asks (schedule/work.py): a millisecond, and some twenty where all is misjudged."""

@@ -24,6 +24,7 @@ class Scope:
     parent: Scope | None
     var: Var | None = None
     size: Expr = ZERO
+    asks: Expr | None = None
     body: list[Stmt] = fresh(factory=list)
     depth: int = 0
     place: Var | None = None
@@ -71,7 +72,7 @@ class Scopes:
         """Close the loops from `scope` out to `outer`."""
         while scope is not outer:
             assert scope.parent is not None and scope.var is not None
-            scope.parent.body.append(Loop(scope.var, scope.size, tuple(scope.body)))
+            scope.parent.body.append(Loop(scope.var, scope.size, tuple(scope.body), asks=scope.asks))
             self.close(scope)
             scope = scope.parent
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphc.codegen.call.interrupt import POLL
 from graphc.codegen.lower.bodies import body_of
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
@@ -17,7 +16,7 @@ from graphc.codegen.schedule.plan import Nest, Plan, loop_vars
 from graphc.ir.body import items_of
 from graphc.ir.node import Node
 from graphc.loops.build import start_const
-from graphc.loops.ir import ONE, ZERO, Break, Expr, If, Invoke, Load, Store, add
+from graphc.loops.ir import ONE, ZERO, Break, Expr, If, Load, Store, add
 
 
 def lower_steps(
@@ -39,8 +38,9 @@ def lower_steps(
             lowerer.fill(lowerer.buffers[output], output.type.shape, scope, _zero(output))
     if steps.stop is not None:
         scope.body.append(Store(lowerer.buffers[items[-1]], ZERO, ZERO))
-    interval = None if graph.is_short else lowerer.size(graph.interval)
+    asks = None if graph.is_short else lowerer.size(graph.interval)
     inner = lowerer.enter(scope, steps.var, most)
+    inner.asks = asks
     lowerer.size_names = {**lowerer.size_names, graph.number: steps.var.name}
     given = {**graph.sources, **dict(zip(graph.states, items, strict=False))}
     results = [*(lowerer.buffers[each] for each in items), *([] if steps.stop is None else [steps.stop])]
@@ -49,8 +49,6 @@ def lower_steps(
     if steps.stop is not None:
         inner.body.append(Store(lowerer.buffers[items[-1]], ZERO, add(steps.var, ONE)))
         inner.body.append(If(Load(steps.stop, ZERO), (Break(),)))
-    if interval is not None:
-        inner.body.append(Invoke(POLL, (interval,), nest.number + 1))
     lowerer.leave(inner, scope)
 
 

@@ -137,6 +137,13 @@ def _slot(name: str, held: Sequence[Materialised]) -> Slot:
     return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(extents), first.rows, iterations)
 
 
+def largest(slot: Slot, most: Callable[[Size], Size]) -> Slot:
+    """A slot for the most that the sizes of what it holds may be."""
+    extents = tuple((dtype, tuple(map(most, shape))) for dtype, shape in slot.extents)
+    counts = ((None if count is None else most(count)) for count in (slot.rows, slot.iterations))
+    return Slot(slot.buffer, extents, *counts)
+
+
 def added_by_both(one: Added | None, other: Added | None) -> Added | None:
     """What holds of a buffer that two loops add into; None where they differ in more than their iterations."""
     if one is None or other is None or one[0] != other[0]:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
+from graphc.codegen.schedule.extremes import most_of
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.labels import UNLABELLED, Labels, labels_of
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, lay_out
+from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, largest, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
     Branches,
@@ -212,6 +213,8 @@ def plan_steps(
         graph.guarded,
         of_step=True,
     )
+    most = most_of(graph)
+    plan = replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
 

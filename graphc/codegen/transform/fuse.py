@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.lower.tiling import stride
+from graphc.loops.build import asks_by_blocks
 from graphc.loops.ir import (
     BLOCK,
     INDEX,
@@ -75,6 +76,7 @@ class Pass:
     block: Var | None = None
     before: tuple[Stmt, ...] = ()
     after: tuple[Stmt, ...] = ()
+    asks: Expr | None = None
 
     @property
     def place(self) -> Expr:
@@ -106,7 +108,7 @@ def read_pass(loop: Stmt) -> Pass | None:
         return None
     length = length_of_blocks(loop.size)
     if length is None:
-        found = Pass(loop.size, loop.body, loop.var)
+        found = Pass(loop.size, loop.body, loop.var, asks=loop.asks)
     else:
         inner = [place for place, stmt in enumerate(loop.body) if isinstance(stmt, Loop)]
         if len(inner) != 1:
@@ -203,7 +205,8 @@ def resolved(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
 def joined(first: Pass, then: Pass) -> Loop:
     """The loop of two passes."""
     if first.block is None and then.block is None:
-        return Loop(first.var, first.length, (*first.iteration, *with_values(then.iteration, {then.var: first.var})))
+        iteration = (*first.iteration, *with_values(then.iteration, {then.var: first.var}))
+        return Loop(first.var, first.length, iteration, asks=first.asks or then.asks)
     main = first if first.block is not None else then
     assert main.block is not None
     parts = [in_blocks(each, main.block, main.var) for each in (first, then)]
@@ -214,7 +217,8 @@ def joined(first: Pass, then: Pass) -> Loop:
     inner = Loop(main.var, iterations_in_block(main.length, main.block), iteration)
     before = (stmt for part in parts for stmt in part.before)
     after = (stmt for part in parts for stmt in part.after)
-    return Loop(main.block, blocks_of(main.length), (*before, inner, *after))
+    asks = asks_by_blocks(first.asks or then.asks, BLOCK)
+    return Loop(main.block, blocks_of(main.length), (*before, inner, *after), asks=asks)
 
 
 def in_blocks(each: Pass, block: Var, var: Var) -> Pass:

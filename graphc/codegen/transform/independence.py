@@ -14,7 +14,7 @@ region of i's own. A position has such a region where it is built around i as po
 
 All positions in one buffer must be built alike, those in branches too. For a loop inside others, what these count and
 name is the same in every iteration. A loop that an iteration may leave has an order. A loop of steps that threads may
-share is not asked whether its call must end (polls.py): its steps are no more than there are elements in memory.
+share does not ask whether its call must end (polls.py): its steps are no more than there are elements in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from collections import ChainMap, Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import TypeAlias
 
-from graphc.codegen.call.interrupt import POLL
 from graphc.loops.ir import (
     INDEX,
     ONE,
@@ -80,11 +79,6 @@ def mark_nest(nest: Loop, begun: Collection[Var] = ()) -> Loop:
     return _Nest(nest, begun).mark(nest, ChainMap(), ChainMap()).loop
 
 
-def is_poll(stmt: Stmt) -> bool:
-    """Whether a statement asks if the call must end."""
-    return isinstance(stmt, Invoke) and stmt.function == POLL
-
-
 @record(eq=False)
 class Access:
     """An element that is read or written, and what is known of names there."""
@@ -130,12 +124,12 @@ class _Nest:
         conflicts = None
         if found.is_plain and not is_left(loop) and all(accumulation(var, loop) for var in carried):
             conflicts = self.conflicts(loop.var, found)
-        if any(map(is_poll, body)):
-            if conflicts is not None and all(buffer.row is not None for buffer in conflicts):
-                body = tuple(stmt for stmt in body if not is_poll(stmt))
-            else:
-                conflicts, found.is_plain = None, False
-        return replace(found, loop=replace(loop, body=body, conflicts=conflicts))
+        asks = loop.asks
+        if asks is not None and conflicts is not None and all(buffer.row is not None for buffer in conflicts):
+            asks = None
+        elif asks is not None:
+            conflicts, found.is_plain = None, False
+        return replace(found, loop=replace(loop, body=body, conflicts=conflicts, asks=asks))
 
     def marked(self, body: Sequence[Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[Stmt, ...]:
         """The statements of a loop, or of a branch in it, with what there is in them noted in `found`."""
@@ -171,7 +165,7 @@ class _Nest:
                         self.begun.add(var)
                         begun.append(var)
                 case Check() | Invoke() | Launch():
-                    found.is_plain = found.is_plain and is_poll(stmt)
+                    found.is_plain = False
             result.append(stmt)
         self.begun.difference_update(begun)
         return tuple(result)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.transform.privatize import added_into, targets_of
 from graphc.loops import operators
+from graphc.loops.build import asks_by_blocks
 from graphc.loops.ir import (
     INDEX,
     ONE,
@@ -116,7 +117,7 @@ def by_blocks(loop: Loop, held: Mapping[Buffer, Buffer], fresh: Callable[[str], 
     rows = Loop(iteration, iterations_in_block(loop.size, block, ROWS), (row, *narrowed(loop.body, held)))
     count = int_value(loop.size)
     blocks = blocks_of(loop.size, ROWS) if count is None else integer(-(-count // ROWS))
-    return Loop(block, blocks, (*first, rows, *last))
+    return Loop(block, blocks, (*first, rows, *last), asks=asks_by_blocks(loop.asks, ROWS))
 
 
 def narrowed(body: Sequence[Stmt], held: Mapping[Buffer, Buffer]) -> tuple[Stmt, ...]:

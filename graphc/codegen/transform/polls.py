@@ -1,11 +1,11 @@
 """Loops of steps that ask from time to time whether their call must end.
 
-In: the statements of a kernel, whose loops are marked: those of steps end with a `poll` of how many steps go by between
-two questions. Out: the same, in which the question is asked (codegen/call/interrupt.py):
+In: the statements of a kernel, whose loops are marked: those of steps say after how many steps they ask. Out: the same,
+in which the question is asked (codegen/call/interrupt.py):
 
     for step in range(n):               for part in range(blocks(n, 4096)):
         ...                                 for step in range(part * 4096, minimum(n, part * 4096 + 4096)):
-        if poll(4096) != 0: return 1            ...
+                                                ...
                                             if part * 4096 + 4096 < n:
                                                 if gc_interrupted() != 0: return 1
 
@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from graphc.codegen.call.interrupt import INTERRUPTED, POLL
+from graphc.codegen.call.interrupt import INTERRUPTED
 from graphc.loops.ir import (
     INDEX,
     ONE,
-    Expr,
     If,
     Invoke,
     Loop,
@@ -43,6 +42,9 @@ from graphc.startup.record import replace
 
 Fresh = Callable[[str], str]
 
+QUESTION = Invoke(INTERRUPTED, (), 1)
+"""What the function returns tells nothing: there is an exception."""
+
 
 def place_polls(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
     """Statements whose loops ask; `fresh` gives names."""
@@ -51,21 +53,16 @@ def place_polls(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
 
 def _placed(stmt: Stmt, fresh: Fresh) -> Stmt:
     stmt = map_bodies(stmt, lambda inner: place_polls(inner, fresh))
-    match stmt:
-        case Loop(_, _, (*steps, Invoke(function, (interval,), code))) if function == POLL:
-            return _asking(replace(stmt, body=tuple(steps)), interval, Invoke(INTERRUPTED, (), code), fresh)
-    return stmt
-
-
-def _asking(loop: Loop, interval: Expr, question: Invoke, fresh: Fresh) -> Loop:
-    """A loop that asks after so many steps."""
-    if int_value(interval) == 1:
-        return replace(loop, body=(*loop.body, question))
+    if not isinstance(stmt, Loop) or stmt.asks is None:
+        return stmt
+    loop, every = replace(stmt, asks=None), stmt.asks
+    if int_value(every) == 1:
+        return replace(loop, body=(*loop.body, QUESTION))
     if is_left(loop):
-        is_last = apply(EQ, remainder(loop.var, interval), subtract(interval, ONE))
-        return replace(loop, body=(*loop.body, If(is_last, (question,))))
+        is_last = apply(EQ, remainder(loop.var, every), subtract(every, ONE))
+        return replace(loop, body=(*loop.body, If(is_last, (QUESTION,))))
     part = Var(fresh("part"), INDEX)
-    begin = multiply(part, interval)
-    end = add(begin, interval)
+    begin = multiply(part, every)
+    end = add(begin, every)
     steps = replace(loop, begin=begin, size=apply(MINIMUM, loop.size, end))
-    return Loop(part, apply(BLOCKS, loop.size, interval), (steps, If(apply(LT, end, loop.size), (question,))))
+    return Loop(part, apply(BLOCKS, loop.size, every), (steps, If(apply(LT, end, loop.size), (QUESTION,))))

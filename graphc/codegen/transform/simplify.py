@@ -106,7 +106,7 @@ def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
             if not independent([loop], [first, *kept]):
                 continue
             body = fuse_reductions((*first.body, *with_values(loop.body, {loop.var: first.var})))
-            before[place:] = [*moved, replace(first, body=body, conflicts=None), *kept]
+            before[place:] = [*moved, replace(first, body=body, conflicts=None, asks=first.asks or loop.asks), *kept]
             return True
     return False
 
