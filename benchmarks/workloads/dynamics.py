@@ -89,7 +89,7 @@ def lotka_jax(library: Any, data: Data) -> Program:
 
 def lotka_torch(library: Any, data: Data) -> Program:
     torch = library.torch
-    step = library.compile(lambda rates, x, y: runge_kutta(rates, x, y))
+    step = library.compile(runge_kutta)
 
     def call(rates: Any, x: Any, y: Any, seen_x: Any, seen_y: Any) -> Any:
         rates.requires_grad_()

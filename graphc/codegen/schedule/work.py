@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from graphc.codegen.schedule.plan import PRODUCTS, call_kind, lowering_of
 from graphc.ir import sizes
-from graphc.ir.closure import is_natural, outside
+from graphc.ir.closure import outside
 from graphc.ir.node import Call, Fold, Node, Part, Size, View
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.linalg import as_product
@@ -31,8 +31,8 @@ def work_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
         if node.is_tuple:
             loop = loop_of(node.args, node.attrs)
             pairs = zip(loop.body.params, loop.operands, strict=True)
-            naturals = {param: outside(sizes.as_size(size), known) for param, size in pairs if is_natural(param)}
-            inside = work_of(loop.body.results, {param: as_size_node(size) for param, size in naturals.items()})
+            counts = {param: outside(sizes.as_size(size), known) for param, size in pairs if may_be_size(param, size)}
+            inside = work_of(loop.body.results, {param: as_size_node(size) for param, size in counts.items()})
             elements, cost = sizes.multiply(outside(sizes.as_size(loop.count), known), inside), 1
         else:
             elements, cost = _elements(node, known)
@@ -43,6 +43,11 @@ def work_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
     for elements, cost in parts.items():
         total = sizes.add(total, sizes.multiply(elements, cost))
     return total
+
+
+def may_be_size(param: Node, operand: Node) -> bool:
+    """Whether a size in a body may be computed from this parameter."""
+    return param.dtype == "int64" and not param.ndim and not operand.ndim
 
 
 def _elements(node: Node, known: Mapping[Node, Node]) -> tuple[Size, int]:
