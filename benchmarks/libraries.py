@@ -106,7 +106,10 @@ def load_graphc(peer: Peer) -> Symbolic:
         return graphc.scan(*args, **more)[0]
 
     def last_of(step: Any, first: Any, others: Any, steps: Any) -> Any:
-        return scan(step, outputs_info=first, non_sequences=others, n_steps=steps, checkpoint="sqrt")[-1]
+        def one(state: Any, _: Any) -> Any:
+            return step(state, *others), None
+
+        return graphc.lax.scan(one, first, length=steps, checkpoint="sqrt")[0]
 
     words = nnet.softmax, nnet.log_softmax, graphc.tensor.logaddexp, scan, last_of
     return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words)
