@@ -83,7 +83,6 @@ class Symbolic:
     grad: Callable[..., Any]
     softmax: Callable[..., Any]
     log_softmax: Callable[..., Any]
-    logaddexp: Callable[..., Any]
     scan: Callable[..., Any]
     last_of: Callable[..., Any]
 
@@ -106,9 +105,12 @@ def load_graphc(peer: Peer) -> Symbolic:
         return graphc.scan(*args, **more)[0]
 
     def last_of(step: Any, first: Any, others: Any, steps: Any) -> Any:
-        return scan(step, outputs_info=first, non_sequences=others, n_steps=steps, checkpoint="sqrt")[-1]
+        def one(state: Any, _: Any) -> Any:
+            return step(state, *others), None
 
-    words = nnet.softmax, nnet.log_softmax, graphc.tensor.logaddexp, scan, last_of
+        return graphc.lax.scan(one, first, length=steps, checkpoint="sqrt")[0]
+
+    words = nnet.softmax, nnet.log_softmax, scan, last_of
     return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words)
 
 
@@ -125,12 +127,8 @@ def load_pytensor(peer: Peer) -> Symbolic:
         more = {"outputs_info": [first], "non_sequences": others, "n_steps": steps, "return_updates": False}
         return kept(step, save_every_N=100, **more)[-1]
 
-    def logaddexp(a: Any, b: Any) -> Any:
-        """Its own has NaN for a gradient where both are small."""
-        return tensor.maximum(a, b) + tensor.log1p(tensor.exp(-abs(a - b)))
-
     tensor, scan = import_module("pytensor.tensor"), partial(pytensor.scan, return_updates=False)
-    words = special.softmax, special.log_softmax, logaddexp, scan, last_of
+    words = special.softmax, special.log_softmax, scan, last_of
     return Symbolic(tensor, function, pytensor.shared, pytensor.grad, *words)
 
 

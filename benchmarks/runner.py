@@ -53,7 +53,7 @@ class Plan:
     warms: int = 2
     seconds: float = 0.3
     again: bool = False
-    limit: float = 120.0
+    limit: float = 300.0
     end: float = math.inf
 
 

@@ -113,20 +113,20 @@ def kalman(logs: Any, move: Any, seen: Any, mean: Any, spread: Any, y: Any, kept
         cost += log(kept[1, t]) + kept[0, t] * kept[0, t] / kept[1, t]
     turned = m[0], m[3], m[6], m[1], m[4], m[7], m[2], m[5], m[8]
     to_x, to_s = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    p, q, r, noise = 0.0, 0.0, 0.0, 0.0
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     for back in range(n):
         t = n - 1 - back
         error, inverse, g = kept[0, t], 1.0 / kept[1, t], (kept[2, t], kept[3, t], kept[4, t])
-        p += to_s[0]
-        q += to_s[3]
-        r += to_s[5]
+        first += to_s[0]
+        second += to_s[3]
+        third += to_s[5]
         a, to_s = times(turned, to_x), between(turned, to_s)
         along = a[0] * g[0] + a[1] * g[1] + a[2] * g[2]
         bent = symmetric_times(to_s, g)
         quadratic = g[0] * bent[0] + g[1] * bent[1] + g[2] * bent[2]
         to_error = (along + error) * inverse
         to_total = (0.5 - (along * error + 0.5 * error * error - quadratic) * inverse) * inverse
-        noise += to_total
+        fourth += to_total
         u = (
             (a[0] * error - 2.0 * bent[0]) * inverse + z[0] * to_total,
             (a[1] * error - 2.0 * bent[1]) * inverse + z[1] * to_total,
@@ -141,10 +141,10 @@ def kalman(logs: Any, move: Any, seen: Any, mean: Any, spread: Any, y: Any, kept
             to_s[4] + 0.5 * (u[1] * z[2] + u[2] * z[1]),
             to_s[5] + u[2] * z[2],
         )
-    variances[0] *= p
-    variances[1] *= q
-    variances[2] *= r
-    variances[3] *= noise
+    variances[0] *= first
+    variances[1] *= second
+    variances[2] *= third
+    variances[3] *= fourth
     return 0.5 * cost, variances
 
 

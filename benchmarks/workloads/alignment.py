@@ -34,7 +34,7 @@ def edit_symbolic(library: Any, data: Data) -> Program:
     def step(letter: Any, row: Any) -> Any:
         best, first = T.minimum(row[1:] + 1, row[:-1] + T.neq(right, letter)), row[0] + 1
         rest = library.scan(lambda one, before: T.minimum(one, before + 1), sequences=best, outputs_info=first)
-        return T.concatenate([row[:1] + 1, rest])
+        return T.concatenate([T.stack([first]), rest])
 
     rows = library.scan(step, sequences=left, outputs_info=T.arange(right.shape[0] + 1))
     return Program(library.function([left, right], rows[-1, -1]))
@@ -92,6 +92,13 @@ def may_skip(xp: Any, labels: Any) -> Any:
     return xp.logical_and(labels[2:] != 0, labels[2:] != labels[:-2])
 
 
+def log_sum(xp: Any, *logs: Any) -> Any:
+    """The logarithm of a sum of three, written alike for every array library `xp`."""
+    a, b, c = logs
+    highest = xp.maximum(xp.maximum(a, b), c)
+    return highest + xp.log(xp.exp(a - highest) + xp.exp(b - highest) + xp.exp(c - highest))
+
+
 def ctc_numpy(library: Any, data: Data) -> Program:
     def call(scores: Array, labels: Array) -> Any:
         logs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
@@ -132,11 +139,11 @@ def ctc_symbolic(library: Any, data: Data) -> Program:
     def step(seen: Any, alpha: Any) -> Any:
         one = T.concatenate([nothing[:1], alpha[:-1]])
         two = T.concatenate([nothing, T.switch(skips, alpha[:-2], NEVER)])
-        return library.logaddexp(library.logaddexp(alpha, one), two) + seen
+        return log_sum(T, alpha, one, two) + seen
 
     first = T.concatenate([seen[0, :2], NEVER + 0 * seen[0, 2:]])
     alphas = library.scan(step, sequences=seen[1:], outputs_info=first)
-    cost = -library.logaddexp(alphas[-1, -1], alphas[-1, -2])
+    cost = -T.logaddexp(alphas[-1, -1], alphas[-1, -2])
     return Program(library.function([scores, labels], [cost, library.grad(cost, scores)]))
 
 
@@ -150,7 +157,7 @@ def ctc_jax(library: Any, data: Data) -> Program:
         def step(alpha: Any, seen: Any) -> Any:
             one = jnp.concatenate([nothing[:1], alpha[:-1]])
             two = jnp.concatenate([nothing, jnp.where(skips, alpha[:-2], NEVER)])
-            return jnp.logaddexp(jnp.logaddexp(alpha, one), two) + seen, None
+            return log_sum(jnp, alpha, one, two) + seen, None
 
         first = jnp.full(len(labels), NEVER).at[:2].set(seen[0, :2])
         last, _ = jax.lax.scan(step, first, seen[1:])

@@ -20,31 +20,32 @@ def populations(rng: np.random.Generator, size: Size, dtype: str) -> Data:
     return Data((np.array([1.1, 0.4, 0.1, 0.4]), np.array(2.0), np.array(1.0), *seen))
 
 
-def field(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def field(rates: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    a, b, c, d = rates
     return a * x - b * x * y, c * x * y - d * y
 
 
-def runge_kutta(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def runge_kutta(rates: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """One step, written alike for every library."""
-    p1, q1 = field(a, b, c, d, x, y)
-    p2, q2 = field(a, b, c, d, x + STEP / 2 * p1, y + STEP / 2 * q1)
-    p3, q3 = field(a, b, c, d, x + STEP / 2 * p2, y + STEP / 2 * q2)
-    p4, q4 = field(a, b, c, d, x + STEP * p3, y + STEP * q3)
+    p1, q1 = field(rates, x, y)
+    p2, q2 = field(rates, x + STEP / 2 * p1, y + STEP / 2 * q1)
+    p3, q3 = field(rates, x + STEP / 2 * p2, y + STEP / 2 * q2)
+    p4, q4 = field(rates, x + STEP * p3, y + STEP * q3)
     return x + STEP / 6 * (p1 + 2 * p2 + 2 * p3 + p4), y + STEP / 6 * (q1 + 2 * q2 + 2 * q3 + q4)
 
 
 def lotka_numpy(library: Any, data: Data) -> Program:
-    def pull(rates: Array, x: Any, y: Any, to_p: Any, to_q: Any, to_rates: Array) -> Any:
+    def pull(rates: Any, at: Any, slopes: Any, to_rates: Array) -> Any:
         """The cotangents of a field's arguments."""
-        a, b, c, d = rates
+        (a, b, c, d), (x, y), (to_p, to_q) = rates, at, slopes
         to_rates += np.array([to_p * x, -to_p * x * y, to_q * x * y, -to_q * y])
         return to_p * (a - b * y) + to_q * c * y, -to_p * b * x + to_q * (c * x - d)
 
-    def call(rates: Array, x: Array, y: Array, seen_x: Array, seen_y: Array) -> Any:
+    def call(rates: Any, x: Array, y: Array, seen_x: Array, seen_y: Array) -> Any:
         n, states = len(seen_x), []
         for _ in range(n):
             states.append((x, y))
-            x, y = runge_kutta(*rates, x, y)
+            x, y = runge_kutta(rates, x, y)
         xs, ys = (np.array([state[k] for state in (*states[1:], (x, y))]) for k in range(2))
         to_xs, to_ys = 2 / n * (xs - seen_x), 2 / n * (ys - seen_y)
         to_x, to_y, to_rates = 0.0, 0.0, np.zeros(4)
@@ -52,12 +53,12 @@ def lotka_numpy(library: Any, data: Data) -> Program:
             to_x, to_y = to_x + more_x, to_y + more_y
             at = [(x, y)]
             for size in (STEP / 2, STEP / 2, STEP):
-                p, q = field(*rates, *at[-1])
+                p, q = field(rates, *at[-1])
                 at.append((x + size * p, y + size * q))
             end, ends = (to_x, to_y), (0.0, 0.0)
             for k, (weight, size) in enumerate(zip((1, 2, 2, 1), (0, STEP, STEP / 2, STEP / 2), strict=True)):
                 slopes = [STEP / 6 * weight * e + size * z for e, z in zip(end, ends, strict=True)]
-                ends = pull(rates, *at[3 - k], *slopes, to_rates)
+                ends = pull(rates, at[3 - k], slopes, to_rates)
                 to_x, to_y = to_x + ends[0], to_y + ends[1]
         return ((xs - seen_x) ** 2).mean() + ((ys - seen_y) ** 2).mean(), to_rates
 
@@ -69,7 +70,7 @@ def lotka_symbolic(library: Any, data: Data) -> Program:
     rates, x, y = T.dvector("rates"), T.dscalar("x"), T.dscalar("y")
     seen_x, seen_y = T.dvector("seen_x"), T.dvector("seen_y")
     abcd = [rates[k] for k in range(4)]
-    xs, ys = library.scan(lambda x, y: runge_kutta(*abcd, x, y), outputs_info=[x, y], n_steps=seen_x.shape[0])
+    xs, ys = library.scan(lambda x, y: runge_kutta(abcd, x, y), outputs_info=[x, y], n_steps=seen_x.shape[0])
     cost = ((xs - seen_x) ** 2).mean() + ((ys - seen_y) ** 2).mean()
     return Program(library.function([rates, x, y, seen_x, seen_y], [cost, library.grad(cost, rates)]))
 
@@ -77,7 +78,7 @@ def lotka_symbolic(library: Any, data: Data) -> Program:
 def lotka_jax(library: Any, data: Data) -> Program:
     def cost(rates: Any, x: Any, y: Any, seen_x: Any, seen_y: Any) -> Any:
         def step(state: Any, _: Any) -> Any:
-            state = runge_kutta(*rates, *state)
+            state = runge_kutta(rates, *state)
             return state, state
 
         _, (xs, ys) = library.jax.lax.scan(step, (x, y), length=len(seen_x))
@@ -88,7 +89,7 @@ def lotka_jax(library: Any, data: Data) -> Program:
 
 def lotka_torch(library: Any, data: Data) -> Program:
     torch = library.torch
-    step = library.compile(lambda rates, x, y: runge_kutta(*rates, x, y))
+    step = library.compile(runge_kutta)
 
     def call(rates: Any, x: Any, y: Any, seen_x: Any, seen_y: Any) -> Any:
         rates.requires_grad_()

@@ -131,8 +131,9 @@ def kalman_symbolic(library: Any, data: Data) -> Program:
     def step(now: Any, mean: Any, spread: Any) -> Any:
         error, shared = now - T.dot(seen, mean), T.dot(spread, seen)
         total = T.dot(seen, shared) + noise
-        mean = T.dot(move, mean + shared * (error / total))
-        spread = T.dot(T.dot(move, spread - T.outer(shared, shared) / total), move.T) + added
+        gain = shared / total
+        mean = T.dot(move, mean + gain * error)
+        spread = T.dot(T.dot(move, spread - T.outer(gain, shared)), move.T) + added
         return mean, spread, 0.5 * (T.log(total) + error**2 / total)
 
     costs = library.scan(step, sequences=y, outputs_info=[mean, spread, None])[2]
@@ -146,8 +147,9 @@ def kalman_step(log: Any, outer: Any, move: Any, seen: Any, added: Any, noise: A
     def step(now: Any, mean: Any, spread: Any) -> Any:
         error, shared = now - seen @ mean, spread @ seen
         total = seen @ shared + noise
-        mean = move @ (mean + shared * (error / total))
-        spread = move @ (spread - outer(shared, shared) / total) @ move.T + added
+        gain = shared / total
+        mean = move @ (mean + gain * error)
+        spread = move @ (spread - outer(gain, shared)) @ move.T + added
         return mean, spread, 0.5 * (log(total) + error**2 / total)
 
     return step
@@ -178,7 +180,7 @@ def kalman_torch(library: Any, data: Data) -> Program:
     compiled, eye = library.compile(one), torch.eye(3, dtype=torch.float64)
 
     def call(logs: Any, move: Any, seen: Any, mean: Any, spread: Any, y: Any) -> Any:
-        variances, cost = torch.exp(logs.requires_grad_()), 0.0
+        variances, cost = torch.exp(logs.requires_grad_()), logs.new_zeros(())
         added, noise = variances[:3] * eye, variances[3]
         for now in y:
             mean, spread, more = compiled(now, mean, spread, move, seen, added, noise)

@@ -49,6 +49,7 @@ class Elements(Scopes):
         super().__init__(names)
         self.buffers = buffers
         self.size_names = size_names
+        self.steps: set[Var] = set()
         self.sizing = sizing
         self.accumulators = accumulators
         self.depths = depths

@@ -40,6 +40,7 @@ def lower_steps(
         scope.body.append(Store(lowerer.buffers[items[-1]], ZERO, ZERO))
     asks = None if graph.is_short else lowerer.size(graph.interval)
     inner = lowerer.enter(scope, steps.var, most)
+    lowerer.steps.add(steps.var)
     inner.asks = asks
     lowerer.size_names = {**lowerer.size_names, graph.number: steps.var.name}
     given = {**graph.sources, **dict(zip(graph.states, items, strict=False))}

@@ -40,6 +40,7 @@ from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import drop_unused, simplify
+from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
@@ -378,6 +379,10 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Stmt, ..
     if merged != body:
         forward = partial(forward_stores, fresh=lowerer.names.fresh)
         body = simplify(passes.run("forward_stores", forward, merged), passes.run)
+    short = partial(unroll_steps, steps=lowerer.steps, fresh=lowerer.names.fresh)
+    unrolled = passes.run("unroll_steps", short, body)
+    if unrolled != body:
+        body = simplify(unrolled, passes.run)
     return passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 

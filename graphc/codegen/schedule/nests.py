@@ -213,7 +213,8 @@ class Nests:
             case Part():
                 return "steps"
             case Fold() if not node.ndim:
-                return "full reduction" if lowering.sizes(node) and is_associative(lowering) else "loops"
+                sizes = [self.sizing.of(size) for size in lowering.sizes(node)]
+                return "full reduction" if sizes and not unrolls(sizes) and is_associative(lowering) else "loops"
             case Fold() if self.is_column_reduction(node, lowering):
                 return "column reduction"
             case _:
