@@ -14,7 +14,7 @@ from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
-from graphc.rewrite.scatter import SCATTERS
+from graphc.rewrite.scatter import REGIONS, SCATTERS
 from graphc.rewrite.stable import STABLE
 from graphc.rewrite.views import REDUCTIONS, TRANSPOSES, VIEWS
 from graphc.startup.record import record
@@ -35,7 +35,8 @@ PIPELINE = (
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
     Pass("linear", FOLD + LAWS + LINEAR + SCATTERS),
     Pass("moments", MOMENTS + VIEWS),
-    Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # last: it only changes the order of loops
+    Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # it only changes the order of loops
+    Pass("regions", REGIONS + VIEWS),  # last: what is added to an array of zeros may be added to another array before
 )
 
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
