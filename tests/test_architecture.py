@@ -41,7 +41,7 @@ codegen.schedule    memory sizes labels plan accumulators cost strided fusion ne
                     scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused parts __init__
 codegen.transform   passes simplify privatize independence parallelize fuse forwarding partial_sums nontemporal
-                    outline_regions outline_merge outline __init__
+                    order spelling reroll accumulations outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__

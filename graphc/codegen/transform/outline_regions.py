@@ -106,16 +106,23 @@ class Columns:
     work: Expr
 
 
-def find_parts(body: Sequence[Stmt], always: bool, begun: Collection[Var] = (), within: Path = ()) -> dict[Path, Part]:
+def find_parts(
+    body: Sequence[Stmt],
+    always: bool,
+    steps: Collection[Var] = (),
+    begun: Collection[Var] = (),
+    within: Path = (),
+) -> dict[Path, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large; and those of loops around nests. `begun`: the scalars that have a value before `body`, the
-    statements of the loop `within` which they stand."""
+    where they are large; and those of loops around nests. `steps`: the variables of loops over steps that would be
+    written out otherwise; `begun`: the scalars that have a value before `body`, the statements of the loop `within`
+    which they stand."""
     loops = sum(isinstance(stmt, Loop) for stmt in body)
     ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, Let))
     parts = find_nests(body, begun)
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
-    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
+    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), steps, known)]
     if not always and loops <= OUTLINE_ABOVE:
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
@@ -124,18 +131,20 @@ def find_parts(body: Sequence[Stmt], always: bool, begun: Collection[Var] = (), 
     for place in around:
         loop = body[place]
         assert isinstance(loop, Loop)
-        found |= find_parts(loop.body, always, known, (*within, place))
+        found |= find_parts(loop.body, always, steps, known, (*within, place))
     return found
 
 
-def is_around(least: int, stmt: Stmt, part: Part | None, begun: Collection[Var]) -> bool:
+def is_around(least: int, stmt: Stmt, part: Part | None, steps: Collection[Var], begun: Collection[Var]) -> bool:
     """Whether a statement is a loop whose iterations follow one another, and each carries out at least as many
-    nests, some of which threads may share."""
+    nests, some of which threads may share; of a loop over `steps` one is enough."""
     if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
         return False
-    if sum(isinstance(inner, Loop) for inner in stmt.body) < least:
+    is_step = stmt.var in steps
+    if sum(isinstance(inner, Loop) for inner in stmt.body) < (1 if is_step else least):
         return False
-    return sum(nest.shares is not None for nest in find_nests(stmt.body, begun).values()) >= LEAST_NESTS
+    shared = sum(nest.shares is not None for nest in find_nests(stmt.body, begun).values())
+    return shared >= (1 if is_step else LEAST_NESTS)
 
 
 def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, Part]:
