@@ -31,6 +31,12 @@ with uncollected():
     from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
     from graphc.codegen.cache import store as cache
     from graphc.codegen.pipeline.kernel import on_phase
+    from graphc.control import functional as lax
+    from graphc.control import scan as scan_module
+    from graphc.control import scan as scan_utils
+    from graphc.control.functional import fori_loop as for_loop
+    from graphc.control.functional import while_loop
+    from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
     from graphc.function import function
     from graphc.functions.callables import Function
@@ -55,8 +61,9 @@ def parse_graph(text: str) -> Graph:
 
 __all__ = [
     "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "jvp", "nnet", "on_phase", "op",
-    "options", "parse_graph", "print_graph", "shared", "tensor", "value_and_grad", "vjp",
+    "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product", "jacobian",
+    "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce", "scan",
+    "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 

@@ -17,12 +17,18 @@ from typing import Any, Literal, TypeAlias
 from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Guard, Node, describe, literal, make, variable
+from graphc.ir.body import ITEM, item
+from graphc.ir.closure import close
+from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.walk import mention, nodes_of, substitute
+from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
+
+WRITTEN_OUT = 4
+"""The most rows of a Jacobian that are written out rather than made by a loop."""
 
 
 def grad(
@@ -121,10 +127,9 @@ def jacobian(
 ) -> Any:
     """The derivatives of all elements of a vector with respect to `wrt`.
 
-    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. There
-    is one reverse pass for each element, so their number must be known while the graph is built: where it is not, this
-    is a GradientError, and `vjp` and `jvp` give products. Of a scalar it is the gradient. Other arguments and errors
-    are those of `grad`.
+    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. The
+    rows are made by a loop over the elements, which computes what they have in common once; few elements, whose number
+    is known, are written out. Of a scalar it is the gradient. Other arguments and errors are those of `grad`.
     """
     targets = _as_list(wrt)
     if not isinstance(expression, Node) or expression.ndim == 0:
@@ -133,16 +138,18 @@ def jacobian(
     if expression.ndim > 1:
         raise GradientError(f"{what}: it must be a vector; flatten it")
     (size,) = expression.type.shape
-    if not isinstance(size, int):
-        raise GradientError(
-            f"{what}: its size is known only at each call; give the variables their sizes, or use vjp or jvp"
-        )
     constants = tuple(consider_constant or ())
-    rows = [
-        _backward({expression: _basis_vector(expression, k)}, targets, constants, disconnected_inputs)
-        for k in range(size)
-    ]
-    return _like(wrt, [_stack([row[place] for row in rows], target) for place, target in enumerate(targets)])
+
+    def row(place: Node) -> list[Node]:
+        return _backward({expression: _basis_vector(expression, place)}, targets, constants, disconnected_inputs)
+
+    if isinstance(size, int) and size <= WRITTEN_OUT:
+        rows = [row(literal(place, "int64")) for place in range(size)]
+        return _like(wrt, [_stack([each[n] for each in rows], target) for n, target in enumerate(targets)])
+    since, place = next_serial(), variable("int64", ())
+    body, captured = close([place], row(place), since)
+    loop = scan_node(size, body, [iota(size)], (), captured)
+    return _like(wrt, [item(loop, n) for n in range(len(targets))])
 
 
 def hessian(
@@ -153,7 +160,7 @@ def hessian(
 ) -> Any:
     """The second derivatives of a scalar `cost` with respect to a vector, or each vector of a list or tuple.
 
-    Each part is a square matrix; sizes must be known as for `jacobian`. Errors are those of `grad` and `jacobian`.
+    Each part is a square matrix, made as by `jacobian`. Errors are those of `grad` and `jacobian`.
     """
     targets, constants = _as_list(wrt), tuple(consider_constant or ())
     gradients = grad(cost, targets, constants, disconnected_inputs=disconnected_inputs)
@@ -161,15 +168,20 @@ def hessian(
     return _like(wrt, [jacobian(gradient, target, constants, "ignore") for gradient, target in pairs])
 
 
-def _basis_vector(vector: Node, place: int) -> Node:
+def _basis_vector(vector: Node, place: Node) -> Node:
     """Zeros of the type of `vector`, and 1 at `place`."""
-    here = make(OPS["equal"], (iota(vector.type.shape[0]), filled(literal(place, "int64"), vector.type.shape)))
+    here = make(OPS["equal"], (iota(vector.type.shape[0]), filled(place, vector.type.shape)))
     return make(OPS["cast"], (here,), {"dtype": vector.dtype})
 
 
 def _stack(rows: Sequence[Node], of: Node) -> Node:
     """Rows of the type of `of` along a new first axis."""
     return concatenate([expand(row, (0,)) for row in rows], 0) if rows else zeros(of.dtype, (0, *of.type.shape))
+
+
+def pulled_back(seeds: Mapping[Node, Node], targets: Sequence[Node]) -> list[Node]:
+    """The cotangents of `targets` from those of other nodes, zeros where nothing depends on one."""
+    return _backward(seeds, targets, (), "ignore", replace=False)
 
 
 def _as_list(nodes: Any) -> list[Any]:
@@ -232,14 +244,21 @@ def _backward(
     mention(seeds)
     connected = _dependents(order, targets, set(constants))
     cotangents, reached = dict(seeds), connected.intersection(seeds)
+    several: dict[Node, dict[int, Node]] = {}
     for node in reversed(order):
         if node not in reached or node.op is OPS["stop_gradient"]:
             continue
         passed_on = [arg for arg in node.args if arg in connected]
         reached.update(passed_on)
+        if node.op is ITEM:
+            if node in cotangents:
+                several.setdefault(node.args[0], {})[node.attrs["index"]] = cotangents[node]
+            continue
         # What has no elements passes nothing on. Sums over them are 0, which an infinite derivative would make NaN.
-        if passed_on and node in cotangents and not any(isinstance(n, int) and n == 0 for n in node.type.shape):
-            for arg, cotangent in _pull_back(node, cotangents[node], connected):
+        empty = any(isinstance(n, int) and n == 0 for n in node.type.shape)
+        if passed_on and (node in cotangents or node in several) and not empty:
+            own = several[node] if node in several else cotangents[node]
+            for arg, cotangent in _pull_back(node, own, connected):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     result = partial(_result, cotangents=cotangents, reached=reached, disconnected=disconnected)
@@ -257,12 +276,18 @@ def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[N
     return connected
 
 
-def _pull_back(node: Node, cotangent: Node, connected: set[Node]) -> list[tuple[Node, Node]]:
+def _pull_back(node: Node, cotangent: Node | Mapping[int, Node], connected: set[Node]) -> list[tuple[Node, Node]]:
     """The cotangents that a node passes on to those of its arguments that are differentiated."""
-    if node.op.vjp is None:
+    others: list[Guard] = []
+    if node.op.vjps is not None and not isinstance(cotangent, Node):
+        wanted = [place for place, arg in enumerate(node.args) if arg in connected and is_float(arg.dtype)]
+        parts = node.op.vjps(node, cotangent, wanted)
+    elif node.op.vjp is not None and isinstance(cotangent, Node):
+        guards = [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")]
+        cotangent, others = _held(cotangent, guards)
+        parts = node.op.vjp(node, cotangent)
+    else:
         raise GradientError(f"op {node.op.name} has no derivative: {describe(node)}")
-    cotangent, others = _held(cotangent, [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")])
-    parts = node.op.vjp(node, cotangent)
     if len(parts) != len(node.args):
         raise GradientError(
             f"the derivative of op {node.op.name} gives {len(parts)} cotangents for {len(node.args)} arguments"

@@ -34,10 +34,12 @@ from graphc.loops.build import written_out
 from graphc.loops.ir import (
     CONSTANTS,
     Apply,
+    Break,
     Check,
     Const,
     Expr,
     Function,
+    If,
     Invoke,
     Launch,
     Let,
@@ -423,6 +425,13 @@ def lines_of(body: Iterable[Stmt], pad: str) -> Iterator[str]:
                 yield f"{pad}for {var.name} in {'range' if conflicts is None else 'independent'}({bounds}):"
                 yield from lines_of(inner, pad + " ")
                 yield f"{pad} pass"
+            case If(condition, then, orelse):
+                for head, branch in ((f"if {text_of(condition)}", then), ("else", orelse)):
+                    yield f"{pad}{head}:"
+                    yield from lines_of(branch, pad + " ")
+                    yield f"{pad} pass"
+            case Break():
+                yield f"{pad}break"
             case Check(condition, code):
                 yield f"{pad}if not {text_of(condition)}: return {code}"
             case Invoke(function, args, code):

@@ -1,7 +1,8 @@
 """Random programs of loops, as lowering might write them and worse: for passes that a graph seldom leads into a corner.
 
 In: a seed. Out: a kernel over rows: loops along a row, sums in one piece and in blocks, elements, names and
-accumulators between them, which read and write a few buffers at places that meet, or almost.
+accumulators between them, and branches around any of these, which read and write a few buffers at places that meet, or
+almost. Loops may be left.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from graphc.loops.ir import (
     INDEX,
     ONE,
     ZERO,
+    Break,
     Buffer,
     Const,
     Expr,
     Function,
+    If,
     Let,
     Load,
     Loop,
@@ -35,7 +38,7 @@ from graphc.loops.ir import (
     iterations_in_block,
     multiply,
 )
-from graphc.loops.operators import ACCUMULATE, ADD, CALLS, CASTS, MUL
+from graphc.loops.operators import ACCUMULATE, ADD, CALLS, CASTS, GT, MUL
 
 FLOAT = "float64"
 LENGTH = 40
@@ -93,7 +96,7 @@ class Writer:
 
     def step(self) -> Stmt:
         """One of the statements that may stand anywhere."""
-        match self.draw.randrange(8):
+        match self.draw.randrange(9):
             case 0 | 1 | 2:
                 return Store(self.draw.choice(WRITTEN), self.place(), self.value())
             case 6 | 7:
@@ -105,6 +108,8 @@ class Writer:
             case 4 if self.totals:
                 total = self.draw.choice(self.totals)
                 return Set(total, apply(ACCUMULATE, total, self.value()))
+            case 8:
+                return self.branching(lambda: self.steps(3))
         return Note("a remark")
 
     def added(self) -> Store:
@@ -125,10 +130,37 @@ class Writer:
         return stmt
 
     def along(self) -> Stmt:
-        """A loop along a row, of one iteration maybe."""
+        """A loop along a row, of one iteration maybe, which may be left."""
         var = self.name("j", INDEX)
         size = ONE if self.draw.random() < 0.1 else M if self.draw.random() < 0.9 else N
-        return Loop(var, size, self.inside([var], lambda: self.steps(4)))
+
+        def write() -> list[Stmt]:
+            leaving = self.leaving(0.3)
+            return self.anywhere(leaving, self.steps(4))
+
+        return Loop(var, size, self.inside([var], write))
+
+    def condition(self) -> Expr:
+        return apply(GT, self.value(1), self.value(1))
+
+    def leaving(self, share: float) -> list[Stmt]:
+        """A branch that leaves the loop, maybe: it reads what is known where its body begins."""
+        if self.draw.random() > share:
+            return []
+        branches: list[tuple[Stmt, ...]] = [(Break(),), self.inside([], lambda: self.steps(2))]
+        self.draw.shuffle(branches)
+        return [If(self.condition(), *branches)]
+
+    def anywhere(self, some: list[Stmt], body: list[Stmt]) -> list[Stmt]:
+        """Statements at a place among others."""
+        place = self.draw.randrange(len(body) + 1)
+        return [*body[:place], *some, *body[place:]]
+
+    def branching(self, write: Callable[[], list[Stmt]]) -> If:
+        """A branch, or two."""
+        condition = self.condition()
+        then = self.inside([], write)
+        return If(condition, then, self.inside([], write) if self.draw.random() < 0.5 else ())
 
     def in_blocks(self) -> list[Stmt]:
         """A sum by blocks, and what is done with its elements beside."""
@@ -149,13 +181,17 @@ class Writer:
         """What an iteration of the outer loop does."""
         body: list[Stmt] = []
         for _ in range(self.draw.randrange(1, 7)):
-            match self.draw.randrange(8):
+            match self.draw.randrange(10):
                 case 0 | 1 | 2:
                     body.append(self.along())
                 case 3 | 4:
                     body += self.in_blocks()
                 case 5:
                     body.append(self.begin())
+                case 8:
+                    body.append(self.branching(lambda: [self.along() for _ in range(self.draw.randrange(1, 4))]))
+                case 9:
+                    body.append(self.branching(lambda: [*self.in_blocks(), *self.steps(4)]))
                 case 6:
                     row = Let(self.name("row", INDEX), self.draw.choice([multiply(self.places[2], M), M]))
                     self.places.append(row.var)
@@ -169,11 +205,19 @@ def random_loops(seed: int) -> Function:
     """A kernel of one or two loops over rows, with a few statements before them."""
     writer = Writer(random.Random(seed))
     body: list[Stmt] = [writer.begin()] if writer.draw.random() < 0.5 else []
-    for _ in range(writer.draw.choice([1, 1, 2])):
-        if writer.draw.random() < 0.3:
-            body.append(writer.step())
+
+    def rows() -> list[Stmt]:
+        before = [writer.step()] if writer.draw.random() < 0.3 else []
         row = writer.name("i", INDEX)
-        body.append(Loop(row, N, writer.inside([row], writer.row)))
+
+        def write() -> list[Stmt]:
+            leaving = writer.leaving(0.2)
+            return writer.anywhere(leaving, writer.row())
+
+        return [*before, Loop(row, N, writer.inside([row], write))]
+
+    for _ in range(writer.draw.choice([1, 1, 2])):
+        body += [writer.branching(rows)] if writer.draw.random() < 0.2 else rows()
     if writer.totals:
         body.append(Store(OUT, ZERO, writer.totals[-1]))
     return Function("kernel", PARAMS, tuple(body), "")

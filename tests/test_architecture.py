@@ -20,12 +20,14 @@ PACKAGE = Path(graphc.__file__ or "").parent
 FLOORS = """
 startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
-loops               operators ir build names syntax unparse text verify visit __init__
-ir                  node walk interpret passes sizes text parse verify __init__
-ops                 elementwise custom scalar shape index recur reduce linalg __init__
+loops               operators ir build names syntax unparse text visit verify __init__
+ir                  node walk body interpret passes sizes closure text parse verify __init__
+ops                 elementwise custom scalar shape index recur reduce linalg scan __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-rewrite             engine algebra views stable linear moments pairs scatter pipeline __init__
+control             derivative loop states scan functional __init__
+rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops pipeline
+                    __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
@@ -37,11 +39,12 @@ codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     guard_pages vectorcall entry __init__
-codegen.schedule    memory sizes labels plan accumulators cost strided fusion nests inplace materialize
+codegen.schedule    memory sizes labels plan accumulators cost strided steps fusion nests inplace materialize
                     scheduler __init__
-codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding partial_sums nontemporal
-                    order spelling reroll accumulations outline_regions outline_merge outline __init__
+codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused steps parts
+                    __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers partial_sums
+                    nontemporal order spelling reroll accumulations outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
@@ -290,9 +293,9 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.node._interned", "ir.node._own_files",
-    "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default", "session._gradients",
-    "tensor.indexing._selections",
+    "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
+    "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
+    "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 

@@ -269,11 +269,57 @@ def test_jacobian_takes_the_arguments_of_grad() -> None:
     )
 
 
-@pytest.mark.parametrize(("shape", "message"), [((None,), "known only at each call"), ((2, 2), "must be a vector")])
-def test_jacobian_of_what_it_cannot_stack(shape: Any, message: str) -> None:
-    x: Any = variable("float64", shape, "x")
-    with pytest.raises(GradientError, match=message):
+def test_jacobian_of_what_it_cannot_stack() -> None:
+    x: Any = variable("float64", (2, 2), "x")
+    with pytest.raises(GradientError, match="must be a vector"):
         jacobian(x * x, x)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4, 5, 9])
+def test_a_jacobian_by_a_loop_is_the_one_written_out(size: int) -> None:
+    """Of sizes that are known, above and below what is written out, and of sizes that are not."""
+    rng = np.random.default_rng(size)
+    at, rows = rng.normal(size=size), rng.normal(size=(2, size))
+    slopes = np.exp(at)[:, None, None] * np.eye(size)[:, None, :] * np.ones((size, 2, size))
+    for known in (None, size):
+        x, w = variable("float64", (known,), "x"), variable("float64", (None, known), "w")
+        y = exp(x) * reduce_sum(w, (0,))
+        by_x, by_w = graphc.function([x, w], jacobian(y, [x, w]), mode="interpreted", on_unused_input="ignore")(
+            at, rows
+        )
+        np.testing.assert_allclose(by_x, np.diag(np.exp(at) * rows.sum(0)), rtol=1e-12)
+        np.testing.assert_allclose(by_w, slopes, rtol=1e-12)
+
+
+def test_a_jacobian_does_not_grow_with_its_rows() -> None:
+    few, many = variable("float64", (50,), "x"), variable("float64", (5000,), "x")
+    assert len(nodes_of([jacobian(exp(few), few)])) == len(nodes_of([jacobian(exp(many), many)])) < 30
+
+
+def test_a_jacobian_of_a_jacobian() -> None:
+    x: Any = variable("float64", (None,), "x")
+    third = jacobian(jacobian(grad(total(exp(x) * total(x)), x), x)[0], x)
+    at = np.asarray([0.1, -0.2, 0.3])
+
+    def row(v: Any) -> Any:
+        """The first row of the second derivative of sum(exp(v)) * sum(v)."""
+        e = np.exp(v)
+        return np.eye(len(v))[0] * e[0] * v.sum() + e[0] + e
+
+    step = 1e-6
+    expected = np.stack([(row(at + step * d) - row(at - step * d)) / (2 * step) for d in np.eye(3)], 1)
+    np.testing.assert_allclose(run(third, x=at), expected, rtol=1e-6)
+
+
+def test_the_hessian_of_a_generalised_linear_model() -> None:
+    x, y, beta = T.dmatrix("x"), T.dvector("y"), T.dvector("beta")
+    margin = T.dot(x, beta)
+    nll = (T.nnet.softplus(margin) - y * margin).sum()
+    rng = np.random.default_rng(0)
+    data, labels, at = rng.normal(size=(20, 6)), rng.integers(0, 2, 20), rng.normal(size=6)
+    found = graphc.function([x, y, beta], hessian(nll, beta), mode="interpreted")(data, labels * 1.0, at)
+    p = 1 / (1 + np.exp(-data @ at))
+    np.testing.assert_allclose(found, data.T @ (data * (p * (1 - p))[:, None]), rtol=1e-12)
 
 
 def test_hessian() -> None:

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import graphc
 from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+LOOPS = ROOT / "docs" / "loops.md"
 
 
 def find_block(document: Path, label: str) -> re.Match[str]:
@@ -71,6 +73,15 @@ def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]
     variables = program[1]
     guessed = np.sign(variables["data"] @ variables["w"].get_value() + variables["b"].get_value())
     assert (guessed == variables["labels"]).mean() > 0.95
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_the_programs_about_loops_print_what_is_said(mode: str) -> None:
+    variables: dict[str, Any] = {}
+    for label in re.findall(r"<!-- (\w+) -->\n```python", LOOPS.read_text("utf-8")):
+        with contextlib.redirect_stdout(io.StringIO()) as printed, graphc.options.change(mode=mode):
+            exec(compile(block(LOOPS, label), f"{LOOPS} ({label})", "exec"), variables)
+        check_block(LOOPS, f"{label} output", printed.getvalue())
 
 
 def test_every_file_that_is_linked_exists() -> None:

@@ -14,7 +14,23 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.errors import GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
-from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Array, Guard, Node, Size, constant_value, describe
+from graphc.ir.body import ITEM
+from graphc.ir.node import (
+    CONSTANT,
+    INPUT,
+    LEAVES,
+    PARAM,
+    SHARED,
+    SIZE,
+    Array,
+    Guard,
+    Node,
+    Size,
+    TupleType,
+    Type,
+    constant_value,
+    describe,
+)
 from graphc.ir.walk import Graph, toposort, type_sizes
 from graphc.startup.record import record
 
@@ -74,24 +90,24 @@ def plan_steps(graph: Graph) -> Steps:
 
     def needs(node: Node) -> Iterable[Node]:
         """The arguments and what the guards compare: guards are checked before their node."""
-        if node.op in (INPUT, SHARED):
+        if node.op in (INPUT, SHARED, PARAM):
             return ()
         if node not in guards:
             guards[node] = tuple(node.op.guards(node))
         return (*node.args, *(side for guard in guards[node] for side in _sides(guard)))
 
-    leaves = [node for node in toposort(graph.outputs, needs) if node.op in (INPUT, SHARED)]
+    leaves = [node for node in toposort(graph.outputs, needs) if node.op in (INPUT, SHARED, PARAM)]
     computed = [size for leaf in leaves for size in type_sizes(leaf)]
     order = toposort((*computed, *graph.outputs), needs)
     scalar: dict[Node, bool] = {}
     for node in order:
-        scalar[node] = node.ndim == 0 and all(scalar[arg] for arg in needs(node))
+        scalar[node] = node.ndim == 0 and not node.is_tuple and all(scalar[arg] for arg in needs(node))
     deciding = [node for node in order if scalar[node]]
     checks = [guard for node in order for guard in guards.get(node, ()) if all(map(scalar.get, _sides(guard)))]
     wanted = [side for guard in checks for side in _sides(guard)] + [size for size in computed if scalar[size]]
     first = dict.fromkeys(toposort(wanted, needs))
     early = tuple(node for node in deciding if node in first and node.op not in LEAVES)
-    rest = tuple(node for node in order if node not in first and node.op not in (INPUT, SHARED, SIZE))
+    rest = tuple(node for node in order if node not in first and node.op not in (INPUT, SHARED, SIZE, PARAM))
     late = tuple(
         tuple(guard for guard in guards.get(node, ()) if not all(map(scalar.get, _sides(guard)))) for node in rest
     )
@@ -125,7 +141,8 @@ def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
                 _check(guard, known)
             args = [_known(arg, known) for arg in node.args]
             result = known[node] = _evaluate(node, args)
-            if result.base is None and all(result is not arg for arg in args) and node.op is not CONSTANT:
+            held = node.is_tuple or node.op in (ITEM, CONSTANT)
+            if not held and result.base is None and all(result is not arg for arg in args):
                 fresh.add(node)
             for item in drop:
                 known.pop(item, None)
@@ -206,6 +223,7 @@ def _check(guard: Guard, known: Bindings) -> None:
 
 
 def _evaluate(node: Node, args: Sequence[Array]) -> Array:
+    """The value of a node; a tuple of arrays where it has several results."""
     try:
         result: Any = node.op.eval(node, *args)
     except IndexError as error:
@@ -215,9 +233,17 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
             raise MemoryError(f"{describe(node)} would need more memory than there can be") from error
         error.add_note(f"while computing {describe(node)}")
         raise
-    array = np.asarray(result)
-    if array.dtype != node.dtype or array.ndim != node.ndim:
-        raise GraphTypeError(f"op {node.op.name} made {_array_type(array)} of {describe(node)}, declared {node.type}")
+    if isinstance(node.type, TupleType):
+        several: Any = tuple(_declared(node, each, kind) for each, kind in zip(result, node.type.parts, strict=True))
+        values: Array = several
+        return values
+    return _declared(node, result, node.type)
+
+
+def _declared(node: Node, value: Any, kind: Type) -> Array:
+    array = np.asarray(value)
+    if array.dtype != kind.dtype or array.ndim != kind.ndim:
+        raise GraphTypeError(f"op {node.op.name} made {_array_type(array)} of {describe(node)}, declared {kind}")
     return array
 
 

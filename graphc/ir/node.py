@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from types import FrameType
@@ -62,6 +62,24 @@ class Type:
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(describe_size, self.shape))}]"
+
+
+@record()
+class TupleType(Type):
+    """The type of a node with several results, of which `item(node, k)` is the k-th: for whoever asks, a scalar of a
+    dtype that no array has."""
+
+    dtype: str
+    shape: tuple[Size, ...]
+    parts: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.parts))})"
+
+
+def tuple_of(parts: Sequence[Type]) -> TupleType:
+    """The type of a node with results of these types."""
+    return TupleType("tuple", (), tuple(parts))
 
 
 @record()
@@ -174,7 +192,40 @@ class Iota:
     axis: int = 0
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota
+class Body:
+    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
+    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`)."""
+
+    __slots__ = ("__weakref__", "params", "results")
+
+    def __init__(self, params: tuple[Node, ...], results: tuple[Node, ...]) -> None:
+        self.params = params
+        self.results = results
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
+
+
+@record()
+class Part:
+    """A result of an op that has several: it is stored by what carries out that op."""
+
+    position: int
+
+
+@record()
+class Repeat:
+    """The results come from a body that is carried out step by step (ops/scan.py has the meaning of the fields)."""
+
+    body: Body
+    sequences: int
+    carries: int
+    reverse: bool
+    until: bool
+    limited: bool
+
+
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
@@ -238,6 +289,7 @@ class Laws:
 Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
 Eval: TypeAlias = "Callable[..., Array]"
 Vjp: TypeAlias = "Callable[[Node, Node], Sequence[Node | None]]"
+Vjps: TypeAlias = "Callable[[Node, Mapping[int, Node], Collection[int]], Sequence[Node | None]]"
 
 
 @record(eq=False)
@@ -245,8 +297,10 @@ class Op:
     """One op's whole story.
 
     infer(args, attrs): the result's type, or an error that says what is wrong. eval(node, *values): its meaning in
-    NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. lower(node): how it becomes
-    loops. guards(node): what must hold of sizes at run time. cost: of one element, an addition being 1.
+    NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. vjps(node, cotangents,
+    wanted): the same of an op with several results, given the cotangents of some by their positions, for the arguments
+    at the positions `wanted`. lower(node): how it becomes loops. guards(node): what must hold of sizes at run time.
+    cost: of one element, an addition being 1.
     """
 
     name: str
@@ -260,6 +314,7 @@ class Op:
     samples: Sequence[Sample] = ()
     doc: str = ""
     version: str = ""
+    vjps: Vjps | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -377,7 +432,8 @@ INPUT = define_op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variabl
 SHARED = define_op("shared", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that keeps its value.")
 SIZE = define_op("size", _leaf_infer, _leaf_eval, _no_lowering, doc="A size that a leaf's array has at run time.")
 CONSTANT = define_op("constant", _constant_infer, _constant_eval, _no_lowering, doc="A fixed array.")
-LEAVES = (INPUT, SHARED, SIZE, CONSTANT)
+PARAM = define_op("param", _leaf_infer, _leaf_eval, _no_lowering, doc="What a body is given each time it is run.")
+LEAVES = (INPUT, SHARED, SIZE, CONSTANT, PARAM)
 
 _serial = itertools.count()
 
@@ -484,6 +540,11 @@ class Node(Methods):
     def broadcastable(self) -> tuple[bool, ...]:
         """For each axis, whether its size is statically 1."""
         return self.type.broadcastable
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether it stands for several results, of which `item` gives one."""
+        return isinstance(self.type, TupleType)
 
     @property
     def owner(self) -> Node | None:
@@ -633,7 +694,7 @@ METHODS = {
 } | {"set": "set_subtensor", "inc": "inc_subtensor"}
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
 
-INTERNAL = {"_name", "cell", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
+INTERNAL = {"_name", "cell", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
 """Attributes of nodes that are no user's business."""
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
@@ -700,6 +761,6 @@ def describe(node: Node) -> str:
     value = constant_value(node)
     if value is not None and value.ndim == 0:
         return str(value)
-    unnamed = "an unnamed input" if node.op is INPUT else f"{node.op.name}(…)" if node.args else node.op.name
+    unnamed = "an unnamed input" if node.op in (INPUT, PARAM) else f"{node.op.name}(…)" if node.args else node.op.name
     label = node.name or unnamed
     return f"{label} ({node.where})" if node.where else label

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from itertools import pairwise
+from textwrap import dedent
+from typing import Any, NoReturn
 
 import numpy as np
 
 from graphc.dtypes import DTYPES
 from graphc.errors import GraphcError, ParseError
-from graphc.ir.node import INPUT, LEAVES, OPS, SHARED, Node, Op, Type, literal, make, size_leaf
-from graphc.ir.text import print_op, read_digits
+from graphc.ir.body import make_body, param
+from graphc.ir.node import INPUT, LEAVES, OPS, SHARED, Body, Node, Op, Type, literal, make, size_leaf
+from graphc.ir.text import NATURAL, print_op, read_digits
 from graphc.ir.walk import Graph
 
 _LEAF = re.compile(r"(\w+): (\w+)\[([^\]]*)\](?:, |$)")
@@ -33,23 +37,58 @@ class _Reader:
     making: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
     outputs: tuple[Node, ...] | None = None
+    in_body: bool = False
 
 
 def parse_graph(text: str) -> Graph:
     """The graph of a text, with fresh leaves. Ops are looked up in `OPS`. Raises ParseError, naming the line."""
-    reader = _Reader()
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    for number, line in lines:
-        try:
-            _read_line(reader, line)
-        except (GraphcError, SyntaxError, ValueError, KeyError, OverflowError) as error:
-            raise ParseError(f"line {number}: {line[:200]!r} cannot be read: {error}") from error
-    if reader.outputs is None:
-        raise ParseError("the text has no line of outputs")
+    reader = _read([(n, line) for n, line in enumerate(dedent(text).splitlines(), 1) if line.strip()])
+    assert reader.outputs is not None
     return Graph(tuple(reader.nodes[name] for name in reader.inputs), reader.outputs)
 
 
-def _read_line(reader: _Reader, line: str) -> None:
+def _read(lines: Sequence[tuple[int, str]], in_body: bool = False) -> _Reader:
+    """What numbered lines say; those of bodies are indented."""
+    reader = _Reader(in_body=in_body)
+    position = 0
+    while position < len(lines):
+        number, line = lines[position]
+        end = position + 1
+        while end < len(lines) and lines[end][1].startswith(" "):
+            end += 1
+        try:
+            _read_line(reader, line.strip(), _read_bodies(lines[position + 1 : end]))
+        except ParseError as error:
+            raise error if str(error).startswith("line ") else _unreadable(number, line, error) from error
+        except (GraphcError, SyntaxError, ValueError, KeyError, OverflowError) as error:
+            raise _unreadable(number, line, error) from error
+        position = end
+    if reader.outputs is None:
+        raise ParseError("the text has no line of outputs")
+    return reader
+
+
+def _unreadable(number: int, line: str, error: Exception) -> ParseError:
+    return ParseError(f"line {number}: {line[:200]!r} cannot be read: {error}")
+
+
+def _read_bodies(lines: Sequence[tuple[int, str]]) -> dict[str, Body]:
+    """The bodies that stand in indented lines, by the names of their attributes."""
+    bodies: dict[str, Body] = {}
+    if lines and lines[0][1].startswith("    "):
+        _fail(f"{lines[0][1].strip()!r} is in no body")
+    starts = [place for place, (_, line) in enumerate(lines) if not line.startswith("    ")]
+    for start, end in pairwise([*starts, len(lines)]):
+        name = lines[start][1].strip()
+        if not name.endswith(":"):
+            _fail(f"{name!r} is not the name of a body")
+        inner = _read([(number, line[4:]) for number, line in lines[start + 1 : end]], in_body=True)
+        assert inner.outputs is not None
+        bodies[name[:-1]] = make_body([inner.nodes[param] for param in inner.inputs], inner.outputs)
+    return bodies
+
+
+def _read_line(reader: _Reader, line: str, bodies: Mapping[str, Body]) -> None:
     head, _, rest = line.partition(" ")
     if reader.outputs is not None:
         _fail("it follows the outputs")
@@ -63,7 +102,10 @@ def _read_line(reader: _Reader, line: str) -> None:
     elif head in _HEADS:
         _read_leaves(reader, head, rest)
     else:
-        _read_statement(reader, line)
+        _read_statement(reader, line, bodies)
+        return
+    if bodies:
+        _fail("it has no bodies")
 
 
 def _fail(reason: str) -> NoReturn:
@@ -83,7 +125,7 @@ def _read_leaves(reader: _Reader, head: str, text: str) -> None:
         name, dtype, shape = match.groups()
         if name in reader.waiting:
             _fail(f"there are two leaves {name}")
-        if dtype not in DTYPES:
+        if dtype not in DTYPES and not (dtype == NATURAL and reader.in_body):
             _fail(f"{dtype} is not a dtype")
         reader.waiting[name] = (SHARED if head == "shared" else INPUT, dtype, shape)
         if head == "inputs":
@@ -91,7 +133,7 @@ def _read_leaves(reader: _Reader, head: str, text: str) -> None:
         position = match.end()
 
 
-def _read_statement(reader: _Reader, line: str) -> None:
+def _read_statement(reader: _Reader, line: str, bodies: Mapping[str, Body]) -> None:
     match = _STATEMENT.fullmatch(line)
     if match is None:
         _fail("it is neither `%number = op(…)` nor a line of leaves or outputs")
@@ -107,11 +149,11 @@ def _read_statement(reader: _Reader, line: str) -> None:
     if print_op(op) != name:
         _fail(f"the op is {print_op(op)} by now")
     args, _, attrs = inside.partition("; ")
-    values = {}
+    values: dict[str, Any] = dict(bodies)
     if attrs:
         call = ast.parse(f"f({attrs})", mode="eval").body
         assert isinstance(call, ast.Call)
-        values = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
+        values |= {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
     reader.nodes[ref] = make(op, [_resolve(reader, arg) for arg in _split(args)], values)
 
 
@@ -161,6 +203,11 @@ def _make_leaf(reader: _Reader, name: str) -> Node:
         _fail(f"the type of {name} depends on {name}")
     reader.making.add(name)
     op, dtype, shape = reader.waiting[name]
+    if reader.in_body and dtype == NATURAL:
+        reader.nodes[name] = param(reader.inputs.index(name), Type("int64", ()), name, natural=True)
+        return reader.nodes[name]
     kind = Type(dtype, tuple(int(size) if size.isdigit() else _resolve(reader, size) for size in _split(shape)))
-    reader.nodes[name] = node = Node(op, (), {"type": kind}, kind, name)
+    number = reader.inputs.index(name) if reader.in_body else None
+    node = Node(op, (), {"type": kind}, kind, name) if number is None else param(number, kind, name)
+    reader.nodes[name] = node
     return node

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from graphc.errors import ShapeError
-from graphc.ir.node import OPS, SIZE, Node, Size, constant_value, describe_size, make
+from graphc.ir.node import OPS, PARAM, SIZE, Node, Size, constant_value, describe_size, make
 from graphc.ir.walk import as_size_node
 
 
@@ -84,6 +84,11 @@ def known_at_least(left: Size, right: Size) -> bool:
     return number >= 0 and all(factor > 0 and known_nonnegative(node) for node, factor in terms.items())
 
 
+def is_natural(node: Node) -> bool:
+    """Whether a node is a parameter that is a size."""
+    return node.op is PARAM and bool(node.attrs["natural"])
+
+
 def known_nonnegative(size: Size) -> bool:
     """Whether a size cannot be negative, whatever the run."""
     pending, seen = [size], set[Size]()
@@ -96,8 +101,8 @@ def known_nonnegative(size: Size) -> bool:
         if number is not None:
             if number < 0:
                 return False
-        elif isinstance(current, Node) and current.op is not SIZE:
-            if current.op.name == "maximum" and any(_is_natural(arg) for arg in current.args):
+        elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
+            if current.op.name == "maximum" and any(_is_natural_number(arg) for arg in current.args):
                 continue
             if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div"):
                 return False
@@ -105,7 +110,7 @@ def known_nonnegative(size: Size) -> bool:
     return True
 
 
-def _is_natural(node: Node) -> bool:
+def _is_natural_number(node: Node) -> bool:
     value = constant_value(node)
     return value is not None and int(value) >= 0
 

@@ -6,10 +6,12 @@ In: a graph. Out: its text. The grammar, one item a line:
     shared  leaf: type, …              (size leaves of no leaf of the graph) likewise, where there are any
     %0 = op(ref, …; attribute=literal, …)  # type      op@version where the op has one
     %1 = constant(dtype[size, …] [number, …])      or hex '…' of its bytes, where it has more than 16 elements
+      body:                            after a statement, for each attribute that is a body: its name,
+        inputs …                       then the graph within it, whose inputs are its parameters
     outputs ref, …
 
     ref  := %number | leaf | leaf.axis | number:dtype
-    type := dtype[size, …]             a size being a number, or the ref of a scalar
+    type := dtype[size, …]             a size being a number, or the ref of a scalar; size[]: an int64 that is a size
 
 A number is Python's literal for it; NaNs other than the usual one are written as their bits in hexadecimal. Lines come
 in an order that depends on the outputs alone, and leaves are told apart by name: graphs that are equal but for the
@@ -19,16 +21,35 @@ identity of their leaves and the order in which they were built have the same te
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphc.dtypes import FLOATS
 from graphc.errors import GraphTypeError
-from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Array, Node, Op, Size, Type, describe
+from graphc.ir.body import bodies_of
+from graphc.ir.node import (
+    CONSTANT,
+    INPUT,
+    LEAVES,
+    PARAM,
+    SHARED,
+    SIZE,
+    Array,
+    Body,
+    Node,
+    Op,
+    Size,
+    TupleType,
+    Type,
+    describe,
+    describe_size,
+)
 from graphc.ir.walk import Graph, toposort
 
+NATURAL = "size"
+"""What stands for the dtype of a parameter that is a size."""
 INLINE_ELEMENTS = 16
 """Constants with more elements than this are printed as bytes."""
 
@@ -40,13 +61,15 @@ def print_graph(graph: Graph) -> str:
     refs = _name_leaves(leaves)
     lines: list[str] = []
     types: dict[Type, str] = {}
+    count = 0
     for node in order:
         if node in refs:
             continue
         if node.op is CONSTANT and not node.type.shape:
             refs[node] = _number(node.attrs["value"].value)
             continue
-        refs[node] = ref = f"%{len(lines)}"
+        refs[node] = ref = f"%{count}"
+        count += 1
         if node.op is CONSTANT:
             lines.append(f"{ref} = constant({_print_array(node.attrs['value'].value)})")
             continue
@@ -56,6 +79,7 @@ def print_graph(graph: Graph) -> str:
         args = ", ".join([refs[arg] for arg in node.args])
         attrs = _print_attributes(node) if node.attrs else ""
         lines.append(f"{ref} = {print_op(node.op)}({args}{attrs})  # {kind}")
+        lines += _body_lines(node)
     heads = [
         f"{group} {', '.join(_print_leaf(leaf, refs) for leaf in members)}".rstrip()
         for group, members in leaves.items()
@@ -70,9 +94,15 @@ def graph_key_text(graph: Graph) -> str:
     return print_graph(graph)
 
 
+def _body_lines(node: Node) -> Iterator[str]:
+    for name, body in bodies_of(node).items():
+        yield f"  {name}:"
+        yield from (f"    {line}" for line in print_graph(Graph(body.params, body.results)).splitlines())
+
+
 def _needs(node: Node) -> Sequence[Node]:
     """What must be printed before `node`: its arguments; of a leaf, the sizes of its type that are computed."""
-    if node.args or node.op not in (INPUT, SHARED):
+    if node.args or node.op not in (INPUT, SHARED, PARAM):
         return node.args
     return [size for size in node.type.shape if isinstance(size, Node) and size.op is not SIZE]
 
@@ -128,6 +158,8 @@ def _unique(name: str, used: set[str]) -> str:
 
 
 def _print_leaf(leaf: Node, refs: dict[Node, str]) -> str:
+    if leaf.op is PARAM and leaf.attrs["natural"]:
+        return f"{refs[leaf]}: {NATURAL}[]"
     return refs[leaf] if leaf.op is SIZE else f"{refs[leaf]}: {_print_type(leaf.type, refs)}"
 
 
@@ -142,6 +174,8 @@ _COMMUTATIVE = ("add", "mul", "minimum", "maximum")
 
 def _describe_type(kind: Type, refs: dict[Node, str]) -> str:
     """A type for a reader's eyes: computed sizes are formulas of the leaves, as far as two levels show them."""
+    if isinstance(kind, TupleType):
+        return f"({', '.join(_describe_type(part, refs) for part in kind.parts)})"
     return f"{kind.dtype}[{', '.join(_describe_size(size, refs, 2) for size in kind.shape)}]"
 
 
@@ -152,7 +186,7 @@ def _describe_size(size: Size, refs: dict[Node, str], depth: int) -> str:
     if size.op is CONSTANT and not size.type.shape:
         return str(size.attrs["value"].value)
     if size.op in LEAVES:
-        return refs.get(size) or f"{size.attrs['owner'] or '?'}.{size.attrs['axis']}"
+        return refs.get(size) or describe_size(size)
     if not depth:
         return "…"
     args = [_describe_size(arg, refs, depth - 1) for arg in size.args]
@@ -168,8 +202,9 @@ def print_op(op: Op) -> str:
 
 
 def _print_attributes(node: Node) -> str:
-    parts = [f"{name}={_print_literal(node, value)}" for name, value in sorted(node.attrs.items())]
-    return f"; {', '.join(parts)}"
+    plain = ((name, value) for name, value in sorted(node.attrs.items()) if not isinstance(value, Body))
+    parts = [f"{name}={_print_literal(node, value)}" for name, value in plain]
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _print_literal(node: Node, value: Any) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphc.errors import GraphcError, GraphTypeError, MissingInputError
-from graphc.ir.node import INPUT, LEAVES, SHARED, SIZE, Node, describe
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.body import bodies_of
+from graphc.ir.node import INPUT, LEAVES, PARAM, SHARED, SIZE, Body, Node, describe
+from graphc.ir.walk import Graph, nodes_of, type_sizes
 
 
 def verify(graph: Graph, shared: Iterable[Node] = ()) -> None:
@@ -28,7 +29,22 @@ def verify(graph: Graph, shared: Iterable[Node] = ()) -> None:
     order = nodes_of(graph.outputs)
     for node in order:
         _verify_type(node)
+        for name, body in bodies_of(node).items():
+            try:
+                verify_body(body)
+            except GraphcError as error:
+                raise type(error)(f"{name} of {describe(node)}: {error}") from error
     _verify_leaves(graph, order, shared)
+
+
+def verify_body(body: Body) -> None:
+    """Check the graph within a node: parameters stand in the order of their numbers, and nothing else is a leaf."""
+    for number, leaf in enumerate(body.params):
+        if leaf.op is not PARAM or leaf.attrs["index"] != number:
+            raise GraphTypeError(f"its parameter {number} is {describe(leaf)}")
+        if any(size not in body.params for size in type_sizes(leaf)):
+            raise GraphTypeError(f"a size of its parameter {describe(leaf)} is no parameter")
+    verify(Graph(body.params, body.results))
 
 
 def _verify_type(node: Node) -> None:
@@ -48,5 +64,5 @@ def _verify_leaves(graph: Graph, order: Iterable[Node], shared: Iterable[Node]) 
     at_hand = {*graph.inputs, *shared, *(node for node in order if node.op is SHARED)}
     at_hand |= {size for leaf in at_hand for size in leaf.type.shape if isinstance(size, Node)}
     for node in order:
-        if node.op in (INPUT, SIZE) and node not in at_hand:
+        if node.op in (INPUT, SIZE, PARAM) and node not in at_hand:
             raise MissingInputError(f"the graph needs {describe(node)}, which is neither an input nor shared nor given")

@@ -90,6 +90,12 @@ def nodes_of(outputs: Iterable[Node]) -> list[Node]:
     return toposort(outputs, node_args, lambda node: node.op.name)
 
 
+def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:
+    """The nodes that `outputs` need, in topological order, without what those need whose serial number is below
+    `since`: no node depends on one that was made after it."""
+    return toposort(outputs, lambda node: node.args if node.serial >= since else (), lambda node: node.op.name)
+
+
 def mention(nodes: Iterable[Node]) -> None:
     """Count `nodes` and all they need as used by the program, though what it asked of them may have an answer that
     names none of them: sizes that are known, or the derivative of 3 * x. Each node is visited once in its life."""
@@ -139,13 +145,17 @@ def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> li
     return [rebuilt(done, node) for node in outputs]
 
 
-def rebuilt(done: dict[Node, Node], root: Node) -> Node:
-    """`root` rebuilt over the replacements in `done`, which remembers what has been rebuilt."""
+def rebuilt(done: dict[Node, Node], root: Node, since: int = 0) -> Node:
+    """`root` rebuilt over the replacements in `done`, which remembers what has been rebuilt. Nodes whose serial number
+    is below `since` stay as they are, and are not looked into."""
     pending = [root]
     while pending:
         node = pending[-1]
         if node in done:
             pending.pop()
+            continue
+        if node.serial < since:
+            done[pending.pop()] = node
             continue
         missing = [arg for arg in node.args if arg not in done]
         if missing:

@@ -4,10 +4,12 @@ Expressions are typed trees of operators (operators.py) over named locals and fl
 
     Expr := Var | Const | Load(buffer, index) | Apply(op, args) | Pointer(buffer, index) | Opaque(of, args)
     Stmt := Let(var, value) | Set(var, value) | Store(buffer, index, value) | Loop(var, size, body)
+          | If(condition, then, orelse) | Break()
           | Check(condition, code) | Invoke(function, args) | Launch(function, count, size, args) | Note(text)
     Function := name, params, body
 
-`Let` names a value that never changes; `Set` gives an accumulator its next value.
+`Let` names a value that never changes; `Set` gives an accumulator its next value. A name that a body of a loop or of
+an `If` begins is forgotten at its end.
 """
 
 from __future__ import annotations
@@ -145,9 +147,11 @@ class Store:
 class Loop:
     """`for var in range(size)`; `range(begin, size)` where a function runs a part of the loop.
 
+    A loop that a `Break` of its own may leave has `size - begin` iterations at most.
+
     `conflicts`: the buffers in which one iteration may touch what another one writes; None where nothing is known of
     that, or where the order of iterations matters otherwise: a scalar goes on from one to the next, though not by
-    accumulation only, or a function is called or left.
+    accumulation only, a function is called or left, or the loop is.
     """
 
     var: Var
@@ -161,6 +165,20 @@ class Loop:
         """Whether iterations may be carried out in any order, and at the same time: what one writes to memory no other
         one touches, and the scalars that go on from one to the next are only accumulated."""
         return self.conflicts == ()
+
+
+@record()
+class If:
+    """Carry out the statements of one branch only: what the other one reads need not be there."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@record()
+class Break:
+    """Leave the innermost loop."""
 
 
 @record()
@@ -200,7 +218,7 @@ class Note:
     subject: str = ""
 
 
-Stmt: TypeAlias = Let | Set | Store | Loop | Check | Invoke | Launch | Note
+Stmt: TypeAlias = Let | Set | Store | Loop | If | Break | Check | Invoke | Launch | Note
 
 
 @record()

@@ -16,6 +16,11 @@ In: functions, or their text. Out: the text of functions, or functions that are 
         launch nest_other(n, chunk(n, 4), x[0:])
         for j in independent(n):
             out[j] = out[j] * 2.0
+        for k in range(n):
+            if out[k] < total:
+                out[k] = total
+            else:
+                break
 
 A buffer that something is known of says so: `t: float64* temporary row m`, `sums: float64* target m pays 8`, or
 `table`. `let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called
@@ -38,11 +43,13 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Break,
     Buffer,
     Check,
     Const,
     Expr,
     Function,
+    If,
     Invoke,
     Launch,
     Let,
@@ -128,6 +135,11 @@ def _print_body(body: Iterable[Stmt], names: _Names, pad: str) -> Iterator[str]:
         if isinstance(stmt, Loop):
             names.scalars[stmt.var.name] = stmt.var.dtype
             yield from _print_body(stmt.body, names, pad + INDENT)
+        elif isinstance(stmt, If):
+            yield from _print_body(stmt.then, names, pad + INDENT)
+            if stmt.orelse:
+                yield f"{pad}else:"
+                yield from _print_body(stmt.orelse, names, pad + INDENT)
 
 
 def _print_line(stmt: Stmt, names: _Names) -> str:
@@ -146,6 +158,10 @@ def _print_line(stmt: Stmt, names: _Names) -> str:
             bounds = text(size) if begin == ZERO else text(begin, size)
             but = f", but=[{', '.join(buffer.name for buffer in conflicts)}]" if conflicts else ""
             return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}):"
+        case If(condition):
+            return f"if {text(condition)}:"
+        case Break():
+            return "break"
         case Check(condition, code):
             return f"check {code}: {text(condition)}"
         case Invoke(function, args, code):
@@ -264,11 +280,11 @@ def _parse_body(lines: Sequence[tuple[int, str]], names: _Names) -> tuple[Stmt, 
     rest = list(lines)
     while rest:
         number, line = rest.pop(0)
-        inner = []
-        while rest and _margin(rest[0][1]) > _margin(line):
-            inner.append(rest.pop(0))
+        inner = _inside(line, rest)
+        branches = rest and line.lstrip().startswith("if ") and rest[0][1].rstrip() == f"{' ' * _margin(line)}else:"
+        orelse = _inside(rest.pop(0)[1], rest) if branches else []
         try:
-            result.append(_parse_line(line.strip(), inner, names))
+            result.append(_parse_line(line.strip(), inner, orelse, names))
         except ParseError:
             raise
         except (SyntaxError, ValueError, IndexError, KeyError) as error:
@@ -276,9 +292,17 @@ def _parse_body(lines: Sequence[tuple[int, str]], names: _Names) -> tuple[Stmt, 
     return tuple(result)
 
 
-def _parse_line(line: str, inner: Sequence[tuple[int, str]], names: _Names) -> Stmt:
+def _inside(line: str, rest: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The lines that follow one further in, which are taken from the rest."""
+    inner = []
+    while rest and _margin(rest[0][1]) > _margin(line):
+        inner.append(rest.pop(0))
+    return inner
+
+
+def _parse_line(line: str, inner: Sequence[tuple[int, str]], orelse: Sequence[tuple[int, str]], names: _Names) -> Stmt:
     word, _, rest = line.partition(" ")
-    if inner and word != "for":
+    if inner and word not in ("for", "if"):
         raise ValueError("it has no body")
     if named := _NAMED.fullmatch(line):
         is_let, name, value = bool(named[1]), named[2], _parse(named[4], names)
@@ -287,9 +311,14 @@ def _parse_line(line: str, inner: Sequence[tuple[int, str]], names: _Names) -> S
     match word:
         case "for":
             return _parse_loop(rest, inner, names)
+        case "if":
+            condition = _parse(rest.removesuffix(":"), names)
+            return If(condition, _parse_body(inner, names), _parse_body(orelse, names))
+        case "break" if not rest:
+            return Break()
         case "check":
-            code, _, condition = rest.partition(": ")
-            return Check(_parse(condition, names), int(code))
+            code, _, holds = rest.partition(": ")
+            return Check(_parse(holds, names), int(code))
         case "call" | "launch":
             return _parse_call(word, rest, names)
         case "note":

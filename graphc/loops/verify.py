@@ -6,6 +6,8 @@ is wrong with which statement of which function.
     names       are identifiers of one dtype each, defined before they are read, in a scope that is still open
     let         names a value once: not a parameter, a loop's variable, an accumulator, or what has a name already
     loops       have int64 variables, sizes and beginnings; so have indices
+    conditions  are bool; what is named in a branch is not known after it; a loop is left inside it, and is then not one
+                of independent iterations
     buffers     are parameters of which one thing is known, and elements have their dtype; so are those in which
                 iterations conflict
     operators   have operands of the dtypes they take, and give the dtype that is said
@@ -23,11 +25,13 @@ from graphc.errors import VerifyError
 from graphc.loops.ir import (
     INDEX,
     Apply,
+    Break,
     Buffer,
     Check,
     Const,
     Expr,
     Function,
+    If,
     Invoke,
     Launch,
     Let,
@@ -44,6 +48,7 @@ from graphc.loops.ir import (
 )
 from graphc.loops.operators import FILLS, READS, OperandError, Operator, result_dtype
 from graphc.loops.text import print_statement
+from graphc.loops.visit import is_left
 
 Kinds = Sequence[str]
 """The kinds of a function's parameters, as `Param` has them."""
@@ -60,7 +65,8 @@ def verify_functions(functions: Sequence[Function], externals: Mapping[str, Kind
 
 
 class _Function:
-    """The check of one function: `dtypes` of all names it has had, `open` names with how they were made."""
+    """The check of one function: `dtypes` of all names it has had, `open` names with how they were made, and how many
+    loops are around the statement at hand."""
 
     def __init__(self, function: Function, callees: Mapping[str, Kinds]) -> None:
         self.function, self.callees = function, callees
@@ -68,6 +74,7 @@ class _Function:
         self.dtypes = {param.name: param.dtype for param in function.params if isinstance(param, Var)}
         self.open: dict[str, str] = dict.fromkeys(self.dtypes, "parameter")
         self.stmt: Stmt | None = None
+        self.loops = 0
 
     def fail(self, problem: str) -> NoReturn:
         where = f", {print_statement(self.stmt)!r}" if self.stmt is not None else ""
@@ -101,16 +108,18 @@ class _Function:
                     self.value(value)
                     self.buffer(buffer)
                     self.same(buffer.dtype, value.dtype)
-                case Loop(var, size, inner, begin, conflicts):
-                    for buffer in conflicts or ():
-                        self.buffer(buffer)
-                    self.loop(var, size, begin, inner)
+                case Loop():
+                    self.loop(stmt)
+                case If(condition, then, orelse):
+                    self.value(condition, "bool")
+                    self.body(then)
+                    self.body(orelse)
+                case Break():
+                    self.leave()
                 case Check(condition, code):
                     self.check(condition, code)
                 case Invoke(function, args, code):
-                    self.call(function, [self.argument(arg) for arg in args])
-                    if code < 0:
-                        self.fail(f"{code} is no code")
+                    self.call(function, [self.argument(arg) for arg in args], code)
                 case Launch(function, count, size, args):
                     self.value(count, INDEX)
                     self.value(size, INDEX)
@@ -119,22 +128,34 @@ class _Function:
                     pass
         self.open = before
 
-    def loop(self, var: Var, size: Expr, begin: Expr, inner: Sequence[Stmt]) -> None:
-        self.value(begin, INDEX)
-        self.value(size, INDEX)
-        before = self.open.get(var.name)
-        self.same(var.dtype, INDEX)
-        self.define(var, "loop variable")
-        self.body(inner)
+    def loop(self, loop: Loop) -> None:
+        for buffer in loop.conflicts or ():
+            self.buffer(buffer)
+        if loop.conflicts is not None and is_left(loop):
+            self.fail("the iterations of a loop that is left have an order")
+        self.value(loop.begin, INDEX)
+        self.value(loop.size, INDEX)
+        before = self.open.get(loop.var.name)
+        self.same(loop.var.dtype, INDEX)
+        self.define(loop.var, "loop variable")
+        self.loops += 1
+        self.body(loop.body)
+        self.loops -= 1
         if before is None:
-            del self.open[var.name]
+            del self.open[loop.var.name]
+
+    def leave(self) -> None:
+        if not self.loops:
+            self.fail("there is no loop to leave")
 
     def check(self, condition: Expr, code: int) -> None:
         if code < 1:
             self.fail(f"code {code} would say that all is well")
         self.value(condition, "bool")
 
-    def call(self, function: str, given: Kinds) -> None:
+    def call(self, function: str, given: Kinds, code: int = 0) -> None:
+        if code < 0:
+            self.fail(f"{code} is no code")
         wanted = self.callees.get(function)
         if wanted is None:
             self.fail(f"there is no function {function}")

@@ -11,10 +11,12 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Break,
     Buffer,
     Check,
     Const,
     Expr,
+    If,
     Invoke,
     Launch,
     Let,
@@ -34,11 +36,44 @@ from graphc.loops.ir import (
     subexpressions,
 )
 from graphc.loops.operators import ADD, MUL
-from graphc.startup.record import fresh, record
+from graphc.startup.record import fresh, record, replace
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statements inside a statement: a loop's body, or both branches."""
+    if isinstance(stmt, Loop):
+        return (stmt.body,)
+    return (stmt.then, stmt.orelse) if isinstance(stmt, If) else ()
+
+
+def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """A statement with the statements inside it changed."""
+    return with_bodies(stmt, [change(inner) for inner in bodies(stmt)])
+
+
+def with_bodies(stmt: Stmt, inside: Sequence[tuple[Stmt, ...]]) -> Stmt:
+    """A statement with other statements inside it."""
+    if isinstance(stmt, Loop):
+        return replace(stmt, body=inside[0])
+    return If(stmt.condition, *inside) if isinstance(stmt, If) else stmt
+
+
+def in_line(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """The statements, those of both branches after their `If`; not those inside loops."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, If):
+            yield from in_line(stmt.then)
+            yield from in_line(stmt.orelse)
+
+
+def is_left(loop: Loop) -> bool:
+    """Whether a loop has a `Break` of its own."""
+    return any(isinstance(stmt, Break) for stmt in in_line(loop.body))
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The expressions of a statement itself, not of a loop's body."""
+    """The expressions of a statement itself, not of those inside it."""
     match stmt:
         case Let(_, value) | Set(_, value):
             return (value,)
@@ -46,22 +81,25 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (index, value)
         case Loop(_, size, _, begin):
             return (size,) if begin is ZERO else (begin, size)
-        case Check(condition, _):
+        case Check(condition, _) | If(condition):
             return (condition,)
         case Invoke(_, args, _):
             return args
         case Launch(_, count, size, args):
             return (count, size, *args)
-        case Note():
+        case Note() | Break():
             return ()
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """All statements, those inside loops included."""
+    """All statements, those inside loops and branches included."""
     for stmt in body:
         yield stmt
         if isinstance(stmt, Loop):
             yield from statements(stmt.body)
+        elif isinstance(stmt, If):
+            yield from statements(stmt.then)
+            yield from statements(stmt.orelse)
 
 
 def own_expressions(body: Iterable[Stmt]) -> Iterator[Expr]:
@@ -169,7 +207,13 @@ def sources(expr: Expr) -> Iterator[Buffer | Var]:
 
 
 def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    """A statement with its expressions changed, those inside loops included."""
+    """A statement with its expressions changed, those inside it included."""
+    own = map_own_expressions(stmt, change)
+    return map_bodies(own, lambda body: tuple(map_expressions(inner, change) for inner in body))
+
+
+def map_own_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """A statement with its expressions changed, those of statements inside it left alone."""
     match stmt:
         case Let(var, value):
             return Let(var, change(value))
@@ -179,16 +223,17 @@ def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return Set(target, change(value))
         case Store(buffer, index, value):
             return Store(buffer, change(index), change(value))
-        case Loop(var, size, body, begin, conflicts):
-            inside = tuple(map_expressions(inner, change) for inner in body)
-            return Loop(var, change(size), inside, begin if begin is ZERO else change(begin), conflicts)
+        case Loop(_, size, _, begin):
+            return replace(stmt, size=change(size), begin=begin if begin is ZERO else change(begin))
+        case If(condition, then, orelse):
+            return If(change(condition), then, orelse)
         case Check(condition, code):
             return Check(change(condition), code)
         case Invoke(function, args, code):
             return Invoke(function, tuple(map(change, args)), code)
         case Launch(function, count, size, args):
             return Launch(function, change(count), change(size), tuple(map(change, args)))
-        case Note():
+        case Note() | Break():
             return stmt
 
 
@@ -233,12 +278,11 @@ def moved_buffers(body: Iterable[Stmt], places: Mapping[Buffer, tuple[Buffer, Ex
 
     def changed(stmt: Stmt) -> Stmt:
         match stmt:
-            case Loop(var, size, inner, begin, conflicts):
-                met = None if conflicts is None else tuple(places.get(each, (each,))[0] for each in conflicts)
-                return Loop(var, value(size), tuple(map(changed, inner)), value(begin), met)
+            case Loop(_, _, _, _, conflicts) if conflicts:
+                stmt = replace(stmt, conflicts=tuple(places.get(each, (each,))[0] for each in conflicts))
             case Store(buffer, index, stored):
                 return Store(*element(buffer, index), value(stored))
-        return map_expressions(stmt, value)
+        return map_bodies(map_own_expressions(stmt, value), lambda body: tuple(map(changed, body)))
 
     return tuple(map(changed, body) if places else body)
 

@@ -7,6 +7,7 @@ calls of `gc_gemm`, products with a vector are folds of the loops around them, u
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -121,16 +122,28 @@ def is_in_memory(node: Node) -> bool:
 
 
 def _matmul_lower(node: Node) -> Lowering:
-    """A call for matrices; a fold where there is a vector, whose loop others may share. As in BLAS a product with a
-    matrix is summed in its own dtype."""
+    """A call for matrices; a fold where there is a vector, whose loop others may share, or where it takes no longer
+    than a call. As in BLAS a product with a matrix is summed in its own dtype."""
     a, b = node.args
-    if a.ndim > 1 and b.ndim > 1 and a.dtype in CALLED:
+    if a.ndim > 1 and b.ndim > 1 and a.dtype in CALLED and not _is_tiny(a, b):
         return Call("matmul")
     wide = accumulated_in(node.dtype) if a.ndim == b.ndim == 1 else node.dtype
     term = "_0 * _1" if wide == node.dtype else f"{wide}(_0) * {wide}(_1)"
     start = "0.0" if is_float(wide) else "0"
     axes = (0 if a.ndim == 1 else a.ndim - 1,)
     return Fold(_summed_sizes, _operands, term, (start,), ("accumulate(_0, _1)",), (wide,), axes=axes)
+
+
+TINY = 64
+"""Multiplications that take no longer than a call of a function."""
+
+
+def _is_tiny(a: Node, b: Node) -> bool:
+    """Whether matrices are known to be of very few elements."""
+    sides = (*a.type.shape[-2:], b.type.shape[-1])
+    return (
+        all(isinstance(side, int) for side in sides) and prod(side for side in sides if isinstance(side, int)) <= TINY
+    )
 
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:

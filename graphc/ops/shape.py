@@ -142,7 +142,8 @@ def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
 
 def _is_of_arrays(node: Node) -> bool:
     """Whether a size is made of sizes of arrays alone, which memory bounds."""
-    return node.op is SIZE or all(leaf.op in (SIZE, CONSTANT) for leaf in nodes_of([node]) if not leaf.args)
+    leaves = (leaf for leaf in nodes_of([node]) if not leaf.args)
+    return all(leaf.op in (SIZE, CONSTANT) or sizes.is_natural(leaf) for leaf in leaves)
 
 
 def check_naturals(shape: Sequence[Size], what: str) -> None:

@@ -12,6 +12,7 @@ from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
+from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.scatter import REGIONS, SCATTERS
@@ -39,6 +40,9 @@ PIPELINE = (
     Pass("regions", REGIONS + VIEWS),  # last: what is added to an array of zeros may be added to another array before
 )
 
+AFTER_LOOPS = ("linear", "moments", "pairs")
+"""The passes that make calls of products, and orders of loops: after those over scans, which look for plain ones."""
+
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
 """Every rule by name."""
 
@@ -48,12 +52,32 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
     """
-    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE}
+    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - set(LOOPS)
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
 
     def is_on(rule: AnyRule) -> bool:
         return rule.name not in excluding and (fast_math or rule.truth != REAL)
 
-    chosen = (step for step in PIPELINE if step.name not in excluding)
-    return apply_in_turn(graph, ((step.name, list(filter(is_on, step.rules))) for step in chosen))
+    passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
+    if not has_loops(graph):
+        return apply_in_turn(graph, passes)
+    early = [(name, rules) for name, rules in passes if name not in AFTER_LOOPS]
+
+    def before(graph: Graph) -> Rewritten:
+        graph, fired = apply_in_turn(graph, early)
+        if not has_loops(graph):
+            return graph, fired
+        graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
+        return graph, fired + more
+
+    def after(graph: Graph) -> Rewritten:
+        graph, fired = apply_in_turn(graph, passes)
+        if "loop_bodies" in excluding or not has_loops(graph):
+            return graph, fired
+        graph, more = rewrite_bodies(graph, after)
+        return graph, fired + more
+
+    graph, fired = before(graph)
+    graph, more = after(graph)
+    return graph, fired + more

@@ -16,9 +16,11 @@ from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
 from graphc.loops.ir import (
     Apply,
+    Break,
     Buffer,
     Const,
     Function,
+    If,
     Let,
     Load,
     Loop,
@@ -53,6 +55,10 @@ ODD = (
     Loop(Var("i", "float32"), N, (Note('it\'s\na "remark"', "of 'subjects'"),), begin=Const("0", "int8")),
     Let(Var("t", "bool"), Const("True", "bool")),
     Let(Var("u", "float64"), Const("True", "float64")),
+    If(Var("b", "float32"), (Break(), If(N, (), (Break(),))), (If(N, (Let(Var("b", "int8"), X),)), Break())),
+    If(N, (Loop(Var("i", "int8"), N, (Break(),)),), (Let(Var("j", "int64"), Var("i", "int8")),)),
+    If(N, ()),
+    Loop(Var("i", "int64"), N, (If(N, (Note("else:"),)), Break()), conflicts=()),
 )
 """What no pass would write, and reads back nevertheless."""
 
@@ -74,7 +80,11 @@ def test_whatever_is_printed_reads_back(stmt: Stmt) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["out[0] = ", "for i in n:", "x + 1", "check one: n < 2", "call f", "let a = b c", "n = power(n, n)"]
+    "line",
+    [
+        *("out[0] = ", "for i in n:", "x + 1", "check one: n < 2", "call f", "let a = b c", "n = power(n, n)"),
+        *("if n <:", "if:", "else:", "break n", "else:\n        n = 1"),
+    ],
 )
 def test_a_line_that_cannot_be_read_is_named(line: str) -> None:
     with pytest.raises(ParseError, match="line 3"):
@@ -91,6 +101,19 @@ def f(x: float64*, i: int32*, out: float64*, n: int64, begin: int64):
         let b = a + s
         check 2: b < 1.0
         out[j] = b
+    for j in range(n):
+        if x[j] < s:
+            s = s + x[j]
+            c = 0
+            c = c + 1
+            let d = c * c
+        else:
+            let f = s > 2.0
+            if f:
+                break
+            let d = j * 2
+            c = d
+            out[c] = 0.0
     out[n] = float64(i[0])
 """
 BAD = {
@@ -114,7 +137,7 @@ BAD = {
     "out[0] = a * n": "[*] of float64 and int64",
     "out[0] = pow(a)": "pow takes 2 operands, not 1",
     "out[0] = select(a, a, a)": "truth of float64",
-    "let c: float32 = a": "float64 where float32 belongs",
+    "let e: float32 = a": "float64 where float32 belongs",
     "out[0] = (a < a) @ float64": "is bool, not float64",
     "check 0: a < 1.0": "would say that all is well",
     "check 1: a": "float64 where bool belongs",
@@ -122,7 +145,20 @@ BAD = {
     "call h(out[0:], a)": "h takes float64[*], int64, and is given float64[*], float64",
     "launch h(n, 4, out[0:])": "h takes float64[*], int64, and is given int64, int64, float64[*]",
     "call h(out, n)": "out is read where it has no value",
-    "let c = out[n:]": "the address of out is no value",
+    "let e = out[n:]": "the address of out is no value",
+    "if a:": "float64 where bool belongs",
+    "if n < j:": "j is read where it has no value",
+    "break": "there is no loop to leave",
+    "if n < 3:\n        break": "there is no loop to leave",
+    "for k in independent(n):\n        break": "iterations of a loop that is left have an order",
+    "for k in independent(n, but=[out]):\n        if n < 3:\n            break": "a loop that is left have an order",
+    "out[0] = float64(c)": "c is read where it has no value",
+    "if n < 3:\n        let e = 1\n    out[e] = a": "e is read where it has no value",
+    "if n < 3:\n        e = 1\n    out[e] = a": "e is read where it has no value",
+    "if n < 3:\n        let e = 1\n    else:\n        out[e] = a": "e is read where it has no value",
+    "if n < 3:\n        let a = 1.0": "a is a name already",
+    "if n < 3:\n        out[0] = n": "int64 where float64 belongs",
+    "if n < 3:\n        s = a\n    else:\n        s = n": "int64 where float64 belongs",
 }
 
 

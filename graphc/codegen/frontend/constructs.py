@@ -188,7 +188,7 @@ class _Expansion(ast.NodeTransformer):
                         bounds = other
                 yield ast.For(stmt.target, bounds, self.statements(stmt.body), [])
             case ast.If():
-                yield ast.If(self.visit(stmt.test), self.statements(stmt.body), [])
+                yield ast.If(self.visit(stmt.test), self.statements(stmt.body), self.statements(stmt.orelse))
             case ast.Assign([target], ast.Call(ast.Name(name), args)) if _is_code(name):
                 targets = target.elts if isinstance(target, ast.Tuple) else [target]
                 yield from self.written_out(TREES[name], args, [each for each in targets if isinstance(each, ast.Name)])

@@ -15,9 +15,11 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Break,
     Check,
     Const,
     Function,
+    If,
     Invoke,
     Launch,
     Let,
@@ -77,13 +79,27 @@ def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool, said: set[
             bounds = text_of(stmt.size) if stmt.begin == ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
             yield f"{pad}for {stmt.var.name} in {'independent' if stmt.is_independent else 'range'}({bounds}):"
             yield from emit_statements(stmt.body, pad + INDENT, constructs, said)
+        elif isinstance(stmt, If):
+            yield f"{pad}if {text_of(stmt.condition)}:"
+            yield from emit_branch(stmt.then, pad + INDENT, constructs, said)
+            if stmt.orelse:
+                yield f"{pad}else:"
+                yield from emit_branch(stmt.orelse, pad + INDENT, constructs, said)
         else:
             yield pad + emit_statement(stmt)
         at += count
 
 
+def emit_branch(body: Sequence[Stmt], pad: str, constructs: bool, said: set[str]) -> Iterator[str]:
+    yield from emit_statements(body, pad, constructs, said)
+    if all(isinstance(stmt, Note) for stmt in body):
+        yield f"{pad}pass"
+
+
 def emit_statement(stmt: Stmt) -> str:
     match stmt:
+        case Break():
+            return "break"
         case Let() | Set() | Store():
             return " = ".join(assignment(stmt))
         case Check(Apply(operators.EQ, (left, right)), code) if left.dtype == INDEX:

@@ -6,6 +6,8 @@ A matrix product takes pointers and element strides, so that a transposed or sli
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from graphc.codegen.call.callback import CALLBACK
@@ -56,12 +58,13 @@ def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool, outer: Sco
         return beta
     buffer, shape = lowerer.buffers[root], root.type.shape
     if there:
-        lowerer.fill(buffer, shape, outer, lambda where: _scaled(beta, Load(buffer, where)))
+        place = partial(lowerer.in_buffer, root)
+        lowerer.fill(buffer, shape, outer, lambda where: _scaled(beta, Load(buffer, where)), place)
     else:
         index = loop_vars(root.ndim)
         scope = lowerer.enter_all(outer, index, lowerer.extents(shape))
         value = lowerer.element(parts.c, index)
-        scope.body.append(Store(buffer, lowerer.position(index, shape), value if beta == one else _scaled(beta, value)))
+        scope.body.append(Store(buffer, lowerer.place(root, index), value if beta == one else _scaled(beta, value)))
         lowerer.leave(scope, outer)
     lowerer.finish(outer)
     return one
@@ -91,7 +94,7 @@ def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr, outer: Sc
     inner = lowerer.size(a.type.shape[-1])
     extents = lowerer.extents(root.type.shape)
     start: Index = (*loops, *(ZERO for _ in extents[len(loops) :]))
-    c = Pointer(lowerer.buffers[root], lowerer.position(start, root.type.shape))
+    c = Pointer(lowerer.buffers[root], lowerer.place(root, start))
     if a.ndim == 1:
         down, along = b_steps
         args = (extents[0], inner, alpha, b_start, along, down, a_start, *a_steps, beta, c, ONE)
@@ -129,14 +132,15 @@ def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tupl
             steps[part.axis] = multiply(integer(part.step), apart)
         index.insert(0, start)
         apart = multiply(apart, extent)
-    pointer = Pointer(lowerer.buffers[view.base], lowerer.position(tuple(index), view.shape))
+    place = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
+    pointer = Pointer(lowerer.buffers[view.base], place)
     return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
 
 
 def _call_python(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope) -> None:
     """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
     operands = [*node.args, node]
-    pointers = [Pointer(lowerer.buffers[n], ZERO) for n in operands]
+    pointers = [Pointer(lowerer.buffers[n], lowerer.in_buffer(n, ZERO)) for n in operands]
     extents = [lowerer.size(size) for n in operands for size in n.type.shape]
     name = f"{CALLBACK}{len(lowerer.callbacks)}"
     lowerer.callbacks[name] = node

@@ -20,7 +20,7 @@ from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import GraphTypeError
 from graphc.ir.node import LEAVES, SIZE, Fold, Index, Iota, Node, Scalar, Size, View, constant_value, describe
 from graphc.loops.build import cast, convert, literal_const, within
-from graphc.loops.ir import INDEX, ONE, Buffer, Check, Const, Expr, Let, Load, Store, Var, integer, multiply, ravel
+from graphc.loops.ir import INDEX, ONE, Buffer, Check, Const, Expr, Let, Load, Store, Var, add, integer, multiply, ravel
 from graphc.loops.names import Names
 from graphc.loops.syntax import filled
 
@@ -30,8 +30,9 @@ class Elements(Scopes):
 
     `buffers`: the buffer of every leaf and materialised value; `size_names`: the parameter that holds each size leaf.
     `accumulators`: where column reductions are carried in a wider dtype; `depths`: for a buffer that holds one row, the
-    number of loops that pick the row. Without a plan every value is computed where it is needed, the way sizes are
-    computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`: what values are called.
+    number of loops that pick the row; `rows`: for a value that is one row of its buffer, which one. Without a plan
+    every value is computed where it is needed, the way sizes are computed; `unchecked` is then the code of a failed
+    check of a gather's indices. `labels`: what values are called.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Elements(Scopes):
         self.sizing = sizing
         self.accumulators = accumulators
         self.depths = depths
+        self.rows: Mapping[Node, Size] = {}
         self.unchecked = unchecked
         self.labels = labels
         self.memo: dict[tuple[Node, Index], Expr] = {}
@@ -76,7 +78,14 @@ class Elements(Scopes):
     def place(self, node: Node, index: Index) -> Expr:
         """The position of an element in the node's buffer, which may hold only the row at hand."""
         depth = self.depths.get(node, 0)
-        return self.position(index[depth:], node.type.shape[depth:])
+        return self.in_buffer(node, self.position(index[depth:], node.type.shape[depth:]))
+
+    def in_buffer(self, node: Node, flat: Expr) -> Expr:
+        """The position in the node's buffer of its element at a flat position: the node may be one row of it."""
+        if node not in self.rows:
+            return flat
+        row = multiply(self.size(self.rows[node]), self.count(self.extents(node.type.shape)))
+        return add(self.name_once(self.hoist(row), "row"), flat)
 
     def finish(self, scope: Scope) -> None:
         """The elements that were named in `scope` are asked for anew: a part of the plan is written."""
@@ -197,11 +206,19 @@ class Elements(Scopes):
 
     # Whole buffers --------------------------------------------------------------------------------------------
 
-    def fill(self, buffer: Buffer, shape: Sequence[Size], outer: Scope, value: Callable[[Expr], Expr]) -> None:
+    def fill(
+        self,
+        buffer: Buffer,
+        shape: Sequence[Size],
+        outer: Scope,
+        value: Callable[[Expr], Expr],
+        place: Callable[[Expr], Expr] = lambda flat: flat,
+    ) -> None:
         """One loop that stores a value at every position of a contiguous buffer."""
         var = loop_vars(self.depth(outer) + 1)[-1]
         scope = self.enter(outer, var, self.count(self.extents(shape)))
-        scope.body.append(Store(buffer, var, value(var)))
+        where = place(var)
+        scope.body.append(Store(buffer, where, value(where)))
         self.leave(scope, outer)
 
     def count(self, extents: Sequence[Expr]) -> Expr:

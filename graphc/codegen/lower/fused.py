@@ -111,7 +111,7 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, Full
     value = lowerer.bind(cast(value, node.dtype), lowerer.labels(node))
     lowerer.remember(lowerer.scalars, node, value)
     if node in lowerer.buffers:
-        scope.body.append(Store(lowerer.buffers[node], ZERO, value))
+        scope.body.append(Store(lowerer.buffers[node], lowerer.place(node, ()), value))
 
 
 # Full reductions ------------------------------------------------------------------------------------------------------

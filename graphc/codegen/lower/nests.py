@@ -33,7 +33,7 @@ from graphc.loops.ir import (
     multiply,
     unravel,
 )
-from graphc.loops.operators import ADD, OR
+from graphc.loops.operators import ADD, INFIX, OR
 
 
 def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
@@ -46,6 +46,8 @@ def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
             writes(lowerer, nest, scope)
         case "check":
             check(lowerer, nest, plan, scope)
+        case "guard":
+            guard(lowerer, nest, plan, scope)
 
 
 def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
@@ -139,7 +141,7 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
         scope = lowerer.enter_all(outer, index, lowerer.extents(region.sizes))
         position, inner = region.value(index)
         value = lowerer.element(node.args[position], inner)
-        where = lowerer.position(region.target(index, lowerer.element), node.type.shape)
+        where = lowerer.place(node, region.target(index, lowerer.element))
         if region.accumulate:
             where = lowerer.bind(where, "place")
             operands = (Load(buffer, where), value)
@@ -147,6 +149,12 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
         scope.body.append(Store(buffer, where, value))
         lowerer.leave(scope, outer)
         lowerer.finish(outer)
+
+
+def guard(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
+    wanted = plan.guards[nest.number]
+    sides = (lowerer.size(side) for side in (wanted.left, wanted.right))
+    scope.body.append(Check(apply(INFIX[wanted.relation], *sides), nest.number + 1))
 
 
 def check(lowerer: Lowerer, nest: Nest, plan: Plan, outer: Scope) -> None:

@@ -16,6 +16,7 @@ from graphc.codegen.lower.nests import lower_nest
 from graphc.codegen.lower.recurrences import lower_recur
 from graphc.codegen.lower.reductions import lower_column_reduction
 from graphc.codegen.lower.scopes import Scope
+from graphc.codegen.lower.steps import lower_steps
 from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows
 from graphc.loops.ir import Note
 
@@ -43,6 +44,9 @@ def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
             lower_recur(lowerer, nest, scope)
         case "column reduction":
             lower_column_reduction(lowerer, nest, scope)
+        case "steps":
+            lowerer.current = frozenset()
+            lower_steps(lowerer, nest, plan, scope, lambda inner, body: lower_parts(lowerer, inner, inner.parts, body))
         case _:
             lower_nest(lowerer, nest, plan, scope)
     lowerer.current = frozenset()
@@ -54,4 +58,6 @@ def remarks(plan: Plan, nest: Nest) -> list[Note]:
         bound = plan.bounds[nest.number]
         text = f"indices must lie within their axis: {plan.labels.line(bound.gather)}"
         return [Note(text, f"check_{plan.labels(bound.gather)}")]
+    if nest.kind == "guard":
+        return []
     return [Note(plan.labels.origin(nest.roots), "_".join(map(plan.labels, nest.roots)))]

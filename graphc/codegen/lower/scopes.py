@@ -1,12 +1,14 @@
-"""The loops of a function while they are written, and where each name is known.
+"""The loops and branches of a function while they are written, and where each name is known.
 
-In: values, and loops to enter and leave. Out: statements in the bodies of `Scope`s. A value gets its name in its
-scope, the outermost loop in which all is known that it is made of; what was named inside a loop is forgotten with it.
+In: values, and loops and branches to enter and leave. Out: statements in the bodies of `Scope`s. A value gets its name
+in its scope, the outermost loop in which all is known that it is made of, though not outside of the branch that is
+written; what was named inside a loop or branch is forgotten with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from graphc.ir.node import Index
@@ -17,7 +19,7 @@ from graphc.startup.record import fresh, record
 
 @record(frozen=False, eq=False)
 class Scope:
-    """The body of a loop (or of the function) while it is written."""
+    """The body of a loop (or of a branch, or of the function) while it is written."""
 
     parent: Scope | None
     var: Var | None = None
@@ -52,7 +54,7 @@ class Scopes:
         return max(map(self.scope_of, exprs), key=lambda scope: scope.depth, default=self.base)
 
     def depth(self, scope: Scope) -> int:
-        """How many loops there are around a scope, inside `base`."""
+        """How many loops there are around a scope, inside `base`, which is the innermost branch."""
         return scope.depth - self.base.depth
 
     def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
@@ -70,9 +72,28 @@ class Scopes:
         while scope is not outer:
             assert scope.parent is not None and scope.var is not None
             scope.parent.body.append(Loop(scope.var, scope.size, tuple(scope.body)))
-            for table, _ in tuple(scope.known.values()):
-                self.forget(table, scope)
+            self.close(scope)
             scope = scope.parent
+
+    @contextmanager
+    def branch(self, scope: Scope) -> Iterator[Scope]:
+        """The scope of a branch in `scope`, in which all that is asked for meanwhile is computed. Its body belongs in
+        an `If` at the end of that of `scope`, after which nothing is known of what was named in it:
+
+            with scopes.branch(scope) as then:
+                then.body.append(Set(result, ...))
+            scope.body.append(If(condition, tuple(then.body)))
+        """
+        inner = Scope(scope, depth=scope.depth + 1)
+        base, self.base = self.base, inner
+        yield inner
+        self.base = base
+        self.close(inner)
+
+    def close(self, scope: Scope) -> None:
+        """Forget what is known in a scope only."""
+        for table, _ in tuple(scope.known.values()):
+            self.forget(table, scope)
 
     def remember(self, table: MutableMapping[Any, Any], key: Any, value: Expr, *others: Expr) -> Expr:
         """Put a value into a table, for as long as it and `others` are known."""

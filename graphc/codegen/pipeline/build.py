@@ -46,8 +46,10 @@ from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
 from graphc.dtypes import is_float
 from graphc.errors import GraphcError
+from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
 from graphc.ir.walk import Graph, nodes_of
+from graphc.ops.scan import loop_of
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS
@@ -121,7 +123,11 @@ def computed_sizes(roots: Sequence[Node]) -> list[Node]:
             continue
         seen.add(node)
         pending += node.args
-        if node.type.shape:
+        if node.op is ITEM:
+            found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
+        elif node.is_tuple:
+            found += [arg for arg in loop_of(node.args, node.attrs).sizes if arg.args]
+        elif node.type.shape:
             found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
             found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.dtype == "int64"]
     return found
@@ -313,7 +319,8 @@ def restore(kernel: Kernel, found: store.Loaded, report: Report) -> Built | None
         wanted = metadata["calls"]
         calls: list[Node] = []
         if wanted:
-            own = {tuple(identity(node)): node for node in nodes_of(kernel.results) if node.op.version}
+            nodes = nodes_of(kernel.results)
+            own = {tuple(identity(node)): node for node in (*nodes_within(nodes), *nodes) if node.op.version}
             calls = [own[tuple(call)] for call in wanted]
     except (KeyError, ValueError, TypeError, GraphcError):
         return None

@@ -38,9 +38,11 @@ from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.passes import Passes
 from graphc.codegen.transform.privatize import most_copies, stride
+from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.reroll import Rerolled, reroll
 from graphc.codegen.transform.simplify import simplify
 from graphc.ir import sizes
+from graphc.ir.body import nodes_within
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.loops.ir import (
@@ -228,7 +230,10 @@ class Dim:
 
 def reserved_names(nodes: Iterable[Node]) -> set[str]:
     """Identifiers that mean something in generated source, or are given without asking: loop variables."""
-    calls = sum(node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in nodes)
+    known = list(nodes)
+    calls = sum(
+        node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in (*known, *nodes_within(known))
+    )
     own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
     own |= {f"{CALLBACK}{number}" for number in range(calls)}
     return {*PRELUDE, *CONSTANTS, *PROTOTYPES, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
@@ -239,7 +244,9 @@ def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
     roots = list(kernel.results)
     roots += [size for node in all_nodes(roots) for size in sizing.shape(node) if isinstance(size, Node)]
     roots += [as_size_node(side) for guard in sizing.checks for side in (guard.left, guard.right)]
-    return [node for node in all_nodes(roots) if node.op is CONSTANT and not is_bufferless(node)]
+    nodes = all_nodes(roots)
+    found = dict.fromkeys((*nodes, *nodes_within(nodes)))
+    return [node for node in found if node.op is CONSTANT and not is_bufferless(node)]
 
 
 @record()
@@ -391,10 +398,10 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled
     rerolled = reroll_steps(lowered, lengths, lowerer.names, passes)
     body = simplify(rerolled.body, passes.run)
     merged = passes.run("merge_rows", merge_rows, body)
-    if merged == body:
-        return rerolled, body
-    forward = partial(forward_stores, fresh=lowerer.names.fresh)
-    return rerolled, simplify(passes.run("forward_stores", forward, merged), passes.run)
+    if merged != body:
+        forward = partial(forward_stores, fresh=lowerer.names.fresh)
+        body = simplify(passes.run("forward_stores", forward, merged), passes.run)
+    return rerolled, passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 
 def reroll_steps(body: tuple[Stmt, ...], lengths: Mapping[Buffer, int], names: Names, passes: Passes) -> Rerolled:

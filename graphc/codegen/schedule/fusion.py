@@ -33,6 +33,8 @@ ALONE: Mapping[Kind, str] = {
     "check": "all indices are checked before one is used",
     "writes": "it is built by several writes",
     "recurrence": "each of its elements needs the one before",
+    "guard": "it is checked before anything is computed",
+    "steps": "its steps come one after the other",
 }
 """Kinds of nests that share no loop with others, and why."""
 

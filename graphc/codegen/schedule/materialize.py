@@ -26,6 +26,7 @@ from graphc.codegen.schedule.cost import EXPENSIVE, MANY, ROW, WHOLE, again, mat
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nests import NEST_OPS, Nests
 from graphc.codegen.schedule.plan import Use, is_bufferless, lowering_of, variables_of
+from graphc.ir.body import ITEM
 from graphc.ir.node import LEAVES, Call, Fold, Index, Node, Recur, Writes
 from graphc.loops.ir import Apply, Opaque, Var, subexpressions
 
@@ -67,7 +68,12 @@ class Scheduler(Nests):
             uses = self.uses.pop(node, [])
             for use in uses:
                 self.drafts[use.nest].open.discard(node)
-            if node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
+            if node.op is ITEM:
+                if uses or node in self.targets:
+                    self.materialise_item(node, uses)
+            elif node.is_tuple:
+                self.expand_steps(node)
+            elif node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
                 self.leaf_uses[node] = uses
             elif node in self.targets:
                 self.materialise(node, uses, "a result")
@@ -80,6 +86,9 @@ class Scheduler(Nests):
                     self.inline(node, uses)
                 else:
                     self.materialise(node, uses, reason)
+            if node in self.guarded:
+                made = [self.nest_of[node]] if node in self.nest_of else [use.nest for use in uses]
+                self.check_guards(node, made)
 
     def is_held_reshape(self, node: Node) -> bool:
         """Whether materialising a reshape's argument does as well: contiguous, it has its elements in this order."""

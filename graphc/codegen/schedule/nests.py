@@ -19,6 +19,7 @@ from graphc.codegen.schedule.plan import (
     Bound,
     Draft,
     Kind,
+    StepGraph,
     Use,
     call_kind,
     fold_vars,
@@ -32,15 +33,20 @@ from graphc.codegen.schedule.plan import (
     unrolls,
 )
 from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.steps import sizes_of, step_graph
 from graphc.codegen.schedule.strided import strided
+from graphc.ir.body import items_of
+from graphc.ir.closure import guard_sides
 from graphc.ir.node import (
     LEAVES,
     SIZE,
     Call,
     Fold,
+    Guard,
     Index,
     Iota,
     Node,
+    Part,
     Recur,
     Scalar,
     Size,
@@ -80,7 +86,7 @@ class Nests:
     `targets`: for every result node, the buffer it goes to; `overwritten`: buffers of variables that results go to, so
     that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
     `expected`: values that a plan before this one has materialised, from which others may be recomputed; `earlier`:
-    that plan, where it was for the same targets.
+    that plan, where it was for the same targets; `guarded`: what must hold before a value may be computed.
     """
 
     def __init__(
@@ -91,12 +97,14 @@ class Nests:
         deferred: frozenset[str],
         expected: frozenset[Node] = frozenset(),
         earlier: Nests | None = None,
+        guarded: Mapping[Node, Sequence[Guard]] = {},
     ):
         self.targets = targets
         self.overwritten = overwritten
         self.sizing = sizing
         self.deferred = deferred
         self.expected = expected
+        self.guarded = guarded
         self.order: Sequence[Node] = earlier.order if earlier else toposort(targets, self.predecessors)
         self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
         self.relied: set[Node] = set()
@@ -110,6 +118,9 @@ class Nests:
         self.leaf_uses: dict[Node, list[Use]] = {}
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
+        self.guards: dict[int, Guard] = {}
+        self.loop_drafts: dict[Node, int] = {}
+        self.steps: dict[int, StepGraph] = {}
         self.materialised_uses: dict[Node, Sequence[Use]] = {}
         self.before_change: set[Node] = set()
         self.needed: set[Node] = {
@@ -130,7 +141,8 @@ class Nests:
 
     def predecessors(self, node: Node) -> tuple[Node, ...]:
         """What must be known before a node: its arguments, and the sizes of its loops."""
-        return (*node.args, *(size for size in self.sizing.shape(node) if isinstance(size, Node)))
+        sides = (side for guard in self.guarded.get(node, ()) for side in guard_sides(guard))
+        return (*node.args, *(size for size in self.sizing.shape(node) if isinstance(size, Node)), *sides)
 
     def is_materialised(self, node: Node) -> bool:
         """Whether a value yet to be decided on will be materialised: in any case, or because it is expensive."""
@@ -184,6 +196,8 @@ class Nests:
                 return "call"
             case Recur():
                 return "recurrence"
+            case Part():
+                return "steps"
             case Fold() if not node.ndim:
                 return "full reduction" if lowering.sizes(node) and is_associative(lowering) else "loops"
             case Fold() if self.is_column_reduction(node, lowering):
@@ -394,6 +408,55 @@ class Nests:
             path = loop_vars(node.ndim)
             self.want(parts.c, Use(draft.number, path, path))
         draft.ops += 1
+
+    def materialise_item(self, node: Node, uses: Sequence[Use]) -> None:
+        """Place a result of a loop with the others in the nest that carries out its steps."""
+        (loop,) = node.args
+        if loop not in self.loop_drafts:
+            self.loop_drafts[loop] = self.new_draft("steps", ()).number
+        draft = self.drafts[self.loop_drafts[loop]]
+        self.reasons[node] = "a result" if node in self.targets else "a result of a loop"
+        draft.roots.append(node)
+        self.nest_of[node] = draft.number
+        self.materialised_uses[node] = uses
+        for use in uses:
+            self.depend(draft.number, use.nest)
+        for size in self.sizing.shape(node):
+            self.want_size(size, draft.number)
+
+    def expand_steps(self, node: Node) -> None:
+        """Note what the nest of a loop needs, of which something is used: values in memory, scalars, and the elements
+        of the initial states."""
+        if node not in self.loop_drafts:
+            return
+        draft = self.drafts[self.loop_drafts[node]]
+        for each in items_of(node):
+            if each not in self.nest_of:
+                self.materialise_item(each, ())
+        graph = self.steps[draft.number] = step_graph(node)
+        self.want_size(self.sizing.of(graph.most), draft.number)
+        for source in dict.fromkeys(graph.sources.values()):
+            path = loop_vars(source.ndim)
+            self.needed.add(source)
+            self.want(source, Use(draft.number, path, path))
+        for scalar in graph.scalars.values():
+            self.want(scalar, Use(draft.number, (), ()))
+        for initial in graph.loop.initial:
+            path = loop_vars(initial.ndim)
+            self.want(initial, Use(draft.number, path, path))
+        for size in sizes_of(graph):
+            self.want_size(self.sizing.of(size), draft.number)
+        draft.ops += 1
+
+    def check_guards(self, node: Node, nests: Iterable[int]) -> None:
+        """Plan the checks of what must hold before some nests may compute a value."""
+        for guard in self.guarded.get(node, ()):
+            draft = self.new_draft("guard", ())
+            self.guards[draft.number] = guard
+            for side in guard_sides(guard):
+                self.want(side, Use(draft.number, (), ()))
+            for nest in dict.fromkeys(nests):
+                self.depend(draft.number, nest)
 
     def begins_sum(self, node: Node, uses: Sequence[Use]) -> bool:
         """Whether a product is only what another one is added to: then the same nest computes it, in its place."""

@@ -14,10 +14,25 @@ from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
-from graphc.ir.node import LEAVES, SIZE, Call, Fold, Index, Laws, Node, Op, Scalar, Size, constant_value, describe_size
+from graphc.ir.node import (
+    LEAVES,
+    SIZE,
+    Call,
+    Fold,
+    Guard,
+    Index,
+    Laws,
+    Node,
+    Op,
+    Scalar,
+    Size,
+    constant_value,
+    describe_size,
+)
 from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Var, subexpressions
 from graphc.loops.syntax import filled
 from graphc.loops.unparse import text_of
+from graphc.ops.scan import Loop
 from graphc.startup.record import fresh, record
 
 COPY = Op(
@@ -35,9 +50,11 @@ MOST_AXES = 64
 """Loop variables reserved: NumPy has no arrays of more axes."""
 
 
-Kind: TypeAlias = Literal["loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check"]
+Kind: TypeAlias = Literal[
+    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps"
+]
 """How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
-a recurrence; several writes; an external function; a check of indices."""
+a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop."""
 
 
 @record()
@@ -133,6 +150,40 @@ class Bound:
 
 
 @record()
+class StepGraph:
+    """One step of a loop as a graph over variables that stand for what it is given.
+
+    `number`: the size leaf that is the number of the step; `most`: how many steps there are at most. `sources`: for
+    variables that stand for what lies in memory, the value that has the buffer; `scalars`: for others the scalars;
+    `states`: the variables that stand for states. `results`: the next states, an element of each output, whether it is
+    the last step where the loop says so. `guarded`: what must hold in every step, by the node it is needed for.
+    """
+
+    node: Node
+    loop: Loop
+    number: Node
+    most: Size
+    row: Size
+    sources: Mapping[Node, Node]
+    scalars: Mapping[Node, Node]
+    states: tuple[Node, ...]
+    results: tuple[Node, ...]
+    guarded: Mapping[Node, tuple[Guard, ...]]
+
+
+@record()
+class Steps:
+    """A loop: the plan of one step, its variable, and the values whose rows the steps write. `stop` is the buffer for
+    whether a step is the last."""
+
+    graph: StepGraph
+    plan: Plan
+    var: Var
+    rows: Mapping[Node, Node]
+    stop: Buffer | None
+
+
+@record()
 class Plan:
     """`parts` in the order in which they run."""
 
@@ -159,6 +210,10 @@ class Plan:
     """Those of them whose new value is computed elsewhere first, and copied at the end."""
     sizing: Sizing
     labels: Labels
+    guards: Mapping[int, Guard]
+    """For each nest of kind guard: what must hold."""
+    loops: Mapping[int, Steps]
+    """For each nest of kind steps: the loop."""
     lines: tuple[str, ...]
     """The plan as a person reads it."""
 
@@ -286,22 +341,24 @@ def _widens(node: Node) -> bool:
     return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
-def arena_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
-    """The temporaries as a person reads them."""
+def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
+    """What is checked of sizes, and the temporaries, as a person reads them."""
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
     for slot in plan.arena:
         extents = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.extents)
         yield f"temporary {slot.buffer.name}: {' or '.join(extents)}"
 
 
-def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
-    """The plan as a person reads it, sizes under the names they have in the source."""
+def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source; of a step without what is checked
+    and laid out once for all of them."""
 
     def size(value: Size) -> str:
         return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
 
-    for guard in plan.sizing.checks:
-        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
-    yield from arena_lines(plan, size)
+    if not is_step:
+        yield from head_lines(plan, size)
     numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
 
     def lines(part: Part, pad: str) -> Iterable[str]:
@@ -328,6 +385,10 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str]) -> Iterable[str]:
             if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
             yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {place.reason}{how}"
+        if part.number in plan.loops:
+            steps = plan.loops[part.number]
+            yield f"{pad}  each of {size(steps.graph.most)} steps:"
+            yield from (f"{pad}    {line}" for line in steps.plan.lines)
 
     for part in plan.parts:
         yield from lines(part, "")

@@ -13,14 +13,27 @@ from functools import reduce
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
-from graphc.codegen.schedule.labels import UNLABELLED, Labels
+from graphc.codegen.schedule.labels import UNLABELLED, Labels, labels_of
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Materialised, added_by_both, lay_out
-from graphc.codegen.schedule.plan import Draft, Nest, Place, Plan, lines_of, lowering_of, nests_of
+from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, lay_out
+from graphc.codegen.schedule.plan import (
+    COPY,
+    Draft,
+    Nest,
+    Place,
+    Plan,
+    StepGraph,
+    Steps,
+    lines_of,
+    lowering_of,
+    nests_of,
+)
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import CycleError
-from graphc.ir.node import Fold, Node, Recur, Size
-from graphc.loops.ir import Buffer
+from graphc.ir.body import ITEM, items_of
+from graphc.ir.node import LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View
+from graphc.ir.walk import nodes_of
+from graphc.loops.ir import INDEX, Buffer, Var
 from graphc.startup.record import replace
 
 
@@ -32,24 +45,26 @@ def schedule(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels = UNLABELLED,
+    guarded: Mapping[Node, Sequence[Guard]] | None = None,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries, `labels` to values. An update that cannot be made in place is computed into a temporary and copied at
-    the very end.
+    temporaries, `labels` to values. `guarded`: of a step of a loop, what must hold before a value may be computed. An
+    update that cannot be made in place is computed into a temporary and copied at the very end.
     """
+    is_step, guarded = guarded is not None, guarded or {}
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
-    scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred)
+    scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, guarded=guarded)
     while True:
         scheduler.run()
         wrong = [buffer for buffer in conflicts(scheduler) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
-                scheduler = Scheduler(scheduler.targets, overwritten, sizing, deferred, expected, scheduler)
+                scheduler = Scheduler(scheduler.targets, overwritten, sizing, deferred, expected, scheduler, guarded)
                 continue
         if not wrong:
             try:
@@ -60,8 +75,9 @@ def schedule(
                 if not wrong:
                     raise
         deferred |= set(wrong)
-        scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, deferred, expected)
-    return _finish(scheduler, order, leaves, size_names, fresh, labels)
+        goals = deferred_targets(targets, deferred)
+        scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, guarded=guarded)
+    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_step)
 
 
 def _finish(
@@ -71,6 +87,7 @@ def _finish(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels,
+    is_step: bool,
 ) -> Plan:
     """Name the temporaries and write the plan down."""
     access, sizing = scheduler.access(), scheduler.sizing
@@ -113,23 +130,81 @@ def _finish(
     kept = {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
     buffers = results | {each: buffer for node, buffer in kept.items() for each in chained.get(node, (node,))}
     written = {buffer.name: buffer for buffer in results.values()}
+    loops = {
+        number: plan_steps(graph, buffers, sizing, leaves, size_names, fresh, labels)
+        for number, graph in scheduler.steps.items()
+    }
+    inner = [steps.plan for steps in loops.values()]
+    stops = tuple(Slot(steps.stop, ((steps.stop.dtype, (1,)),)) for steps in loops.values() if steps.stop is not None)
+    slots = (*arena.slots, *stops, *(slot for each in inner for slot in each.arena))
     plan = Plan(
         sharing.parts,
         {node: Place(buffers.get(node), reason) for node, reason in scheduler.reasons.items()},
         {leaf: written.get(name) or Buffer(name, leaf.dtype) for leaf, name in leaves.items()},
-        arena.slots,
-        iterations | {slot.buffer: slot.iterations for slot in arena.slots if slot.iterations is not None},
+        slots,
+        iterations | {slot.buffer: slot.iterations for slot in slots if slot.iterations is not None},
         scheduler.bounds,
         sharing.depths,
         sharing.apart,
         {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
-        {b: how_written(leaf, b in scheduler.deferred) for b, leaf in scheduler.overwritten.items()},
+        {b: how_written(leaf, b in scheduler.deferred, is_step) for b, leaf in scheduler.overwritten.items()},
         scheduler.deferred,
         sizing,
         labels,
+        scheduler.guards,
+        loops,
         (),
     )
-    return replace(plan, lines=tuple(lines_of(plan, size_names)))
+    return replace(plan, lines=tuple(lines_of(plan, size_names, is_step)))
+
+
+def plan_steps(
+    graph: StepGraph,
+    buffers: Mapping[Node, Buffer],
+    sizing: Sizing,
+    leaves: Mapping[Node, str],
+    size_names: Mapping[Node, str],
+    fresh: Callable[[str], str],
+    labels: Labels,
+) -> Steps:
+    """The plan of one step of a loop whose results have these buffers: the states are updated in theirs, as shared
+    variables are by a function."""
+    items = items_of(graph.node)
+    names = [buffers[each].name for each in items]
+    states, stop = len(graph.states), fresh("stop") if graph.loop.repeat.until else None
+    rows = dict(zip(names[states : states + len(graph.loop.outputs)], items[states:], strict=False))
+    goals = list(zip(graph.results[states:], [*rows, *([stop] if stop else [])], strict=True))
+    for node, leaf, name in zip(graph.results, graph.states, names, strict=False):
+        goals += [] if node is leaf else [(node, name)]
+    targets: dict[Node, str] = {}
+    for node, name in goals:
+        direct = node not in targets and may_be_target(node, name in rows)
+        targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
+    var = Var(fresh("step"), INDEX)
+    known = dict(zip(graph.states, names, strict=False))
+    for leaf, source in graph.sources.items():
+        known[leaf] = buffers[source].name if source in buffers else leaves[source]
+    own = labels_of(nodes_of(graph.results))
+    plan = schedule(
+        targets,
+        {name: leaf for name, leaf in zip(names, graph.states, strict=False) if name in targets.values()},
+        sizing,
+        {**leaves, **known},
+        {**size_names, graph.number: var.name},
+        fresh,
+        replace(labels, assigned={**labels.assigned, **own.assigned}),
+        graph.guarded,
+    )
+    written = {node: rows[name] for node, name in targets.items() if name in rows}
+    return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
+
+
+def may_be_target(node: Node, is_row: bool) -> bool:
+    """Whether a value of a step may be computed where it goes, and not only copied there: a row of an output is not
+    where a value is changed, or added up, in a place of its own."""
+    if node.op in LEAVES or node.op is ITEM:
+        return False
+    return not is_row or isinstance(node.op.lower(node), Scalar | View | Call)
 
 
 def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:

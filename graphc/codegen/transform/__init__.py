@@ -2,8 +2,9 @@
 
 In: the statements of a kernel. Out: the same computation with equal steps as loops (order.py, reroll.py,
 accumulations.py; spelling.py compares statements), in fewer statements (simplify.py), with the loops along a row
-fused (fuse.py), loads forwarded from stores (forwarding.py), float32 sums in partial accumulators (partial_sums.py),
-loops marked whose iterations are independent (independence.py), loops shared by threads (parallelize.py, privatize.py,
-nontemporal.py), and regions as functions of their own (outline_regions.py finds them, outline_merge.py finds equal
-ones, outline.py moves them). passes.py carries out each, for the verifier and for tests.
+fused (fuse.py), loads forwarded from stores (forwarding.py), elements that loops carry in scalars (registers.py),
+float32 sums in partial accumulators (partial_sums.py), loops marked whose iterations are independent (independence.py),
+loops shared by threads (parallelize.py, privatize.py, nontemporal.py), and regions as functions of their own
+(outline_regions.py finds them, outline_merge.py finds equal ones, outline.py moves them). passes.py carries out each,
+for the verifier and for tests.
 """

@@ -27,7 +27,17 @@ from graphc.loops.ir import (
     rebuild,
     subexpressions,
 )
-from graphc.loops.visit import expressions, map_expressions, read_buffers, replace_vars, statements, stored_buffers
+from graphc.loops.visit import (
+    bodies,
+    expressions,
+    map_bodies,
+    map_expressions,
+    map_own_expressions,
+    read_buffers,
+    replace_vars,
+    statements,
+    stored_buffers,
+)
 from graphc.startup.record import replace
 
 Fresh = Callable[[str], str]
@@ -57,7 +67,8 @@ class _Scope:
 
 
 def _forwarded(body: Sequence[Stmt], outer: Mapping[Var, Expr], scope: _Scope) -> tuple[Stmt, ...]:
-    """A body in which loads of what it has just stored are the values. `outer`: indices that have names around it."""
+    """A body in which loads of what it has just stored are the values. `outer`: indices that have names around it.
+    What is stored in a branch may not have been."""
     values = dict(outer)
     stored: dict[Buffer, tuple[Expr, Var]] = {}
     alias: dict[Var, Expr] = {}
@@ -73,10 +84,9 @@ def _forwarded(body: Sequence[Stmt], outer: Mapping[Var, Expr], scope: _Scope) -
     for stmt, waiting in zip(body, awaited, strict=True):
         if alias:
             stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=_forwarded(stmt.body, values, scope))
-        elif stored:
-            stmt = map_expressions(stmt, lambda expr: rebuild(expr, value))
+        if stored and not isinstance(stmt, Loop):
+            stmt = map_own_expressions(stmt, lambda expr: rebuild(expr, value))
+        stmt = map_bodies(stmt, lambda inner: _forwarded(inner, values, scope))
         if isinstance(stmt, Let) and any(stmt.value == name for _, name in stored.values()):
             alias[stmt.var] = stmt.value
             continue
@@ -101,7 +111,7 @@ def label_of(value: Expr) -> str:
 
 
 def _read_later(body: Sequence[Stmt]) -> list[frozenset[Buffer]]:
-    """For each statement, the temporaries that statements after it read, those inside loops not counted."""
+    """For each statement, the temporaries that statements after it read, those inside loops and branches left out."""
     later: frozenset[Buffer] = frozenset()
     result = []
     for stmt in reversed(body):
@@ -113,15 +123,13 @@ def _read_later(body: Sequence[Stmt]) -> list[frozenset[Buffer]]:
 
 
 def without_stores(body: Sequence[Stmt], read: Collection[Buffer]) -> tuple[Stmt, ...]:
-    """Statements without stores to temporaries but those that are read, and without loops that did nothing else."""
+    """Statements without stores to temporaries but those that are read, and without loops and branches that did nothing
+    else."""
     result: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            inner = without_stores(stmt.body, read)
-            if all(isinstance(each, Let | Note) for each in inner) and inner != stmt.body:
-                continue
-            stmt = replace(stmt, body=inner)
-        elif isinstance(stmt, Store) and stmt.buffer.is_temporary and stmt.buffer not in read:
+    for before in body:
+        if isinstance(before, Store) and before.buffer.is_temporary and before.buffer not in read:
             continue
-        result.append(stmt)
+        stmt = map_bodies(before, lambda inner: without_stores(inner, read))
+        if stmt == before or not all(isinstance(each, Let | Note) for inner in bodies(stmt) for each in inner):
+            result.append(stmt)
     return tuple(result)

@@ -23,9 +23,11 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Break,
     Buffer,
     Check,
     Expr,
+    If,
     Let,
     Load,
     Loop,
@@ -44,7 +46,16 @@ from graphc.loops.ir import (
     rebuild,
     subexpressions,
 )
-from graphc.loops.visit import expressions, independent, op_count, read_buffers, read_vars, stored_buffers, with_values
+from graphc.loops.visit import (
+    expressions,
+    independent,
+    map_bodies,
+    op_count,
+    read_buffers,
+    read_vars,
+    stored_buffers,
+    with_values,
+)
 from graphc.startup.record import record, replace
 
 MOST_OPS = 160
@@ -72,11 +83,11 @@ class Pass:
 
 def merge_rows(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """Statements in whose outermost loops those along a row are merged."""
-    return tuple(replace(stmt, body=_merged(stmt.body)) if isinstance(stmt, Loop) else stmt for stmt in body)
+    return tuple(map_bodies(stmt, _merged if isinstance(stmt, Loop) else merge_rows) for stmt in body)
 
 
 def _merged(body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-    """The body of a loop with its inner loops merged."""
+    """The body of a loop, or of a branch in it, with its inner loops merged."""
     result: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -85,9 +96,7 @@ def _merged(body: Iterable[Stmt]) -> tuple[Stmt, ...]:
             if both is not None:
                 result[last:] = both
                 continue
-            if read_pass(stmt) is None:
-                stmt = replace(stmt, body=_merged(stmt.body))
-        result.append(stmt)
+        result.append(stmt if read_pass(stmt) is not None else map_bodies(stmt, _merged))
     return tuple(result)
 
 
@@ -138,7 +147,7 @@ def _merge(first_and_between: Sequence[Stmt], loop: Loop) -> list[Stmt] | None:
     for stmt in between:
         if isinstance(stmt, Note) or (isinstance(stmt, Let | Set) and independent([stmt], [head, *stay])):
             up.append(stmt)
-        elif isinstance(stmt, Check) or not independent([stmt], [loop]):
+        elif isinstance(stmt, Check | If | Break) or not independent([stmt], [loop]):
             return None
         else:
             stay.append(stmt)

@@ -12,8 +12,8 @@ region of i's own. A position has such a region where it is built around i as po
     P + c, P * n        c and n the same in every iteration
     q * n + i           the loop has n iterations
 
-All positions in one buffer must be built alike. For a loop inside others, what these count and name is the same in
-every iteration.
+All positions in one buffer must be built alike, those in branches too. For a loop inside others, what these count and
+name is the same in every iteration. A loop that an iteration may leave has an order.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from graphc.loops.ir import (
     Buffer,
     Check,
     Expr,
+    If,
     Invoke,
     Launch,
     Let,
@@ -48,7 +49,7 @@ from graphc.loops.ir import (
     subexpressions,
 )
 from graphc.loops.operators import ADD, MOD, MUL, ROUNDING, Operator
-from graphc.loops.visit import expressions, statements
+from graphc.loops.visit import expressions, is_left, map_bodies, statements
 from graphc.startup.record import record, replace
 
 Region: TypeAlias = "tuple[tuple[str, Hashable], ...]"
@@ -57,14 +58,18 @@ Known: TypeAlias = "ChainMap[Var, Expr]"
 """What is known of names: values, or the number of iterations of a loop's variable."""
 
 
-def mark_independent(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """Statements in which every loop says in which buffers its iterations conflict."""
-    begun: set[Var] = set()
+def mark_independent(body: Sequence[Stmt], outer: Collection[Var] = ()) -> tuple[Stmt, ...]:
+    """Statements in which every loop says in which buffers its iterations conflict. `outer`: the scalars that have a
+    value before them."""
+    begun = {*outer}
     result: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Set):
             begun.add(stmt.var)
-        result.append(mark_nest(stmt, begun) if isinstance(stmt, Loop) else stmt)
+        if isinstance(stmt, Loop):
+            result.append(mark_nest(stmt, begun))
+        else:
+            result.append(map_bodies(stmt, lambda inner: mark_independent(inner, begun)))
     return tuple(result)
 
 
@@ -83,16 +88,16 @@ class Access:
     sizes: Known
 
 
-@record(eq=False)
+@record(eq=False, frozen=False)
 class _Marked:
     """A loop, and what there is in it: accesses to buffers that its nest writes, names that it gives and scalars that
-    it sets, and whether it goes on to its end and calls nothing."""
+    it sets, and whether it calls nothing and does not leave the function."""
 
     loop: Loop
     accesses: list[Access]
     names: set[Var]
     sets: dict[Var, None]
-    is_plain: bool
+    is_plain: bool = True
 
 
 class _Nest:
@@ -112,11 +117,19 @@ class _Nest:
         """A loop marked, inside others that give names these values and numbers of iterations."""
         if loop.begin == ZERO:
             sizes = sizes.new_child({loop.var: loop.size})
-        found = _Marked(loop, [], {loop.var}, {}, True)
-        body: list[Stmt] = []
+        found = _Marked(loop, [], {loop.var}, {})
+        body = self.marked(loop.body, found, values, sizes)
+        carried = [var for var in found.sets if var in self.begun]
+        conflicts = None
+        if found.is_plain and not is_left(loop) and all(accumulation(var, loop) for var in carried):
+            conflicts = self.conflicts(loop.var, found)
+        return replace(found, loop=replace(loop, body=body, conflicts=conflicts))
+
+    def marked(self, body: Sequence[Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[Stmt, ...]:
+        """The statements of a loop, or of a branch in it, with what there is in them noted in `found`."""
+        result: list[Stmt] = []
         begun: list[Var] = []
-        is_plain = True
-        for stmt in loop.body:
+        for stmt in body:
             if isinstance(stmt, Store):
                 found.accesses.append(Access(stmt.buffer, stmt.index, values, sizes))
             for expr in expressions(stmt):
@@ -131,8 +144,10 @@ class _Nest:
                     found.accesses.extend(inner.accesses)
                     found.names.update(inner.names)
                     found.sets.update(inner.sets)
-                    is_plain = is_plain and inner.is_plain
+                    found.is_plain = found.is_plain and inner.is_plain
                     stmt = inner.loop
+                case If():
+                    stmt = map_bodies(stmt, lambda branch: self.marked(branch, found, values.new_child(), sizes))
                 case Let(var, value):
                     found.names.add(var)
                     if var.dtype == INDEX:
@@ -144,14 +159,10 @@ class _Nest:
                         self.begun.add(var)
                         begun.append(var)
                 case Check() | Invoke() | Launch():
-                    is_plain = False
-            body.append(stmt)
+                    found.is_plain = False
+            result.append(stmt)
         self.begun.difference_update(begun)
-        carried = [var for var in found.sets if var in self.begun]
-        conflicts = None
-        if is_plain and all(accumulation(var, loop) for var in carried):
-            conflicts = self.conflicts(loop.var, found)
-        return replace(found, loop=replace(loop, body=tuple(body), conflicts=conflicts), is_plain=is_plain)
+        return tuple(result)
 
     def conflicts(self, var: Var, inside: _Marked) -> tuple[Buffer, ...]:
         """The buffers of which iterations have no regions of their own."""

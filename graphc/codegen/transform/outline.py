@@ -5,7 +5,8 @@ equal but for names and literals are one function called with other arguments. S
 in their number, one large one does not, and equal layers of a network are compiled once.
 
 A part is a nest (an outermost loop) or a block (a run of scalars). A loop around many nests that threads cannot share
-itself stays where it is, and its statements are treated as a kernel's. The function of a nest has the form
+itself stays where it is, and its statements are treated as a kernel's; so are those of branches. The function of a nest
+has the form
 
     def nest_sum(begin, end, x, n, scale, sum_at):
         sum = 0.0
@@ -92,7 +93,7 @@ from graphc.loops.ir import (
 from graphc.loops.names import Names
 from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
 from graphc.loops.unparse import text_of
-from graphc.loops.visit import moved_buffers, read_buffers
+from graphc.loops.visit import bodies, moved_buffers, read_buffers, with_bodies
 from graphc.startup.record import fresh, record, replace
 
 LAUNCHES_IN_KERNEL = 8
@@ -150,8 +151,8 @@ def with_calls(
     alone: Collection[Path],
     within: Path = (),
 ) -> tuple[Stmt, ...]:
-    """Statements that stand in the loop `within`, with calls in place of parts. What a function that is called once
-    says in its docstring is not said above the call."""
+    """Statements that stand `within` a loop or branch, with calls in place of parts. What a function that is called
+    once says in its docstring is not said above the call."""
     here = {path[-1]: part for path, part in parts.items() if path[:-1] == within}
     around = {path[len(within)] for path in parts if path[: len(within)] == within} - here.keys()
     moved = {stmt.var for part in here.values() for stmt in part.body if isinstance(stmt, Let | Set)}
@@ -161,10 +162,12 @@ def with_calls(
             if kept and isinstance(kept[-1], Note) and (*within, place) in alone:
                 kept.pop()
             kept.extend(calls[(*within, place)])
-        elif isinstance(stmt, Loop) and place in around:
-            kept.append(
-                replace(stmt, body=with_calls(stmt.body, parts, calls, alone, (*within, place)), conflicts=None)
-            )
+        elif place in around:
+            inside = [
+                with_calls(inner, parts, calls, alone, (*within, place, number))
+                for number, inner in enumerate(bodies(stmt))
+            ]
+            kept.append(with_bodies(replace(stmt, conflicts=None) if isinstance(stmt, Loop) else stmt, inside))
         elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
             kept.append(stmt)
     return tuple(kept)

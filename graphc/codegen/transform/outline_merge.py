@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, Part
 from graphc.loops.ir import (
     Apply,
+    Break,
     Buffer,
     Check,
     Const,
     Expr,
+    If,
     Invoke,
     Launch,
     Let,
@@ -30,8 +32,8 @@ from graphc.loops.ir import (
     children,
     rebuild,
 )
-from graphc.loops.visit import expressions, map_expressions, statements
-from graphc.startup.record import record, replace
+from graphc.loops.visit import expressions, map_bodies, map_own_expressions, statements
+from graphc.startup.record import record
 
 
 @record()
@@ -75,11 +77,14 @@ def statement_words(stmt: Stmt) -> Iterator[object]:
             yield var
             yield len(body)
             yield stmt.is_independent
+        case If(_, then, orelse):
+            yield len(then)
+            yield len(orelse)
         case Store(buffer):
             yield buffer
         case Invoke(function, _, _) | Launch(function, _, _, _):
             yield function
-        case Check() | Note():
+        case Check() | Note() | Break():
             pass
 
 
@@ -136,8 +141,8 @@ def with_literals(body: Iterable[Stmt], given: Mapping[int, Var]) -> Iterator[St
         return given.get(count - 1, expr)
 
     def changed(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Loop):
-            return replace(stmt, body=tuple(map(changed, stmt.body)))
-        return map_expressions(stmt, lambda expr: rebuild(expr, change)) if may_lift(stmt) else stmt
+        if may_lift(stmt):
+            stmt = map_own_expressions(stmt, lambda expr: rebuild(expr, change))
+        return map_bodies(stmt, lambda inner: tuple(map(changed, inner)))
 
     return map(changed, body) if given else iter(body)

@@ -1,7 +1,8 @@
 """The parts of a large kernel that become functions of their own.
 
 In: the statements of a kernel. Out: its nests (outermost loops) and blocks (runs of scalars) as `Part`, by the place of
-their last statement: see `outline`. The statements of a loop around nests are looked at as a kernel's are.
+their last statement: see `outline`. The statements of a branch, and of a loop around nests, are looked at as a kernel's
+are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from graphc.loops.ir import (
     Check,
     Const,
     Expr,
+    If,
     Let,
     Load,
     Loop,
@@ -39,7 +41,7 @@ from graphc.loops.ir import (
     subtract,
 )
 from graphc.loops.operators import BLOCKS, GT, MINIMUM, SELECT
-from graphc.loops.visit import all_expressions, op_count, read_vars, statements
+from graphc.loops.visit import all_expressions, bodies, in_line, map_bodies, op_count, read_vars, statements
 from graphc.startup.record import record, replace
 
 OUTLINE_ABOVE = 12
@@ -57,7 +59,8 @@ MOST_COLUMN_BYTES = 24
 two thirds of one of 48."""
 
 Path: TypeAlias = "tuple[int, ...]"
-"""The place of a statement: in the loops that it stands in, from the outermost one, and in its own body."""
+"""The place of a statement: for each that it stands in, from the outermost one, its place and which of its bodies, and
+then the place in its own body."""
 
 FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
@@ -112,39 +115,49 @@ def find_parts(
     steps: Collection[Var] = (),
     begun: Collection[Var] = (),
     within: Path = (),
+    are_many: bool = False,
 ) -> dict[Path, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large; and those of loops around nests. `steps`: the variables of loops over steps that would be
-    written out otherwise; `begun`: the scalars that have a value before `body`, the statements of the loop `within`
-    which they stand."""
-    loops = sum(isinstance(stmt, Loop) for stmt in body)
+    where they are large; and those of branches and of loops around nests. `steps`: the variables of loops over steps
+    that would be written out otherwise; `begun`: the scalars that have a value before `body`, the statements of the
+    loop or branch `within` which they stand; `are_many`: there are many nests around."""
+    are_many = are_many or sum(isinstance(stmt, Loop) for stmt in in_line(body)) > OUTLINE_ABOVE
     ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, Let))
     parts = find_nests(body, begun)
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
     around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), steps, known)]
-    if not always and loops <= OUTLINE_ABOVE:
+    if not (always or are_many):
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
         parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
     found = {(*within, place): part for place, part in parts.items() if place not in around}
     for place in around:
-        loop = body[place]
-        assert isinstance(loop, Loop)
-        found |= find_parts(loop.body, always, steps, known, (*within, place))
+        for number, inner in enumerate(bodies(body[place])):
+            of_branch = are_many and isinstance(body[place], If)
+            found |= find_parts(inner, always, steps, known, (*within, place, number), of_branch)
     return found
 
 
 def is_around(least: int, stmt: Stmt, part: Part | None, steps: Collection[Var], begun: Collection[Var]) -> bool:
-    """Whether a statement is a loop whose iterations follow one another, and each carries out at least as many
-    nests, some of which threads may share; of a loop over `steps` one is enough."""
+    """Whether a statement has branches, or is a loop whose iterations follow one another, and each carries out at least
+    as many nests, some of which threads may share; of a loop over `steps` one is enough."""
     if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
-        return False
+        return isinstance(stmt, If)
     is_step = stmt.var in steps
-    if sum(isinstance(inner, Loop) for inner in stmt.body) < (1 if is_step else least):
+    if sum(isinstance(inner, Loop) for inner in in_line(stmt.body)) < (1 if is_step else least):
         return False
-    shared = sum(nest.shares is not None for nest in find_nests(stmt.body, begun).values())
-    return shared >= (1 if is_step else LEAST_NESTS)
+    return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= (1 if is_step else LEAST_NESTS)
+
+
+def all_nests(body: Sequence[Stmt], begun: Collection[Var]) -> Iterator[Part]:
+    """The nests, those of branches too."""
+    yield from find_nests(body, begun).values()
+    known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
+    for stmt in body:
+        if isinstance(stmt, If):
+            for branch in bodies(stmt):
+                yield from all_nests(branch, known)
 
 
 def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, Part]:
@@ -155,7 +168,7 @@ def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, P
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
         if not isinstance(stmt, Loop):
             continue
-        carried = [var for var in set_vars(stmt) if var in outer]
+        carried = [var for var in set_vars(stmt.body) if var in outer]
         codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check)}
         if starts.keys() >= set(carried) and len(codes) <= 1:
             loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
@@ -280,15 +293,15 @@ def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
 
 
 def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
-    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops, before
-    which nothing reads them."""
+    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops and in no
+    branch, before which nothing reads them."""
     starts = [(place, stmt) for place, stmt in enumerate(body) if isinstance(stmt, Set)]
     started = Counter(stmt.var for _, stmt in starts)
-    loops = Counter(var for stmt in body if isinstance(stmt, Loop) for var in set_vars(stmt))
+    inside = Counter(var for stmt in body for inner in bodies(stmt) for var in set_vars(inner))
     return {
         stmt.var: stmt
         for place, stmt in starts
-        if isinstance(stmt.value, Const) and started[stmt.var] == loops[stmt.var] == 1
+        if isinstance(stmt.value, Const) and started[stmt.var] == inside[stmt.var] == 1
         if is_set_before_read(stmt.var, body[place + 1 :])
     }
 
@@ -296,23 +309,19 @@ def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
 def is_set_before_read(var: Var, body: Sequence[Stmt]) -> bool:
     """Whether the first statement that has to do with a name is a loop that sets it."""
     for stmt in body:
-        if isinstance(stmt, Loop) and var in set_vars(stmt):
+        if isinstance(stmt, Loop) and var in set_vars(stmt.body):
             return True
         if var in read_vars([stmt]):
             return False
     return False
 
 
-def set_vars(loop: Loop) -> dict[Var, None]:
-    """The names that a loop sets, in order."""
-    return dict.fromkeys(stmt.var for stmt in statements(loop.body) if isinstance(stmt, Set))
+def set_vars(body: Sequence[Stmt]) -> dict[Var, None]:
+    """The names that statements set, in order."""
+    return dict.fromkeys(stmt.var for stmt in statements(body) if isinstance(stmt, Set))
 
 
 def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
     """Statements whose checks have another number."""
-    result: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=with_code(stmt.body, code))
-        result.append(replace(stmt, code=code) if isinstance(stmt, Check) else stmt)
-    return tuple(result)
+    numbered = (replace(stmt, code=code) if isinstance(stmt, Check) else stmt for stmt in body)
+    return tuple(map_bodies(stmt, lambda inner: with_code(inner, code)) for stmt in numbered)

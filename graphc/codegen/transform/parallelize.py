@@ -40,7 +40,7 @@ from graphc.loops.ir import (
     subexpressions,
 )
 from graphc.loops.operators import CHUNK, COLUMNS, ROUNDING, Operator
-from graphc.loops.visit import expressions, statements
+from graphc.loops.visit import expressions, in_line, is_left, statements
 from graphc.startup.record import fresh, record, replace
 
 LOAD_COST, STORE_COST = 2.0, 1.0
@@ -95,6 +95,8 @@ def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
     *names, inner = loop.body or (None,)
     if not isinstance(inner, Loop) or inner.begin != ZERO or not all(isinstance(stmt, Let) for stmt in names):
         return None
+    if is_left(inner):
+        return None
     changing = {loop.var} | {stmt.var for stmt in names if isinstance(stmt, Let)}
     if changing & set(subexpressions(inner.size)):
         return None
@@ -132,7 +134,7 @@ def rows_of(loop: Loop) -> dict[Buffer, Expr]:
 
 
 def work_of(loop: Loop) -> Expr:
-    """The work of one iteration, a sum over the loops inside it."""
+    """The work of one iteration, a sum over the loops inside it, and over both branches."""
     changing = {stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop)}
 
     def known(size: Expr) -> bool:
@@ -140,12 +142,12 @@ def work_of(loop: Loop) -> Expr:
 
     def in_one_loop(body: Sequence[Stmt]) -> Iterator[Stmt]:
         """The statements, those of a loop over blocks as if its inner loop ran over the whole axis."""
-        for stmt in body:
+        for stmt in in_line(body):
             length = length_of_blocks(stmt.size) if isinstance(stmt, Loop) else None
             if not isinstance(stmt, Loop) or length is None or not known(length):
                 yield stmt
                 continue
-            for inner in stmt.body:
+            for inner in in_line(stmt.body):
                 yield replace(inner, size=length) if isinstance(inner, Loop) else inner
 
     def total(body: Sequence[Stmt]) -> Expr:

@@ -20,6 +20,7 @@ from graphc.loops.ir import (
     Buffer,
     Const,
     Expr,
+    If,
     Let,
     Load,
     Loop,
@@ -35,7 +36,7 @@ from graphc.loops.ir import (
     multiply,
 )
 from graphc.loops.operators import ACCUMULATE, CASTS
-from graphc.loops.visit import moved_buffers, statements
+from graphc.loops.visit import is_left, map_bodies, moved_buffers, statements
 from graphc.startup.record import fresh, record, replace
 
 WIDEN = CASTS["float64"]
@@ -60,6 +61,7 @@ def narrow_sums(body: Sequence[Stmt], fresh: Callable[[str], str]) -> Narrowed:
     candidates = [narrow_targets(stmt) if isinstance(stmt, Loop) else [] for stmt in body]
     loops = [(stmt, found) for stmt, found in zip(body, candidates, strict=True) if isinstance(stmt, Loop)]
     wide = {buffer for loop, found in loops for buffer in added_into(loop, targets_of(loop)) if buffer not in found}
+    wide.update(buffer for stmt in body if isinstance(stmt, If) for buffer in targets_of(stmt))
     for stmt, some in zip(body, candidates, strict=True):
         found = {buffer: target for buffer, target in targets_of(stmt).items() if buffer in some and buffer not in wide}
         if not isinstance(stmt, Loop) or not found:
@@ -74,9 +76,10 @@ def narrow_sums(body: Sequence[Stmt], fresh: Callable[[str], str]) -> Narrowed:
 
 
 def narrow_targets(loop: Loop) -> list[Buffer]:
-    """The buffers that a loop over rows only adds float32 numbers to, in loops inside it; none of few rows."""
+    """The buffers that a loop over rows only adds float32 numbers to, in loops inside it; none of few rows, and none
+    where the loop may be left."""
     count = int_value(loop.size)
-    if count is not None and count <= ROWS:
+    if (count is not None and count <= ROWS) or is_left(loop):
         return []
     if not any(isinstance(stmt, Loop) and targets_of(stmt) for stmt in loop.body):
         return []
@@ -120,10 +123,8 @@ def narrowed(body: Sequence[Stmt], held: Mapping[Buffer, Buffer]) -> tuple[Stmt,
     """Statements that add to the narrow buffers."""
     result: list[Stmt] = []
     for stmt in body:
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=narrowed(stmt.body, held))
-        elif isinstance(stmt, Store) and stmt.buffer in held and (term := narrow_term(stmt)) is not None:
+        if isinstance(stmt, Store) and stmt.buffer in held and (term := narrow_term(stmt)) is not None:
             few = held[stmt.buffer]
             stmt = Store(few, stmt.index, apply(ACCUMULATE, Load(few, stmt.index), term))
-        result.append(stmt)
+        result.append(map_bodies(stmt, lambda inner: narrowed(inner, held)))
     return tuple(result)

@@ -7,16 +7,36 @@ over the same range in one loop, values named twice named once, values used once
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from graphc.codegen.transform.passes import Change, Run, apply
-from graphc.loops.ir import ZERO, Check, Expr, Invoke, Launch, Let, Loop, Stmt, Store, Var, int_value, subexpressions
+from graphc.loops.ir import (
+    ZERO,
+    Break,
+    Check,
+    Expr,
+    If,
+    Invoke,
+    Launch,
+    Let,
+    Loop,
+    Stmt,
+    Store,
+    Var,
+    int_value,
+    subexpressions,
+)
 from graphc.loops.visit import (
     Changes,
     Readers,
+    bodies,
     effects,
     expressions,
     independent,
+    is_left,
+    map_bodies,
     map_expressions,
+    map_own_expressions,
     op_count,
     own_expressions,
     read_vars,
@@ -46,17 +66,14 @@ def simplify(body: Sequence[Stmt], run: Run = apply) -> tuple[Stmt, ...]:
 
 
 def unroll_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """Loops of exactly one iteration become their body."""
+    """Loops of exactly one iteration become their body, where nothing in it leaves them."""
     result: list[Stmt] = []
     for stmt in body:
-        if not isinstance(stmt, Loop):
-            result.append(stmt)
-            continue
-        inner = unroll_once(stmt.body)
-        if int_value(stmt.size) == 1 and stmt.begin == ZERO:
-            result.extend(with_values(inner, {stmt.var: ZERO}))
+        stmt = map_bodies(stmt, unroll_once)
+        if isinstance(stmt, Loop) and int_value(stmt.size) == 1 and stmt.begin == ZERO and not is_left(stmt):
+            result.extend(with_values(stmt.body, {stmt.var: ZERO}))
         else:
-            result.append(replace(stmt, body=inner))
+            result.append(stmt)
     return tuple(result)
 
 
@@ -64,17 +81,16 @@ def fuse_reductions(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """Loops of reductions over the same range, of which none needs another's result, become one loop."""
     result: list[Stmt] = []
     for stmt in body:
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=fuse_reductions(stmt.body))
-            if not is_barrier(stmt) and _fuse_into(result, stmt):
-                continue
-        result.append(stmt)
+        stmt = map_bodies(stmt, fuse_reductions)
+        if not (isinstance(stmt, Loop) and not is_barrier(stmt) and _fuse_into(result, stmt)):
+            result.append(stmt)
     return tuple(result)
 
 
 def is_barrier(stmt: Stmt) -> bool:
-    """Whether no loop may pass a statement: it writes memory, or checks indices, all of them before any is used."""
-    return any(isinstance(inner, Store | Invoke | Launch | Check) for inner in statements([stmt]))
+    """Whether no loop may pass a statement: it writes memory, checks indices, all of them before any is used, or
+    decides what comes next."""
+    return any(isinstance(inner, Store | Invoke | Launch | Check | If | Break) for inner in statements([stmt]))
 
 
 def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
@@ -127,9 +143,8 @@ def _name_once(body: Sequence[Stmt], known: dict[Expr, Var], readers: Readers) -
             stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
         for value in readers.touched(Changes.of(stmt)):
             known.pop(value, None)
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=_name_once(stmt.body, known, readers))
-        elif isinstance(stmt, Let):
+        stmt = map_bodies(stmt, lambda inner: _name_once(inner, known, readers))
+        if isinstance(stmt, Let):
             if stmt.value in known:
                 alias[stmt.var] = known[stmt.value]
                 continue
@@ -153,15 +168,14 @@ def _without_unused(body: Sequence[Stmt], used: set[Var]) -> tuple[Stmt, ...]:
     for stmt in reversed(body):
         if isinstance(stmt, Let) and stmt.var not in used:
             continue
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=_without_unused(stmt.body, used))
+        stmt = map_bodies(stmt, lambda inner: _without_unused(inner, used))
         used.update(part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
         kept.append(stmt)
     return tuple(reversed(kept))
 
 
 def inline_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """Values used once, in the same loop, are written where they are used; never across a write of what they read."""
+    """Values used once, in the same body, are written where they are used; never across a write of what they read."""
     return _inline_once(body, use_counts(own_expressions(statements(body))))
 
 
@@ -174,12 +188,11 @@ def _inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt,
         used = (part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
         values = {var: pending.pop(var)[1].value for var in used if var in pending}
         if values:
-            stmt = _replace_here(stmt, values)
-        inside = read_vars(stmt.body) if isinstance(stmt, Loop) else ()
+            stmt = map_own_expressions(stmt, partial(replace_vars, values=values))
+        inside = (var for inner in bodies(stmt) for var in read_vars(inner))
         due = {*inside, *readers.touched(Changes.of(stmt))}
         result.extend(let for _, let in sorted(pending.pop(var) for var in due & pending.keys()))
-        if isinstance(stmt, Loop):
-            stmt = replace(stmt, body=_inline_once(stmt.body, counts))
+        stmt = map_bodies(stmt, lambda inner: _inline_once(inner, counts))
         once = isinstance(stmt, Let) and counts[stmt.var] == local[stmt.var] == 1
         if isinstance(stmt, Let) and once and op_count(stmt.value) <= INLINE_OPS:
             pending[stmt.var] = place, stmt
@@ -188,13 +201,6 @@ def _inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt,
             result.append(stmt)
     result.extend(let for _, let in pending.values())
     return tuple(result)
-
-
-def _replace_here(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
-    """Names replaced in the statement itself, a loop's body left alone."""
-    if isinstance(stmt, Loop):
-        return replace(stmt, size=replace_vars(stmt.size, values), begin=replace_vars(stmt.begin, values))
-    return map_expressions(stmt, lambda expr: replace_vars(expr, values))
 
 
 STEPS: tuple[tuple[str, Change], ...] = (

@@ -13,10 +13,12 @@ from graphc.loops.ir import (
     INDEX,
     ZERO,
     Apply,
+    Break,
     Buffer,
     Check,
     Const,
     Expr,
+    If,
     Invoke,
     Launch,
     Let,
@@ -34,6 +36,7 @@ from graphc.loops.ir import (
     subtract,
 )
 from graphc.loops.operators import ADD, MUL
+from graphc.loops.visit import expressions
 from graphc.startup.record import record
 
 Operand: TypeAlias = Var | int
@@ -85,18 +88,20 @@ class Spelling:
                 self.expression(size, False)
                 for inner in body:
                     self.statement(inner)
+            case If(condition, then, orelse):
+                self.key += (len(then), len(orelse))
+                self.expression(condition)
+                for inner in (*then, *orelse):
+                    self.statement(inner)
             case Invoke(function, args, code):
                 self.key += (function, len(args), object() if code else None)
                 for arg in args:
                     self.expression(arg)
-            case Check(condition, _):  # leaves the function: equal to none
+            case Check() | Launch():  # leaves the function, or is for threads: equal to none
                 self.key.append(object())
-                self.expression(condition)
-            case Launch(_, count, size, args):
-                self.key.append(object())
-                for arg in (count, size, *args):
-                    self.expression(arg)
-            case Note():
+                for expr in expressions(stmt):
+                    self.expression(expr)
+            case Note() | Break():
                 pass
 
     def target(self, var: Var) -> None:
@@ -166,7 +171,10 @@ class Respelling:
             case Launch(function, count, size, args):
                 count, size = self.expression(count), self.expression(size)
                 return Launch(function, count, size, tuple(map(self.expression, args)))
-            case Note():
+            case If(condition, then, orelse):
+                condition = self.expression(condition)
+                return If(condition, tuple(map(self.statement, then)), tuple(map(self.statement, orelse)))
+            case Note() | Break():
                 return stmt
 
     def pool(self, buffer: Buffer) -> Buffer:

@@ -1,4 +1,4 @@
-"""The parts of a plan may stand in a loop: names are given inside it, and forgotten with it."""
+"""The parts of a plan may stand in a loop or a branch: names are given inside it, and forgotten with it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from graphc.codegen.schedule.plan import Part, Plan
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.transform.outline_regions import OUTLINE_ABOVE
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Loop, Var, add, integer, multiply
+from graphc.loops.ir import INDEX, ZERO, Break, Buffer, Const, If, Let, Load, Loop, Var, add, apply, integer, multiply
 from graphc.loops.names import Names
+from graphc.loops.operators import GT
 from graphc.options import options
 
 Array = NDArray[Any]
@@ -45,6 +46,70 @@ def twice(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> 
     lowerer.leave(inner, scope)
     (loop,) = scope.body
     assert isinstance(loop, Loop) and loop.var == AGAIN
+
+
+def either(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> None:
+    """In both branches, and in the second in a loop that is left after its first iteration."""
+    parts = tuple(parts)
+    first = Load(next(iter(plan.leaves.values())), ZERO)
+    with lowerer.branch(scope) as then:
+        lower_parts(lowerer, plan, parts, then)
+    with lowerer.branch(scope) as orelse:
+        inner = lowerer.enter(orelse, AGAIN, integer(3))
+        lower_parts(lowerer, plan, parts, inner)
+        with lowerer.branch(inner) as leave:
+            leave.body.append(Break())
+        inner.body.append(If(apply(GT, Const("1.0", "float64"), first), tuple(leave.body)))
+        lowerer.leave(inner, orelse)
+    scope.body.append(If(apply(GT, first, Const("0.0", "float64")), tuple(then.body), tuple(orelse.body)))
+    assert len(scope.body) == 1, "all that is computed stands in the branches"
+
+
+def branches(value: Array) -> Iterable[Array]:
+    """An argument for each way."""
+    for first in (-0.5, 0.5):
+        value[0, 0] = first
+        yield value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_plan_is_carried_out_in_a_branch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = T.dmatrix("x")
+    interpreted = graphc.function([x], PROGRAMS[name](x), mode="interpreted")
+    monkeypatch.setattr(program, "lower_parts", either)
+    for mode in ("python", "compiled"):
+        call = graphc.function([x], PROGRAMS[name](x), mode=mode)
+        assert "else:" in call.source and "break" in call.source
+        for size in (5, 1):
+            for value in branches(np.random.default_rng(0).normal(size=(size, size))):
+                np.testing.assert_allclose(call(value), interpreted(value))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["auto", "always", "never"])
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"an extreme"}))
+def test_a_plan_in_a_branch_goes_through_the_passes(name: str, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "lower_parts", either)
+    x = T.dmatrix("x")
+    with options.change(outline=policy):
+        found = watch(lambda: graphc.function([x], PROGRAMS[name](x), mode="python"))
+    check_text(found)
+    for value in branches(np.random.default_rng(0).normal(size=(5, 5))):
+        check_passes(found, [value])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"a product"}))
+def test_nests_in_a_branch_are_shared_by_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = T.dmatrix("x")
+    interpreted = graphc.function([x], PROGRAMS[name](x), mode="interpreted")
+    monkeypatch.setattr(program, "lower_parts", either)
+    call = graphc.function([x], PROGRAMS[name](x), threads=2)
+    then = call.source.split("    if x[0] > 0.0:")[1].split("    else:")[0]
+    assert "        parallel" in then or "        launch_" in then or " = parallel_sum(" in then
+    for value in branches(np.random.default_rng(0).normal(size=(700, 700))):
+        np.testing.assert_allclose(call(value), interpreted(value), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.slow
@@ -108,3 +173,32 @@ def test_what_is_named_in_a_loop_is_forgotten_with_it() -> None:
     assert lowerer.name_once(multiply(ITERATION, integer(3)), "row") is row
     lowerer.enter(outer, J, integer(5))
     assert lowerer.name_once(add(row, J), "place") != place
+
+
+def test_what_is_named_in_a_branch_stands_in_it_and_is_forgotten_with_it() -> None:
+    """Though it could be computed outside: it may not be there."""
+    lowerer = Lowerer({}, {}, Sizing((), {}), Names(()))
+    outer = lowerer.enter(lowerer.top, ITERATION, integer(5))
+    known = lowerer.name_once(multiply(ITERATION, integer(3)), "known")
+    element = Load(Buffer("x", "float64"), ZERO)
+    with lowerer.branch(outer) as branch:
+        assert lowerer.name_once(multiply(ITERATION, integer(3)), "known") is known
+        first = lowerer.bind(element, "first")
+        place = lowerer.name_once(multiply(ITERATION, integer(7)), "place")
+        assert lowerer.scope_of(first) is lowerer.scope_of(place) is lowerer.scope_of(ITERATION) is branch
+        assert lowerer.depth(branch) == 0
+        inner = lowerer.enter(branch, J, integer(5))
+        again = lowerer.bind(element, "again")
+        deep = lowerer.name_once(add(known, J), "deep")
+        with lowerer.branch(inner) as deeper:
+            lowerer.bind(element, "deeper")
+            assert lowerer.name_once(add(known, J), "deep") is deep
+            assert lowerer.name_once(multiply(ITERATION, integer(7)), "place") is place
+        inner.body.append(If(apply(GT, deep, ZERO), tuple(deeper.body)))
+        lowerer.leave(inner, branch)
+    assert lowerer.base is lowerer.top and len(outer.body) == 1 and not lowerer.top.body
+    *names, loop = branch.body
+    assert [stmt.var for stmt in names if isinstance(stmt, Let)] == [first, place, again]
+    assert isinstance(loop, Loop) and len(loop.body) == 2 and len(deeper.body) == 1
+    assert lowerer.name_once(multiply(ITERATION, integer(7)), "place") != place
+    assert lowerer.scope_of(ITERATION) is outer

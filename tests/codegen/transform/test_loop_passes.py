@@ -20,6 +20,7 @@ from loop_machine import run
 from watched import differs
 
 from graphc.codegen.frontend.language import PRELUDE
+from graphc.codegen.gemm.api import PROTOTYPES
 from graphc.codegen.transform.accumulations import reroll_sums
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
@@ -29,6 +30,7 @@ from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
 from graphc.codegen.transform.passes import Change
+from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.reroll import reroll
 from graphc.codegen.transform.simplify import STEPS
 from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
@@ -60,6 +62,10 @@ def forwarded(function: Function) -> Functions:
     return (replace(function, body=forward_stores(function.body, fresh_names(function).fresh)),)
 
 
+def kept_in_registers(function: Function) -> Functions:
+    return (replace(function, body=keep_in_registers(function.body, fresh_names(function).fresh)),)
+
+
 def narrowed(function: Function) -> Functions:
     found = narrow_sums(function.body, fresh_names(function).fresh)
     params = (found.changed.get(param, param) if isinstance(param, Buffer) else param for param in function.params)
@@ -88,6 +94,7 @@ PASSES: dict[str, Pass] = {
     **{name: partial(changed, step) for name, step in STEPS},
     "merge_rows": partial(changed, merge_rows),
     "forward_stores": forwarded,
+    "keep_in_registers": kept_in_registers,
     "narrow_sums": narrowed,
     "mark_independent": partial(changed, mark_independent),
     "order_by_use": partial(changed, order_by_use),
@@ -96,6 +103,7 @@ PASSES: dict[str, Pass] = {
     "outline": outlined,
 }
 REORDERING = ("narrow_sums", "mark_independent", "outline")
+EXTERNALS = {name: kinds for name, (kinds, _) in PROTOTYPES.items()}
 RESULTS = ("out", "sums", "a", "b", "c")
 """Buffers that cases may leave something in, besides temporaries."""
 
@@ -119,9 +127,9 @@ CASES = [(name, title) for name in PASSES for title in read_cases(name)]
 def test_a_pass(name: str, title: str) -> None:
     text, wanted = read_cases(name)[title]
     before = parse_functions(text)
-    verify_functions(before)
+    verify_functions(before, EXTERNALS)
     after = PASSES[name](before[-1])
-    verify_functions(after)
+    verify_functions(after, EXTERNALS)
     assert (after == before) == title.startswith("kept: ")
     if not os.environ.get("GRAPHC_UPDATE"):
         assert print_functions(after).strip("\n") == (wanted or text)

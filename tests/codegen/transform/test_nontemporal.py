@@ -30,8 +30,8 @@ from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.transform.nontemporal import MOST_WORK, Stream, stream_of
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
 from graphc.errors import CompileError
-from graphc.loops.ir import INDEX, Buffer, Expr, Load, Loop, Stmt, Store, Var, apply, integer
-from graphc.loops.operators import ADD, CASTS, MUL
+from graphc.loops.ir import INDEX, Break, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loops.operators import ADD, CASTS, LT, MUL
 from graphc.options import options
 
 Array = NDArray[Any]
@@ -66,6 +66,8 @@ KEPT: Mapping[str, Loop] = {
     "reads another element": loop(Store(A, ITERATION, load(B, NEXT))),
     "fills another element": loop(Store(A, NEXT, load(B))),
     "two results": loop(Store(A, ITERATION, load(B)), Store(C, ITERATION, load(B))),
+    "fills some": loop(If(apply(LT, load(B), load(C)), (Store(A, ITERATION, load(B)),))),
+    "is left": loop(Store(A, ITERATION, load(B)), Break()),
     "rows": loop(Loop(J, M, (Store(A, apply(ADD, apply(MUL, ITERATION, M), J), load(B)),))),
 }
 

@@ -29,10 +29,12 @@ from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
 from graphc.loops.ir import (
     INDEX,
+    Break,
     Buffer,
     Check,
     Const,
     Expr,
+    If,
     Invoke,
     Let,
     Load,
@@ -101,6 +103,12 @@ PARALLEL: Mapping[str, Loop] = {
     "three axes": loop(Loop(J, M, (Loop(K, N, (Store(A, plus(times(plus(times(ITERATION, M), J), N), K), VALUE),)),))),
     "a part of an array": loop(Loop(J, M, (Store(A, plus(times(plus(ITERATION, 3), M), J), VALUE),))),
     "a column": loop(Store(A, plus(times(ITERATION, M), 2), load(A, plus(times(ITERATION, M), 2)))),
+    "branches": loop(If(apply(GE, VALUE, NUMBER), (Store(A, ITERATION, VALUE),), (Store(A, ITERATION, TOTAL),))),
+    "an inner loop that is left": loop(
+        Set(TOTAL, NUMBER),
+        Loop(J, M, (accumulated(load(B, J)), If(apply(GE, TOTAL, VALUE), (Break(),)))),
+        Store(A, ITERATION, TOTAL),
+    ),
     "a sum of the row": loop(Set(TOTAL, NUMBER), Loop(J, M, (accumulated(load(B, J)),)), Store(A, ITERATION, TOTAL)),
     "two buffers": loop(
         Store(A, ITERATION, VALUE), Loop(J, M, (Store(B, plus(times(ITERATION, M), J), load(A, ITERATION)),))
@@ -127,6 +135,11 @@ SERIAL: Mapping[str, Loop] = {
     ),
     "rows of no length": loop(Store(A, times(ITERATION, integer(0)), VALUE)),
     "checks": loop(Check(apply(GE, VALUE, NUMBER), 1), Store(A, ITERATION, VALUE)),
+    "a check in a branch": loop(
+        If(apply(GE, VALUE, NUMBER), (), (Check(apply(GE, VALUE, NUMBER), 1),)), Store(A, ITERATION, VALUE)
+    ),
+    "it is left": loop(Store(A, ITERATION, VALUE), If(apply(GE, VALUE, NUMBER), (), (Break(),))),
+    "a branch in another row": loop(If(apply(GE, VALUE, NUMBER), (Store(A, plus(ITERATION, 1), load(A, ITERATION)),))),
     "calls that may fail": loop(Invoke("f", (ITERATION,), 1), Store(A, ITERATION, VALUE)),
     "a column too many": loop(*(Store(A, plus(times(ITERATION, integer(3)), column), VALUE) for column in range(4))),
     "the same number": loop(Store(A, ITERATION, NUMBER)),
@@ -153,6 +166,11 @@ def test_a_scalar_is_shared_where_it_is_accumulated_only() -> None:
     assert shares_of(loop(accumulated(load(B, ITERATION)), least), [TOTAL]) is None
     assert shares_of(loop(accumulated(TOTAL)), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, load(B, ITERATION))), [TOTAL]) is None
+    some = If(apply(GE, VALUE, NUMBER), (accumulated(VALUE),))
+    found = shares_of(loop(some), [TOTAL])
+    assert found is not None and found.steps == {TOTAL: ACCUMULATE}
+    assert shares_of(loop(some, If(apply(GE, TOTAL, NUMBER), (Store(A, ITERATION, VALUE),))), [TOTAL]) is None
+    assert shares_of(loop(some, least), [TOTAL]) is None
     assert shares_of(loop(Set(TOTAL, apply(SUB, TOTAL, load(B, ITERATION)))), [TOTAL]) is None
 
 
@@ -162,6 +180,9 @@ def test_columns_are_shared_where_rows_are_not() -> None:
     assert shares_of(rows, ()) is None
     found = columns_of(rows)
     assert found is not None and found[0].var == J and text_of(found[1].work) == "6 * n"
+    some = If(apply(GE, load(B, plus(ROW, J)), NUMBER), (summed,))
+    assert columns_of(loop(Let(ROW, times(ITERATION, M)), Loop(J, M, (some,)))) is not None
+    assert columns_of(loop(Let(ROW, times(ITERATION, M)), Loop(J, M, (some, If(some.condition, (Break(),)))))) is None
     shifted = Store(A, J, load(A, plus(J, 1)))
     assert columns_of(loop(Loop(J, M, (shifted,)))) is None
     assert columns_of(loop(Loop(J, ITERATION, (summed,)))) is None
@@ -211,6 +232,8 @@ def test_work_counts_inner_loops() -> None:
     )
     found = shares_of(rows, ())
     assert found is not None and text_of(found.work) == "46 * m"
+    branches = shares_of(loop(If(apply(GE, VALUE, NUMBER), rows.body, rows.body)), ())
+    assert branches is not None and text_of(branches.work) == "3 + 92 * m"
     guessed = shares_of(loop(Loop(J, plus(ITERATION, 1), (Set(TOTAL, exp),)), Store(A, ITERATION, TOTAL)), ())
     assert guessed is not None and text_of(guessed.work) == str(16 * 22 + 1)
 

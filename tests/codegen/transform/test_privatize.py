@@ -19,8 +19,8 @@ from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.privatize import added_into, neutral
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Buffer, Expr, Load, Loop, Store, Var, apply, integer
-from graphc.loops.operators import ACCUMULATE, ADD, CALLS, INFIX, SUB, Operator
+from graphc.loops.ir import INDEX, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loops.operators import ACCUMULATE, ADD, CALLS, INFIX, LT, SUB, Operator
 
 Array = NDArray[Any]
 ITERATION, J, N, M = (Var(name, INDEX) for name in "ijnm")
@@ -42,12 +42,16 @@ def added(buffer: Buffer, index: Expr, value: Expr, step: Operator = ACCUMULATE)
 def test_what_is_only_added_into_is_found() -> None:
     value = Load(X, ITERATION)
 
-    def found(*body: Store) -> dict[Buffer, Operator]:
+    def found(*body: Stmt) -> dict[Buffer, Operator]:
         return added_into(Loop(ITERATION, N, (Loop(J, M, body),)), {A, B})
 
     assert found(added(A, J, value)) == {A: ACCUMULATE}
     assert found(added(A, J, value), added(A, ITERATION, value), added(C, J, value)) == {A: ACCUMULATE}
     assert found(added(A, J, value, ADD), added(B, J, value)).keys() == {A, B}
+    less = apply(LT, value, Load(C, J))
+    assert found(If(less, (added(A, J, value),), (added(B, J, value),)), added(A, J, value)).keys() == {A, B}
+    assert not found(If(less, (added(A, J, value),), (Store(A, J, value),)))
+    assert not found(added(A, J, value), If(apply(LT, value, Load(A, J)), ()))
     assert not found(added(A, J, value, SUB))
     assert not found(added(A, J, value), added(A, J, value, CALLS["accumulate_maximum"]))
     assert not found(added(A, J, value), Store(A, ITERATION, value))

@@ -150,6 +150,44 @@ SEARCH = """
         if x[i] > 3.0:
             return i
 """
+EITHER = """
+    for i in independent(n):
+        if x[i] > 0.0:
+            x[i] = y[i] * 2.0
+        else:
+            x[i] = z[i] + 1.0
+"""
+LEFT = """
+    for i in independent(n):
+        x[i] = y[i] * 2.0
+        if x[i] > 3.0:
+            break
+"""
+"""Which the loop IR never says of a loop that is left."""
+LEFT_AT_ONCE = """
+    for i in independent(n):
+        x[i] = y[i] * 2.0
+        break
+"""
+LEFT_AROUND = """
+    for j in range(n):
+        if y[j] > 0.0:
+            break
+        for i in independent(n):
+            x[i] = exp(x[i]) + 1.0
+        if x[j] > 3.0:
+            break
+"""
+IN_BRANCHES = """
+    if n > 100:
+        for i in independent(n):
+            x[i] = exp(x[i]) + 1.0
+    else:
+        total = 0.0
+        for i in independent(n):
+            total = accumulate(total, exp(x[i]))
+        x[0] = total
+"""
 MASKED = {"predicated": 8}
 BY_ONE = {"vector": 8, "last": 1}
 SUMS = {"interleaved": 32, "last": 1}
@@ -181,6 +219,16 @@ CASES: dict[str, tuple[str, list[dict[str, int]], list[dict[str, int]], bool]] =
     "stored by steps": (STORED_BY_STEPS, [], [], False),
     "search": (SEARCH, [], [], True),
     "unknown": (UNKNOWN, [], [], False),
+    "either": (EITHER, [], [], False),
+    "left": (LEFT, [], [], True),
+    "left at once": (LEFT_AT_ONCE, [], [], True),
+    "left around": (LEFT_AROUND, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], True),
+    "in branches": (
+        IN_BRANCHES,
+        [{"interleaved": 32} | BY_ONE, {"interleaved": 16} | BY_ONE],
+        [{"interleaved": 32} | MASKED, {"interleaved": 16} | MASKED],
+        True,
+    ),
     "short beside long": (SHORT + FLAT, [{"interleaved": 32} | BY_ONE], [{"interleaved": 32} | MASKED], False),
 }
 """The loops that become of each, with the numbers they take at a time: without masks, and with them; and whether none

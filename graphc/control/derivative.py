@@ -1,0 +1,254 @@
+"""The derivative of a loop, which is a loop over the same steps in the other direction.
+
+In: a scan, the cotangents of some of its results. Out: those of its operands. The backward loop carries the cotangent
+of each state and, for each constant, the sum over the steps; it reads the sequences, the cotangents of the outputs, and
+what the forward loop leaves of each step: the states, and values that cost more to compute again than to keep. These
+are more outputs of the forward loop, which thereby becomes another one: `rewrite.loops` joins it with the first. Of a
+loop within a step that is marked `recomputed` nothing is kept: the backward loop carries it out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from graphc.autodiff import pulled_back
+from graphc.dtypes import is_float
+from graphc.errors import GradientError
+from graphc.ir import sizes
+from graphc.ir.body import ITEM, item, make_body
+from graphc.ir.closure import close
+from graphc.ir.node import (
+    FUNCTIONS,
+    LEAVES,
+    OPS,
+    Node,
+    Scalar,
+    Size,
+    Type,
+    View,
+    constant_value,
+    describe,
+    make,
+    next_serial,
+    variable,
+)
+from graphc.ir.walk import nodes_of, substitute
+from graphc.ops.index import set_subtensor
+from graphc.ops.scan import UNKNOWN, Loop, loop_of, make_scan, outside_shape, scan_node, with_body
+from graphc.ops.shape import zeros
+from graphc.startup.record import record
+
+KEPT = 4.0
+"""Ops that cost more than this are not carried out again: their results are kept."""
+
+
+@record()
+class Unrolled:
+    """One step of a loop as a graph over variables: an element of each sequence, the states, the constants that are
+    differentiated; the others are the loop's operands themselves."""
+
+    loop: Loop
+    elements: tuple[Node, ...]
+    states: tuple[Node, ...]
+    fixed: tuple[Node, ...]
+    results: tuple[Node, ...]
+
+    @property
+    def varying(self) -> tuple[Node, ...]:
+        return (*self.elements, *self.states)
+
+
+def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
+    """A step, in which the constants of `separate` are variables."""
+
+    def stand_in(param: Node) -> Node:
+        return variable(param.dtype, outside_shape(loop, param), param.name)
+
+    elements, states = tuple(map(stand_in, loop.elements)), tuple(map(stand_in, loop.states))
+    pairs = zip(loop.fixed, loop.constants, strict=True)
+    fixed = tuple(stand_in(param) if param in separate else operand for param, operand in pairs)
+    replaced = dict(zip(loop.body.params, (*elements, *states, *fixed), strict=True))
+    return Unrolled(loop, elements, states, fixed, tuple(substitute(loop.body.results, replaced)))
+
+
+@record()
+class Back:
+    """One step backward: variables for the cotangents of the next states and of outputs, by their numbers, and for the
+    sums that constants have so far; the cotangents of states, the new sums and the cotangents of elements. `carried`,
+    `summed`, `taken`: the numbers of the states, constants and sequences that these belong to."""
+
+    after: Mapping[int, Node]
+    made: Mapping[int, Node]
+    totals: Sequence[Node]
+    carried: Sequence[int]
+    summed: Sequence[int]
+    taken: Sequence[int]
+    results: Sequence[Node]
+
+    @property
+    def given(self) -> list[Node]:
+        return [*self.after.values(), *self.made.values(), *self.totals]
+
+
+def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
+    """The cotangents of a scan's operands at the positions `wanted`."""
+    since = next_serial()
+    loop = loop_of(node.args, node.attrs)
+    first = len(node.args) - len(loop.operands)
+    asked = {param for place, param in enumerate(loop.body.params, first) if place in wanted}
+    step = step_of(loop, [param for param in loop.fixed if param in asked])
+    states = len(step.states)
+    rows = {n: row for n in range(len(loop.outputs)) if (row := cotangents.get(states + n)) is not None}
+    back = _step_back(step, asked, rows)
+    backward = _loop_back(node, step, back, cotangents, rows, since)
+    result: list[Node | None] = [None] * len(node.args)
+    places = [
+        *(first + len(step.elements) + n for n in back.carried),
+        *(first + len(step.varying) + n for n in back.summed),
+        *(first + n for n in back.taken),
+    ]
+    for number, place in enumerate(places):
+        found = item(backward, number)
+        result[place] = found if place >= first + len(step.elements) else _padded(found, node.args[place].type)
+    return result
+
+
+def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]) -> Back:
+    """The derivative of a step by the parameters that are asked for and by the states, given those of some outputs."""
+    loop = step.loop
+    carried = [n for n, state in enumerate(loop.states) if is_float(state.dtype)]
+    taken = [n for n, param in enumerate(loop.elements) if param in asked]
+    summed = [n for n, param in enumerate(loop.fixed) if param in asked]
+    after = {n: variable(step.states[n].dtype, step.states[n].type.shape) for n in carried}
+    made = {n: variable(row.dtype, row.type.shape[1:]) for n, row in rows.items()}
+    ends = [(step.results[n], cotangent) for n, cotangent in after.items()]
+    ends += [(step.results[len(step.states) + n], cotangent) for n, cotangent in made.items()]
+    seeds: dict[Node, Node] = {}
+    for end, cotangent in ends:
+        seeds[end] = make(OPS["add"], (seeds[end], cotangent)) if end in seeds else cotangent
+    targets = [step.states[n] for n in carried], [step.fixed[n] for n in summed], [step.elements[n] for n in taken]
+    found = iter(pulled_back(seeds, [target for group in targets for target in group]))
+    of_states, of_fixed, of_elements = ([next(found) for _ in group] for group in targets)
+    totals = [variable(each.dtype, each.type.shape) for each in of_fixed]
+    sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
+    return Back(after, made, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
+
+
+def _loop_back(
+    node: Node,
+    step: Unrolled,
+    back: Back,
+    cotangents: Mapping[int, Node],
+    rows: Mapping[int, Node],
+    since: int,
+) -> Node:
+    """The loop over steps backward. Raises GradientError where it needs what a loop without a number of steps has left
+    of each."""
+    loop, kept = step.loop, _kept(step, back.results, back.given)
+    if kept and constant_value(loop.count) == UNKNOWN:
+        raise GradientError(
+            f"{describe(node)}: its derivative needs what each step has left, and their number is known only at the "
+            "end; scan with n_steps, the most there can be, and until() has one"
+        )
+    forward, stacks = _keeping(node, step, kept)
+    held = {value: variable(value.dtype, value.type.shape, value.name) for value in kept}
+    results = substitute(back.results, {**held, **dict(_operands(step))})
+    used = set(nodes_of(results))
+    sequences = [
+        *zip(held.values(), stacks, strict=True),
+        *((e, s) for e, s in zip(step.elements, loop.sequences, strict=True) if e in used),
+        *((back.made[n], rows[n]) for n in back.made),
+    ]
+    begin = [cotangents[n] if n in cotangents else _zeros_like(loop.initial[n]) for n in back.carried]
+    begin += [_zeros_like(loop.constants[n]) for n in back.summed]
+    elements = [element for element, _ in sequences]
+    body, captured = close([*elements, *back.after.values(), *back.totals], results, since)
+    return scan_node(
+        sizes.as_size(loop.count),
+        body,
+        [sequence for _, sequence in sequences],
+        begin,
+        captured,
+        reverse=not loop.repeat.reverse,
+        limit=_steps_taken(loop, forward),
+        recomputed=loop.recomputed,
+    )
+
+
+def _zeros_like(node: Node) -> Node:
+    return zeros(node.dtype, node.type.shape)
+
+
+def _operands(step: Unrolled) -> Sequence[tuple[Node, Node]]:
+    """The variables that stand for constants, with these."""
+    pairs = zip(step.fixed, step.loop.constants, strict=True)
+    return [(variable_, operand) for variable_, operand in pairs if variable_ is not operand]
+
+
+def _steps_taken(loop: Loop, forward: Node) -> Node | None:
+    """How many steps the forward loop took, where these may be fewer than it has."""
+    if loop.repeat.until:
+        return item(forward, len(forward.type.parts) - 1)  # type: ignore[attr-defined]
+    return loop.limit
+
+
+def _padded(rows: Node, kind: Type) -> Node:
+    """Rows for the elements of a sequence of this type, zeros for those that no step has taken."""
+    if sizes.equal(rows.type.shape[0], kind.shape[0]):
+        return rows
+    starts: list[Size] = [0] * len(kind.shape)
+    return set_subtensor(zeros(kind.dtype, kind.shape), rows, starts, [1] * len(starts))
+
+
+def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node]) -> list[Node]:
+    """What the backward loop reads of the forward one: states, and what should not be computed again."""
+    order = nodes_of(results)
+    varying, backward = set(step.varying), set(cotangents)
+    for node in order:
+        if not backward.isdisjoint(node.args):
+            backward.add(node)
+        if not varying.isdisjoint(node.args):
+            varying.add(node)
+    pending = [arg for node in order if node in backward for arg in node.args if arg not in backward]
+    pending += [result for result in results if result not in backward]
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node in seen or node not in varying:
+            continue
+        seen.add(node)
+        if node in step.states or (node.args and not node.is_tuple and not _is_recomputed(node) and is_kept(node)):
+            found[node] = None
+        else:
+            pending += node.args
+    return sorted(found, key=lambda node: node.serial)
+
+
+def _is_recomputed(node: Node) -> bool:
+    """Whether a node is a result of a loop that is carried out again."""
+    return node.op is ITEM and bool(node.args[0].attrs.get("recomputed"))
+
+
+def is_kept(node: Node) -> bool:
+    """Whether the value of a node is kept rather than computed again."""
+    if node.op.cost > KEPT:
+        return True
+    return node.op not in LEAVES and not isinstance(node.op.lower(node), Scalar | View)
+
+
+def _keeping(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
+    """The loop with what is kept of each step among its outputs, and these, stacked."""
+    loop = step.loop
+    if not kept:
+        return node, []
+    inside: dict[Node, Node] = {}
+    for operand, param in zip((*step.varying, *step.fixed), loop.body.params, strict=True):
+        inside.setdefault(operand, param)
+    more = substitute(kept, inside)
+    results, end = loop.body.results, len(loop.body.results) - loop.repeat.until
+    wider = make_scan(with_body(loop, make_body(loop.body.params, (*results[:end], *more, *results[end:]))))
+    return wider, [item(wider, end + place) for place in range(len(more))]
+
+
+FUNCTIONS["scan_vjps"] = scan_vjps

@@ -1,0 +1,240 @@
+"""Loops as JAX's users write them (`jax.lax`): functions of a carry, which is a tensor or tuples, lists and dicts of
+tensors.
+
+In: functions that are called once, with variables in the structure of their arguments. Out: tensors in the structure of
+what the functions return. All of them make the node of `ops/scan.py`, as Theano's `scan` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.control.loop import Checkpoint, Step, carry_out
+from graphc.control.states import Returned, State, as_step, at, flat, settle, title
+from graphc.dtypes import INTEGERS
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.scan import UNKNOWN
+from graphc.ops.shape import held_to, label
+from graphc.startup.record import replace
+from graphc.tensor.indexing import flip
+
+
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
+    checkpoint: Checkpoint = None,
+) -> tuple[Any, Any]:
+    """`carry, ys = scan(f, init, xs)`: `f(carry, x)` for each element, which gives the next carry and a `y`.
+
+    init: the first carry. xs: what has elements along its first axis, all the same number. Both, and what `f` returns,
+    are tensors or tuples, lists and dicts of them, at any depth; None has no tensors. length: the number of steps,
+    where there are no `xs`. reverse: from the last element to the first; row t of `ys` stays that of element t.
+    checkpoint: as in `graphc.scan`. The result is the last carry, and the `ys` of all steps, stacked.
+
+    Raises GraphTypeError where the carry changes its structure or a type, ShapeError where sequences differ in length.
+    """
+    since, states = next_serial(), _states(init)
+    rows = [as_node(leaf) for leaf in _leaves(xs)]
+    count = _count(rows, length)
+    rows = [_held(row, count) for row in rows]
+    elements = [variable(row.dtype, row.type.shape[1:], at(row.name, 0)) for row in rows]
+    structure: list[Any] = []
+
+    def call(past: list[list[Node]]) -> Returned:
+        result = f(_like(init, flat(past)), _like(xs, elements))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise GraphTypeError(f"scan: {title(f)} returns {result!r}; it must return the next carry and an output")
+        structure[:] = [result[1]]
+        made = [as_node(leaf) for leaf in _leaves(result[1])]
+        return Returned([*_matched("scan", f, init, result[0]), *made], {}, None, "scan")
+
+    step, initial = _step(elements, states, call, since)
+    backwards = reverse and checkpoint is not None
+    if backwards:
+        rows = [flip(row, 0) for row in rows]
+    done = carry_out(step, count, rows, initial, checkpoint=checkpoint, reverse=reverse and not backwards)
+    stacked = [flip(row, 0) for row in done.stacked] if backwards else done.stacked
+    return _like(init, done.last), _like(structure[0], stacked)
+
+
+def map(f: Callable[..., Any], xs: Any) -> Any:
+    """`f` of each element of `xs`, stacked; both may be structures of tensors, as in `scan`."""
+    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+
+
+def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
+    """The last carry of `carry = body(i, carry)` for i from `lower` to `upper` - 1, which begins as `init`.
+
+    lower, upper: integers or integer scalars. init: a tensor or a structure of tensors, as in `scan`.
+    """
+    begin, end = (_bound(name, value) for name, value in (("lower", lower), ("upper", upper)))
+    count = sizes.maximum(sizes.subtract(sizes.as_size(end), sizes.as_size(begin)), 0)
+    since, states = next_serial(), [State(begin, (-1,)), *_states(init)]
+
+    def call(past: list[list[Node]]) -> Returned:
+        place, *carry = flat(past)
+        after = _matched("for_loop", body, init, body(place, _like(init, carry)))
+        return Returned([place + 1, *after], {}, None, "for_loop")
+
+    step, initial = _step([], states, call, since)
+    return _like(init, carry_out(step, count, [], initial).last[1:])
+
+
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
+    """The last carry of `carry = body(carry)`, which begins as `init` and goes on while `cond(carry)` holds.
+
+    init: a tensor or a structure of tensors, as in `scan`. The number of steps is not known before, so that there is a
+    derivative only where it needs nothing that steps have left; `graphc.scan` with `until` has one.
+    """
+    since, states = next_serial(), _states(init)
+
+    def call(past: list[list[Node]]) -> Returned:
+        after = _matched("while_loop", body, init, body(_like(init, flat(past))))
+        return Returned(after, {}, None, "while_loop")
+
+    step, initial = _step([], states, call, since)
+    on = [_condition(cond, _like(init, carry)) for carry in (initial, step.after)]
+    step = replace(step, condition=elementwise("logical_not", on[1]))
+    most = literal(UNKNOWN, "int64")
+    limit = elementwise("where", on[0], most, literal(0, "int64"))
+    return _like(init, carry_out(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def _states(init: Any) -> list[State]:
+    leaves = _leaves(init)
+    weak = [isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic) for leaf in leaves]
+    return [State(as_node(leaf), (-1,), own) for leaf, own in zip(leaves, weak, strict=True)]
+
+
+def _step(
+    elements: Sequence[Node], states: Sequence[State], call: Callable[[list[list[Node]]], Returned], since: int
+) -> tuple[Step, list[Node]]:
+    """The step whose first outputs are the next states, which are not stacked, and the initial values of states."""
+    settled, past, returned = settle(states, call)
+    more = len(returned.outputs) - len(states)
+    step, initial = as_step(elements, [*settled, *[State(None, ())] * more], [*past, *[[]] * more], returned, since)
+    return replace(step, outputs=step.outputs[len(states) :]), initial
+
+
+def _condition(cond: Callable[..., Any], carry: Any) -> Node:
+    node = as_node(cond(carry))
+    if node.ndim:
+        raise GraphTypeError(f"while_loop: {title(cond)} returns {describe(node)} of type {node.type}, not a scalar")
+    return cast(node, "bool")
+
+
+def _bound(name: str, value: Any) -> Node:
+    node = as_node(value)
+    if node.ndim or node.dtype not in INTEGERS:
+        raise GraphTypeError(f"for_loop: {name} is {describe(node)} of type {node.type}, not an integer scalar")
+    return cast(node, "int64")
+
+
+def _count(rows: Sequence[Node], length: Any) -> Size:
+    for row in rows:
+        if not row.ndim:
+            raise GraphTypeError(f"scan: {describe(row)} among xs is a scalar, which has no elements")
+    if length is not None:
+        return sizes.as_size(_bound("length", length))
+    if not rows:
+        raise GraphTypeError("scan: the number of steps is not known; give length or xs")
+    known = [size for row in rows if isinstance(size := row.type.shape[0], int)]
+    return known[0] if known else rows[0].type.shape[0]
+
+
+def _held(row: Node, count: Size) -> Node:
+    """A sequence that must have as many elements as there are steps."""
+    size = row.type.shape[0]
+    if sizes.equal(size, count):
+        return row
+    if isinstance(size, int) and isinstance(count, int):
+        raise ShapeError(f"scan: {describe(row)} has {size} elements, and there are {count} steps")
+    message = f"scan: {label(row)} has {{left}} elements, and there are {{right}} steps"
+    return held_to(row, 0, Guard(size, "==", count, message))
+
+
+# --- structures -------------------------------------------------------------------------------------------------------
+
+
+def _leaves(tree: Any) -> list[Any]:
+    """The tensors of a structure, in its order."""
+    if tree is None:
+        return []
+    if isinstance(tree, dict):
+        return [leaf for part in tree.values() for leaf in _leaves(part)]
+    if isinstance(tree, tuple | list):
+        return [leaf for part in tree for leaf in _leaves(part)]
+    return [tree]
+
+
+def _like(tree: Any, leaves: Sequence[Any]) -> Any:
+    """`leaves` in the structure of `tree`."""
+    return _filled(tree, iter(leaves))
+
+
+def _filled(tree: Any, leaves: Iterator[Any]) -> Any:
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        return {key: _filled(part, leaves) for key, part in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(_filled(part, leaves) for part in tree))
+    if isinstance(tree, tuple | list):
+        return type(tree)([_filled(part, leaves) for part in tree])
+    return next(leaves)
+
+
+def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
+    """The tensors of a carry that a step returns, in the order of the one it began with."""
+    if not _alike(tree, other):
+        raise GraphTypeError(
+            f"{by}: {title(fn)} must return a carry of the structure that it is given, {_outline(tree)}, not "
+            f"{_outline(other)}"
+        )
+    return [as_node(leaf) for leaf in _ordered(tree, other)]
+
+
+def _alike(tree: Any, other: Any) -> bool:
+    if isinstance(tree, dict):
+        same = isinstance(other, dict) and tree.keys() == other.keys()
+        return same and all(_alike(part, other[key]) for key, part in tree.items())
+    if isinstance(tree, tuple | list):
+        same = type(tree) is type(other) and len(tree) == len(other)
+        return same and all(_alike(*pair) for pair in zip(tree, other, strict=True))
+    return (other is None) if tree is None else not (other is None or isinstance(other, dict | tuple | list))
+
+
+def _ordered(tree: Any, other: Any) -> Iterator[Any]:
+    if isinstance(tree, dict):
+        for key, part in tree.items():
+            yield from _ordered(part, other[key])
+    elif isinstance(tree, tuple | list):
+        for pair in zip(tree, other, strict=True):
+            yield from _ordered(*pair)
+    elif tree is not None:
+        yield other
+
+
+def _outline(tree: Any) -> str:
+    """A structure without its tensors."""
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key!r}: {_outline(part)}" for key, part in tree.items()) + "}"
+    if isinstance(tree, tuple | list):
+        inside = ", ".join(_outline(part) for part in tree)
+        return f"[{inside}]" if isinstance(tree, list) else f"({inside}{',' * (len(tree) == 1)})"
+    return "None" if tree is None else "*"
+
+
+__all__ = ["fori_loop", "map", "scan", "while_loop"]

@@ -1,0 +1,236 @@
+"""From one step to the node of a loop: whole, cut where derivatives stop, or in blocks that are carried out again.
+
+In: a step, made of variables and what it computes from them; what the variables begin with or run over; how many steps
+there are. Out: the last states, the outputs stacked along a new first axis, and how many steps were taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from graphc.dtypes import is_float
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.body import item
+from graphc.ir.closure import close
+from graphc.ir.node import OPS, Node, Size, TupleType, describe, literal, make, variable
+from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.index import subtensor
+from graphc.ops.reduce import reduce_sum
+from graphc.ops.scan import scan_node
+from graphc.ops.shape import concatenate, filled, iota, reshape, zeros
+from graphc.startup.record import record, replace
+from graphc.tensor.elementary import stop_gradient
+
+Checkpoint: TypeAlias = "int | Literal['sqrt'] | None"
+
+
+@record()
+class Step:
+    """One step of a loop: variables for the elements of sequences and for states, and what is computed from these: the
+    next states, outputs, whether it is the last. `since`: the serial number of the first node that may have been made
+    for it."""
+
+    elements: Sequence[Node]
+    states: Sequence[Node]
+    after: Sequence[Node]
+    outputs: Sequence[Node]
+    condition: Node | None
+    since: int
+
+    @property
+    def variables(self) -> list[Node]:
+        return [*self.elements, *self.states]
+
+    @property
+    def results(self) -> list[Node]:
+        return [*self.after, *self.outputs, *([] if self.condition is None else [self.condition])]
+
+
+@record()
+class Outcome:
+    """What a loop leaves. `taken`: how many steps there were, where the steps decide that."""
+
+    last: list[Node]
+    stacked: list[Node]
+    taken: Node | None
+
+
+def carry_out(
+    step: Step,
+    count: Size,
+    rows: Sequence[Node],
+    initial: Sequence[Node],
+    truncate: int = -1,
+    checkpoint: Checkpoint = None,
+    reverse: bool = False,
+    limit: Node | None = None,
+    name: str | None = None,
+) -> Outcome:
+    """A step carried out `count` times; at most `limit` times, where that is given. Raises ShapeError where there are
+    known to be too few elements for that."""
+    if isinstance(count, int) and count < 0:
+        raise ShapeError(f"scan: the number of steps is {count}, which is negative")
+    for row in rows:
+        length = row.type.shape[0]
+        if isinstance(count, int) and isinstance(length, int) and length < count:
+            raise ShapeError(f"scan: there are {count} steps, and {describe(row)} has {length} elements")
+    if truncate >= 0:
+        return _truncated(step, count, rows, initial, truncate, checkpoint, name)
+    if checkpoint is not None:
+        return _in_blocks(step, count, rows, initial, _block_size(checkpoint, count), name)
+    body, captured = close(step.variables, step.results, step.since)
+    ended = step.condition is not None
+    node = scan_node(count, body, rows, initial, captured, reverse=reverse, until=ended, limit=limit)
+    if name is not None:
+        node.name = name
+    return _outcome(node, len(initial), ended)
+
+
+def _outcome(node: Node, states: int, ended: bool) -> Outcome:
+    assert isinstance(node.type, TupleType)
+    parts = [item(node, place) for place in range(len(node.type.parts))]
+    end = len(parts) - ended
+    return Outcome(parts[:states], parts[states:end], parts[-1] if ended else None)
+
+
+def rows_from(value: Node, start: Size, length: Size) -> Node:
+    """`length` rows from row `start` on."""
+    rest = value.type.shape[1:]
+    return subtensor(value, (start, *(0 for _ in rest)), (length, *rest), tuple(1 for _ in value.type.shape))
+
+
+def until_end(outcome: Outcome) -> list[Node]:
+    """The stacked outputs, without the rows of steps that were not taken."""
+    if outcome.taken is None:
+        return outcome.stacked
+    return [rows_from(each, 0, outcome.taken) for each in outcome.stacked]
+
+
+# --- derivatives of the last steps only -------------------------------------------------------------------------------
+
+
+def _truncated(
+    step: Step,
+    count: Size,
+    rows: Sequence[Node],
+    initial: Sequence[Node],
+    truncate: int,
+    checkpoint: Checkpoint,
+    name: str | None,
+) -> Outcome:
+    """The loop as two: the first, which is not differentiated, and the last `truncate` steps. Where steps decide how
+    many there are, a loop that is not differentiated finds that out."""
+    taken = None
+    if step.condition is not None:
+        taken = _fixed(carry_out(step, count, rows, initial).taken)
+        step = replace(step, condition=None)
+    steps = count if taken is None else sizes.as_size(taken)
+    before = sizes.maximum(sizes.subtract(steps, truncate), 0)
+    if before == 0:
+        return replace(carry_out(step, steps, rows, initial, checkpoint=checkpoint, name=name), taken=taken)
+    after = sizes.subtract(steps, before)
+    first = carry_out(step, before, [rows_from(row, 0, before) for row in rows], initial)
+    whole = make(OPS["equal"], (as_size_node(before), literal(0, "int64")))
+    middle = [
+        elementwise("where", whole, begin, _fixed(node)) if is_float(node.dtype) else node
+        for begin, node in zip(initial, first.last, strict=True)
+    ]
+    last = carry_out(
+        step, after, [rows_from(row, before, after) for row in rows], middle, checkpoint=checkpoint, name=name
+    )
+    pairs = zip(first.stacked, last.stacked, strict=True)
+    return Outcome(last.last, [concatenate([_fixed(early), late], 0) for early, late in pairs], taken)
+
+
+def _fixed(node: Node | None) -> Node:
+    """A node through which no derivative goes."""
+    assert node is not None
+    return stop_gradient(node) if is_float(node.dtype) else node
+
+
+# --- loops of loops ---------------------------------------------------------------------------------------------------
+
+
+def _block_size(checkpoint: Checkpoint, count: Size) -> Size:
+    """How many steps make a block."""
+    if checkpoint == "sqrt":
+        if isinstance(count, int):
+            return max(1, math.isqrt(max(count - 1, 0)) + 1)
+        root = elementwise("ceil", elementwise("sqrt", cast(count, "float64")))
+        return sizes.maximum(cast(root, "int64"), 1)
+    if not isinstance(checkpoint, int) or isinstance(checkpoint, bool) or checkpoint < 1:
+        raise GraphTypeError(f"checkpoint={checkpoint!r}: it is a number of steps from 1 on, or 'sqrt'")
+    return checkpoint
+
+
+def _in_blocks(
+    step: Step, count: Size, rows: Sequence[Node], initial: Sequence[Node], size: Size, name: str | None
+) -> Outcome:
+    """A loop over blocks, whose body is a loop over the steps of a block that derivatives carry out again: what they
+    keep is a row for each block, and, one block at a time, a row for each of its steps.
+
+    The last block is filled up with steps that are not taken. Where steps decide which is the last, its condition is a
+    state of the inner loop, which ends the outer one.
+    """
+    number = sizes.floor_divide(sizes.add(count, sizes.subtract(size, 1)), size)
+    whole = isinstance(count, int) and isinstance(size, int) and count % size == 0
+    ended = step.condition is not None
+    if ended:
+        step, initial = _with_condition(step), [*initial, literal(False)]
+    body, captured = close(step.variables, step.results, step.since)
+    blocks = [_blocks(row, count, number, size) for row in rows]
+    if not whole:
+        blocks.append(_limits(count, number, size))
+    elements = [variable(block.dtype, block.type.shape[1:], row.name) for block, row in zip(blocks, rows, strict=False)]
+    limit = None if whole else variable("int64", ())
+    states = [variable(node.dtype, node.type.shape, node.name) for node in initial]
+    block = scan_node(size, body, elements, states, captured, until=ended, limit=limit, recomputed=True)
+    inner = _outcome(block, len(initial), ended)
+    outer = Step(
+        elements if limit is None else [*elements, limit],
+        states,
+        inner.last,
+        [*inner.stacked, *([] if inner.taken is None else [inner.taken])],
+        inner.last[-1] if ended else None,
+        step.since,
+    )
+    found = carry_out(outer, number, blocks, initial, name=name)
+    taken = None
+    if ended:
+        taken = reduce_sum(found.stacked.pop(), (0,))
+        found.last.pop()
+    stacked = [
+        rows_from(reshape(each, (sizes.multiply(number, size), *each.type.shape[2:])), 0, count)
+        for each in found.stacked
+    ]
+    return Outcome(found.last, stacked, taken)
+
+
+def _with_condition(step: Step) -> Step:
+    """A step that also keeps as its last state whether it is the last one."""
+    assert step.condition is not None
+    return replace(step, states=[*step.states, variable("bool", ())], after=[*step.after, step.condition])
+
+
+def _blocks(row: Node, count: Size, number: Size, size: Size) -> Node:
+    """The elements of a sequence that `count` steps take, as blocks, the last filled up with zeros."""
+    used = row if sizes.equal(row.type.shape[0], count) else rows_from(row, 0, count)
+    rest, total = row.type.shape[1:], sizes.multiply(number, size)
+    missing = sizes.subtract(total, count)
+    if missing != 0:
+        used = concatenate([used, zeros(row.dtype, (missing, *rest))], 0)
+    return reshape(used, (number, size, *rest))
+
+
+def _limits(count: Size, number: Size, size: Size) -> Node:
+    """How many steps each block takes at most."""
+
+    def everywhere(value: Size) -> Node:
+        return filled(as_size_node(value), (number,))
+
+    begin = make(OPS["mul"], (iota(number), everywhere(size)))
+    return make(OPS["minimum"], (make(OPS["sub"], (everywhere(count), begin)), everywhere(size)))

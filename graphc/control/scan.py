@@ -1,0 +1,380 @@
+"""Loops as Theano's users write them: `scan`, and `map`, `reduce`, `foldl`, `foldr` over it.
+
+In: a function that is called once, with variables that stand for what one step is given. Out: what all steps made,
+stacked, and the updates of shared variables that the function asks for. All of them make one node of `ops/scan.py`.
+
+A state of which a step reads more than the last value is as many states of the loop, each of which takes the value of
+the next one; shared variables that a step updates are states too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
+from graphc.control.states import Returned, State, Updates, as_step, at, flat, settle, title
+from graphc.dtypes import INTEGERS, can_cast_safely
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
+from graphc.ir.walk import nodes_of
+from graphc.ops.elementwise import as_node, cast
+from graphc.startup.record import record, replace
+from graphc.tensor.indexing import flip
+
+
+class until:  # noqa: N801 - Theano's name
+    """What a step returns, after its outputs, to end the loop: the step at which the condition holds is the last."""
+
+    def __init__(self, condition: Any) -> None:
+        self.condition = as_node(condition)
+        if self.condition.ndim:
+            raise GraphTypeError(f"until: the condition must be a scalar, not {self.condition.type}")
+
+
+@record()
+class Source:
+    """A sequence of which a step is given the elements at some distances from its own."""
+
+    value: Node
+    taps: tuple[int, ...]
+    backwards: bool
+
+
+def scan(
+    fn: Callable[..., Any],
+    sequences: Any = None,
+    outputs_info: Any = None,
+    non_sequences: Any = None,
+    n_steps: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    profile: bool = False,
+    allow_gc: bool | None = None,
+    strict: bool = False,
+    return_list: bool = False,
+    checkpoint: Checkpoint = None,
+) -> tuple[Any, Updates]:
+    """`fn` carried out step by step: what it returns, stacked along a new first axis, and updates for `function`.
+
+    fn: called once, and again where a Python number among the initial values must take another dtype. It is given
+    variables: for each sequence its elements at its taps, for each state its last values at its taps, then
+    `non_sequences`. It returns outputs (one, or a list), updates of shared variables (a dict, or a list of pairs),
+    `until(condition)`, or a tuple of these in this order. What it uses besides its arguments, shared variables too,
+    need not be listed.
+    sequences: tensors, or dict(input=, taps=[...], go_backwards=) where a step reads others than its own element.
+    outputs_info: for each output the initial value of the state that it is, dict(initial=, taps=[-1, -2]) where a step
+    reads older values, whose initial value has one row for each, the oldest first; or None where no step reads it. A
+    Python number takes the dtype that a step gives it.
+    n_steps: a number, a scalar, or None: as many as the shortest sequence has elements.
+    truncate_gradient: derivatives go back through so many of the last steps only; -1 through all.
+    go_backwards: steps take the sequences from their ends. strict: what is used from outside must be in
+    `non_sequences`. return_list: the outputs are a list also where there is one. mode, profile, allow_gc: for Theano's
+    sake.
+    checkpoint: derivatives keep the states before every so many steps ("sqrt": the square root of their number), and
+    carry out the steps between again: memory for time.
+
+    Raises GraphTypeError for a state whose type changes from step to step, which names both types, and where the number
+    of steps is not known. Calls raise ShapeError where a sequence is shorter than `n_steps`.
+
+        >>> ks = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)[0]
+    """
+    since = next_serial()
+    taken = [_sequence(entry, go_backwards) for entry in _listed(sequences)]
+    states = [_state(entry, number) for number, entry in enumerate(_listed(outputs_info))]
+    others = [as_node(value) for value in _listed(non_sequences)]
+    rows, elements = _elements(taken)
+    count = _steps(rows, n_steps)
+
+    def call(past: list[list[Node]]) -> Returned:
+        priors = flat(_priors(*each) for each in zip(states, past, strict=True))
+        returned = _returned(fn, _called(fn, [*elements, *priors, *others]))
+        if states and len(states) != len(returned.outputs):
+            raise GraphTypeError(
+                f"scan: outputs_info has {_number(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
+                f"{_number(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
+                "one that no step reads"
+            )
+        if strict:
+            _check_strict(returned, [*elements, *flat(past), *others])
+        return _with_default_updates(returned)
+
+    settled, past, returned = settle(states, call)
+    if not states:
+        settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
+    step, initial = as_step(elements, settled, past, returned, since)
+    done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
+    updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
+    stacked = until_end(done)
+    if return_list:
+        return stacked, updates
+    return (stacked[0] if len(stacked) == 1 else stacked or None), updates
+
+
+# --- what a step is given ---------------------------------------------------------------------------------------------
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _sequence(entry: Any, go_backwards: bool) -> Source:
+    given = dict(entry) if isinstance(entry, Mapping) else {"input": entry}
+    _check_keys("a sequence", given, ("input", "taps", "go_backwards"))
+    value = as_node(given.get("input"))
+    taps = _as_taps(given.get("taps"), 0)
+    if not value.ndim:
+        raise GraphTypeError(
+            f"scan: the sequence {describe(value)} is a scalar, which has no elements; what is the same in all steps "
+            "goes to non_sequences"
+        )
+    return Source(value, taps, bool(given.get("go_backwards", go_backwards)))
+
+
+def _state(entry: Any, number: int) -> State:
+    given = dict(entry) if isinstance(entry, Mapping) else {"initial": entry}
+    _check_keys(f"entry {number} of outputs_info", given, ("initial", "taps"))
+    value = given.get("initial")
+    if value is None:
+        if given.get("taps") is not None:
+            raise GraphTypeError(f"scan: output {number} has the taps {given['taps']}, and no initial value")
+        return State(None, ())
+    taps = _as_taps(given.get("taps"), -1)
+    if any(tap >= 0 for tap in taps) or len({*taps}) < len(taps):
+        raise GraphTypeError(
+            f"scan: the taps of output {number} are {list(taps)}; a step reads what others before it made, each once: "
+            "they are negative and differ"
+        )
+    initial = as_node(value)
+    if taps != (-1,) and not initial.ndim:
+        raise GraphTypeError(
+            f"scan: the initial value of output {number} is the scalar {describe(initial)}; for the taps {list(taps)} "
+            f"it needs a first axis of {-min(taps)} values, the oldest first"
+        )
+    return State(initial, taps, isinstance(value, bool | int | float) and not isinstance(value, np.generic))
+
+
+def _as_taps(given: Any, default: int) -> tuple[int, ...]:
+    taps = tuple(given) if isinstance(given, Iterable) else (default if given is None else given,)
+    if not taps or any(isinstance(tap, bool) or not isinstance(tap, int | np.integer) for tap in taps):
+        raise GraphTypeError(f"scan: taps={given!r}; taps are whole numbers, at least one")
+    return tuple(int(tap) for tap in taps)
+
+
+def _check_keys(what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise GraphTypeError(f"scan: {what} has the key {key!r}; there are {', '.join(known)}")
+
+
+def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
+    """The rows that steps read, one array for each tap, and a variable for an element of each."""
+    rows: list[Node] = []
+    for sequence in taken:
+        first, last = min(0, *sequence.taps), max(0, *sequence.taps)
+        length = sequence.value.type.shape[0]
+        for tap in sequence.taps:
+            part = sequence.value
+            if first or last:
+                part = rows_from(part, tap - first, sizes.subtract(length, last - first))
+                part = _named(part, sequence.value, f"[{tap - first}:]")
+            rows.append(_named(flip(part, 0), part, "[::-1]") if sequence.backwards else part)
+    names = [at(sequence.value.name, tap) for sequence in taken for tap in sequence.taps]
+    return rows, [variable(row.dtype, row.type.shape[1:], name) for row, name in zip(rows, names, strict=True)]
+
+
+def _named(part: Node, whole: Node, key: str) -> Node:
+    """A part of a sequence, with a name for messages."""
+    if part.name is None and whole.name is not None:
+        part.name = whole.name + key
+    return part
+
+
+def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
+    """The number of steps."""
+    if n_steps is not None:
+        whole = isinstance(n_steps, float) and n_steps.is_integer()
+        count = as_node(int(n_steps) if whole else n_steps)
+        if count.ndim or count.dtype not in INTEGERS:
+            raise GraphTypeError(f"scan: n_steps must be an integer, not {describe(count)} of type {count.type}")
+        return sizes.as_size(count)
+    if not rows:
+        raise GraphTypeError("scan: the number of steps is not known; give n_steps or a sequence")
+    shortest: Size = rows[0].type.shape[0]
+    for row in rows[1:]:
+        shortest = sizes.minimum(shortest, row.type.shape[0])
+    return shortest
+
+
+def _priors(state: State, history: Sequence[Node]) -> list[Node]:
+    """What a step is given of a state."""
+    return [history[state.depth + tap] for tap in state.taps]
+
+
+# --- what a step returns ----------------------------------------------------------------------------------------------
+
+
+def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:
+    """What a step returns."""
+    try:
+        return fn(*given)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
+            names = ", ".join(node.name or str(node.type) for node in given)
+            error.add_note(
+                f"scan calls the step {title(fn)} with {_number(len(given), 'argument', 'arguments')}: {names}"
+            )
+        raise
+
+
+def _number(count: int, one: str, several: str) -> str:
+    return f"{count or 'no'} {one if count == 1 else several}"
+
+
+def _returned(fn: Callable[..., Any], value: Any) -> Returned:
+    several = isinstance(value, list | tuple) and not _is_updates(value) and any(_is_special(part) for part in value)
+    parts = list(value) if several else [value]
+    condition = parts.pop().condition if isinstance(parts[-1], until) else None
+    updates: dict[Node, Node] = {}
+    outputs: list[Node] = []
+    for part in parts:
+        if _is_updates(part):
+            pairs = part.items() if isinstance(part, Mapping) else part
+            updates |= {shared: _update(shared, new) for shared, new in pairs}
+        else:
+            outputs += [_output(fn, each) for each in _listed(part)]
+    if not (outputs or updates):
+        raise GraphTypeError(f"scan: the step {title(fn)} returns no output and no updates: {value!r}")
+    return Returned(outputs, updates, condition, "scan")
+
+
+def _output(fn: Callable[..., Any], value: Any) -> Node:
+    if isinstance(value, until):
+        raise GraphTypeError(f"scan: the step {title(fn)} returns until() before the end; it must come last")
+    try:
+        return as_node(value)
+    except GraphTypeError as error:
+        raise GraphTypeError(
+            f"scan: the step {title(fn)} returns {value!r}, which is no tensor; it returns outputs, then updates of "
+            "shared variables where there are any, then until() where it has one"
+        ) from error
+
+
+def _is_special(part: Any) -> bool:
+    return isinstance(part, until | list | tuple) or _is_updates(part)
+
+
+def _is_updates(part: Any) -> bool:
+    if isinstance(part, Mapping):
+        return True
+    pairs = isinstance(part, list | tuple) and bool(part)
+    return pairs and all(isinstance(each, list | tuple) and len(each) == 2 and _is_shared(each[0]) for each in part)
+
+
+def _is_shared(value: Any) -> bool:
+    return isinstance(value, Node) and value.op is SHARED
+
+
+def _update(shared: Any, new: Any) -> Node:
+    if not _is_shared(shared):
+        raise GraphTypeError(f"scan: a step can update shared variables only, not {shared!r}")
+    node = as_node(new)
+    if node.dtype != shared.dtype and can_cast_safely(node.dtype, shared.dtype):
+        node = cast(node, shared.dtype)
+    if node.dtype != shared.dtype or node.ndim != shared.ndim:
+        raise GraphTypeError(
+            f"scan: a step's update of {describe(shared)} must have its type {shared.type}, not {node.type}"
+        )
+    return node
+
+
+def _with_default_updates(returned: Returned) -> Returned:
+    """What a step returns, with the updates that shared variables in it bring along."""
+    updates = dict(returned.updates)
+    condition = [returned.condition] if returned.condition is not None else []
+    while True:
+        nodes = nodes_of([*returned.outputs, *condition, *updates.values()])
+        new = {n: d for n in nodes if n.op is SHARED and (d := getattr(n, "default_update", None)) is not None}
+        if new.keys() <= updates.keys():
+            return replace(returned, updates=updates)
+        updates |= {shared: _update(shared, value) for shared, value in new.items() if shared not in updates}
+
+
+def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
+    """Raise GraphTypeError where a step uses what it is not given."""
+    pending = [*returned.outputs, *returned.updates.values()]
+    known = {*given, *returned.updates}
+    while pending:
+        node = pending.pop()
+        if node in known or node.op in (CONSTANT, SIZE):
+            continue
+        if node.op in LEAVES:
+            raise GraphTypeError(f"scan: the step uses {describe(node)}, which is not in non_sequences (strict=True)")
+        known.add(node)
+        pending += node.args
+
+
+# --- Theano's other names for it --------------------------------------------------------------------------------------
+
+
+def map(
+    fn: Callable[..., Any],
+    sequences: Any,
+    non_sequences: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Updates]:
+    """`fn` of each element of the sequences, stacked; the arguments are those of `scan`."""
+    return scan(fn, sequences, None, non_sequences, None, truncate_gradient, go_backwards, mode, name)
+
+
+def reduce(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Updates]:
+    """What `fn` makes of the last element and the state that the others have left; the arguments are those of
+    `scan`."""
+    stacked, updates = scan(fn, sequences, outputs_info, non_sequences, None, -1, go_backwards, mode, name)
+    last = [each[-1] for each in stacked] if isinstance(stacked, list) else stacked[-1]
+    return last, updates
+
+
+def foldl(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Updates]:
+    """`reduce` from the first element to the last."""
+    return reduce(fn, sequences, outputs_info, non_sequences, False, mode, name)
+
+
+def foldr(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Updates]:
+    """`reduce` from the last element to the first."""
+    return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name)
+
+
+__all__ = ["foldl", "foldr", "map", "reduce", "scan", "until"]

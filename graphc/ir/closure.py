@@ -1,0 +1,118 @@
+"""Bodies made of graphs, and graphs made of bodies.
+
+In: variables that stand for what a body is given each time, and results that are computed from them and from anything
+else. Out: a `Body` of these, and the nodes that it needs from outside, which are its parameters after the variables
+(closure conversion): so walking, printing and comparing graphs need to know nothing of scopes.
+
+All that does not depend on the variables stays outside, computed once, but for what only repeats elements: that costs
+nothing inside, and memory outside. The sizes of a body are its parameters too, so that a body is one for all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from graphc.ir import sizes
+from graphc.ir.body import make_body, param
+from graphc.ir.node import CONSTANT, SIZE, Body, Guard, Node, Size, Type, constant_value, make
+from graphc.ir.sizes import as_size, is_natural
+from graphc.ir.walk import as_size_node, nodes_of, nodes_since, substitute, type_sizes
+
+REPEATING = ("broadcast_to", "dimshuffle")
+"""Ops that only repeat elements, or number them in another order."""
+
+
+def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) -> tuple[Body, tuple[Node, ...]]:
+    """The body with these variables as its first parameters and these results, and what its other parameters stand
+    for. Nodes that only repeat elements come inside if their serial numbers are `since` or more: of older ones the
+    program may ask the derivative."""
+    captured = _captured(variables, results, since)
+    known = dict.fromkeys(size for node in (*variables, *captured) for size in type_sizes(node))
+    others = dict.fromkeys((*captured, *known))
+    numbers = {node: number for number, node in enumerate((*variables, *others))}
+    params: dict[Node, Node] = {}
+    for node in sorted(numbers, key=lambda node: node.ndim):  # sizes come first: the types of others name them
+        shape = tuple(params[size] if isinstance(size, Node) else size for size in node.type.shape)
+        natural = node not in variables and (node in known or node.op is SIZE or is_natural(node))
+        params[node] = param(numbers[node], Type(node.dtype, shape), node.name, natural)
+    body = make_body([params[node] for node in numbers], substitute(results, params))
+    return body, tuple(others)
+
+
+def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
+    """What results need that no variable changes, as far out as it can stand."""
+    varying = set(variables)
+    for node in nodes_since(results, min((node.serial for node in variables), default=0)):
+        if not varying.isdisjoint(node.args):
+            varying.add(node)
+    found: dict[Node, None] = {}
+    seen: set[Node] = set(variables)
+    pending = list(reversed(results))
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        value = constant_value(node)
+        if value is not None and not value.ndim:
+            continue
+        repeats = node.op.name in REPEATING and node.ndim and node.serial >= since
+        if node in varying or repeats or _is_offset(node):
+            pending += reversed(node.args)
+        else:
+            found[node] = None
+    return list(found)
+
+
+def _is_offset(node: Node) -> bool:
+    """Whether a node is a size and a number more, or less: so `x[-1]` is seen to be the last row within a body too."""
+    if node.op.name != "add" or node.ndim or node.dtype != "int64":
+        return False
+    size, number = node.args
+    return number.op is CONSTANT and (size.op is SIZE or is_natural(size))
+
+
+def opened(body: Body, operands: Sequence[Node]) -> list[Node]:
+    """The results of a body over these operands."""
+    return substitute(body.results, dict(zip(body.params, operands, strict=True)))
+
+
+_ARITHMETIC = {
+    "add": sizes.add,
+    "sub": sizes.subtract,
+    "mul": sizes.multiply,
+    "floor_div": sizes.floor_divide,
+    "minimum": sizes.minimum,
+    "maximum": sizes.maximum,
+}
+
+
+def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
+    """A size of a body in terms of the operands that its parameters stand for."""
+    if isinstance(size, int):
+        return size
+    known: dict[Node, Size] = {}
+    for node in nodes_of([size]):
+        if not node.args:
+            known[node] = as_size(operands.get(node, node))
+        elif node.op.name in _ARITHMETIC:
+            known[node] = _ARITHMETIC[node.op.name](*(known[arg] for arg in node.args))
+        else:
+            known[node] = as_size(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
+    return known[size]
+
+
+def invariant_guards(body: Body, varying: Iterable[Node]) -> list[Guard]:
+    """The guards of a body that are about no parameter of `varying`: they hold every time or never."""
+    changing = set(varying)
+    nodes = nodes_of(body.results)
+    for node in nodes:
+        if not changing.isdisjoint(node.args):
+            changing.add(node)
+    found = [guard for node in nodes for guard in node.op.guards(node)]
+    return [guard for guard in found if changing.isdisjoint(nodes_of(guard_sides(guard)))]
+
+
+def guard_sides(guard: Guard) -> list[Node]:
+    """The sizes that a guard compares, as far as they are nodes."""
+    return [side for side in (guard.left, guard.right) if isinstance(side, Node)]

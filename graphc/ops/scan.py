@@ -1,0 +1,289 @@
+"""Loops: a body that is carried out step by step, its states handed on from each step to the next.
+
+In: a number of steps, sequences, the initial values of states, what else the body needs, and the body. Out: a node of
+several results: the last states, then for each output of the body what all steps made of it, stacked along a new first
+axis.
+
+    args     count, limit where there is one, sequences, initial states, constants
+    params   of the body: an element of each sequence, the states, the constants
+    results  of the body: the next states, outputs, whether this step is the last where it says so (`until`)
+    result   the last states, the stacked outputs, how many steps were taken where the body says so
+
+Step t takes element t of each sequence and makes row t of each output; with `reverse` the steps go from the last
+element to the first. Sequences may be longer than the steps. With `limited` there are at most `limit` steps, and the
+others, that are not taken, leave rows of zeros, as they do after the one at which the body says so.
+
+A loop may be marked as one that derivatives carry out again, `recomputed`, rather than keep what its steps make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.closure import invariant_guards, outside
+from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
+from graphc.ir.node import (
+    FUNCTIONS,
+    Array,
+    Attributes,
+    Body,
+    Guard,
+    Node,
+    Repeat,
+    Size,
+    Type,
+    define_op,
+    describe,
+    make,
+    tuple_of,
+)
+from graphc.ir.walk import Graph, as_size_node, nodes_of
+from graphc.ops.shape import equality_guard, label, label_op, label_origin, products_guard
+from graphc.startup.record import record, replace
+
+UNKNOWN = 2**62
+"""The number of steps of a loop that has none: it goes on until its body says so."""
+
+
+@record()
+class Loop:
+    """The operands of a scan by what they are for."""
+
+    repeat: Repeat
+    count: Node
+    limit: Node | None
+    sequences: tuple[Node, ...]
+    initial: tuple[Node, ...]
+    constants: tuple[Node, ...]
+    recomputed: bool = False
+
+    @property
+    def body(self) -> Body:
+        return self.repeat.body
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """What stands for the parameters of the body, in their order."""
+        return (*self.sequences, *self.initial, *self.constants)
+
+    @property
+    def elements(self) -> tuple[Node, ...]:
+        """The parameters that stand for elements of sequences."""
+        return self.body.params[: len(self.sequences)]
+
+    @property
+    def states(self) -> tuple[Node, ...]:
+        """The parameters that stand for states."""
+        return self.body.params[len(self.sequences) : len(self.sequences) + len(self.initial)]
+
+    @property
+    def fixed(self) -> tuple[Node, ...]:
+        """The parameters that are the same in every step."""
+        return self.body.params[len(self.sequences) + len(self.initial) :]
+
+    @property
+    def sizes(self) -> list[Node]:
+        """The operands that are sizes: the number of steps, and those of what the body computes."""
+        pairs = zip(self.fixed, self.constants, strict=True)
+        return [self.count, *(operand for param, operand in pairs if sizes.is_natural(param))]
+
+    @property
+    def next_states(self) -> tuple[Node, ...]:
+        return self.body.results[: len(self.initial)]
+
+    @property
+    def outputs(self) -> tuple[Node, ...]:
+        return self.body.results[len(self.initial) : len(self.body.results) - self.repeat.until]
+
+
+def loop_of(args: Sequence[Node], attrs: Attributes) -> Loop:
+    """The operands of a scan's arguments."""
+    repeat = Repeat(*(attrs[name] for name in ("body", "sequences", "carries", "reverse", "until", "limited")))
+    first = 2 if repeat.limited else 1
+    states = first + repeat.sequences
+    constants = states + repeat.carries
+    parts = tuple(args[first:states]), tuple(args[states:constants]), tuple(args[constants:])
+    return Loop(repeat, args[0], args[1] if repeat.limited else None, *parts, attrs.get("recomputed", False))
+
+
+def make_scan(loop: Loop) -> Node:
+    """The node of a loop."""
+    repeat = loop.repeat
+    args = [loop.count, *([] if loop.limit is None else [loop.limit]), *loop.operands]
+    attrs = {
+        "body": repeat.body,
+        "sequences": len(loop.sequences),
+        "carries": len(loop.initial),
+        "reverse": repeat.reverse,
+        "until": repeat.until,
+        "limited": loop.limit is not None,
+        **({"recomputed": True} if loop.recomputed else {}),
+    }
+    return make(SCAN, args, attrs)
+
+
+def scan_node(
+    count: Size,
+    body: Body,
+    sequences: Sequence[Node],
+    initial: Sequence[Node],
+    constants: Sequence[Node],
+    reverse: bool = False,
+    until: bool = False,
+    limit: Node | None = None,
+    recomputed: bool = False,
+) -> Node:
+    """The node of a loop over these operands, which the module's docstring explains."""
+    repeat = Repeat(body, len(sequences), len(initial), reverse, until, limit is not None)
+    return make_scan(
+        Loop(repeat, as_size_node(count), limit, tuple(sequences), tuple(initial), tuple(constants), recomputed),
+    )
+
+
+def with_body(loop: Loop, body: Body) -> Loop:
+    """A loop over the same operands with another body."""
+    return replace(loop, repeat=replace(loop.repeat, body=body))
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    loop = loop_of(args, attrs)
+    body, operands = loop.body, loop.operands
+    if len(operands) != len(body.params):
+        raise GraphTypeError(f"scan: {len(operands)} operands for the {len(body.params)} parameters of its body")
+    for node in (loop.count, loop.limit):
+        if node is not None and (node.dtype != "int64" or node.ndim):
+            raise GraphTypeError(f"scan: the number of steps is {describe(node)} of type {node.type}")
+    for operand, param in zip(operands, body.params, strict=True):
+        rank = operand.ndim - (param in loop.elements)
+        if operand.dtype != param.dtype or rank != param.ndim:
+            raise GraphTypeError(f"scan: {describe(operand)} of type {operand.type} stands for {param.type}")
+    for state, after in zip(loop.states, loop.next_states, strict=True):
+        if (state.dtype, state.ndim) != (after.dtype, after.ndim):
+            raise GraphTypeError(
+                f"scan: the state {describe(state)} has type {state.type}, after a step it is {describe(after)} "
+                f"of type {after.type}"
+            )
+    if loop.repeat.until and (body.results[-1].dtype, body.results[-1].ndim) != ("bool", 0):
+        raise GraphTypeError(f"scan: until {describe(body.results[-1])} of type {body.results[-1].type}, not bool[]")
+    last = [node.type for node in loop.initial]
+    rows = [_stacked(loop, node) for node in loop.outputs]
+    return tuple_of([*last, *rows, *([Type("int64", ())] if loop.repeat.until else [])])
+
+
+def _stacked(loop: Loop, output: Node) -> Type:
+    count = sizes.as_size(loop.count)
+    return Type(output.dtype, (count, *outside_shape(loop, output)))
+
+
+def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
+    """The sizes of a node of the body in terms of the operands. Raises GraphTypeError where a step changes one."""
+    known = dict(zip(loop.body.params, loop.operands, strict=True))
+    varying = {*loop.elements, *loop.states}
+    for axis, size in enumerate(node.type.shape):
+        if isinstance(size, Node) and not varying.isdisjoint(nodes_of([size])):
+            raise GraphTypeError(
+                f"scan: the size of {describe(node)} along axis {axis} changes from step to step; it must be the same "
+                "in all steps: fill it up, or compute with where()"
+            )
+    return tuple(outside(size, known) for size in node.type.shape)
+
+
+def _guards(node: Node) -> Sequence[Guard]:
+    return list(_all_guards(node))
+
+
+def _all_guards(node: Node) -> Iterator[Guard]:
+    loop, what = loop_of(node.args, node.attrs), label_op(node)
+    count = sizes.as_size(loop.count)
+    yield from products_guard((count,), what)
+    if not sizes.known_nonnegative(count):
+        steps = f", {label_origin(loop.count)}," if isinstance(count, Node) else ""
+        yield Guard(0, "<=", count, f"{what}: the number of steps{steps} is {{right}}, which is negative")
+    known = dict(zip(loop.body.params, loop.operands, strict=True))
+    for sequence, element in zip(loop.sequences, loop.elements, strict=True):
+        length = sequence.type.shape[0]
+        if not sizes.equal(length, count):
+            message = f"{what}: there are {{left}} steps, and {label(sequence)} has {{right}} elements"
+            yield Guard(count, "<=", length, message)
+        yield from _same_shape(what, sequence, sequence.type.shape[1:], element, known)
+    for operand, param in zip((*loop.initial, *loop.constants), (*loop.states, *loop.fixed), strict=True):
+        yield from _same_shape(what, operand, operand.type.shape, param, known)
+    for state, after in zip(loop.states, loop.next_states, strict=True):
+        shape = [outside(size, known) for size in state.type.shape]
+        for axis, (size, wanted) in enumerate(zip(outside_shape(loop, after), shape, strict=True)):
+            message = f"{what}: {label(state)} has {{right}} elements along axis {axis}, after a step {{left}}"
+            yield from equality_guard(size, wanted, message)
+    for guard in invariant_guards(loop.body, (*loop.elements, *loop.states)):
+        left, right = outside(guard.left, known), outside(guard.right, known)
+        if not (guard.relation != "<" and sizes.equal(left, right)):
+            yield replace(guard, left=left, right=right)
+
+
+def _same_shape(
+    what: str, operand: Node, shape: Sequence[Size], param: Node, known: Mapping[Node, Node]
+) -> Iterator[Guard]:
+    for axis, (size, wanted) in enumerate(zip(shape, param.type.shape, strict=True)):
+        message = f"{what}: {label(operand)} has {{left}} elements along axis {axis}, and must have {{right}}"
+        yield from equality_guard(size, outside(wanted, known), message)
+
+
+# --- NumPy's meaning --------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _steps_of(body: Body) -> Steps:
+    return plan_steps(Graph(body.params, body.results))
+
+
+def _eval(node: Node, *values: Array) -> Any:
+    loop, steps = loop_of(node.args, node.attrs), _steps_of(node.attrs["body"])
+    first = len(values) - len(loop.operands)
+    most = int(values[0]) if loop.limit is None else max(0, min(int(values[0]), int(values[1])))
+    sequences = values[first : first + len(loop.sequences)]
+    states = [np.array(value) for value in values[first + len(sequences) : first + len(sequences) + len(loop.initial)]]
+    fixed = dict(zip(loop.fixed, values[first + len(sequences) + len(states) :], strict=True))
+    outputs = [
+        np.zeros((int(values[0]), *evaluate_sizes(output.type.shape, fixed)), output.dtype) for output in loop.outputs
+    ]
+    taken = 0
+    while taken < most:
+        row = most - 1 - taken if loop.repeat.reverse else taken
+        given = zip((*loop.elements, *loop.states), (*(s[row] for s in sequences), *states), strict=True)
+        results = run_steps(steps, {**{param: np.asarray(value) for param, value in given}, **fixed})
+        states = results[: len(states)]
+        for output, value in zip(outputs, results[len(states) :], strict=False):
+            output[row] = value
+        taken += 1
+        if loop.repeat.until and results[-1]:
+            break
+    return (*states, *outputs, *([np.asarray(taken)] if loop.repeat.until else []))
+
+
+def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
+    derived: Sequence[Node | None] = FUNCTIONS["scan_vjps"](node, cotangents, wanted)
+    return derived
+
+
+def _lower(node: Node) -> Repeat:
+    return loop_of(node.args, node.attrs).repeat
+
+
+SCAN = define_op(
+    "scan",
+    _infer,
+    _eval,
+    _lower,
+    guards=_guards,
+    cost=1000.0,
+    doc="A body that is carried out step by step.",
+    vjps=_vjps,
+)

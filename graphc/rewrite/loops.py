@@ -1,0 +1,286 @@
+"""Rewriting of loops: passes over whole graphs, for what a scan does is seen from what is taken of it.
+
+In: a graph, what rewrites the bodies of its scans, and which passes are on. Out: an equal graph, and what fired. Each
+pass is a function of an open loop (`open_loops.py`), or of all loops of a graph, and says whether it changed something.
+A loop within a loop is rewritten with the body that it stands in, before the loop around it.
+
+    exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, last_row, first_row, rows_outside,
+             fuse_loops, sink_elementwise
+    close    batch_products, sum_of_products, project_rows, recurrence: sums in another order
+
+Guards are those of the graph as it was written: what was an error remains one, also where a pass makes a value of it,
+as of the last row of no steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from graphc.ir import sizes
+from graphc.ir.body import items_of, make_body
+from graphc.ir.node import LEAVES, Node, describe
+from graphc.ir.passes import Step, passed, watched
+from graphc.ir.verify import verify
+from graphc.ir.walk import Graph, consumers, nodes_of, rebuilt, renamed, toposort
+from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
+from graphc.rewrite.engine import Fired, place_new
+from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
+from graphc.rewrite.steps import CHANGES, Change, Surroundings, sink_elementwise
+
+Rewritten: TypeAlias = tuple[Graph, list[Fired]]
+Bodies: TypeAlias = Callable[[Graph], Rewritten]
+
+LOOPS = (
+    "loop_operands",
+    "loop_bodies",
+    "loop_results",
+    "join_loops",
+    *CHANGES,
+    "fuse_loops",
+    "sink_elementwise",
+)
+"""The passes by name, in their order."""
+
+
+def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
+    """The graph after all passes over its loops, and what fired. `bodies` rewrites the body of a loop."""
+    alone = {name: change for name, change in CHANGES.items() if is_on(name)}
+    results = "loop_results", partial(_reclosed, name="loop_results", whole=False)
+    join = "join_loops", partial(_merged, name="join_loops")
+    stages: list[tuple[str, Callable[[Graph], Rewritten]]] = [
+        ("loop_operands", partial(_reclosed, name="loop_operands", whole=True)),
+        results,
+        join,  # while the bodies of loops that are alike are written alike
+        ("loop_bodies", partial(rewrite_bodies, bodies=bodies)),
+        results,
+        join,
+        ("", partial(_each, changes=alone)),
+        ("fuse_loops", partial(_merged, name="fuse_loops")),
+        ("sink_elementwise", partial(_each, changes={"sink_elementwise": sink_elementwise})),
+    ]
+    fired: list[Fired] = []
+    for name, stage in stages:
+        if not name or is_on(name):
+            graph, more = stage(graph)
+            fired += more
+    return graph, fired
+
+
+def has_loops(graph: Graph) -> bool:
+    """Whether there is a scan in a graph."""
+    seen: set[Node] = set()
+    pending = list(graph.outputs)
+    while pending:
+        node = pending.pop()
+        if node.op is SCAN:
+            return True
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+    return False
+
+
+def loops_of(graph: Graph) -> list[Node]:
+    """The scans of a graph, each after those whose results it needs."""
+    return [node for node in nodes_of(graph.outputs) if node.op is SCAN]
+
+
+# --- loops within their graph -----------------------------------------------------------------------------------------
+
+
+def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], Surroundings]:
+    """The loops of a graph, each after those that it needs, with all their results or those that are taken."""
+    taken = consumers(graph.outputs)
+    around = Surroundings(taken, frozenset(graph.outputs))
+    nodes = [node for node in taken if node.op is SCAN]
+    parts = [items_of(node) if whole else [part for part, _ in taken[node]] for node in nodes]
+    return [open_loop(node, wanted) for node, wanted in zip(nodes, parts, strict=True)], around
+
+
+def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
+    """The graph over loops that were changed, each after those whose results it needs."""
+    done: dict[Node, Node] = {}
+    for loop in loops:
+        for before, result in close_loop(loop.over(done)).items():
+            done[before] = fitted(result, before.type)
+            place_new(done[before], loop.node.where, loop.since)
+    after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
+    _tell(name, graph, after)
+    return after
+
+
+def _tell(name: str, before: Graph, after: Graph) -> None:
+    if watched():
+        leaves = tuple(node for node in nodes_of(before.outputs) if node.op in LEAVES)
+        passed(Step(name, before, after), partial(verify, Graph((*before.inputs, *leaves), after.outputs)))
+
+
+def _fire(name: str, loop: OpenLoop) -> Fired:
+    return Fired(name, describe(loop.node), loop.node.where)
+
+
+def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
+    """The graph after passes over one loop at a time."""
+    if not changes:
+        return graph, []
+    loops, around = _open_all(graph)
+    fired: list[Fired] = []
+    for loop in loops:
+        for name, change in changes.items():
+            if change(loop, around):
+                prune(loop)
+                fired.append(_fire(name, loop))
+    if not fired:
+        return graph, []
+    return _closed_all(graph, loops, ", ".join(dict.fromkeys(each.rule for each in fired))), fired
+
+
+def _reclosed(graph: Graph, name: str, whole: bool) -> Rewritten:
+    """The graph with loops over no more than they need; with all their results, or those that are taken.
+
+    To close a loop drops operands that the body does not read, makes one of those that are twice the same, numbers of
+    those that are, and computes outside what no step changes. Sizes that are known become numbers in the body. Results
+    go that nobody takes, and states that neither a result nor another state needs.
+    """
+    loops, _ = _open_all(graph, whole)
+    after = _closed_all(graph, loops, name)
+    left = set(loops_of(after))
+    fired = [_fire(name, loop) for loop in loops if loop.node not in left]
+    return (after, fired) if fired else (graph, [])
+
+
+def rewrite_bodies(graph: Graph, bodies: Bodies) -> Rewritten:
+    """The graph with the bodies of its loops rewritten."""
+    done: dict[Node, Node] = {}
+    fired: list[Fired] = []
+    for node in loops_of(graph):
+        new = rebuilt(done, node)
+        loop = loop_of(new.args, new.attrs)
+        after, more = bodies(Graph(loop.body.params, loop.body.results))
+        fired += more
+        if more:
+            done[node] = renamed(make_scan(with_body(loop, make_body(loop.body.params, after.outputs))), new)
+    if not fired:
+        return graph, []
+    after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
+    _tell("loop_bodies", graph, after)
+    return after, fired
+
+
+# --- several loops as one ---------------------------------------------------------------------------------------------
+
+
+def _merged(graph: Graph, name: str) -> Rewritten:
+    """The graph with loops over the same steps as one.
+
+    join_loops: loops of which all states of one are states of the other; fuse_loops: any. Neither may need a result of
+    the other. What is joined makes others alike: of two gradients the forward loops, then the backward ones.
+    """
+    fired: list[Fired] = []
+    while True:
+        loops, _ = _open_all(graph)
+        needs = _needs(graph, loops)
+        left: list[OpenLoop] = []
+        for loop in loops:
+            partners = (other for other in left if _may_merge(other, loop, needs))
+            partner = next((other for other in partners if absorb(other, loop, name == "join_loops")), None)
+            if partner is None:
+                left.append(loop)
+            else:
+                _note_merged(needs, partner.node, loop.node)
+                fired.append(_fire(name, loop))
+        if len(left) == len(loops):
+            return graph, fired
+        graph = _closed_all(graph, _in_order(left, needs), name)
+
+
+def _in_order(loops: Sequence[OpenLoop], needs: Mapping[Node, set[Node]]) -> list[OpenLoop]:
+    """Loops, each after those that it needs."""
+    of_node = {loop.node: loop for loop in loops}
+    order = toposort(of_node, lambda node: [other for other in of_node if other in needs[node]])
+    return [of_node[node] for node in order]
+
+
+def _needs(graph: Graph, loops: Sequence[OpenLoop]) -> dict[Node, set[Node]]:
+    """For each loop those whose results it needs, directly or not."""
+    if len(loops) < 2:
+        return {loop.node: set() for loop in loops}
+    bit = {loop.node: 1 << number for number, loop in enumerate(loops)}
+    needed: dict[Node, int] = {}
+    for node in nodes_of(graph.outputs):
+        mask = 0
+        for arg in node.args:
+            mask |= needed[arg] | bit.get(arg, 0)
+        needed[node] = mask
+    return {node: {other for other, own in bit.items() if needed[node] & own} for node in bit}
+
+
+def _note_merged(needs: dict[Node, set[Node]], one: Node, other: Node) -> None:
+    """Who needs either of two loops needs both, and what both need."""
+    together = needs[one] | needs[other]
+    for node, found in needs.items():
+        if node is one or node is other:
+            found |= together
+        elif one in found or other in found:
+            found |= {one, other, *together}
+
+
+def _may_merge(one: OpenLoop, other: OpenLoop, needs: Mapping[Node, set[Node]]) -> bool:
+    alike = one.limit is other.limit and one.reverse == other.reverse and sizes.equal(one.count, other.count)
+    return alike and other.node not in needs[one.node] and one.node not in needs[other.node]
+
+
+def absorb(loop: OpenLoop, other: OpenLoop, alike: bool) -> bool:
+    """Make one loop compute also what another does, if both end at the same step; `alike`: and if the states of one are
+    among those of the other. A state is one of the other's if it begins as that does and a step changes both alike."""
+    sequences = {sequence: element for element, sequence in loop.elements.items()}
+    shared = {element: sequences[own] for element, own in other.elements.items() if own in sequences}
+    pairs = _pair_states(loop, other, shared)
+    if alike and len(pairs) < min(len(loop.states), len(other.states)):
+        return False
+    if alike and not pairs and not shared:
+        return False
+    since = min(loop.since, other.since)
+    done = {**shared, **pairs}
+    condition = None if other.condition is None else rebuilt(done, other.condition, other.since)
+    if condition is not loop.condition:
+        return False
+    loop.since = since
+    if other.taken is not None and loop.taken is not None:
+        other.replace_results({other.taken: loop.taken})
+    for element, sequence in other.elements.items():
+        if element not in shared:
+            loop.elements[element] = sequence
+    for state, initial in other.states.items():
+        if state not in pairs:
+            loop.states[state] = initial
+            loop.after[state] = rebuilt(done, other.after[state], other.since)
+    loop.rows |= {stand_in: rebuilt(done, output, other.since) for stand_in, output in other.rows.items()}
+    loop.last |= {stand_in: pairs.get(state, state) for stand_in, state in other.last.items()}
+    loop.wanted |= other.wanted
+    return True
+
+
+def _pair_states(loop: OpenLoop, other: OpenLoop, shared: Mapping[Node, Node]) -> dict[Node, Node]:
+    """The states of a loop that are states of another: all that may be, less those whose next values differ, until
+    none does."""
+    left = dict(loop.states)
+    pairs: dict[Node, Node] = {}
+    for state, initial in other.states.items():
+        partner = next((own for own, begin in left.items() if begin is initial), None)
+        if partner is not None:
+            del left[partner]
+            pairs[state] = partner
+    while True:
+        done = {**shared, **pairs}
+        wrong = [
+            state
+            for state, partner in pairs.items()
+            if rebuilt(done, other.after[state], other.since) is not loop.after[partner]
+        ]
+        if not wrong:
+            return pairs
+        for state in wrong:
+            del pairs[state]

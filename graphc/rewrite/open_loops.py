@@ -1,0 +1,373 @@
+"""Loops taken apart: a scan as a graph over variables, which passes change, and the scan that this becomes again.
+
+In: a scan and those of its results that are taken. Out: an `OpenLoop`, whose constants are the operands themselves, so
+that what does not change from step to step is an ordinary node outside; and what stands for each result taken, over a
+new scan. To open a loop and close it again drops what nobody needs: operands, states, results.
+
+No node depends on one that was made after it. So all that depends on the variables of a loop has a serial number from
+`OpenLoop.since` on, and nothing here looks at the graph around a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from graphc.ir import sizes
+from graphc.ir.body import item
+from graphc.ir.closure import close, opened
+from graphc.ir.node import LEAVES, Node, Scalar, Size, Type, literal, make, next_serial, variable
+from graphc.ir.walk import nodes_since, rebuilt, renamed, toposort
+from graphc.ops.index import subtensor
+from graphc.ops.linalg import matmul
+from graphc.ops.scan import Loop, loop_of, outside_shape, scan_node
+from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
+from graphc.rewrite.engine import scalar_constant
+from graphc.startup.record import record
+
+
+@record(frozen=False)
+class OpenLoop:
+    """A loop over variables.
+
+    elements: the sequence of each variable that stands for an element. states: the initial value of each state; after:
+    its next value. rows, last: what stands outside for a stacked output, for the last value of a state: a variable too,
+    with the output, with the state. taken: what stands for the number of steps. wanted: for a node of the graph around
+    the loop what takes its place, over such variables.
+    """
+
+    node: Node
+    count: Size
+    limit: Node | None
+    reverse: bool
+    elements: dict[Node, Node]
+    states: dict[Node, Node]
+    after: dict[Node, Node]
+    rows: dict[Node, Node]
+    last: dict[Node, Node]
+    condition: Node | None
+    taken: Node | None
+    wanted: dict[Node, Node]
+    since: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all steps are taken."""
+        return self.limit is None and self.condition is None
+
+    @property
+    def results(self) -> list[Node]:
+        """What a step computes."""
+        return [*self.after.values(), *self.rows.values(), *([] if self.condition is None else [self.condition])]
+
+    def order(self) -> list[Node]:
+        """The nodes of a step, each after its arguments, with those outside that it takes."""
+        return nodes_since(self.results, self.since)
+
+    def varying(self, order: Iterable[Node]) -> set[Node]:
+        """Those that change from step to step."""
+        found = {*self.elements, *self.states}
+        for node in order:
+            if not found.isdisjoint(node.args):
+                found.add(node)
+        return found
+
+    def replace(self, known: Mapping[Node, Node]) -> None:
+        """Put other nodes in the place of nodes of a step."""
+        done = dict(known)
+        self.change_step(lambda node: rebuilt(done, node, self.since))
+
+    def change_step(self, change: Callable[[Node], Node]) -> None:
+        self.after = {state: change(node) for state, node in self.after.items()}
+        self.rows = {stand_in: change(node) for stand_in, node in self.rows.items()}
+        self.condition = None if self.condition is None else change(self.condition)
+
+    def replace_results(self, known: Mapping[Node, Node]) -> None:
+        """Put other nodes in the place of what stands for results."""
+        done = dict(known)
+        self.wanted = {node: rebuilt(done, after, self.since) for node, after in self.wanted.items()}
+
+    def over(self, done: dict[Node, Node]) -> OpenLoop:
+        """The loop in a graph that is being rebuilt."""
+
+        def new(node: Node) -> Node:
+            return rebuilt(done, node)
+
+        def each(nodes: Mapping[Node, Node]) -> dict[Node, Node]:
+            return {key: new(node) for key, node in nodes.items()}
+
+        return OpenLoop(
+            self.node,
+            self.count if isinstance(self.count, int) else sizes.as_size(new(self.count)),
+            None if self.limit is None else new(self.limit),
+            self.reverse,
+            each(self.elements),
+            each(self.states),
+            each(self.after),
+            each(self.rows),
+            self.last,
+            None if self.condition is None else new(self.condition),
+            self.taken,
+            each(self.wanted),
+            self.since,
+        )
+
+    def element_of(self, sequence: Node) -> Node:
+        """The variable for an element of a sequence."""
+        for element, own in self.elements.items():
+            if own is sequence:
+                return element
+        element = variable(sequence.dtype, sequence.type.shape[1:])
+        self.elements[element] = sequence
+        return element
+
+    def rows_of(self, node: Node) -> Node:
+        """What stands for what all steps make of a node of the body: a sequence, or an output, a new one if need be."""
+        if node in self.elements:
+            return whole(self.elements[node], self.count)
+        for stand_in, output in self.rows.items():
+            if output is node:
+                return stand_in
+        stand_in = variable(node.dtype, (self.count, *node.type.shape))
+        self.rows[stand_in] = node
+        return stand_in
+
+
+def whole(sequence: Node, count: Size) -> Node:
+    """The first rows of a sequence, which may have more."""
+    starts = [0] * sequence.ndim
+    return subtensor(sequence, starts, (count, *sequence.type.shape[1:]), [1] * sequence.ndim)
+
+
+def open_loop(node: Node, items: Iterable[Node]) -> OpenLoop:
+    """A scan, of whose results these are taken."""
+    loop, since = loop_of(node.args, node.attrs), next_serial()
+    known: dict[Node, Node] = dict(zip(loop.fixed, loop.constants, strict=True))
+    elements: dict[Node, Node] = {}
+    of_sequence: dict[Node, Node] = {}
+    for param, sequence in zip(loop.elements, loop.sequences, strict=True):
+        if sequence not in of_sequence:
+            of_sequence[sequence] = _stand_in(loop, param, sequence.type.shape[1:])
+            elements[of_sequence[sequence]] = sequence
+        known[param] = of_sequence[sequence]
+    states: dict[Node, Node] = {}
+    for param, initial in zip(loop.states, loop.initial, strict=True):
+        known[param] = _stand_in(loop, param, initial.type.shape)
+        states[known[param]] = initial
+    results = opened(loop.body, [known[param] for param in loop.body.params])
+    kinds: tuple[Type, ...] = node.type.parts  # type: ignore[attr-defined]
+    stand_ins = [variable(kind.dtype, kind.shape) for kind in kinds]
+    carries, until = len(loop.initial), loop.repeat.until
+    made = OpenLoop(
+        node,
+        sizes.as_size(loop.count),
+        loop.limit,
+        loop.repeat.reverse,
+        elements,
+        states,
+        dict(zip(states, results, strict=False)),
+        dict(zip(stand_ins[carries : len(kinds) - until], results[carries:], strict=False)),
+        dict(zip(stand_ins, states, strict=False)),
+        results[-1] if until else None,
+        stand_ins[-1] if until else None,
+        {part: stand_ins[part.attrs["index"]] for part in items},
+        since,
+    )
+    prune(made)
+    return made
+
+
+def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
+    """A variable in the place of a parameter: of the sizes of what the parameter stands for, numbers where either knows
+    them."""
+    inner = outside_shape(loop, param)
+    return variable(
+        param.dtype, [b if isinstance(b, int) else a for a, b in zip(shape, inner, strict=True)], param.name
+    )
+
+
+def close_loop(loop: OpenLoop) -> dict[Node, Node]:
+    """What takes the place of each node that is wanted."""
+    prune(loop)
+    if not loop.results and loop.taken is None:
+        return loop.wanted
+    states, elements = list(loop.states), list(loop.elements)
+    stacked = list(dict.fromkeys(loop.rows.values()))
+    until = [] if loop.condition is None else [loop.condition]
+    results = [*loop.after.values(), *stacked]
+    body, captured = close([*elements, *states], [*results, *until])
+    node = scan_node(
+        loop.count,
+        body,
+        [loop.elements[element] for element in elements],
+        [loop.states[state] for state in states],
+        captured,
+        # The steps of a loop without states may come in any order: one order, so that such loops are alike.
+        loop.reverse and (bool(states) or not loop.is_whole),
+        bool(until),
+        loop.limit,
+    )
+    renamed(node, loop.node)
+    places = {stand_in: states.index(state) for stand_in, state in loop.last.items()}
+    places |= {stand_in: len(states) + stacked.index(output) for stand_in, output in loop.rows.items()}
+    if loop.taken is not None:
+        places[loop.taken] = len(results)
+    done = {stand_in: fitted(item(node, place), stand_in.type) for stand_in, place in places.items()}
+    return {before: rebuilt(done, after, loop.since) for before, after in loop.wanted.items()}
+
+
+def prune(loop: OpenLoop) -> None:
+    """Drop results that nobody takes, and states and elements that neither results nor other states need."""
+    asked = set(nodes_since(loop.wanted.values(), loop.since))
+    loop.rows = {stand_in: output for stand_in, output in loop.rows.items() if stand_in in asked}
+    loop.last = {stand_in: state for stand_in, state in loop.last.items() if stand_in in asked}
+    if not loop.rows and not loop.last and loop.taken not in asked:
+        loop.condition = loop.taken = None
+    needed: set[Node] = set()
+    pending = [*loop.rows.values(), *loop.last.values(), *([] if loop.condition is None else [loop.condition])]
+    while pending:
+        node = pending.pop()
+        if node not in needed:
+            needed.add(node)
+            if node in loop.after:
+                pending.append(loop.after[node])
+            elif node.serial >= loop.since:
+                pending += node.args
+    loop.elements = {element: sequence for element, sequence in loop.elements.items() if element in needed}
+    loop.states = {state: initial for state, initial in loop.states.items() if state in needed}
+    loop.after = {state: loop.after[state] for state in loop.states}
+
+
+def fitted(node: Node, kind: Type) -> Node:
+    """`node`, with the sizes that are numbers in this type, which are the ones that it has."""
+    pairs = list(zip(node.type.shape, kind.shape, strict=True))
+    if all(isinstance(old, int) or not isinstance(new, int) for old, new in pairs):
+        return node
+    return broadcast_to(node, [new if isinstance(new, int) else old for old, new in pairs])
+
+
+def held(node: Node) -> Node:
+    """A node, without the broadcasts around it that only say again which sizes it has."""
+    while node.op.name == "broadcast_to":
+        before = node.args[0]
+        pairs = zip(before.type.shape, node.type.shape, strict=True)
+        if any(sizes.equal(old, 1) and not sizes.equal(new, 1) for old, new in pairs):
+            break
+        node = before
+    return node
+
+
+# --- what all steps make of a node, at once ---------------------------------------------------------------------------
+
+
+def liftable(given: Iterable[Node], order: Iterable[Node], varying: set[Node], products: bool = False) -> set[Node]:
+    """The nodes of a step that change from step to step through those `given` alone: elementwise work, views, and where
+    wanted `products` with a constant matrix, with the sums that may stand between these."""
+    found = set(given)
+    for node in order:
+        if node in varying and node not in found and node.args:
+            moved = [arg for arg in node.args if arg in varying]
+            if found.issuperset(moved) and (_is_plain(node, varying) or (products and _is_summed(node, varying))):
+                found.add(node)
+    return found
+
+
+def is_elementwise(node: Node) -> bool:
+    """Whether an element of a node comes from the elements at the same place."""
+    return node.op not in LEAVES and not node.is_tuple and isinstance(node.op.lower(node), Scalar)
+
+
+_MOVING = ("broadcast_to", "dimshuffle", "reshape", "subtensor")
+
+
+def _is_plain(node: Node, varying: set[Node]) -> bool:
+    if node.op.name in _MOVING:
+        return varying.isdisjoint(node.args[1:])
+    return is_elementwise(node)
+
+
+_REDUCING = ("sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "argmin")
+
+
+def _is_summed(node: Node, varying: set[Node]) -> bool:
+    return node.op.name in _REDUCING or is_batch(node, varying)
+
+
+def is_batch(node: Node, varying: set[Node]) -> bool:
+    """Whether the products of all steps that a node makes are one product of matrices."""
+    if node.op.name != "matmul":
+        return False
+    a, b = node.args
+    if a in varying:
+        return b not in varying and a.ndim <= 2 and b.ndim <= 2 and a.ndim + b.ndim > 2
+    return a.ndim == 2 and b.ndim == 1
+
+
+def lifted(
+    loop: OpenLoop, roots: Sequence[Node], varying: set[Node], given: Mapping[Node, Callable[[], Node]] | None = None
+) -> list[Node]:
+    """What all steps make of nodes that are liftable from elements, and from those `given` with what all steps make of
+    them: one row for each step."""
+    own: Mapping[Node, Callable[[], Node]] = given or {}
+    rows: dict[Node, Node] = {}
+
+    def needs(node: Node) -> Sequence[Node]:
+        return () if node in own or node.serial < loop.since else node.args
+
+    for node in toposort(roots, needs):
+        if node in loop.elements:
+            rows[node] = whole(loop.elements[node], loop.count)
+        elif node in own:
+            rows[node] = own[node]()
+        elif node in varying:
+            rows[node] = _lift(loop.count, node, rows)
+    return [rows[root] if root in rows else spread(loop.count, root) for root in roots]
+
+
+def _lift(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
+    x = rows.get(node.args[0])
+    numbers = [] if node.op.name not in _MOVING else [sizes.as_size(arg) for arg in node.args[1:]]
+    match node.op.name, x:
+        case "matmul", _:
+            return _batch(count, node, rows)
+        case "dimshuffle", Node():
+            return dimshuffle(x, [0, *(axis if axis == "x" else axis + 1 for axis in node.attrs["order"])])
+        case "broadcast_to", Node():
+            return broadcast_to(x, [count, *numbers])
+        case "reshape", Node():
+            return reshape(x, [count, *numbers])
+        case "subtensor", Node():
+            starts, shape = numbers[: node.ndim], numbers[node.ndim :]
+            return subtensor(x, [0, *starts], [count, *shape], [1, *node.attrs["steps"]])
+        case name, Node() if name in _REDUCING:
+            return make(node.op, [x], {"axes": tuple([axis + 1 for axis in node.attrs["axes"]])})
+    return make(node.op, [rows[arg] if arg in rows else spread(count, arg) for arg in node.args], node.attrs)
+
+
+def spread(count: Size, node: Node) -> Node:
+    """A node that is the same in all steps, once for each step."""
+    return broadcast_to(expand(node, (0,)), (count, *node.type.shape))
+
+
+def _batch(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
+    """The products of all steps as one."""
+    a, b = node.args
+    if a not in rows:
+        return matmul(rows[b], transpose(a))
+    product = matmul(flat(rows[a]) if a.ndim > 1 else rows[a], b)
+    return reshape(product, (count, *node.type.shape)) if a.ndim > 1 else product
+
+
+def flat(rows: Node) -> Node:
+    """The rows of all steps one after the other: the first two axes as one."""
+    first, second, *rest = rows.type.shape
+    return reshape(rows, (sizes.multiply(first, second), *rest))
+
+
+def repeated(sequence: Node) -> Node | None:
+    """The element of a sequence whose elements are all the same."""
+    number = scalar_constant(sequence)
+    if number is not None:
+        return filled(literal(number), sequence.type.shape[1:])
+    if sequence.op.name != "broadcast_to" or not sizes.equal(sequence.args[0].type.shape[0], 1):
+        return None
+    return broadcast_to(drop(sequence.args[0], (0,)), sequence.type.shape[1:])

@@ -1,0 +1,207 @@
+"""Loops of a body: planned, lowered, rewritten by every pass over loops, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from watched import check_passes, check_text, watch
+
+import graphc
+import graphc.tensor as T
+from graphc.ir.node import Node
+from graphc.options import options
+
+Program = tuple[list[Node], list[Node]]
+PROGRAMS: dict[str, Callable[[str], Program]] = {}
+
+
+def program(make: Callable[[str], Program]) -> Callable[[str], Program]:
+    PROGRAMS[make.__name__] = make
+    return make
+
+
+def scanned(*args: Any, **kwargs: Any) -> Any:
+    return graphc.scan(*args, **kwargs)[0]
+
+
+@program
+def scalar_state(dtype: str) -> Program:
+    x, start = T.vector("x", dtype=dtype), T.scalar("start", dtype=dtype)
+    out = scanned(lambda each, state: state * 0.5 + each, sequences=x, outputs_info=start)
+    return [x, start], [out, *graphc.grad((out * out).sum(), [x, start])]
+
+
+@program
+def vector_state(dtype: str) -> Program:
+    x, w, start = T.matrix("x", dtype=dtype), T.matrix("w", dtype=dtype), T.vector("start", dtype=dtype)
+    out = scanned(lambda each, state: T.tanh(T.dot(w, state) + each), sequences=x, outputs_info=start)
+    return [x, w, start], [out[-1], *graphc.grad((out * out).sum(), [x, w, start])]
+
+
+@program
+def states_that_change_places(dtype: str) -> Program:
+    x, n = T.vector("x", dtype=dtype), T.iscalar("n")
+    first, second = scanned(lambda a, b: (b, a + b * 0.5), outputs_info=[x, x * 2], n_steps=n)
+    return [x, n], [first, second, graphc.grad(first.sum() + second[-1].sum(), x)]
+
+
+@program
+def a_state_changed_in_place(dtype: str) -> Program:
+    x, n = T.vector("x", dtype=dtype), T.iscalar("n")
+    out = scanned(lambda i, state: T.set_subtensor(state[i], state.sum() + 1), sequences=T.arange(n), outputs_info=x)
+    return [x, n], [out, graphc.grad(out[-1].sum(), x)]
+
+
+@program
+def taps(dtype: str) -> Program:
+    x, start = T.vector("x", dtype=dtype), T.matrix("start", dtype=dtype)
+    sequence = {"input": x, "taps": [-1, 0, 1]}
+    state = {"initial": start, "taps": [-1, -3]}
+    out = scanned(lambda a, b, c, p, q: a - 2 * b + c + 0.5 * p - 0.25 * q, sequences=sequence, outputs_info=state)
+    return [x, start], [out, *graphc.grad((out * out).sum(), [x, start])]
+
+
+@program
+def backwards(dtype: str) -> Program:
+    x = T.matrix("x", dtype=dtype)
+    out = scanned(
+        lambda each, state: state * 0.9 + each, sequences=x.T, outputs_info=T.zeros_like(x[:, 0]), go_backwards=True
+    )
+    return [x], [out, graphc.grad((out * out).sum(), x)]
+
+
+@program
+def a_loop_in_a_loop(dtype: str) -> Program:
+    x = T.matrix("x", dtype=dtype)
+
+    def row(each: Node, state: Node) -> Any:
+        inner = scanned(lambda a, s: s * 0.5 + T.sin(a), sequences=each, outputs_info=state.sum())
+        return state * 0.5 + inner[-1]
+
+    out = scanned(row, sequences=x, outputs_info=T.zeros_like(x[0]))
+    return [x], [out, graphc.grad((out * out).sum(), x)]
+
+
+@program
+def a_loop_that_ends_by_itself(dtype: str) -> Program:
+    x, limit = T.scalar("x", dtype=dtype), T.scalar("limit", dtype=dtype)
+    out = scanned(lambda s: (s * 1.5, graphc.until(s * 1.5 > limit)), outputs_info=x, n_steps=30)
+    return [x, limit], [out, graphc.grad(out.sum(), x)]
+
+
+@program
+def sums_over_rows_and_columns(dtype: str) -> Program:
+    x = T.tensor3("x", dtype=dtype)
+    out = scanned(lambda each: [each.sum(axis=0), each.sum(axis=1), T.cumsum(each, axis=0), each.max()], sequences=x)
+    return [x], [*out, graphc.grad(sum(each.sum() for each in out), x)]
+
+
+@program
+def products(dtype: str) -> Program:
+    x = T.matrix("x", dtype=dtype)
+    out = scanned(lambda state: T.dot(state, x), outputs_info=x, n_steps=3)
+    return [x], [out[-1], out[0], graphc.grad(out[-1].sum(), x)]
+
+
+NEED_A_STEP = {"a_state_changed_in_place", "taps", "a_loop_in_a_loop"}
+STAGED = {"a_loop_that_ends_by_itself"}
+"""How many rows there are is for a first kernel to tell."""
+SHAPES = {0: (), 1: (4,), 2: (4, 4), 3: (4, 3, 5)}
+EMPTY = {0: (), 1: (0,), 2: (0, 0), 3: (0, 3, 5)}
+
+
+def values(inputs: Sequence[Node], shapes: dict[int, tuple[int, ...]]) -> list[Any]:
+    generator = np.random.default_rng(3)
+    drawn = [generator.uniform(-1, 1, shapes[node.ndim]).astype(node.dtype) for node in inputs]
+    return [np.asarray(3, node.dtype) if node.dtype == "int32" else v for node, v in zip(inputs, drawn, strict=True)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_steps_compute_what_the_interpreter_computes(name: str, dtype: str) -> None:
+    inputs, outputs = PROGRAMS[name](dtype)
+    given = values(inputs, SHAPES)
+    tolerance = 200 * float(np.finfo(dtype).eps)
+    want = graphc.function(inputs, outputs, mode="interpreted")(*given)
+    for mode in ("python", "compiled"):
+        got = graphc.function(inputs, outputs, mode=mode)(*given)
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PROGRAMS if name not in ("a_state_changed_in_place", "taps", "a_loop_in_a_loop")]
+)
+def test_loops_without_a_step(name: str) -> None:
+    inputs, outputs = PROGRAMS[name]("float64")
+    outputs = [output for output in outputs if output.ndim and output.op.name == "item"]
+    given = [value * 0 if not value.ndim else value for value in values(inputs, EMPTY)]
+    results = [graphc.function(inputs, outputs, mode=mode, on_unused_input="ignore")(*given)
+               for mode in ("interpreted", "python", "compiled")]  # fmt: skip
+    for result in results[1:]:
+        for one, other in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in STAGED])
+def test_every_pass_keeps_what_steps_compute(name: str) -> None:
+    inputs, outputs = PROGRAMS[name]("float64")
+    options.verify = True
+    found = watch(lambda: graphc.function(inputs, outputs, mode="python"))
+    check_text(found)
+    small = {0: (), 1: (2,), 2: (2, 2), 3: (2, 2, 3)} if name != "taps" else {1: (3,), 2: (3, 2)}
+    check_passes(found, [value // 2 if value.dtype == "int32" else value for value in values(inputs, small)])
+
+
+def test_an_index_that_a_step_computes_is_checked() -> None:
+    x, n = T.vector("x"), T.iscalar("n")
+    out = scanned(lambda i: x[i], sequences=T.arange(n))
+    for mode in ("interpreted", "python", "compiled"):
+        call = graphc.function([x, n], out, mode=mode)
+        np.testing.assert_array_equal(call(np.arange(3.0), 3), np.arange(3.0))
+        with pytest.raises(IndexError, match=r"index 3.* of bounds for axis 0, whose size is 3"):
+            call(np.arange(3.0), 4)
+
+
+def test_a_state_that_changes_its_size_is_refused() -> None:
+    x, w = T.vector("x"), T.matrix("w")
+    out = scanned(lambda state: T.dot(w, state), outputs_info=x, n_steps=2)
+    for mode in ("interpreted", "python", "compiled"):
+        with pytest.raises(ValueError, match="after a step 2"):
+            graphc.function([x, w], out, mode=mode)(np.ones(3), np.ones((2, 3)))
+
+
+def test_scalars_are_carried_in_names_and_vectors_updated_in_place() -> None:
+    x = T.vector("x")
+    out = scanned(lambda each, state: T.sin(state) + each, sequences=x, outputs_info=T.constant(0.0))
+    source = graphc.function([x], out, mode="python").source
+    assert "carry = " in source and "for step in range(x_0)" in source
+    state = scanned(lambda each, s: T.sin(s) + each, sequences=x, outputs_info=x)
+    assert "the state for the next step, in place" in graphc.function([x], state, mode="python").explain()
+
+
+def test_a_new_number_of_steps_compiles_nothing() -> None:
+    x, n = T.vector("x"), T.iscalar("n")
+    out = scanned(lambda state: state * 2, outputs_info=x, n_steps=n)
+    call = graphc.function([x, n], out[-1])
+    for steps in (1, 2, 5, 1000):
+        np.testing.assert_array_equal(call(np.ones(2), steps), np.full(2, 2.0**steps))
+    assert len(call.variants.lines()) == len(graphc.function([x, n], out[-1]).variants.lines())  # type: ignore[attr-defined]
+
+
+def test_a_function_of_the_user_in_a_step_is_found_in_the_cache() -> None:
+    x = T.matrix("x")
+    out = scanned(doubled, sequences=x)
+    results = [graphc.function([x], out, mode=mode)(np.ones((2, 3))) for mode in ("compiled", "compiled", "python")]
+    for result in results:
+        np.testing.assert_array_equal(result, np.full((2, 3), 2.0))
+    assert "cache: " in graphc.function([x], out).explain()
+
+
+@graphc.op
+def doubled(x: Any) -> Any:
+    return 2 * x

@@ -1,0 +1,221 @@
+"""Loops in JAX's form: structures of tensors, a number of steps that is not known, blocks carried out again."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc import lax
+from graphc.errors import GradientError, GraphTypeError, ShapeError
+from graphc.ir.body import bodies_of
+from graphc.ir.node import Node
+from graphc.ir.walk import nodes_of
+
+Make = Callable[..., Any]
+Point = namedtuple("Point", "q p")
+
+
+def test_structures(function: Make) -> None:
+    x, y = T.dvector("x"), T.dmatrix("y")
+
+    def step(carry: Any, given: Any) -> Any:
+        (total, [seen]), point = carry["a"], carry["b"]
+        new = {"b": Point(point.q + given["x"], point.p), "a": (total + given["y"][0].sum(), [seen + 1])}
+        return new, (given["x"] * total, {"y": given["y"][0]}, None)
+
+    init = {"a": (T.constant(0.0), [0]), "b": Point(1.0, T.constant(2.0))}
+    carry, (first, second, nothing) = lax.scan(step, init, {"x": x, "y": (y,)})
+    assert list(carry) == ["a", "b"] and isinstance(carry["b"], Point) and nothing is None
+    (total, [seen]), point = carry["a"], carry["b"]
+    xs, ys = np.arange(1.0, 4.0), np.arange(6.0).reshape(3, 2)
+    found = function([x, y], [total, seen, point.q, point.p, first, second["y"]])(xs, ys)
+    expected = [15.0, 3, 7.0, 2.0, xs * [0, 1, 6], ys]
+    for got, wanted in zip(found, expected, strict=True):
+        npt.assert_array_equal(got, wanted)
+    assert seen.dtype == "int64"
+
+
+@pytest.mark.parametrize("checkpoint", [None, 2, "sqrt"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_reverse(function: Make, reverse: bool, checkpoint: Any) -> None:
+    x = T.dvector("x")
+    carry, ys = lax.scan(lambda c, x: (c * 0.5 + x, c * x), 0.0, x, reverse=reverse, checkpoint=checkpoint)
+    values = np.array([1.0, 2.0, 3.0, 5.0, 7.0])
+    c, rows, order = 0.0, np.zeros(5), range(5)[::-1] if reverse else range(5)
+    for t in order:
+        rows[t], c = c * values[t], c * 0.5 + values[t]
+    last, found, gradient = function([x], [carry, ys, graphc.grad(carry, x)])(values)
+    assert float(last) == c
+    npt.assert_array_equal(found, rows)
+    slopes = np.zeros(5)
+    slopes[list(order)] = 0.5 ** np.arange(4.0, -1.0, -1.0)
+    npt.assert_array_equal(gradient, slopes)
+
+
+def test_length(function: Make) -> None:
+    n = T.iscalar("n")
+    carry, nothing = lax.scan(lambda c, _: (c * 2, None), 1, None, length=n)
+    assert nothing is None and int(function([n], carry)(10)) == 1024
+
+
+def test_map(function: Make) -> None:
+    x = T.dmatrix("x")
+    total, both = lax.map(lambda row: (row.sum(), {"twice": row * 2}), x)
+    sums, twice = function([x], [total, both["twice"]])(np.arange(6.0).reshape(3, 2))
+    npt.assert_array_equal(sums, [1, 5, 9])
+    npt.assert_array_equal(twice, 2 * np.arange(6.0).reshape(3, 2))
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0, 5), (2, 5), (5, 5), (7, 5), (-3, 1)])
+def test_for_loop(function: Make, lower: int, upper: int) -> None:
+    a, b, x = T.iscalar("a"), T.lscalar("b"), T.dvector("x")
+    known = graphc.for_loop(lower, upper, lambda i, c: (c[0] + i, c[1] * x), (0, T.ones_like(x)))
+    given = graphc.for_loop(a, b, lambda i, c: (c[0] + i, c[1] * x), (0, T.ones_like(x)))
+    values = np.array([1.0, 2.0, 3.0])
+    steps = max(upper - lower, 0)
+    slopes = steps * values ** max(steps - 1, 0)
+    for total, power in (known, given):
+        call = function([a, b, x], [total, power, graphc.grad(power.sum(), x)], on_unused_input="ignore")
+        found = call(lower, upper, values)
+        assert int(found[0]) == sum(range(lower, upper))
+        npt.assert_array_equal(found[1], values**steps)
+        npt.assert_allclose(found[2], slopes)
+    assert graphc.for_loop is lax.fori_loop
+
+
+def test_while_loop(function: Make) -> None:
+    """Newton's method for a square root; the greatest common divisor; and no step at all."""
+    a, m, n = T.dscalar("a"), T.lscalar("m"), T.lscalar("n")
+    root = graphc.while_loop(lambda x: abs(x * x - a) > 1e-12 * a, lambda x: 0.5 * (x + a / x), a)
+    npt.assert_allclose([function([a], root)(value) for value in (2.0, 1e6, 1.0)], [2**0.5, 1e3, 1.0], rtol=1e-12)
+    divisor, _ = graphc.while_loop(lambda c: c[1] > 0, lambda c: (c[1], c[0] % c[1]), (m, n))
+    assert [int(function([m, n], divisor)(*pair)) for pair in ((12, 18), (7, 0), (0, 7), (1071, 462))] == [6, 7, 7, 21]
+    assert lax.while_loop is graphc.while_loop
+
+
+def test_a_number_that_a_while_loop_begins_with_takes_the_dtype_of_its_steps(function: Make) -> None:
+    x = T.dscalar("x")
+    total, count = graphc.while_loop(lambda c: c[0] < x, lambda c: (c[0] * 2 + 0.5, c[1] + 1), (0, 0))
+    assert total.dtype == "float64" and count.dtype == "int64"
+    assert [float(v) for v in function([x], [total, count])(10.0)] == [15.5, 5.0]
+
+
+def test_the_derivative_of_a_while_loop(function: Make) -> None:
+    """It is there where it needs nothing of the steps; where it does, an error says what has it."""
+    x, w = T.dscalar("x"), T.dscalar("w")
+    linear, _ = graphc.while_loop(lambda c: c[1] < 5, lambda c: (c[0] * w, c[1] + 1), (x, 0))
+    assert float(function([x, w], graphc.grad(linear, x))(3.0, 2.0)) == 32.0
+    with pytest.raises(GradientError, match=r"while_loop .*test_functional.py:\d+\): .*known only at the end; .*until"):
+        graphc.grad(linear, w)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (
+            lambda x: lax.scan(lambda c, x: (c, x, x), 0.0, x),
+            GraphTypeError,
+            "must return the next carry and an output",
+        ),
+        (
+            lambda x: lax.scan(lambda c, x: ((c[0],), x), (x, x), x),
+            GraphTypeError,
+            r"structure that it is given, \(\*, \*\), not \(\*,\)",
+        ),
+        (
+            lambda x: lax.scan(lambda c, x: ({"b": c["a"]}, x), {"a": 0}, x),
+            GraphTypeError,
+            r"\{'a': \*\}, not \{'b': \*\}",
+        ),
+        (lambda x: lax.scan(lambda c, x: (c, x), 0.0, x[0]), GraphTypeError, "is a scalar, which has no elements"),
+        (lambda x: lax.scan(lambda c, x: (c, None), 0.0), GraphTypeError, "give length or xs"),
+        (lambda x: lax.scan(lambda c, x: (c, None), 0.0, None, 2.5), GraphTypeError, "length is 2.5 .* not an integer"),
+        (
+            lambda x: lax.scan(lambda c, x: (c, None), 0.0, (T.zeros(3), T.zeros(4))),
+            ShapeError,
+            "has 4 elements, and there are 3 steps",
+        ),
+        (lambda x: graphc.while_loop(lambda c: c > 0, lambda c: c, x), GraphTypeError, "not a scalar"),
+        (
+            lambda x: graphc.while_loop(lambda c: c > 0, lambda c: c.astype("int32"), T.constant(2**40)),
+            None,
+            None,
+        ),
+        (
+            lambda x: graphc.while_loop(lambda c: c > 0, lambda c: c + 0.5, T.constant(1)),
+            GraphTypeError,
+            r"while_loop: a state changes its type .* int64\[\], 1, .* float64\[\], add.*py:\d+\); cast the initial",
+        ),
+        (lambda x: graphc.for_loop(0, x, lambda i, c: c, x), GraphTypeError, "upper is x .* not an integer scalar"),
+    ],
+)
+def test_errors(build: Callable[[Any], Any], error: Any, message: str) -> None:
+    if error is None:
+        build(T.dvector("x"))
+        return
+    with pytest.raises(error, match=message):
+        build(T.dvector("x"))
+
+
+def test_sequences_that_differ_in_length(function: Make) -> None:
+    x, y = T.dvector("x"), T.dvector("y")
+    call = function([x, y], lax.scan(lambda c, e: (c + e[0] * e[1], None), 0.0, (x, y))[0])
+    assert float(call([1.0, 2.0], [3.0, 4.0])) == 11.0
+    with pytest.raises(ShapeError, match="y .*has 3 elements, and there are 2 steps"):
+        call([1.0, 2.0], [3.0, 4.0, 5.0])
+
+
+# --- blocks that are carried out again --------------------------------------------------------------------------------
+
+
+def stacks(outputs: list[Node]) -> Iterator[tuple[int, int]]:
+    """How deep each loop of a graph stands within others, and how many elements each of its stacked results has."""
+    pending = [(0, outputs)]
+    while pending:
+        depth, roots = pending.pop()
+        for node in nodes_of(roots):
+            if node.op.name == "scan":
+                for kind in node.type.parts[node.attrs["carries"] :]:  # type: ignore[attr-defined]
+                    yield depth, int(np.prod([size for size in kind.shape if isinstance(size, int)]))
+            pending += [(depth + 1, list(body.results)) for body in bodies_of(node).values()]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("checkpoint", "rows"), [(None, 10_000), (100, 100), ("sqrt", 100), (10, 1_000)])
+def test_how_many_rows_derivatives_keep(checkpoint: Any, rows: int, order: int) -> None:
+    """Without blocks a row for each step; with blocks one for each block, and one for each step of one block."""
+    x0, w = T.dscalar("x0"), T.dscalar("w")
+    last = lax.scan(lambda c, _: (T.sin(c * w), None), x0, None, 10_000, checkpoint=checkpoint)[0]
+    cost = last
+    for _ in range(order):
+        cost = graphc.grad(cost, w)
+    assert max(size for _, size in stacks([cost])) == rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint", [7, "sqrt"])
+def test_blocks_of_a_number_of_steps_that_is_not_known(function: Make, checkpoint: Any) -> None:
+    n, w = T.iscalar("n"), T.dscalar("w")
+
+    def outputs(**how: Any) -> list[Node]:
+        last, ys = lax.scan(lambda c, _: (T.sin(c * w) + w, c), 0.5, None, n, **how)
+        return [last, ys, graphc.grad(last + (ys * ys).sum(), w)]
+
+    call = function([n, w], [*outputs(), *outputs(checkpoint=checkpoint)])
+    for steps in (0, 1, 6, 7, 8, 49, 50):
+        found = call(steps, 0.9)
+        for plain, blocks in zip(found[:3], found[3:], strict=True):
+            npt.assert_allclose(blocks, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("checkpoint", [0, -1, 2.5, True, "cube"])
+def test_a_block_that_cannot_be(checkpoint: Any) -> None:
+    with pytest.raises(GraphTypeError, match="a number of steps from 1 on, or 'sqrt'"):
+        graphc.scan(lambda s: s + 1, None, 0, n_steps=3, checkpoint=checkpoint)
