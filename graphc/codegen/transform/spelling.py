@@ -34,6 +34,7 @@ from graphc.loops.ir import (
     subtract,
 )
 from graphc.loops.operators import ADD, MUL
+from graphc.loops.visit import expressions
 from graphc.startup.record import record
 
 Operand: TypeAlias = Var | int
@@ -89,13 +90,10 @@ class Spelling:
                 self.key += (function, len(args), object() if code else None)
                 for arg in args:
                     self.expression(arg)
-            case Check(condition, _):  # leaves the function: equal to none
+            case Check() | Launch():  # leaves the function, or is for threads: equal to none
                 self.key.append(object())
-                self.expression(condition)
-            case Launch(_, count, size, args):
-                self.key.append(object())
-                for arg in (count, size, *args):
-                    self.expression(arg)
+                for expr in expressions(stmt):
+                    self.expression(expr)
             case Note():
                 pass
 
