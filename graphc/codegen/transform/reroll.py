@@ -208,13 +208,15 @@ class Homes:
         return line, count
 
     def fitting(self, line: Affine, values: Sequence[Var]) -> int:
-        """How many of the values lie on a line, or may."""
+        """How many of the values lie on a line, or may: each in one place."""
+        met: set[Var] = set()
         for k, var in enumerate(values):
             place = line.first + k * line.by
-            if self.place.get(var, place) != place or self.owner.get((var.dtype, place), var) != var:
+            if var in met or self.place.get(var, place) != place or self.owner.get((var.dtype, place), var) != var:
                 return k
             if not 0 <= place < self.end[var.dtype]:
                 return k
+            met.add(var)
         return len(values)
 
 
@@ -280,8 +282,11 @@ class Roller:
         found: dict[tuple[int, int], tuple[Buffer, Affine]] = {}
         for where in (*self.needed(run), *outer):
             values = self.column(run, where)
-            for var in values:
+            is_read = where in outer
+            for k, var in enumerate(values):
                 first, last = self.text.set_at.get(var, (-1, -1))
+                if is_read and last >= run.start + k * run.period + where[0]:  # it is to have another value
+                    return None, 0, run.start + 1
                 if last < 0:  # no value of the kernel's own
                     return None, 0, run.start + 1
                 if last in run and first not in run.beside(last):  # a step is to begin where it is set first
@@ -316,6 +321,8 @@ class Roller:
                     numbers[row, number] = Affine(first, second - first)
                 elif first == second:
                     if number in targets and self.is_accumulated(run.start + row, first):
+                        return {}, [], 1
+                    if (first in owns[0]) != (second in owns[1]):  # what the first step makes for all
                         return {}, [], 1
                     same.append((row, number, first))
                 elif first in owns[0] or second in owns[1]:
