@@ -41,6 +41,7 @@ with uncollected():
     from graphc.function import function
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
+    from graphc.ifelse import ifelse
     from graphc.ir.node import Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph
@@ -61,9 +62,9 @@ def parse_graph(text: str) -> Graph:
 
 __all__ = [
     "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product", "jacobian",
-    "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce", "scan",
-    "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
+    "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product", "ifelse",
+    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
+    "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_seria
 from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
+from graphc.ops.sinking import sunk
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
@@ -240,8 +241,9 @@ def _backward(
             raise GraphTypeError(f"{target!r} is not a node of the graph")
         if not is_float(target.dtype):
             raise GradientError(f"{describe(target)} is {target.dtype}: gradients are of floating values only")
-    order = nodes_of(seeds)
     mention(seeds)
+    seeds, targets, constants = _within_branches(seeds, targets, list(constants))
+    order = nodes_of(seeds)
     connected = _dependents(order, targets, set(constants))
     cotangents, reached = dict(seeds), connected.intersection(seeds)
     several: dict[Node, dict[int, Node]] = {}
@@ -263,6 +265,19 @@ def _backward(
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     result = partial(_result, cotangents=cotangents, reached=reached, disconnected=disconnected)
     return list(map(result, targets))
+
+
+def _within_branches(
+    seeds: Mapping[Node, Node], targets: Sequence[Node], constants: Sequence[Node]
+) -> tuple[Mapping[Node, Node], Sequence[Node], Sequence[Node]]:
+    """The same over a graph in which what only one branch needs stands within it, so that its derivative does too."""
+    roots = [*seeds, *targets, *constants]
+    new = dict(zip(roots, sunk(roots), strict=True))
+    return (
+        {new[node]: cotangent for node, cotangent in seeds.items()},
+        [new[node] for node in targets],
+        [new[node] for node in constants],
+    )
 
 
 def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[Node]) -> set[Node]:

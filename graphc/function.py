@@ -22,6 +22,7 @@ from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, 
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
+from graphc.ops.sinking import sunk
 from graphc.options import check_threads, options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
@@ -72,6 +73,7 @@ def function(
     values, pairs = _replace(values, pairs, replacements)
     pairs = _default_updates(values, pairs, no_default_updates, replacements)
     _check_inputs(records, values, pairs, replaced, on_unused_input or options.on_unused_input)
+    values, pairs = _sunk(values, pairs)
     graph_inputs = tuple(record.variable for record in records)
     if threads is not None:
         threads = check_threads("threads", threads)
@@ -269,6 +271,12 @@ def _replace(
     if not replaced:
         return values, pairs
     new = substitute([*values, *(value for _, value in pairs)], replaced)
+    return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
+
+
+def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node], list[tuple[Node, Node]]]:
+    """Outputs and updates, what only a branch needs within that branch."""
+    new = sunk([*values, *(value for _, value in pairs)])
     return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
 
 

@@ -22,12 +22,13 @@ startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  node walk body interpret passes sizes closure text parse verify __init__
-ops                 elementwise custom scalar shape index recur reduce linalg scan __init__
+ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-control             derivative loop states scan functional __init__
-rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops pipeline
-                    __init__
+control             derivative loop states scan functional branch __init__
+.                   ifelse
+rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+                    pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
@@ -39,10 +40,10 @@ codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     guard_pages vectorcall entry __init__
-codegen.schedule    memory sizes labels plan accumulators cost strided steps fusion nests inplace materialize
-                    scheduler __init__
-codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused steps parts
-                    __init__
+codegen.schedule    memory sizes labels plan accumulators cost strided steps branches fusion nests inplace
+                    materialize scheduler __init__
+codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
+                    branches parts __init__
 codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers partial_sums
                     nontemporal order spelling reroll accumulations outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__

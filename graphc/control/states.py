@@ -15,6 +15,7 @@ from graphc.dtypes import can_cast_safely, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.walk import substitute
+from graphc.ops.branch import sized
 from graphc.ops.elementwise import cast
 from graphc.startup.record import record, replace
 
@@ -83,7 +84,7 @@ def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> 
         for a, b in zip(before.type.shape, output.type.shape, strict=False)
     )
     if output.dtype == before.dtype and output.ndim == before.ndim and not differ:
-        return output
+        return sized(output, before.type.shape)
     how = "give the initial value the shape that a step returns, as with T.zeros"
     if output.dtype != before.dtype:
         how = (

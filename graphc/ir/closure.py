@@ -10,7 +10,7 @@ nothing inside, and memory outside. The sizes of a body are its parameters too, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
 from graphc.ir.body import make_body, param
@@ -26,7 +26,13 @@ def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) ->
     """The body with these variables as its first parameters and these results, and what its other parameters stand
     for. Nodes that only repeat elements come inside if their serial numbers are `since` or more: of older ones the
     program may ask the derivative."""
-    captured = _captured(variables, results, since)
+    return close_over(variables, _captured(variables, results, since), results)
+
+
+def close_over(
+    variables: Sequence[Node], captured: Sequence[Node], results: Sequence[Node]
+) -> tuple[Body, tuple[Node, ...]]:
+    """`close`, given what the results need from outside."""
     known = dict.fromkeys(size for node in (*variables, *captured) for size in type_sizes(node))
     others = dict.fromkeys((*captured, *known))
     numbers = {node: number for number, node in enumerate((*variables, *others))}
@@ -64,6 +70,25 @@ def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) ->
     return list(found)
 
 
+def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
+    """What results need of the nodes at hand and of leaves; scalar constants need nobody."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    pending = list(reversed(results))
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is CONSTANT and not node.ndim:
+            continue
+        if node in at_hand or not node.args:
+            found[node] = None
+        else:
+            pending += reversed(node.args)
+    return list(found)
+
+
 def _is_offset(node: Node) -> bool:
     """Whether a node is a size and a number more, or less: so `x[-1]` is seen to be the last row within a body too."""
     if node.op.name != "add" or node.ndim or node.dtype != "int64":
@@ -94,12 +119,17 @@ def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
     known: dict[Node, Size] = {}
     for node in nodes_of([size]):
         if not node.args:
-            known[node] = as_size(operands.get(node, node))
-        elif node.op.name in _ARITHMETIC:
+            known[node] = _size_or_node(operands.get(node, node))
+        elif node.op.name in _ARITHMETIC and node.dtype == "int64" and not node.ndim:
             known[node] = _ARITHMETIC[node.op.name](*(known[arg] for arg in node.args))
         else:
-            known[node] = as_size(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
+            known[node] = _size_or_node(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
     return known[size]
+
+
+def _size_or_node(node: Node) -> Size:
+    """A node as it stands in sizes: those that are no size may be what one is computed from."""
+    return as_size(node) if node.dtype == "int64" and not node.ndim else node
 
 
 def invariant_guards(body: Body, varying: Iterable[Node]) -> list[Guard]:

@@ -226,6 +226,8 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
     """The value of a node; a tuple of arrays where it has several results."""
     try:
         result: Any = node.op.eval(node, *args)
+    except IndexOutOfBounds:  # of a node within a body
+        raise
     except IndexError as error:
         raise IndexOutOfBounds(_explain_index(node, args) or f"{describe(node)}: {error}") from error
     except Exception as error:

@@ -225,7 +225,16 @@ class Repeat:
     limited: bool
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat
+@record()
+class Branch:
+    """The results come from one of two bodies over the same parameters, which a condition chooses
+    (ops/branch.py)."""
+
+    then: Body
+    orelse: Body
+
+
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat | Branch
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 

@@ -104,9 +104,9 @@ def known_nonnegative(size: Size) -> bool:
         elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
             if current.op.name == "maximum" and any(_is_natural_number(arg) for arg in current.args):
                 continue
-            if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div"):
+            if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
                 return False
-            pending.extend(current.args)
+            pending.extend(current.args[1:] if current.op.name == "where" else current.args)
     return True
 
 

@@ -5,11 +5,13 @@ In: a graph. Out: an equal graph that is cheaper and more stable, and the list o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from graphc.errors import GraphcError
 from graphc.ir.walk import Graph
 from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
+from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, rewrite_bodies, rewrite_loops
@@ -52,7 +54,7 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
     """
-    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - set(LOOPS)
+    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - {*LOOPS, *BRANCHES}
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
 
@@ -60,19 +62,24 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
         return rule.name not in excluding and (fast_math or rule.truth != REAL)
 
     passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
-    if not has_loops(graph):
+    if not has_bodies(graph):
         return apply_in_turn(graph, passes)
+    branches = partial(rewrite_branches, is_on=lambda name: name not in excluding)
     early = [(name, rules) for name, rules in passes if name not in AFTER_LOOPS]
 
+    def both(rewritten: Rewritten, bodies: Callable[[Graph], Rewritten]) -> Rewritten:
+        graph, more = branches(rewritten[0], bodies)
+        return graph, rewritten[1] + more
+
     def before(graph: Graph) -> Rewritten:
-        graph, fired = apply_in_turn(graph, early)
+        graph, fired = both(apply_in_turn(graph, early), before)
         if not has_loops(graph):
             return graph, fired
         graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
         return graph, fired + more
 
     def after(graph: Graph) -> Rewritten:
-        graph, fired = apply_in_turn(graph, passes)
+        graph, fired = both(apply_in_turn(graph, passes), after)
         if "loop_bodies" in excluding or not has_loops(graph):
             return graph, fired
         graph, more = rewrite_bodies(graph, after)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from graphc.codegen.lower.branches import lower_branch
 from graphc.codegen.lower.calls import lower_call
 from graphc.codegen.lower.fused import lower_rows
 from graphc.codegen.lower.lowerer import Lowerer
@@ -44,9 +45,10 @@ def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
             lower_recur(lowerer, nest, scope)
         case "column reduction":
             lower_column_reduction(lowerer, nest, scope)
-        case "steps":
+        case "steps" | "branch":
             lowerer.current = frozenset()
-            lower_steps(lowerer, nest, plan, scope, lambda inner, body: lower_parts(lowerer, inner, inner.parts, body))
+            lower_bodies = lower_steps if nest.kind == "steps" else lower_branch
+            lower_bodies(lowerer, nest, plan, scope, lambda inner, body: lower_parts(lowerer, inner, inner.parts, body))
         case _:
             lower_nest(lowerer, nest, plan, scope)
     lowerer.current = frozenset()

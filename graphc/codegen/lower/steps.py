@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from graphc.codegen.lower.bodies import body_of
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.schedule.plan import Nest, Plan, Steps, loop_vars
+from graphc.codegen.schedule.plan import Nest, Plan, loop_vars
 from graphc.ir.body import items_of
 from graphc.ir.node import Node
 from graphc.loops.build import start_const
@@ -39,10 +40,10 @@ def lower_steps(
         scope.body.append(Store(lowerer.buffers[items[-1]], ZERO, ZERO))
     inner = lowerer.enter(scope, steps.var, most)
     lowerer.size_names = {**lowerer.size_names, graph.number: steps.var.name}
-    _know(lowerer, steps, items)
-    labels, lowerer.labels = lowerer.labels, steps.plan.labels
-    carry_out(steps.plan, inner)
-    lowerer.labels = labels
+    given = {**graph.sources, **dict(zip(graph.states, items, strict=False))}
+    results = [*(lowerer.buffers[each] for each in items), *([] if steps.stop is None else [steps.stop])]
+    with body_of(lowerer, steps.plan, given, results, dict.fromkeys(steps.rows, graph.row)):
+        carry_out(steps.plan, inner)
     if steps.stop is not None:
         inner.body.append(Store(lowerer.buffers[items[-1]], ZERO, add(steps.var, ONE)))
         inner.body.append(If(Load(steps.stop, ZERO), (Break(),)))
@@ -62,21 +63,3 @@ def _begin(lowerer: Lowerer, state: Node, initial: Node, outer: Scope) -> None:
 def _zero(node: Node) -> Callable[[Expr], Expr]:
     value = start_const("False" if node.dtype == "bool" else "0", node.dtype)
     return lambda where: value
-
-
-def _know(lowerer: Lowerer, steps: Steps, items: list[Node]) -> None:
-    """Tell the lowerer where the values of a step lie: those that go to results of the loop lie in their buffers."""
-    graph, plan = steps.graph, steps.plan
-    known = {lowerer.buffers[item].name: lowerer.buffers[item] for item in items}
-    if steps.stop is not None:
-        known[steps.stop.name] = steps.stop
-    places = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer.buffers = {
-        **lowerer.buffers,
-        **{leaf: lowerer.buffers[source] for leaf, source in graph.sources.items()},
-        **{leaf: lowerer.buffers[item] for leaf, item in zip(graph.states, items, strict=False)},
-        **{node: known.get(buffer.name, buffer) for node, buffer in places.items()},
-    }
-    lowerer.accumulators = {**lowerer.accumulators, **plan.accumulators}
-    lowerer.depths = {**lowerer.depths, **plan.depths}
-    lowerer.rows = {**lowerer.rows, **dict.fromkeys(steps.rows, graph.row)}

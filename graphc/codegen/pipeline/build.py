@@ -49,7 +49,7 @@ from graphc.errors import GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.scan import loop_of
+from graphc.ops.given import given_sizes
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS
@@ -126,7 +126,7 @@ def computed_sizes(roots: Sequence[Node]) -> list[Node]:
         if node.op is ITEM:
             found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
         elif node.is_tuple:
-            found += [arg for arg in loop_of(node.args, node.attrs).sizes if arg.args]
+            found += [arg for arg in given_sizes(node) if arg.args]
         elif node.type.shape:
             found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
             found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.dtype == "int64"]

@@ -16,6 +16,7 @@ from graphc.codegen.schedule.sizes import all_nodes
 from graphc.dtypes import is_float
 from graphc.ir.node import LEAVES, Fold, Iota, Node, Scalar, View, variable
 from graphc.ir.walk import nodes_of, reachable, substitute, type_sizes
+from graphc.ops.given import given_sizes
 from graphc.startup.record import replace
 
 
@@ -43,6 +44,7 @@ def measured_values(outputs: Sequence[Node]) -> list[Node]:
     sides = (side for node in nodes for guard in node.op.guards(node) for side in (guard.left, guard.right))
     roots = [size for node in nodes for size in type_sizes(node)]
     roots += [side for side in sides if isinstance(side, Node)]
+    roots += [size for node in nodes if node.is_tuple for size in given_sizes(node)]
     certain = certain_nodes(roots)
 
     def needs(node: Node) -> Iterable[Node]:

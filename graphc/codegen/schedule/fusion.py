@@ -35,6 +35,7 @@ ALONE: Mapping[Kind, str] = {
     "recurrence": "each of its elements needs the one before",
     "guard": "it is checked before anything is computed",
     "steps": "its steps come one after the other",
+    "branch": "it may not be carried out at all",
 }
 """Kinds of nests that share no loop with others, and why."""
 

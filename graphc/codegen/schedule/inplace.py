@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from graphc.codegen.schedule.nests import Nests
-from graphc.codegen.schedule.plan import COPY, Draft, calls_python, lowering_of
+from graphc.codegen.schedule.plan import COPY, Draft, calls_python, gathered, lowering_of
 from graphc.codegen.schedule.sizes import Sizing
+from graphc.ir.body import nodes_within
 from graphc.ir.node import INPUT, LEAVES, Node, Scalar, Size
-from graphc.ir.walk import reachable
+from graphc.ir.walk import nodes_of, reachable
+from graphc.ops.given import given_sizes
 
 
 def donations(
@@ -58,23 +60,51 @@ def conflicts(nests: Nests) -> list[str]:
     """The buffers that cannot be written in place: their own nest reads the old value at another index, or
     what may fail, and must leave everything as it was, comes after."""
     wrong = []
-    failing = [*nests.bounds, *(d.number for d in nests.drafts.values() if any(map(calls_python, d.roots)))]
+    failing = [number for number, draft in nests.drafts.items() if may_fail(nests, draft)]
     for buffer, leaf in nests.overwritten.items():
         writer = next((nests.nest_of[root] for root, target in nests.targets.items() if target == buffer), None)
         if writer is None:
             continue
         draft = nests.drafts[writer]
+        within = writes_within(nests, draft, leaf)
         for use in nests.leaf_uses.get(leaf, []):
             if use.nest != writer:
                 nests.depend(use.nest, writer)
-            elif draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):
+            elif not within and draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):
                 wrong.append(buffer)
         for number in failing:
+            if number == writer and within:
+                continue
             if number == writer or nests.is_later(number, writer):
                 wrong.append(buffer)
             else:
                 nests.depend(number, writer)
     return wrong
+
+
+def may_fail(nests: Nests, draft: Draft) -> bool:
+    """Whether a nest may find that the kernel has to be left."""
+    if draft.number in nests.steps:
+        graph = nests.steps[draft.number]
+        return bool(graph.guarded) or any(map(may_refuse, graph.results))
+    if draft.number in nests.branches:
+        sides = nests.branches[draft.number].sides
+        return any(side.guarded or any(map(may_refuse, side.results)) for side in sides)
+    return draft.kind in ("check", "guard") or any(map(calls_python, draft.roots))
+
+
+def may_refuse(result: Node) -> bool:
+    """Whether what a body computes may fail for another reason than its guards."""
+    nodes = nodes_of([result])
+    return any(calls_python(node) or gathered(node) for node in (*nodes, *nodes_within(nodes)) if node.args)
+
+
+def writes_within(nests: Nests, draft: Draft, leaf: Node) -> bool:
+    """Whether a nest is a branch whose bodies themselves see to it that nobody reads what they have overwritten."""
+    if draft.kind != "branch":
+        return False
+    graph = nests.branches[draft.number]
+    return list(graph.sources.values()).count(leaf) < 2 and leaf not in given_sizes(graph.node)
 
 
 def chains(nests: Nests, order: Sequence[Draft]) -> dict[Node, tuple[Node, ...]]:

@@ -72,7 +72,7 @@ class Scheduler(Nests):
                 if uses or node in self.targets:
                     self.materialise_item(node, uses)
             elif node.is_tuple:
-                self.expand_steps(node)
+                self.expand_bodies(node)
             elif node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
                 self.leaf_uses[node] = uses
             elif node in self.targets:
@@ -87,7 +87,8 @@ class Scheduler(Nests):
                 else:
                     self.materialise(node, uses, reason)
             if node in self.guarded:
-                made = [self.nest_of[node]] if node in self.nest_of else [use.nest for use in uses]
+                own = self.nest_of.get(node, self.body_drafts.get(node))
+                made = [use.nest for use in uses] if own is None else [own]
                 self.check_guards(node, made)
 
     def is_held_reshape(self, node: Node) -> bool:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
+from graphc.codegen.schedule.branches import branch_graph, branch_sizes
 from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
 from graphc.codegen.schedule.fusion import Access, reads_of
 from graphc.codegen.schedule.plan import (
     COPY,
     PRODUCTS,
     Bound,
+    BranchGraph,
     Draft,
     Kind,
     StepGraph,
@@ -40,6 +42,7 @@ from graphc.ir.closure import guard_sides
 from graphc.ir.node import (
     LEAVES,
     SIZE,
+    Branch,
     Call,
     Fold,
     Guard,
@@ -57,6 +60,7 @@ from graphc.ir.node import (
 from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.loops.ir import Expr, Opaque, integer
 from graphc.loops.syntax import holes
+from graphc.ops.given import given_sizes
 from graphc.ops.linalg import as_product
 
 NEST_OPS = 160
@@ -119,8 +123,9 @@ class Nests:
         self.bounds: dict[int, Bound] = {}
         self.checks: dict[tuple[Node, Size], int] = {}
         self.guards: dict[int, Guard] = {}
-        self.loop_drafts: dict[Node, int] = {}
+        self.body_drafts: dict[Node, int] = {}
         self.steps: dict[int, StepGraph] = {}
+        self.branches: dict[int, BranchGraph] = {}
         self.materialised_uses: dict[Node, Sequence[Use]] = {}
         self.before_change: set[Node] = set()
         self.needed: set[Node] = {
@@ -410,12 +415,14 @@ class Nests:
         draft.ops += 1
 
     def materialise_item(self, node: Node, uses: Sequence[Use]) -> None:
-        """Place a result of a loop with the others in the nest that carries out its steps."""
-        (loop,) = node.args
-        if loop not in self.loop_drafts:
-            self.loop_drafts[loop] = self.new_draft("steps", ()).number
-        draft = self.drafts[self.loop_drafts[loop]]
-        self.reasons[node] = "a result" if node in self.targets else "a result of a loop"
+        """Place a result of a loop or a branch with the others in the nest that carries it out."""
+        (whole,) = node.args
+        branched = isinstance(lowering_of(whole), Branch)
+        if whole not in self.body_drafts:
+            self.body_drafts[whole] = self.new_draft("branch" if branched else "steps", ()).number
+        draft = self.drafts[self.body_drafts[whole]]
+        result = "a result of a branch" if branched else "a result of a loop"
+        self.reasons[node] = "a result" if node in self.targets else result
         draft.roots.append(node)
         self.nest_of[node] = draft.number
         self.materialised_uses[node] = uses
@@ -424,29 +431,49 @@ class Nests:
         for size in self.sizing.shape(node):
             self.want_size(size, draft.number)
 
-    def expand_steps(self, node: Node) -> None:
-        """Note what the nest of a loop needs, of which something is used: values in memory, scalars, and the elements
-        of the initial states."""
-        if node not in self.loop_drafts:
+    def expand_bodies(self, node: Node) -> None:
+        """Note what the nest of a loop or a branch needs, of which something is used."""
+        if node not in self.body_drafts:
             return
-        draft = self.drafts[self.loop_drafts[node]]
+        draft = self.drafts[self.body_drafts[node]]
         for each in items_of(node):
             if each not in self.nest_of:
                 self.materialise_item(each, ())
+        if draft.kind == "branch":
+            self.expand_branch(node, draft)
+        else:
+            self.expand_steps(node, draft)
+        draft.ops += 1
+
+    def expand_steps(self, node: Node, draft: Draft) -> None:
+        """Values in memory, scalars, and the elements of the initial states."""
         graph = self.steps[draft.number] = step_graph(node)
         self.want_size(self.sizing.of(graph.most), draft.number)
-        for source in dict.fromkeys(graph.sources.values()):
-            path = loop_vars(source.ndim)
-            self.needed.add(source)
-            self.want(source, Use(draft.number, path, path))
-        for scalar in graph.scalars.values():
-            self.want(scalar, Use(draft.number, (), ()))
+        self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
             path = loop_vars(initial.ndim)
             self.want(initial, Use(draft.number, path, path))
         for size in sizes_of(graph):
             self.want_size(self.sizing.of(size), draft.number)
-        draft.ops += 1
+
+    def expand_branch(self, node: Node, draft: Draft) -> None:
+        """The condition, values in memory, and scalars."""
+        graph = self.branches[draft.number] = branch_graph(node, self.sizing)
+        self.want(node.args[0], Use(draft.number, (), ()))
+        self.want_given(node, graph.sources, graph.scalars, draft)
+        for size in branch_sizes(graph):
+            self.want_size(self.sizing.of(size), draft.number)
+
+    def want_given(self, node: Node, sources: Mapping[Node, Node], scalars: Mapping[Node, Node], draft: Draft) -> None:
+        """Note what bodies are given: values in memory, scalars and sizes."""
+        for size in given_sizes(node):
+            self.want_size(self.sizing.of(size), draft.number)
+        for source in dict.fromkeys(sources.values()):
+            path = loop_vars(source.ndim)
+            self.needed.add(source)
+            self.want(source, Use(draft.number, path, path))
+        for scalar in scalars.values():
+            self.want(scalar, Use(draft.number, (), ()))
 
     def check_guards(self, node: Node, nests: Iterable[int]) -> None:
         """Plan the checks of what must hold before some nests may compute a value."""

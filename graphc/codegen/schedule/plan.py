@@ -16,6 +16,7 @@ from graphc.dtypes import can_cast_safely
 from graphc.ir import sizes
 from graphc.ir.node import (
     LEAVES,
+    PARAM,
     SIZE,
     Call,
     Fold,
@@ -51,10 +52,11 @@ MOST_AXES = 64
 
 
 Kind: TypeAlias = Literal[
-    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps"
+    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps", "branch"
 ]
 """How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
-a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop."""
+a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop;
+one of two bodies."""
 
 
 @record()
@@ -184,6 +186,33 @@ class Steps:
 
 
 @record()
+class Side:
+    """One body of a branch over the variables that stand for what both are given: its results, and what must hold, by
+    the node it is needed for."""
+
+    results: tuple[Node, ...]
+    guarded: Mapping[Node, tuple[Guard, ...]]
+
+
+@record()
+class BranchGraph:
+    """Both bodies of a branch; `sources` and `scalars` are those of a `StepGraph`."""
+
+    node: Node
+    sources: Mapping[Node, Node]
+    scalars: Mapping[Node, Node]
+    sides: tuple[Side, Side]
+
+
+@record()
+class Branches:
+    """A branch, with the plans of its two bodies."""
+
+    graph: BranchGraph
+    plans: tuple[Plan, Plan]
+
+
+@record()
 class Plan:
     """`parts` in the order in which they run."""
 
@@ -214,6 +243,8 @@ class Plan:
     """For each nest of kind guard: what must hold."""
     loops: Mapping[int, Steps]
     """For each nest of kind steps: the loop."""
+    branches: Mapping[int, Branches]
+    """For each nest of kind branch: its bodies."""
     lines: tuple[str, ...]
     """The plan as a person reads it."""
 
@@ -250,9 +281,10 @@ def calls_python(node: Node) -> bool:
 
 
 def is_bufferless(leaf: Node) -> bool:
-    """Whether a leaf is written into the source: a size, or a constant of one element."""
+    """Whether a leaf is written into the source: a size, a scalar that a body is given, or a constant of one
+    element."""
     value = constant_value(leaf)
-    return leaf.op is SIZE if value is None else value.size == 1
+    return leaf.op in (SIZE, PARAM) if value is None else value.size == 1
 
 
 def variables_of(exprs: Iterable[Expr]) -> set[Var]:
@@ -350,6 +382,15 @@ def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
         yield f"temporary {slot.buffer.name}: {' or '.join(extents)}"
 
 
+def bodies_of(plan: Plan, nest: Nest, size: Callable[[Size], str]) -> Iterable[tuple[str, Plan]]:
+    """The plans within a nest, and what they are for."""
+    if nest.number in plan.loops:
+        steps = plan.loops[nest.number]
+        yield f"each of {size(steps.graph.most)} steps", steps.plan
+    if nest.number in plan.branches:
+        yield from zip(("then", "else"), plan.branches[nest.number].plans, strict=True)
+
+
 def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) -> Iterable[str]:
     """The plan as a person reads it, sizes under the names they have in the source; of a step without what is checked
     and laid out once for all of them."""
@@ -385,10 +426,9 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) 
             if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
             yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {place.reason}{how}"
-        if part.number in plan.loops:
-            steps = plan.loops[part.number]
-            yield f"{pad}  each of {size(steps.graph.most)} steps:"
-            yield from (f"{pad}    {line}" for line in steps.plan.lines)
+        for name, body in bodies_of(plan, part, size):
+            yield f"{pad}  {name}:"
+            yield from (f"{pad}    {line}" for line in body.lines)
 
     for part in plan.parts:
         yield from lines(part, "")

@@ -18,6 +18,8 @@ from graphc.codegen.schedule.materialize import Scheduler
 from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
+    Branches,
+    BranchGraph,
     Draft,
     Nest,
     Place,
@@ -134,7 +136,12 @@ def _finish(
         number: plan_steps(graph, buffers, sizing, leaves, size_names, fresh, labels)
         for number, graph in scheduler.steps.items()
     }
+    branches = {
+        number: plan_branches(graph, buffers, scheduler.overwritten, sizing, leaves, size_names, fresh, labels)
+        for number, graph in scheduler.branches.items()
+    }
     inner = [steps.plan for steps in loops.values()]
+    inner += [plan for each in branches.values() for plan in each.plans]
     stops = tuple(Slot(steps.stop, ((steps.stop.dtype, (1,)),)) for steps in loops.values() if steps.stop is not None)
     slots = (*arena.slots, *stops, *(slot for each in inner for slot in each.arena))
     plan = Plan(
@@ -153,6 +160,7 @@ def _finish(
         labels,
         scheduler.guards,
         loops,
+        branches,
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names, is_step)))
@@ -197,6 +205,36 @@ def plan_steps(
     )
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
+
+
+def plan_branches(
+    graph: BranchGraph,
+    buffers: Mapping[Node, Buffer],
+    overwritten: Mapping[str, Node],
+    sizing: Sizing,
+    leaves: Mapping[Node, str],
+    size_names: Mapping[Node, str],
+    fresh: Callable[[str], str],
+    labels: Labels,
+) -> Branches:
+    """The plans of the two bodies of a branch whose results have these buffers. Those of `overwritten` they update in
+    place, where they need to."""
+    names = [buffers[each].name for each in items_of(graph.node)]
+    known = {leaf: buffers[each].name if each in buffers else leaves[each] for leaf, each in graph.sources.items()}
+    inside = {name: leaf for leaf, name in known.items()}
+    updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
+    plans: list[Plan] = []
+    for side in graph.sides:
+        targets: dict[Node, str] = {}
+        for node, name in zip(side.results, names, strict=True):
+            if name in updated and graph.scalars.get(node, node) is updated[name]:
+                continue
+            direct = node not in targets and may_be_target(node, False)
+            targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
+        own = labels_of(nodes_of(side.results))
+        own = replace(labels, assigned={**labels.assigned, **own.assigned})
+        plans.append(schedule(targets, updated, sizing, {**leaves, **known}, size_names, fresh, own, side.guarded))
+    return Branches(graph, (plans[0], plans[1]))
 
 
 def may_be_target(node: Node, is_row: bool) -> bool:

@@ -7,12 +7,15 @@ around, so that what is known of them holds inside.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from graphc.codegen.schedule.plan import StepGraph, is_bufferless
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import guard_sides
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
+from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
 from graphc.ir.walk import nodes_of, substitute, type_sizes
+from graphc.ops.given import given_sizes
 from graphc.ops.index import subtensor
 from graphc.ops.scan import Loop, loop_of, outside_shape
 from graphc.ops.shape import drop
@@ -23,7 +26,7 @@ VIEWS = ("dimshuffle", "broadcast_to", "subtensor")
 
 
 @record(frozen=False)
-class _StandIns:
+class StandIns:
     """Variables for what a body is given from outside."""
 
     sources: dict[Node, Node] = fresh(factory=dict)
@@ -39,7 +42,7 @@ class _StandIns:
     def _scalar(self, operand: Node) -> Node:
         if is_size(operand):
             return operand
-        leaf = variable(operand.dtype, (), operand.name)
+        leaf = Node(PARAM, (), {"type": operand.type, "natural": False}, operand.type, operand.name)
         self.scalars[leaf] = operand
         return leaf
 
@@ -71,14 +74,15 @@ def is_counted(node: Node) -> bool:
 
 def step_graph(node: Node) -> StepGraph:
     """One step of a loop."""
-    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), _StandIns()
+    loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns()
     most = sizes.as_size(loop.count)
     if loop.limit is not None:
         most = sizes.maximum(sizes.minimum(most, sizes.as_size(loop.limit)), 0)
     row = sizes.subtract(sizes.add(most, -1), number) if loop.repeat.reverse else number
     elements = [_row(outer.of(sequence), row) for sequence in loop.sequences]
     states = tuple(variable(s.dtype, outside_shape(loop, s), s.name) for s in loop.states)
-    given = (*elements, *states, *map(outer.of, loop.constants))
+    known = given_sizes(node)
+    given = (*elements, *states, *(each if each in known else outer.of(each) for each in loop.constants))
     checks = _guarded(loop)
     needed = (each for node_, guard in checks for each in (node_, *guard_sides(guard)))
     wanted = list(dict.fromkeys((*loop.body.results, *needed)))
@@ -110,5 +114,9 @@ def _guarded(loop: Loop) -> list[tuple[Node, Guard]]:
 
 def sizes_of(graph: StepGraph) -> list[Node]:
     """The sizes of what a step computes."""
-    nodes = nodes_of(graph.results)
-    return list(dict.fromkeys(size for node in nodes for size in type_sizes(node) if size.op is not SIZE))
+    return sizes_within(graph.results)
+
+
+def sizes_within(results: Sequence[Node]) -> list[Node]:
+    """The sizes of all that results need."""
+    return list(dict.fromkeys(size for node in nodes_of(results) for size in type_sizes(node) if size.op is not SIZE))

@@ -1,0 +1,169 @@
+"""Branches as users write them: Theano's `ifelse`, and `cond` and `switch_case` in JAX's form.
+
+In: a condition, and for each branch values, or a function that is called once to see what it makes of operands. Out:
+the values of the branch that is taken, all of one node of `ops/branch.py`. What only one branch needs is computed only
+where it is taken: `ops/sinking.py` moves it there when the graph becomes a function, or is differentiated.
+
+The derivative of a branch is a branch: the derivatives of the two bodies, of which the same condition chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from graphc.autodiff import pulled_back
+from graphc.dtypes import fits, is_float
+from graphc.errors import GraphTypeError
+from graphc.ir.body import item
+from graphc.ir.closure import opened
+from graphc.ir.node import FUNCTIONS, OPS, Node, constant_value, describe, make, variable
+from graphc.ir.walk import type_sizes
+from graphc.ops.branch import cond_node, resized
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.shape import broadcast_to
+
+
+def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
+    """`then_branch` where `condition` holds, else `else_branch`; only the one that is taken is computed.
+
+    condition: a scalar; any number but zero holds. The branches are tensors or numbers, or lists or tuples of as many,
+    whose results come in the form of `then_branch`. They must have the same dtype and rank, their sizes may differ; a
+    Python number takes the dtype of the other branch where that can hold it. `where` (and `switch`) chooses for each
+    element, and computes both.
+
+    Raises GraphTypeError where the branches do not match, which names both types.
+
+        >>> cost = ifelse(T.lt(a, b), T.mean(x), T.mean(y))
+    """
+    several = isinstance(then_branch, list | tuple), isinstance(else_branch, list | tuple)
+    then, orelse = _listed(then_branch), _listed(else_branch)
+    if several[0] != several[1] or len(then) != len(orelse):
+        raise GraphTypeError(
+            f"ifelse: the branches must have as many results; one has {_counted(then_branch)}, the other "
+            f"{_counted(else_branch)}"
+        )
+    pairs = [_matched(chosen, other) for chosen, other in zip(then, orelse, strict=True)]
+    results = _choose(condition, [chosen for chosen, _ in pairs], [other for _, other in pairs])
+    for node in results:
+        node.name = name if len(results) == 1 else node.name
+    return type(then_branch)(results) if several[0] else results[0]
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only the one that is taken is computed.
+
+    Both are called once, when the graph is built. What they return must match as the branches of `ifelse` do.
+    """
+    nodes = [as_node(operand) for operand in operands]
+    return ifelse(pred, true_fun(*nodes), false_fun(*nodes))
+
+
+def switch_case(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """`branches[index](*operands)`, `index` held between the first and the last; only that branch is computed.
+
+    All are called once, when the graph is built. What they return must match as the branches of `ifelse` do.
+    """
+    place = as_node(index)
+    if place.ndim or not place.dtype.startswith(("int", "uint")):
+        raise GraphTypeError(f"switch_case: the index must be an integer, not {describe(place)} of type {place.type}")
+    if not branches:
+        raise GraphTypeError("switch_case: there are no branches")
+    nodes = [as_node(operand) for operand in operands]
+    return _among(place, [branch(*nodes) for branch in branches], 0)
+
+
+def _among(place: Node, results: Sequence[Any], first: int) -> Any:
+    """The one of the results, which are numbered from `first`, that has the number `place`."""
+    if len(results) == 1:
+        return results[0]
+    half = len(results) // 2
+    below, above = _among(place, results[:half], first), _among(place, results[half:], first + half)
+    return ifelse(elementwise("less", place, first + half), below, above)
+
+
+# --- the two branches -------------------------------------------------------------------------------------------------
+
+
+def _listed(branch: Any) -> list[Any]:
+    return list(branch) if isinstance(branch, list | tuple) else [branch]
+
+
+def _counted(branch: Any) -> str:
+    return f"a {type(branch).__name__} of {len(branch)}" if isinstance(branch, list | tuple) else "one value"
+
+
+def _matched(chosen: Any, other: Any) -> tuple[Node, Node]:
+    """The two values of a result, numbers in the dtype of the other."""
+    then, orelse = as_node(chosen), as_node(other)
+    if _adapts(chosen, orelse.dtype):
+        then = cast(then, orelse.dtype)
+    elif _adapts(other, then.dtype):
+        orelse = cast(orelse, then.dtype)
+    if (then.dtype, then.ndim) != (orelse.dtype, orelse.ndim):
+        how = f"; cast one, as with .astype('{then.dtype}')" if then.ndim == orelse.ndim else ""
+        raise GraphTypeError(
+            f"ifelse: the branches must have the same dtype and rank; one is {then.type}, {describe(then)}, and the "
+            f"other {orelse.type}, {describe(orelse)}{how}"
+        )
+    return then, orelse
+
+
+def _adapts(value: Any, dtype: str) -> bool:
+    """Whether a value is a Python number that a dtype holds."""
+    if isinstance(value, bool):
+        return True
+    if isinstance(value, int):
+        return dtype != "bool" and fits(value, dtype)
+    return isinstance(value, float) and is_float(dtype)
+
+
+def _choose(condition: Any, then: Sequence[Node], orelse: Sequence[Node]) -> list[Node]:
+    holds = as_node(condition)
+    if holds.ndim:
+        raise GraphTypeError(f"ifelse: the condition must be a scalar, not {describe(holds)} of type {holds.type}")
+    holds = cast(holds, "bool")
+    known = constant_value(holds)
+    if known is not None:
+        return list(then if known else orelse)
+    node = cond_node(holds, then, orelse, {*then, *orelse})
+    return [item(node, place) for place in range(len(then))]
+
+
+# --- the derivative ---------------------------------------------------------------------------------------------------
+
+
+def cond_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
+    """The cotangents of a cond's operands at the positions `wanted`."""
+    asked = [place for place in wanted if place]
+    given = [*node.args]
+    for place in asked:
+        given[place] = variable(node.args[place].dtype, node.args[place].type.shape, node.args[place].name)
+    targets = [given[place] for place in asked]
+    then, orelse = (
+        _pulled_back(opened(node.attrs[name], given[1:]), cotangents, targets) for name in ("then", "orelse")
+    )
+    at_hand = {*given, *cotangents.values(), *(size for arg in given for size in type_sizes(arg))}
+    derived = cond_node(node.args[0], then, orelse, at_hand)
+    operands = dict(zip(targets, (node.args[place] for place in asked), strict=True))
+    (derived,) = [make(derived.op, [operands.get(arg, arg) for arg in derived.args], derived.attrs)]
+    result: list[Node | None] = [None] * len(node.args)
+    for number, place in enumerate(asked):
+        result[place] = item(derived, number)
+    return result
+
+
+def _pulled_back(results: Sequence[Node], cotangents: Mapping[int, Node], targets: Sequence[Node]) -> list[Node]:
+    """The cotangents of the targets from those of the results of a body."""
+    seeds: dict[Node, Node] = {}
+    for place, cotangent in cotangents.items():
+        end = results[place]
+        own = broadcast_to(cotangent, end.type.shape)
+        seeds[end] = make(OPS["add"], (seeds[end], own)) if end in seeds else own
+    found = pulled_back(seeds, targets)
+    return [resized(each, target.type.shape) for each, target in zip(found, targets, strict=True)]
+
+
+FUNCTIONS["cond_vjps"] = cond_vjps
+
+__all__ = ["cond", "ifelse", "switch_case"]

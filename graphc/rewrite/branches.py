@@ -1,0 +1,72 @@
+"""Rewriting of branches: their bodies, each for itself, and small ones that cost less than to choose between them.
+
+In: a graph, and what rewrites a body. Out: an equal graph, and what fired.
+
+    exact    branch_bodies, branch_to_where
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphc.ir.body import ITEM, item, make_body
+from graphc.ir.closure import opened
+from graphc.ir.node import LEAVES, Body, Node, Scalar, describe, make
+from graphc.ir.walk import Graph, nodes_of, rebuilt, renamed
+from graphc.ops.branch import COND
+from graphc.rewrite.engine import Fired
+from graphc.rewrite.loops import Rewritten
+from graphc.tensor.elementary import where
+
+BRANCHES = ("branch_bodies", "branch_to_where")
+"""The passes by name."""
+MOST_COST = 30.0
+"""Scalars that cost no more are computed for both branches: a jump that was not foreseen costs as much."""
+
+
+def has_bodies(graph: Graph) -> bool:
+    """Whether there is a loop or a branch in a graph."""
+    return any(node.is_tuple for node in nodes_of(graph.outputs))
+
+
+def rewrite_branches(graph: Graph, bodies: Callable[[Graph], Rewritten], is_on: Callable[[str], bool]) -> Rewritten:
+    """The graph after all passes over its branches, and what fired. `bodies` rewrites a body."""
+    done: dict[Node, Node] = {}
+    fired: list[Fired] = []
+    for node in nodes_of(graph.outputs):
+        if node.op is COND:
+            new = rebuilt(done, node)
+            if is_on("branch_bodies"):
+                new = _with_bodies(new, bodies, fired)
+            done[node] = renamed(new, node)
+        elif node.op is ITEM and node.args[0].op is COND and is_on("branch_to_where"):
+            whole = done[node.args[0]]
+            if all(map(_is_cheap, (whole.attrs["then"], whole.attrs["orelse"]))):
+                place = node.attrs["index"]
+                sides = (opened(whole.attrs[name], whole.args[1:])[place] for name in ("then", "orelse"))
+                done[node] = renamed(where(whole.args[0], *sides), node)
+                fired.append(Fired("branch_to_where", describe(node), node.where))
+            else:
+                done[node] = renamed(item(whole, node.attrs["index"]), node)
+    if not fired:
+        return graph, []
+    return Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs])), fired
+
+
+def _with_bodies(node: Node, bodies: Callable[[Graph], Rewritten], fired: list[Fired]) -> Node:
+    """A branch with its bodies rewritten."""
+    attrs = dict(node.attrs)
+    for name in ("then", "orelse"):
+        body: Body = attrs[name]
+        after, more = bodies(Graph(body.params, body.results))
+        attrs[name] = make_body(body.params, after.outputs)
+        fired += more
+    return make(COND, node.args, attrs)
+
+
+def _is_cheap(body: Body) -> bool:
+    """Whether a body computes few scalars, and refuses nothing."""
+    nodes = [node for node in nodes_of(body.results) if node.op not in LEAVES]
+    if any(node.ndim or not isinstance(node.op.lower(node), Scalar) or node.op.guards(node) for node in nodes):
+        return False
+    return not any(result.ndim for result in body.results) and sum(node.op.cost for node in nodes) <= MOST_COST
