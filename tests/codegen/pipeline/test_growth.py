@@ -68,7 +68,7 @@ def scalars(length: int) -> graphc.Function:
     x = T.dscalar("x")
     value = x
     for step in range(length):
-        value = T.tanh(value * 1.1 + x) if step % 2 else value * x - 0.1 * (step % 7)
+        value = T.tanh(value * 1.1 + x) if step % 2 else value * x - 0.1 * step
     return graphc.function([x], value, mode="python")
 
 
