@@ -14,8 +14,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
 from graphc.ir.body import make_body, param
-from graphc.ir.node import CONSTANT, PARAM, SIZE, Body, Guard, Node, Size, Type, constant_value, make
-from graphc.ir.sizes import as_size
+from graphc.ir.node import CONSTANT, SIZE, Body, Guard, Node, Size, Type, constant_value, make
+from graphc.ir.sizes import as_size, is_natural
 from graphc.ir.walk import as_size_node, nodes_of, nodes_since, substitute, type_sizes
 
 REPEATING = ("broadcast_to", "dimshuffle")
@@ -43,11 +43,6 @@ def close_over(
         params[node] = param(numbers[node], Type(node.dtype, shape), node.name, natural)
     body = make_body([params[node] for node in numbers], substitute(results, params))
     return body, tuple(others)
-
-
-def is_natural(node: Node) -> bool:
-    """Whether a node is a parameter that is a size."""
-    return node.op is PARAM and bool(node.attrs["natural"])
 
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:

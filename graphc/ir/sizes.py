@@ -5,11 +5,12 @@ In: sizes. Out: sizes, folded and brought to one form, so that equal expressions
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import cast
 
 from graphc.errors import ShapeError
-from graphc.ir.node import OPS, Node, Size, constant_value, describe_size, make
+from graphc.ir.node import OPS, PARAM, SIZE, Node, Size, constant_value, describe_size, make
 from graphc.ir.walk import as_size_node
 
 
@@ -50,9 +51,68 @@ def add(left: Size, right: Size) -> Size:
 def subtract(left: Size, right: Size) -> Size:
     if isinstance(right, int):
         return add(left, -right)
-    if left is right:
-        return 0
+    terms, number = difference(left, right)
+    if not terms:
+        return number
+    if list(terms.values()) == [1]:
+        (node,) = terms
+        return add(node, number)
     return _apply("sub", left, right)
+
+
+def difference(left: Size, right: Size) -> tuple[dict[Node, int], int]:
+    """left - right as a sum of nodes that are no sums, each with its factor, and a number."""
+    terms: Counter[Node] = Counter()
+    number = 0
+    pending = [(left, 1), (right, -1)]
+    while pending:
+        size, sign = pending.pop()
+        value = size if isinstance(size, int) else constant_value(size)
+        if value is not None:
+            number += sign * int(value)
+        elif isinstance(size, Node) and size.dtype == "int64" and size.op.name in ("add", "sub"):
+            first, second = size.args
+            pending += ((first, sign), (second, sign if size.op.name == "add" else -sign))
+        elif isinstance(size, Node):
+            terms[size] += sign
+    return {node: factor for node, factor in terms.items() if factor}, number
+
+
+def known_at_least(left: Size, right: Size) -> bool:
+    """Whether a size is at least as large as another, whatever the run."""
+    terms, number = difference(left, right)
+    return number >= 0 and all(factor > 0 and known_nonnegative(node) for node, factor in terms.items())
+
+
+def is_natural(node: Node) -> bool:
+    """Whether a node is a parameter that is a size."""
+    return node.op is PARAM and bool(node.attrs["natural"])
+
+
+def known_nonnegative(size: Size) -> bool:
+    """Whether a size cannot be negative, whatever the run."""
+    pending, seen = [size], set[Size]()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        number = current if isinstance(current, int) else constant_value(current)
+        if number is not None:
+            if number < 0:
+                return False
+        elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
+            if current.op.name == "maximum" and any(_is_natural_number(arg) for arg in current.args):
+                continue
+            if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
+                return False
+            pending.extend(current.args[1:] if current.op.name == "where" else current.args)
+    return True
+
+
+def _is_natural_number(node: Node) -> bool:
+    value = constant_value(node)
+    return value is not None and int(value) >= 0
 
 
 def multiply(left: Size, right: Size) -> Size:
@@ -78,15 +138,19 @@ def floor_divide(left: Size, right: Size) -> Size:
 def minimum(left: Size, right: Size) -> Size:
     if isinstance(left, int) and isinstance(right, int):
         return min(left, right)
-    left, right = _ordered(left, right)
-    return left if left is right else _apply("minimum", left, right)
+    for one, other in ((left, right), (right, left)):
+        if known_at_least(one, other):
+            return other
+    return _apply("minimum", *_ordered(left, right))
 
 
 def maximum(left: Size, right: Size) -> Size:
     if isinstance(left, int) and isinstance(right, int):
         return max(left, right)
-    left, right = _ordered(left, right)
-    return left if left is right else _apply("maximum", left, right)
+    for one, other in ((left, right), (right, left)):
+        if known_at_least(one, other):
+            return one
+    return _apply("maximum", *_ordered(left, right))
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -26,7 +26,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.closure import invariant_guards, is_natural, outside
+from graphc.ir.closure import invariant_guards, outside
 from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
 from graphc.ir.node import (
     FUNCTIONS,
@@ -44,7 +44,7 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node, nodes_of
-from graphc.ops.shape import equality_guard, known_nonnegative, label, label_op, label_origin, products_guard
+from graphc.ops.shape import equality_guard, label, label_op, label_origin, products_guard
 from graphc.startup.record import record, replace
 
 UNKNOWN = 2**62
@@ -91,7 +91,7 @@ class Loop:
     def sizes(self) -> list[Node]:
         """The operands that are sizes: the number of steps, and those of what the body computes."""
         pairs = zip(self.fixed, self.constants, strict=True)
-        return [self.count, *(operand for param, operand in pairs if is_natural(param))]
+        return [self.count, *(operand for param, operand in pairs if sizes.is_natural(param))]
 
     @property
     def next_states(self) -> tuple[Node, ...]:
@@ -205,7 +205,7 @@ def _all_guards(node: Node) -> Iterator[Guard]:
     loop, what = loop_of(node.args, node.attrs), label_op(node)
     count = sizes.as_size(loop.count)
     yield from products_guard((count,), what)
-    if not known_nonnegative(count):
+    if not sizes.known_nonnegative(count):
         steps = f", {label_origin(loop.count)}," if isinstance(count, Node) else ""
         yield Guard(0, "<=", count, f"{what}: the number of steps{steps} is {{right}}, which is negative")
     known = dict(zip(loop.body.params, loop.operands, strict=True))

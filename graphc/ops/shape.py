@@ -15,7 +15,6 @@ import numpy as np
 from graphc import loops
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.closure import is_natural
 from graphc.ir.node import (
     CONSTANT,
     OPS,
@@ -37,7 +36,6 @@ from graphc.ir.node import (
     Words,
     Write,
     Writes,
-    constant_value,
     define_op,
     describe,
     literal,
@@ -96,32 +94,6 @@ def label_size(size: Size) -> str:
     return f", {label(size)}," if isinstance(size, Node) else ""
 
 
-def known_nonnegative(size: Size) -> bool:
-    """Whether the size cannot be negative, whatever the run."""
-    pending, seen = [size], set[Size]()
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        number = current if isinstance(current, int) else constant_value(current)
-        if number is not None:
-            if number < 0:
-                return False
-        elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
-            if current.op.name == "maximum" and any(_is_natural(arg) for arg in current.args):
-                continue
-            if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
-                return False
-            pending.extend(current.args[1:] if current.op.name == "where" else current.args)
-    return True
-
-
-def _is_natural(node: Node) -> bool:
-    value = constant_value(node)
-    return value is not None and int(value) >= 0
-
-
 def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
     """The guard that two sizes are equal, where that is not known already."""
     return [] if sizes.equal(left, right) else [Guard(left, "==", right, message)]
@@ -134,7 +106,7 @@ def naturals_guard(shape: Sequence[Size], what: str) -> list[Guard]:
         *(
             Guard(0, "<=", size, f"{what}: the size of axis {axis}{label_size(size)} is {{right}}, which is negative")
             for axis, size in enumerate(shape)
-            if not known_nonnegative(size)
+            if not sizes.known_nonnegative(size)
         ),
     ]
 
@@ -171,7 +143,7 @@ def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
 def _is_of_arrays(node: Node) -> bool:
     """Whether a size is made of sizes of arrays alone, which memory bounds."""
     leaves = (leaf for leaf in nodes_of([node]) if not leaf.args)
-    return all(leaf.op in (SIZE, CONSTANT) or is_natural(leaf) for leaf in leaves)
+    return all(leaf.op in (SIZE, CONSTANT) or sizes.is_natural(leaf) for leaf in leaves)
 
 
 def check_naturals(shape: Sequence[Size], what: str) -> None:

@@ -17,7 +17,7 @@ from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
-from graphc.rewrite.scatter import SCATTERS
+from graphc.rewrite.scatter import REGIONS, SCATTERS
 from graphc.rewrite.stable import STABLE
 from graphc.rewrite.views import REDUCTIONS, TRANSPOSES, VIEWS
 from graphc.startup.record import record
@@ -38,7 +38,8 @@ PIPELINE = (
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
     Pass("linear", FOLD + LAWS + LINEAR + SCATTERS),
     Pass("moments", MOMENTS + VIEWS),
-    Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # last: it only changes the order of loops
+    Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # it only changes the order of loops
+    Pass("regions", REGIONS + VIEWS),  # last: what is added to an array of zeros may be added to another array before
 )
 
 AFTER_LOOPS = ("linear", "moments", "pairs")

@@ -1,7 +1,9 @@
-"""Scatters into zeros that are added to something: scattered into that, without an array of zeros.
+"""Scatters into zeros that are added to something: scattered into that, without an array of zeros; regions that are
+written into zeros and are all of an array: one after the other.
 
-In: nothing. Out: `SCATTERS`, the rules. The gradient of `table[rows]` is an array of the table's sizes, zero but for
-the rows that were looked up. A step of gradient descent adds a multiple of it to the table: only those rows change.
+In: nothing. Out: `SCATTERS` and `REGIONS`, the rules. The gradient of `table[rows]` is an array of the table's sizes,
+zero but for the rows that were looked up. A step of gradient descent adds a multiple of it to the table: only those
+rows change.
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from graphc.dtypes import is_float
-from graphc.ir.node import Argument, Node, Sample, constant_value, literal, make
+from graphc.ir import sizes
+from graphc.ir.node import Argument, Node, Sample, Size, constant_value, literal, make
+from graphc.ir.sizes import as_size
 from graphc.ops.index import inc_gather, inc_subtensor
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import broadcast_to, expand, zeros
-from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+from graphc.ops.shape import broadcast_to, concatenate, expand, filled, reshape, zeros
+from graphc.rewrite.engine import CLOSE, EXACT, AnyRule, Transformation, Uses, is_number
 
 INCREMENTS = ("inc_gather", "inc_subtensor")
 MOST_LINKS = 16
@@ -97,6 +101,69 @@ def _pieces(x: Node, y: Node) -> Node:
     first, then = (inc_subtensor(zeros(x.dtype, (5,)), piece, (at,), (1,)) for piece, at in ((x, 0), (y, 2)))
     return elementwise("add", first, then)
 
+
+MOST_REGIONS = 64
+"""Regions of one array that are looked at: each of a longer chain looks at as many before it."""
+
+
+def _side_by_side(node: Node, uses: Uses) -> Node | None:
+    """Regions that are added to zeros, each element in one of them, as arrays one after the other. Zero is added, which
+    makes 0.0 of -0.0, as it does where a region is added to zeros."""
+    links: list[Node] = []
+    base = node
+    while base.op is node.op and len(links) < MOST_REGIONS and (not links or uses(base) == 1):
+        links.append(base)
+        base = base.args[0]
+    shape = [size for size in node.type.shape if isinstance(size, int)]
+    if len(shape) < max(node.ndim, 1) or not is_number(base, 0.0) or node.dtype == "bool":
+        return None
+    if any(step != 1 for link in links for step in link.attrs["steps"]):
+        return None
+    cut = {axis for link in links for axis, size in enumerate(link.args[1].type.shape) if size != shape[axis]}
+    axis = min(cut, default=0)
+    places = {link: as_size(link.args[2 + axis]) for link in links}
+    begins = {place: link.args[1] for link, place in places.items() if isinstance(place, int)}
+    pieces = [begins[place] for place in sorted(begins)]
+    ends: list[Size] = [0]
+    for piece in pieces:
+        ends.append(sizes.add(ends[-1], piece.type.shape[axis]))
+    if len(cut) > 1 or len(pieces) < len(links) or ends != [*sorted(begins), shape[axis]]:
+        return None
+    return concatenate([_plus_zero(piece) for piece in pieces], axis)
+
+
+def _plus_zero(value: Node) -> Node:
+    if not is_float(value.dtype):
+        return value
+    return elementwise("add", value, filled(literal(0.0, value.dtype), value.type.shape))
+
+
+def _in_zeros(shape: tuple[int, ...], *regions: tuple[tuple[int, ...], tuple[int, ...]]) -> Sample:
+    """Regions of an array of zeros: where they begin, and their sizes."""
+
+    def build(*pieces: Node) -> Node:
+        result = zeros(pieces[0].dtype, shape)
+        for piece, (start, extents) in zip(pieces, regions, strict=True):
+            result = inc_subtensor(result, reshape(piece, extents), start, (1,) * len(shape))
+        return result
+
+    return Sample("", build, tuple(Argument(extents) for _, extents in regions))
+
+
+REGIONS: tuple[AnyRule, ...] = (
+    Transformation(
+        "regions_of_zeros",
+        ("inc_subtensor",),
+        _side_by_side,
+        EXACT,
+        (
+            _in_zeros((5,), ((2,), (3,)), ((0,), (2,))),
+            _in_zeros((2, 4), ((0, 3), (2, 1)), ((0, 0), (2, 3))),
+            _in_zeros((3,), ((0,), (3,))),
+        ),
+        operands=("inc_subtensor", "broadcast_to", "dimshuffle", "constant"),
+    ),
+)
 
 SCATTERS: tuple[AnyRule, ...] = (
     Transformation(

@@ -13,7 +13,7 @@ from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Argument, Node, Scalar, Size, literal, make
 from graphc.ir.walk import as_size_node
-from graphc.ops.index import subtensor
+from graphc.ops.index import inc_subtensor, set_subtensor, subtensor
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduction, restore
 from graphc.ops.scalar import cast, elementwise
 from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand, filled, iota, reshape, transpose
@@ -157,6 +157,50 @@ def _part_of_joined(node: Node, uses: Uses) -> Node | None:
     return None
 
 
+MOST_CHANGES = 16
+"""Changes of regions, one after the other, that are looked at for what is read of them."""
+
+
+def _part_of_changed(node: Node, uses: Uses) -> Node | None:
+    """A region of an array of which regions were changed, each of them the same one or apart from it, as what was made
+    of the region."""
+    starts, shape, steps = _region(node)
+    changed, made = node.args[0], list[Node]()
+    for _ in range(MOST_CHANGES):
+        if changed.op.name not in ("inc_subtensor", "set_subtensor"):
+            break
+        array, piece, *places = changed.args
+        at = [sizes.as_size(place) for place in places]
+        sides = list(zip(starts, shape, at, piece.type.shape, strict=True))
+        if any(step != 1 for step in (*steps, *changed.attrs["steps"])):
+            return None
+        if all(sizes.equal(start, place) and sizes.equal(size, extent) for start, size, place, extent in sides):
+            made.append(changed)
+        elif not any(
+            sizes.known_at_least(place, sizes.add(start, size)) or sizes.known_at_least(start, sizes.add(place, extent))
+            for start, size, place, extent in sides
+        ):
+            return None
+        changed = array
+    if changed is node.args[0] or changed.op.name in ("inc_subtensor", "set_subtensor") or node.dtype == "bool":
+        return None
+    value = subtensor(changed, starts, shape, steps)
+    for each in reversed(made):
+        value = elementwise("add", value, each.args[1]) if each.op.name == "inc_subtensor" else each.args[1]
+    return value
+
+
+def _changed(op: Callable[..., Node], *starts: int) -> Callable[..., Node]:
+    """A part of an array of which these regions of two elements were changed."""
+
+    def build(x: Node, y: Node) -> Node:
+        for start in starts:
+            x = op(x, reshape(y, (2,)), (start,), (1,))
+        return subtensor(x, (2,), (2,), (1,))
+
+    return build
+
+
 def _region(node: Node) -> tuple[list[Size], list[Size], tuple[int, ...]]:
     numbers = [sizes.as_size(arg) for arg in node.args[1:]]
     return numbers[: node.ndim], numbers[node.ndim :], node.attrs["steps"]
@@ -255,6 +299,17 @@ VIEWS: tuple[AnyRule, ...] = (
             ),
         ],
         operands=("concatenate",),
+    ),
+    Transformation(
+        "subtensor_of_changed",
+        ("subtensor",),
+        _part_of_changed,
+        EXACT,
+        [
+            sample(_changed(inc_subtensor, 2, 0, 4, 2), Argument((6,)), Argument((2,))),
+            sample(_changed(set_subtensor, 0, 2), Argument((6,)), Argument((2,))),
+        ],
+        operands=("inc_subtensor", "set_subtensor"),
     ),
 )
 

@@ -136,7 +136,7 @@ def _count_integers(start: Size, stop: Size, step: Size) -> Size:
         if step == 0:
             raise ShapeError("arange: the step is 0")
         extent = sizes.subtract(stop, start) if step > 0 else sizes.subtract(start, stop)
-        if not ops.known_nonnegative(extent):
+        if not sizes.known_nonnegative(extent):
             extent = sizes.maximum(extent, 0)
         return sizes.floor_divide(sizes.add(extent, abs(step) - 1), abs(step))
     extent = sizes.subtract(stop, start)

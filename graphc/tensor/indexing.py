@@ -258,7 +258,7 @@ def _is_negative(value: Size) -> bool | None:
     """Whether a bound counts from the end; None where that is known only at run time."""
     if isinstance(value, int):
         return value < 0
-    return False if layout.known_nonnegative(value) else None
+    return False if sizes.known_nonnegative(value) else None
 
 
 def _from_end(value: Size, length: Size) -> Size:
@@ -274,7 +274,7 @@ def _from_end(value: Size, length: Size) -> Size:
 
 
 def _at_least(value: Size, low: int) -> Size:
-    if low <= 0 and layout.known_nonnegative(value):
+    if low <= 0 and sizes.known_nonnegative(value):
         return value
     return sizes.maximum(value, low)
 

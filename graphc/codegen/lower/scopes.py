@@ -29,8 +29,8 @@ class Scope:
     depth: int = 0
     place: Var | None = None
     """In a loop over one tile of an axis, the index into the axis."""
-    known: list[tuple[MutableMapping[Any, Any], Any]] = fresh(factory=list)
-    """What is known here and not outside: tables, and keys in them."""
+    known: dict[int, tuple[MutableMapping[Any, Any], list[Any]]] = fresh(factory=dict)
+    """What is known here and not outside: tables by their identity, and keys in them."""
 
 
 class Scopes:
@@ -93,21 +93,20 @@ class Scopes:
 
     def close(self, scope: Scope) -> None:
         """Forget what is known in a scope only."""
-        for table, key in scope.known:
-            table.pop(key, None)
+        for table, _ in tuple(scope.known.values()):
+            self.forget(table, scope)
 
     def remember(self, table: MutableMapping[Any, Any], key: Any, value: Expr, *others: Expr) -> Expr:
         """Put a value into a table, for as long as it and `others` are known."""
         table[key] = value
-        self.scope_of_all((value, *others)).known.append((table, key))
+        self.scope_of_all((value, *others)).known.setdefault(id(table), (table, []))[1].append(key)
         return value
 
     def forget(self, table: MutableMapping[Any, Any], scope: Scope) -> None:
         """Drop what a table holds of what is known in `scope`, and not outside."""
-        for each, key in scope.known:
-            if each is table:
-                table.pop(key, None)
-        scope.known = [entry for entry in scope.known if entry[0] is not table]
+        _, keys = scope.known.pop(id(table), (table, ()))
+        for key in keys:
+            table.pop(key, None)
 
     def bind(self, expr: Expr, hint: str, iteration: Index = ()) -> Expr:
         """A name for a value, in its scope, no further out than that of `iteration`. Names and literals need none."""

@@ -18,6 +18,7 @@ from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.options import options
 from graphc.rewrite import rewrite
+from graphc.startup.garbage import uncollected
 from graphc.startup.record import replace
 
 
@@ -35,10 +36,11 @@ def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
 def generate_program(kernel: Kernel, report: Report) -> Program:
     if options.verify:
         verify(Graph(kernel.inputs, kernel.results), kernel.shared)
-    with report.phase("rewrite"):
-        rewritten = rewrite_kernel(kernel, report)
-    with report.phase("generate"):
-        program = generate(kernel, rewritten, options.outline)
+    with uncollected():
+        with report.phase("rewrite"):
+            rewritten = rewrite_kernel(kernel, report)
+        with report.phase("generate"):
+            program = generate(kernel, rewritten, options.outline)
     report.plan = program.plan
     return program
 

@@ -26,6 +26,9 @@ from graphc.startup.record import fresh, record
 
 NOMINAL = 128
 """What an unknown size is taken for when lengths are compared."""
+SHORT, MANY = 64, 64
+"""So many values of at most so many elements share no memory: as they come from steps that were written one after the
+other, they lie at even distances, and the steps can be made a loop (transform/reroll.py)."""
 NEVER = 2**62
 """A position after all nests."""
 
@@ -60,6 +63,12 @@ class Materialised:
     def is_particular(self) -> bool:
         """Whether it shares a slot with its like only."""
         return self.rows is not None or self.added is not None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has few elements, of a number that is known, and nothing is particular of it."""
+        known = [size for size in self.shape if isinstance(size, int)]
+        return len(known) == len(self.shape) and prod(known) <= SHORT and not self.is_particular
 
 
 @record()
@@ -108,6 +117,11 @@ class _Draft:
         before = bisect_right(self.lives, (value.last, NEVER)) - 1
         return before < 0 or self.lives[before][1] < value.first
 
+    def taken_until(self, position: int) -> int | None:
+        """The end of the life that a position is in; None where nothing is held there."""
+        before = bisect_right(self.lives, (position, NEVER)) - 1
+        return self.lives[before][1] if before >= 0 and self.lives[before][1] >= position else None
+
 
 def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str]) -> Layout:
     """The layout of an arena. `fresh` gives names."""
@@ -115,9 +129,16 @@ def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str]) -> Layo
     held_in: dict[int, _Draft] = {}
     lengths = [*map(nominal_bytes, values)]
     alike = _Alike(drafts, 0, 0)
+    short = [number for number, value in enumerate(values) if value.is_short]
+    alone = frozenset(short if len(short) >= MANY else ())
+    for number in alone:
+        held_in[number] = _Draft()
+        held_in[number].hold(values[number], lengths[number])
     for number in sorted(range(len(values)), key=lambda number: (-lengths[number], values[number].first)):
+        if number in alone:
+            continue
         if lengths[number] != alike.length:
-            alike = _Alike(drafts, lengths[number], len(drafts))
+            alike = _Alike(drafts, lengths[number], len(drafts), {*range(len(drafts))})
         held_in[number] = alike.place(values[number])
     slots: dict[_Draft, Slot] = {}
     buffers: list[Buffer] = []
@@ -159,11 +180,14 @@ def nominal_bytes(value: Materialised) -> int:
 @record(frozen=False, eq=False)
 class _Alike:
     """The slots whose longest values have one nominal length. Their values come in the order of their lives, so that a
-    slot is free once its last value is dead. `longer` are those that come before."""
+    slot is free once its last value is dead. `longer` are those that come before: the `likely` ones, and with the ends
+    of lives, in a heap, those that are taken until then."""
 
     drafts: list[_Draft]
     length: int
     longer: int
+    likely: set[int] = fresh(factory=set)
+    taken: list[tuple[int, int]] = fresh(factory=list)
     ends: list[tuple[int, int]] = fresh(factory=list)
     """Of the slots in use: the end of the last life, and the number; a heap."""
     free: set[int] = fresh(factory=set)
@@ -190,7 +214,14 @@ class _Alike:
             heappop(like)
         if like:
             return like[0]
-        possible = (*range(self.longer), *sorted(self.free))
+        while self.taken and self.taken[0][0] < value.first:
+            self.likely.add(heappop(self.taken)[1])
+        for number in tuple(self.likely):
+            end = self.drafts[number].taken_until(value.first)
+            if end is not None:
+                self.likely.discard(number)
+                heappush(self.taken, (end, number))
+        possible = (*sorted(self.likely), *sorted(self.free))
         found = [number for number in possible if self.drafts[number].is_free(value)]
         if not found:
             self.drafts.append(_Draft())

@@ -126,10 +126,10 @@ class Copies:
     at_once: int
 
 
-def outline(body: Sequence[Stmt], names: Names, policy: str = "auto") -> Outlined:
+def outline(body: Sequence[Stmt], names: Names, policy: str = "auto", steps: Collection[Var] = frozenset()) -> Outlined:
     """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
-    threads may share them."""
-    parts = {} if policy == "never" else find_parts(body, policy == "always")
+    threads may share them. `steps`: the variables of loops over steps that were written one after the other."""
+    parts = {} if policy == "never" else find_parts(body, policy == "always", steps)
     caller = Caller(names, read_buffers(body) if parts else ())
     calls = call_parts(caller, parts)
     launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}

@@ -68,7 +68,7 @@ def scalars(length: int) -> graphc.Function:
     x = T.dscalar("x")
     value = x
     for step in range(length):
-        value = T.tanh(value * 1.1 + x) if step % 2 else value * x - 0.3
+        value = T.tanh(value * 1.1 + x) if step % 2 else value * x - 0.1 * step
     return graphc.function([x], value, mode="python")
 
 
@@ -95,6 +95,47 @@ def test_no_generated_function_is_long(build: Callable[[int], graphc.Function]) 
     for text in functions:
         if not text.startswith(("kernel", "sizes")):
             assert len(text.splitlines()) <= 260, text.splitlines()[0]
+
+
+def level(steps: int) -> graphc.Function:
+    """A filter over time, unrolled, with its gradient."""
+    y, p = T.dvector("y"), T.dvector("p")
+    noise, error, phi = T.exp(p[0]), T.exp(p[1]), p[2]
+    state, spread, total = [T.as_tensor_variable(value) for value in (0.0, 1.0, 0.0)]
+    for t in range(steps):
+        state, spread = phi * state, phi * phi * spread + noise
+        innovation, expected = y[t] - state, spread + error
+        gain = spread / expected
+        state, spread = state + gain * innovation, spread * (1 - gain)
+        total = total - 0.5 * (T.log(expected) + innovation * innovation / expected)
+    return graphc.function([y, p], [total, graphc.grad(total, p)], mode="python")
+
+
+def kalman(steps: int) -> graphc.Function:
+    """The same of two states."""
+    y, p = T.dvector("y"), T.dvector("p")
+    move = T.as_tensor_variable(np.array([[0.9, 0.1], [0.2, 0.7]])) * p[0]
+    noise, seen = T.as_tensor_variable(np.eye(2)) * T.exp(p[1]), T.as_tensor_variable(np.array([1.0, 0.5])) * p[2]
+    state, spread, total = [T.as_tensor_variable(value) for value in (np.zeros(2), np.eye(2), 0.0)]
+    for t in range(steps):
+        state, spread = T.dot(move, state), T.dot(T.dot(move, spread), move.T) + noise
+        innovation, shown = y[t] - T.dot(seen, state), T.dot(spread, seen)
+        expected = T.dot(seen, shown) + 0.5
+        gain = shown / expected
+        state, spread = state + gain * innovation, spread - gain[:, None] * shown[None, :]
+        total = total - 0.5 * (T.log(expected) + innovation * innovation / expected)
+    return graphc.function([y, p], [total, graphc.grad(total, p)], mode="python")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("build", "most"), [(level, 0), (kalman, 8)])
+def test_the_source_hardly_grows_with_equal_steps(build: Callable[[int], graphc.Function], most: int) -> None:
+    """But for the checks that there are as many elements as steps read. A step has 20 lines, and 80."""
+    small, large = (code(build(steps).source) for steps in (60, 120))
+    parts = [re.split("^(?=def )", source, flags=re.MULTILINE) for source in (small, large)]
+    lines = [sum(len(part.splitlines()) for part in each if not part.startswith("def sizes")) for each in parts]
+    assert lines[1] <= lines[0] + most * 60 + 5
+    assert len(parts[1]) <= len(parts[0]) + 5
 
 
 def updated(count: int) -> Signature:
