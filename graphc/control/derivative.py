@@ -32,7 +32,7 @@ from graphc.ir.node import (
     next_serial,
     variable,
 )
-from graphc.ir.walk import nodes_of, substitute
+from graphc.ir.walk import nodes_of, substitute, type_sizes
 from graphc.ops.index import set_subtensor
 from graphc.ops.scan import UNKNOWN, Loop, loop_of, make_scan, outside_shape, scan_node, with_body
 from graphc.ops.shape import zeros
@@ -129,7 +129,7 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     targets = [step.states[n] for n in carried], [step.fixed[n] for n in summed], [step.elements[n] for n in taken]
     found = iter(pulled_back(seeds, [target for group in targets for target in group]))
     of_states, of_fixed, of_elements = ([next(found) for _ in group] for group in targets)
-    totals = [variable(each.dtype, each.type.shape) for each in of_fixed]
+    totals = [variable(step.fixed[n].dtype, step.fixed[n].type.shape) for n in summed]
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
     return Back(after, made, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
 
@@ -218,7 +218,9 @@ def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node])
         if node in seen or node not in varying:
             continue
         seen.add(node)
-        if node in step.states or (node.args and not node.is_tuple and not _is_recomputed(node) and is_kept(node)):
+        is_steady = varying.isdisjoint(type_sizes(node))
+        may_be = node.args and not node.is_tuple and not _is_recomputed(node) and is_steady
+        if node in step.states or (may_be and is_kept(node)):
             found[node] = None
         else:
             pending += node.args

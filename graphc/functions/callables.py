@@ -51,6 +51,7 @@ from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of, substitute
+from graphc.ops.scan import SCAN
 from graphc.shared import SharedVariable, deep_copy
 from graphc.startup.record import record, replace
 
@@ -315,7 +316,7 @@ class Function:
 def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
     """A function of this kind; of several stages where sizes follow from values that have to be computed. With a
     profile one that counts the steps of its loops, where it has any."""
-    if profile and any(node.is_tuple for node in nodes_of(kernel.results)):
+    if profile and any(node.op is SCAN for node in nodes_of(kernel.results)):
         counted: Function = import_module("graphc.functions.counted").Counted(kernel, call, kind)
         return counted
     stages: tuple[Kernel, ...] = (kernel,)

@@ -23,7 +23,7 @@ from graphc.ir.text import NATURAL, print_op, read_digits
 from graphc.ir.walk import Graph
 
 _LEAF = re.compile(r"(\w+): (\w+)\[([^\]]*)\](?:, |$)")
-_STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*?)\)(?:  # .*)?")
+_STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*)\)(?:  # .*)?")
 _ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|hex '(.*)')")
 _HEADS = ("inputs", "shared", "free", "sizes")
 

@@ -175,7 +175,7 @@ _COMMUTATIVE = ("add", "mul", "minimum", "maximum")
 def _describe_type(kind: Type, refs: dict[Node, str]) -> str:
     """A type for a reader's eyes: computed sizes are formulas of the leaves, as far as two levels show them."""
     if isinstance(kind, TupleType):
-        return f"({', '.join(_describe_type(part, refs) for part in kind.parts)})"
+        return ", ".join(_describe_type(part, refs) for part in kind.parts) or "nothing"
     return f"{kind.dtype}[{', '.join(_describe_size(size, refs, 2) for size in kind.shape)}]"
 
 

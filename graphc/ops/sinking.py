@@ -27,6 +27,24 @@ def sunk(roots: Sequence[Node]) -> list[Node]:
     return _sink(roots, set())
 
 
+def without_unused(roots: Sequence[Node]) -> list[Node]:
+    """The roots, beneath which branches have no results that nobody needs."""
+    order = nodes_of(roots)
+    used: dict[Node, list[int]] = {}
+    for node in order:
+        if node.op is ITEM:
+            used.setdefault(node.args[0], []).append(node.attrs["index"])
+    done: dict[Node, Node] = {}
+    for node in order:
+        if node.op is COND and len(used[node]) < len(node.attrs["then"].results):
+            new = rebuilt(done, node)
+            sides = [opened(new.attrs[name], new.args[1:]) for name in ("then", "orelse")]
+            then, orelse = ([side[n] for n in used[node]] for side in sides)
+            new = renamed(cond_node(new.args[0], then, orelse, new.args, new.attrs["state"]), node)
+            done |= {item(node, n): item(new, place) for place, n in enumerate(used[node])}
+    return [rebuilt(done, root) for root in roots]
+
+
 def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
     """The roots, computed from the nodes at hand, which stay as they are."""
     reach, roots = _joined(roots, at_hand)

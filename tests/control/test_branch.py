@@ -530,3 +530,10 @@ def test_views_of_a_variable_that_its_own_branch_updates(function: Any) -> None:
         else:
             wanted = wanted.T.reshape(2, 3)
         np.testing.assert_array_equal(s.get_value(), wanted)
+
+
+def test_a_profile_of_a_function_without_loops() -> None:
+    c, x = T.bscalar("c"), T.dvector("x")
+    f = graphc.function([c, x], graphc.ifelse(c, T.exp(x), T.sin(x)), profile=True)
+    f(1, [1.0])
+    assert f.profile is not None and f.profile.calls == 1

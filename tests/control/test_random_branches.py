@@ -131,7 +131,7 @@ def drawn(seed: int, differ: bool) -> tuple[Program, list[Node], list[Any]]:
 
 
 @pytest.mark.parametrize("mode", ["interpreted", "python"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_values(seed: int, mode: str) -> None:
     program, inputs, values = drawn(seed, True)
     outputs = [program.vectors[-1], program.scalars[-1]]
@@ -144,3 +144,24 @@ def test_values(seed: int, mode: str) -> None:
         return
     for got, value in zip(f(*values), wanted, strict=True):
         np.testing.assert_allclose(got, value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
+@pytest.mark.parametrize("seed", range(12))
+def test_derivatives(seed: int, mode: str) -> None:
+    program, inputs, values = drawn(seed, False)
+    (last, ask), (scalar, ask_scalar) = program.vectors[-1], program.scalars[-1]
+    cost = last.sum() * scalar
+    slopes = graphc.grad(cost, inputs, disconnected_inputs="ignore")
+    f = graphc.function(inputs, [last, scalar, cost, *slopes], mode, on_unused_input="ignore")
+    got = f(*values)
+    np.testing.assert_allclose(got[0], ask(), rtol=1e-12)
+    np.testing.assert_allclose(got[1], ask_scalar(), rtol=1e-12)
+    for slope, value in zip(got[3:], values, strict=True):
+        for place in np.ndindex(np.shape(value)):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = [np.array(other, dtype=float) for other in values]
+                moved[next(n for n, other in enumerate(values) if other is value)][place] += step
+                ends.append(f(*moved)[2])
+            np.testing.assert_allclose(slope[place], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-6)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import TypeAlias
 
 from graphc.codegen.call.callback import CALLBACK
@@ -28,6 +28,7 @@ from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
+from graphc.codegen.schedule.work import loops_of
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -119,16 +120,16 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     passes.know(narrowed.changed, narrowed.narrow)
     passes.ran("narrow_sums", narrowed.body)
     marked = passes.run("mark_independent", mark_independent, narrowed.body)
-    if plan.loops:
-        marked = passes.run("place_polls", partial(place_polls, fresh=names.fresh), marked)
-        marked = passes.run("drop_unused", drop_unused, marked)
-    kernel_part = outline(marked, names, outlining)
+    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), marked)
+    polls = polled != marked
+    if plan.loops or plan.branches:
+        polled = passes.run("drop_unused", drop_unused, polled)
+    kernel_part = outline(polled, names, outlining)
     passes.know({}, (*kernel_part.scalars, *kernel_part.copies))
     passes.ran("outline", kernel_part.body, kernel_part.functions)
     check_sizes(sizing, dims, sizes_lowerer)
     temporaries = arena(plan, narrowed, kernel_part, sizes_lowerer)
-    loops = [steps.graph for steps in plan.loops.values() if not steps.graph.is_short]
-    work = [sizing.of(reduce(sizes.add, (graph.total for graph in loops)))] if loops else []
+    work = [sizing.of(loops_of(kernel.results))] if polls else []
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
     passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
@@ -142,7 +143,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
         donated=tuple(sorted(results.donated.items())),
-        polls=bool(loops),
+        polls=polls,
     )
     functions = (
         *kernel_part.functions,

@@ -17,6 +17,7 @@ from graphc.dtypes import is_float
 from graphc.ir.node import LEAVES, Fold, Iota, Node, Scalar, View, variable
 from graphc.ir.walk import nodes_of, reachable, substitute, type_sizes
 from graphc.ops.given import given_sizes
+from graphc.ops.sinking import without_unused
 from graphc.startup.record import replace
 
 
@@ -25,7 +26,7 @@ def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
     stages: list[Kernel] = []
     while measured := measured_values(kernel.results):
         hidden = {node: variable(node.dtype, (), node.name or node.op.name) for node in measured}
-        results = substitute(kernel.results, hidden)
+        results = without_unused(substitute(kernel.results, hidden))
         known = set(all_nodes(results))
         taken = tuple(node for node in measured if hidden[node] in known)
         outputs, news = tuple(results[: len(kernel.outputs)]), results[len(kernel.outputs) :]
@@ -34,6 +35,7 @@ def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
         shared = shared_of(outputs, updates)
         stages.append(replace(kernel, inputs=inputs, shared=shared, outputs=outputs, updates=updates, returns="list"))
         name = kernel.name if len(stages) > 1 else f"sizes of {kernel.name}"
+        taken = tuple(without_unused(taken))
         kernel = Kernel(name, kernel.inputs, shared_of(taken, ()), taken, (), "list", kernel.threads)
     return (kernel, *reversed(stages))
 

@@ -53,6 +53,7 @@ from graphc.ir.node import (
     Recur,
     Scalar,
     Size,
+    TupleType,
     View,
     Writes,
     constant_value,
@@ -149,9 +150,13 @@ class Nests:
         return rounds
 
     def predecessors(self, node: Node) -> tuple[Node, ...]:
-        """What must be known before a node: its arguments, and the sizes of its loops."""
+        """What must be known before a node: its arguments, and the sizes of its loops; of one with several results
+        those of all, before any of these is placed."""
         sides = (side for guard in self.guarded.get(node, ()) for side in guard_sides(guard))
-        return (*node.args, *(size for size in self.sizing.shape(node) if isinstance(size, Node)), *sides)
+        shape = self.sizing.shape(node)
+        if isinstance(node.type, TupleType):
+            shape = tuple(self.sizing.of(size) for part in node.type.parts for size in part.shape)
+        return (*node.args, *(size for size in shape if isinstance(size, Node)), *sides)
 
     def is_materialised(self, node: Node) -> bool:
         """Whether a value yet to be decided on will be materialised: in any case, or because it is expensive."""

@@ -188,11 +188,6 @@ class StepGraph:
             return 1 << max(POLLED // self.work, 1).bit_length() - 1
         return sizes.maximum(sizes.floor_divide(POLLED, self.work), 1)
 
-    @property
-    def total(self) -> Size:
-        """The work of all steps, as much as counts."""
-        return sizes.multiply(sizes.minimum(sizes.as_size(self.loop.count), 2**31), sizes.minimum(self.work, 2**24))
-
 
 @record()
 class Steps:

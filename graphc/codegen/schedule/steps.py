@@ -15,7 +15,7 @@ from graphc.codegen.schedule.work import work_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
-from graphc.ir.closure import guard_sides, outside
+from graphc.ir.closure import guard_sides
 from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
 from graphc.ir.walk import nodes_of, substitute, type_sizes
 from graphc.ops.given import given_sizes
@@ -109,7 +109,7 @@ def step_graph(node: Node, sizing: Sizing) -> StepGraph:
         left, right = (sizes.as_size(inside[s]) if isinstance(s, Node) else s for s in (guard.left, guard.right))
         guarded[inside[each]] = (*guarded.get(inside[each], ()), replace(guard, left=left, right=right))
     results = tuple(inside[result] for result in loop.body.results)
-    work = outside(work_of(results), outer.scalars)
+    work = work_of(results, (number, *states, *outer.sources, *outer.scalars))
     return StepGraph(node, loop, number, most, row, outer.sources, outer.scalars, states, results, guarded, work)
 
 

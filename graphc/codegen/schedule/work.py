@@ -1,18 +1,21 @@
 """How much work a step of a loop is, so that long loops are left in time when a call is interrupted.
 
-In: the results of a step. Out: a size: an addition in a loop over elements is 1, a tenth of a nanosecond. It is an
-estimate: what is computed again is counted once, what is fused is not known yet.
+In: the results of a step, or of a kernel. Out: sizes: an addition in a loop over elements is 1, a tenth of a
+nanosecond. They are estimates: what is computed again is counted once, what is fused is not known yet, and where a
+number of elements or steps is known in the midst of the kernel only, it is taken to be GUESS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.plan import PRODUCTS, call_kind, lowering_of
+from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import outside
-from graphc.ir.node import Call, Fold, Node, Part, Size, View
+from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Branch, Call, Fold, Node, Part, Scalar, Size, View
 from graphc.ir.walk import as_size_node, nodes_of
+from graphc.ops.given import given_sizes
 from graphc.ops.linalg import as_product
 from graphc.ops.scan import loop_of
 
@@ -22,45 +25,89 @@ SCALAR = 10
 """Of an op on one element, where elements come one after the other, over what it is in a vector."""
 OF_A_USER = 10**6
 """Of a function of the user."""
+GUESS = 1000
+MOST_STEPS = 2**20
+"""Of a loop in a loop: more make no difference to that."""
 
 
-def work_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
-    """The work of a step with these results, `known` being what parameters in its sizes stand for."""
+def work_of(results: Sequence[Node], varying: Collection[Node] = (), known: Mapping[Node, Node] = {}) -> Size:
+    """The work of a step with these results: `varying` are the leaves that change from step to step, `known` is what
+    parameters in its sizes stand for."""
     parts: dict[Size, int] = {1: STEP}
     for node in nodes_of(results):
-        if node.is_tuple:
-            loop = loop_of(node.args, node.attrs)
-            pairs = zip(loop.body.params, loop.operands, strict=True)
-            counts = {param: outside(sizes.as_size(size), known) for param, size in pairs if may_be_size(param, size)}
-            inside = work_of(loop.body.results, {param: as_size_node(size) for param, size in counts.items()})
-            elements, cost = sizes.multiply(outside(sizes.as_size(loop.count), known), inside), 1
-        else:
-            elements, cost = _elements(node, known)
+        elements, cost = (_within(node, varying, known), 1) if node.is_tuple else _elements(node, varying, known)
         if isinstance(elements, int):
             elements, cost = 1, elements * cost
         parts[elements] = parts.get(elements, 0) + cost
+    return _total(sizes.multiply(elements, cost) for elements, cost in parts.items())
+
+
+def loops_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
+    """The work of the loops that results of a kernel need, but for what is in other loops."""
+    found: list[Size] = []
+    for node in nodes_of(results):
+        lowering = lowering_of(node)
+        if isinstance(lowering, Branch):
+            inside = _given(node, node.attrs["then"].params, node.args[1:], known)
+            found += [loops_of(node.attrs[side].results, inside) for side in ("then", "orelse")]
+        elif node.is_tuple:
+            loop = loop_of(node.args, node.attrs)
+            work = work_of(loop.body.results, (), _given(node, loop.body.params, loop.operands, known))
+            count = _plain(outside(sizes.as_size(loop.count), known), ())
+            found.append(sizes.multiply(sizes.minimum(count, 2**31), sizes.minimum(work, 2**24)))
+    return _total(found)
+
+
+def _total(parts: Iterable[Size]) -> Size:
     total: Size = 0
-    for elements, cost in parts.items():
-        total = sizes.add(total, sizes.multiply(elements, cost))
+    for part in parts:
+        total = sizes.add(total, part)
     return total
 
 
-def may_be_size(param: Node, operand: Node) -> bool:
-    """Whether a size in a body may be computed from this parameter."""
-    return param.dtype == "int64" and not param.ndim and not operand.ndim
+def _given(
+    node: Node, params: Sequence[Node], operands: Sequence[Node], known: Mapping[Node, Node]
+) -> Mapping[Node, Node]:
+    """What the parameters of a body that are sizes stand for."""
+    pairs = zip(params, operands, strict=True)
+    given = given_sizes(node)
+    return {param: as_size_node(outside(sizes.as_size(each), known)) for param, each in pairs if each in given}
 
 
-def _elements(node: Node, known: Mapping[Node, Node]) -> tuple[Size, int]:
+def _within(node: Node, varying: Collection[Node], known: Mapping[Node, Node]) -> Size:
+    """The work of a loop, or of both bodies of a branch."""
+    if isinstance(lowering_of(node), Branch):
+        inside = _given(node, node.attrs["then"].params, node.args[1:], known)
+        return _total(work_of(node.attrs[side].results, varying, inside) for side in ("then", "orelse"))
+    loop = loop_of(node.args, node.attrs)
+    count = _plain(outside(sizes.as_size(loop.count), known), varying)
+    inside = _given(node, loop.body.params, loop.operands, known)
+    return sizes.multiply(sizes.minimum(count, MOST_STEPS), work_of(loop.body.results, varying, inside))
+
+
+def _elements(node: Node, varying: Collection[Node], known: Mapping[Node, Node]) -> tuple[Size, int]:
     """How many elements a node computes, and the work of each."""
     lowering, shape = lowering_of(node), node.type.shape
     cost = round(node.op.cost)
     if isinstance(lowering, View | Part | None):
-        cost = 0
-    elif isinstance(lowering, Fold):
+        return 1, 0
+    if isinstance(lowering, Fold):
         shape = (*shape, *lowering.sizes(node))
     elif call_kind(node) in PRODUCTS:
         shape = (*shape, as_product(node.args).a.type.shape[-1])
         cost = 1
     elif isinstance(lowering, Call):
         cost = OF_A_USER
-    return sizes.product(outside(size, known) for size in shape), cost if shape else cost * SCALAR
+    elements = sizes.product(_plain(outside(size, known), varying) for size in shape)
+    return elements, cost if shape else cost * SCALAR
+
+
+def _plain(size: Size, varying: Collection[Node]) -> Size:
+    """A size, where it is known before the loops begin."""
+    if isinstance(size, int):
+        return size
+    for node in nodes_of([size]):
+        leaf = node.op in (SIZE, CONSTANT, INPUT, SHARED) and node not in varying and not node.ndim
+        if not leaf and not (node.args and not is_float(node.dtype) and isinstance(lowering_of(node), Scalar)):
+            return GUESS
+    return size

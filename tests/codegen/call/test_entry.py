@@ -946,7 +946,7 @@ def test_bind_wants_its_cells() -> None:
 def test_signature_as_tuples() -> None:
     fields = PROBE.to_fields()
     assert Signature.from_fields(marshal.loads(marshal.dumps(fields))) == PROBE
-    wrong: list[Any] = [None, "", "{}", (), {}, fields[:-3], (*fields, ()), (*fields[:1], (3,), *fields[2:])]
+    wrong: list[Any] = [None, "", "{}", (), {}, fields[:-4], (*fields, ()), (*fields[:1], (3,), *fields[2:])]
     for others in wrong:
         with pytest.raises((GraphcError, TypeError, ValueError)):
             Signature.from_fields(others)
