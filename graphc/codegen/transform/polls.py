@@ -18,14 +18,16 @@ a loop that is left, the question is asked in a branch of each step:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from graphc.codegen.call.interrupt import INTERRUPTED
 from graphc.loops.ir import (
     INDEX,
     ONE,
+    Const,
     If,
     Invoke,
+    Let,
     Loop,
     Stmt,
     Var,
@@ -48,21 +50,28 @@ QUESTION = Invoke(INTERRUPTED, (), 1)
 
 def place_polls(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
     """Statements whose loops ask; `fresh` gives names."""
-    return tuple(_placed(stmt, fresh) for stmt in body)
+    return tuple(placed for stmt in body for placed in _placed(stmt, fresh))
 
 
-def _placed(stmt: Stmt, fresh: Fresh) -> Stmt:
+def _placed(stmt: Stmt, fresh: Fresh) -> Iterator[Stmt]:
     stmt = map_bodies(stmt, lambda inner: place_polls(inner, fresh))
     if not isinstance(stmt, Loop) or stmt.asks is None:
-        return stmt
+        yield stmt
+        return
     loop, every = replace(stmt, asks=None), stmt.asks
     if int_value(every) == 1:
-        return replace(loop, body=(*loop.body, QUESTION))
+        yield replace(loop, body=(*loop.body, QUESTION))
+        return
+    if not isinstance(every, Const | Var):
+        name = Var(fresh("every"), INDEX)
+        yield Let(name, every)
+        every = name
     if is_left(loop):
         is_last = apply(EQ, remainder(loop.var, every), subtract(every, ONE))
-        return replace(loop, body=(*loop.body, If(is_last, (QUESTION,))))
+        yield replace(loop, body=(*loop.body, If(is_last, (QUESTION,))))
+        return
     part = Var(fresh("part"), INDEX)
     begin = multiply(part, every)
     end = add(begin, every)
     steps = replace(loop, begin=begin, size=apply(MINIMUM, loop.size, end))
-    return Loop(part, apply(BLOCKS, loop.size, every), (steps, If(apply(LT, end, loop.size), (QUESTION,))))
+    yield Loop(part, apply(BLOCKS, loop.size, every), (steps, If(apply(LT, end, loop.size), (QUESTION,))))

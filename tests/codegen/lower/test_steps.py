@@ -12,7 +12,7 @@ from watched import check_passes, check_text, watch
 
 import graphc
 import graphc.tensor as T
-from graphc.ir.node import Node
+from graphc.ir.node import Node, variable
 from graphc.options import options
 
 Program = tuple[list[Node], list[Node]]
@@ -195,13 +195,14 @@ def test_products_of_what_must_be_small_are_written_out() -> None:
 
 
 def test_threads_share_the_elements_of_steps_that_know_nothing_of_each_other() -> None:
-    x, n = T.vector("x"), T.iscalar("n")
-    alone = graphc.function([x, n], scanned(T.sin, outputs_info=x, n_steps=n)[-1])
+    """Of steps that are few: those of a loop that asks whether its call must end belong to one thread."""
+    x = variable("float64", (10_001,), "x")
+    alone = graphc.function([x], scanned(T.sin, outputs_info=x, n_steps=20)[-1])
     assert "columns(" in code(alone.source)
     value = np.linspace(-3, 3, 10_001)
-    np.testing.assert_array_equal(alone(value, 20), alone(value[::-1].copy(), 20)[::-1])
-    around = scanned(lambda s: T.sin(s) + s[::-1], outputs_info=x, n_steps=n)[-1]
-    assert "columns(" not in code(graphc.function([x, n], around).source)
+    np.testing.assert_array_equal(alone(value), alone(value[::-1].copy())[::-1])
+    around = scanned(lambda s: T.sin(s) + s[::-1], outputs_info=x, n_steps=20)[-1]
+    assert "columns(" not in code(graphc.function([x], around).source)
 
 
 def test_a_new_number_of_steps_compiles_nothing() -> None:
