@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 
 from benchmarks.runner import Results
-from benchmarks.suite import SMALL, WORKLOADS
+from benchmarks.suite import LIMITED, LOOPS, SMALL, SMALL_STATES, WORKLOADS
 
 WORKLOADS_OF_OUR_LOOPS = [name for name in WORKLOADS if WORKLOADS[name].flops is None]
 """All but single products, where both modes may call the same library."""
@@ -95,7 +95,7 @@ class Target:
 
 def targets(results: Results) -> list[Target]:
     """All targets with what was measured."""
-    parts = (steady_targets, limit_targets, start_targets, own_targets, pass_targets, compile_targets)
+    parts = steady_targets, limit_targets, loop_targets, start_targets, own_targets, pass_targets, compile_targets
     return [target for part in parts for target in part(results)]
 
 
@@ -111,7 +111,7 @@ def steady_targets(results: Results) -> list[Target]:
     found = {name: best for name in WORKLOADS if (best := best_framework(results, name))}
     values = [value for value, _ in found.values()]
     behind = [f"{name} ({peer} {value:.2f})" for name, (value, peer) in found.items() if value < 1]
-    by_hand = list(named(results, "numba", "steady", "warm", list(WORKLOADS)))
+    by_hand = list(named(results, "numba", "steady", "warm", [name for name in WORKLOADS if name not in LOOPS]))
     slower = [f"{name} {1 / value:.2f}" for value, name in by_hand if 1 / value > 1.2]
     return [
         Target(
@@ -122,7 +122,7 @@ def steady_targets(results: Results) -> list[Target]:
         ),
         Target("best framework / graphc, geometric mean", geometric_mean(values) if values else None, 2),
         Target(
-            "graphc / numba by hand, largest of all workloads",
+            "graphc / numba by hand, largest of all workloads but loops",
             max((1 / value for value, _ in by_hand), default=None),
             1.2,
             True,
@@ -155,6 +155,29 @@ def limit_targets(results: Results) -> list[Target]:
             1,
             True,
         ),
+    ]
+
+
+def loop_targets(results: Results) -> list[Target]:
+    by_hand = list(named(results, "numba", "steady", "warm", LIMITED))
+    slower = [f"{name} {1 / value:.2f}" for value, name in by_hand if 1 / value > 1.3]
+    ahead = [
+        (value, f"{name} ({peer})")
+        for peer in ("jax", "pytensor")
+        for value, name in named(results, peer, "steady", "warm", SMALL_STATES)
+    ]
+    behind = [f"{where} {value:.1f}" for value, where in ahead if value < 5]
+    least, where = min(named(results, "jax", "process", "cold", LOOPS), default=(None, ""))
+    most = max((1 / value for value, _ in by_hand), default=None)
+    return [
+        Target("loops: graphc / numba by hand, largest", most, 1.3, True, ", ".join(slower)),
+        Target(
+            "short steps: JAX and PyTensor / graphc, least",
+            min((value for value, _ in ahead), default=None),
+            5,
+            note=", ".join(behind),
+        ),
+        Target("loops: cold start, JAX / graphc, least", least, 1, note=where),
     ]
 
 

@@ -30,13 +30,18 @@ REASONS: dict[str | tuple[str, str], str] = {
     "inverse, which is not exact, and sums go by blocks",
     "black-scholes": "the gradient of the graph has more exponentials than the closed form, where vega shares one with "
     "the distribution function",
+    "garch-gradient": "the loop backward divides in each step; by hand what needs no carry is done by vectors before",
+    "kalman-gradient": "each division of the gradient is carried out; by hand all multiply by one inverse",
+    "double-pendulums": "the sine and the cosine of one angle reduce it twice; by hand once",
+    "edit-distance": "by hand elements are held less their place, so that only a running minimum goes one by one",
+    "front-last": "each neighbour is a copy of the row; by hand the row is read where it stands",
+    "front-checkpoint": "each neighbour is a copy of the row, which is kept; by hand rows are read where they stand",
     "moments-axis0": "besides the squares the matrix is summed about a pivot and as it is, to be as accurate as two "
     "passes; by hand one pass takes both sums, shifted by the first row, which is not accurate for every matrix"
     + PHASES,
 }
 
 LEFT_OUT = {
-    "LSTM": "needs a loop over time (scan)",
     "Gaussian process": "needs a Cholesky factor and triangular solves",
     "LeNet": "needs convolution and pooling",
 }

@@ -48,3 +48,12 @@ SMALL = tuple(
     "logistic-step hierarchical-density".split()
 )
 """Workloads whose cold start is to be below JAX's."""
+LOOPS = tuple(
+    "lstm-gradient garch-gradient kalman-gradient lotka-volterra-gradient double-pendulums front-last front-checkpoint "
+    "edit-distance ctc-gradient".split()
+)
+"""Workloads of many steps, which have targets of their own."""
+SMALL_STATES = tuple("garch-gradient kalman-gradient lotka-volterra-gradient edit-distance ctc-gradient".split())
+"""Those whose steps are short."""
+LIMITED = tuple(name for name in LOOPS if name not in ("lstm-gradient", "front-last", "front-checkpoint"))
+"""Those that are held to loops by hand."""

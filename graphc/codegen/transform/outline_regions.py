@@ -145,11 +145,22 @@ def is_around(least: int, stmt: Stmt, part: Part | None, steps: Collection[Var],
     as many nests, some of which threads may share; or around such a loop. Of a loop over `steps` one is enough."""
     if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
         return isinstance(stmt, If)
+    if is_of_columns(stmt):
+        return True
     is_step = stmt.var in steps
     loops = [inner for inner in in_line(stmt.body) if isinstance(inner, Loop)]
     if len(loops) < (1 if is_step else least):
         return any(inner.conflicts is None and is_around(least, inner, None, steps, begun) for inner in loops)
     return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= (1 if is_step else LEAST_NESTS)
+
+
+def is_of_columns(loop: Loop) -> bool:
+    """Whether a loop carries out steps part by part, to ask after each (polls.py), and threads may share the columns of
+    a part."""
+    match loop.body:
+        case (Loop() as steps, If()):
+            return columns_of(steps) is not None
+    return False
 
 
 def all_nests(body: Sequence[Stmt], begun: Collection[Var]) -> Iterator[Part]:
@@ -168,7 +179,11 @@ def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, P
     outer = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
     parts: dict[int, Part] = {}
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
-        if not isinstance(stmt, Loop) or stmt.begin != ZERO:
+        if not isinstance(stmt, Loop):
+            continue
+        if stmt.begin != ZERO:
+            steps = None if set_vars(stmt.body) else columns_of(stmt)
+            parts |= {} if steps is None else {place: of_columns(stmt, note, *steps, None)}
             continue
         carried = [var for var in set_vars(stmt.body) if var in outer]
         codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check | Invoke) and inner.code}
