@@ -205,6 +205,17 @@ def test_threads_share_the_elements_of_steps_that_know_nothing_of_each_other() -
     assert "columns(" not in code(graphc.function([x], around).source)
 
 
+@pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
+def test_steps_in_blocks_over_parts_of_a_size_that_outer_steps_are_given(mode: str) -> None:
+    a, x, n = T.dscalar("a"), T.dvector("x"), T.lscalar("n")
+    out = scanned(lambda s: T.concatenate([s[1:], s[:1]]) * a, outputs_info=x, n_steps=n, checkpoint=3)[-1]
+    call = graphc.function([a, x, n], [out, graphc.grad(out.sum(), a)], mode=mode)
+    for steps in (1, 3, 7):
+        value, slope = call(0.5, np.arange(4.0), steps)
+        np.testing.assert_allclose(value, np.roll(np.arange(4.0), -steps) * 0.5**steps)
+        np.testing.assert_allclose(slope, 6 * steps * 0.5 ** (steps - 1))
+
+
 def test_a_new_number_of_steps_compiles_nothing() -> None:
     x, n = T.vector("x"), T.iscalar("n")
     out = scanned(lambda state: state * 2, outputs_info=x, n_steps=n)
