@@ -27,7 +27,7 @@ MODES = ("compiled", "python", "interpreted")
 FOREVER = 10**12
 AFTER = 0.1
 """Seconds, when a call is interrupted."""
-WITHIN = 1.0
+WITHIN = 20.0
 """Seconds, when it must have ended."""
 
 
@@ -212,7 +212,8 @@ def test_a_call_of_another_thread_goes_on() -> None:
 
 
 PROGRAM = """
-import sys, numpy as np, graphc, graphc.tensor as T
+import signal, sys, numpy as np, graphc, graphc.tensor as T
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have had ignored
 sys.path.insert(0, sys.argv[3])
 from test_interrupt import LOOPS, FOREVER
 n, w = T.lscalar("n"), graphc.shared(np.arange(4.0), name="w")
@@ -236,6 +237,8 @@ def test_ctrl_c(name: str, mode: str) -> None:
         [sys.executable, "-c", PROGRAM, name, mode, here], stdout=subprocess.PIPE, text=True, bufsize=1
     ) as process:
         assert process.stdout is not None
+        patience = threading.Timer(100, process.kill)
+        patience.start()
         try:
             assert process.stdout.readline() == "ready\n"
             time.sleep(0.3)
@@ -245,4 +248,5 @@ def test_ctrl_c(name: str, mode: str) -> None:
             assert time.perf_counter() - start < WITHIN
             assert process.stdout.readline() == "done\n"
         finally:
+            patience.cancel()
             process.kill()
