@@ -128,7 +128,7 @@ def kalman(steps: int) -> graphc.Function:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("build", "most"), [(level, 0), (kalman, 8)])
+@pytest.mark.parametrize(("build", "most"), [(level, 0), (kalman, 24)])
 def test_the_source_hardly_grows_with_equal_steps(build: Callable[[int], graphc.Function], most: int) -> None:
     """But for the checks that there are as many elements as steps read. A step has 20 lines, and 80."""
     small, large = (code(build(steps).source) for steps in (60, 120))
