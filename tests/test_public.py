@@ -84,6 +84,6 @@ def test_a_function_shows_what_it_can_be_asked(mode: str) -> None:
 
 
 def test_help_lists_the_functions_of_tensors() -> None:
-    shown = pydoc.plain(pydoc.render_doc(T)).replace("'Any'", "Any")  # without quotes from Python 3.13 on
-    assert "mean(x: Any, axis: Any = None" in shown and "The mean" in shown
+    shown = "".join(pydoc.plain(pydoc.render_doc(T)).split())  # from Python 3.13 on lines are wrapped
+    assert "mean(x:'Any',axis:'Any'=None" in shown and "Themean" in shown
     assert "import_module" not in pydoc.plain(pydoc.render_doc(graphc))
