@@ -32,9 +32,9 @@ from graphc.ir.node import (
     next_serial,
     variable,
 )
-from graphc.ir.walk import nodes_of, substitute, type_sizes
+from graphc.ir.walk import dependents, nodes_of, substitute, type_sizes
 from graphc.ops.index import set_subtensor
-from graphc.ops.scan import UNKNOWN, Loop, loop_of, make_scan, outside_shape, scan_node, with_body
+from graphc.ops.scan import UNKNOWN, Loop, is_recomputed, loop_of, make_scan, outside_shape, scan_node, with_body
 from graphc.ops.shape import zeros
 from graphc.startup.record import record
 
@@ -203,12 +203,7 @@ def _padded(rows: Node, kind: Type) -> Node:
 def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node]) -> list[Node]:
     """What the backward loop reads of the forward one: states, and what should not be computed again."""
     order = nodes_of(results)
-    varying, backward = set(step.varying), set(cotangents)
-    for node in order:
-        if not backward.isdisjoint(node.args):
-            backward.add(node)
-        if not varying.isdisjoint(node.args):
-            varying.add(node)
+    varying, backward = dependents(order, step.varying), dependents(order, cotangents)
     pending = [arg for node in order if node in backward for arg in node.args if arg not in backward]
     pending += [result for result in results if result not in backward]
     found: dict[Node, None] = {}
@@ -219,17 +214,12 @@ def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node])
             continue
         seen.add(node)
         is_steady = varying.isdisjoint(type_sizes(node))
-        may_be = node.args and not node.is_tuple and not _is_recomputed(node) and is_steady
+        may_be = node.args and not node.is_tuple and not (node.op is ITEM and is_recomputed(node.args[0])) and is_steady
         if node in step.states or (may_be and is_kept(node)):
             found[node] = None
         else:
             pending += node.args
     return sorted(found, key=lambda node: node.serial)
-
-
-def _is_recomputed(node: Node) -> bool:
-    """Whether a node is a result of a loop that is carried out again."""
-    return node.op is ITEM and bool(node.args[0].attrs.get("recomputed"))
 
 
 def is_kept(node: Node) -> bool:

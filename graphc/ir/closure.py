@@ -16,7 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.body import make_body, param
 from graphc.ir.node import CONSTANT, SIZE, Body, Guard, Node, Size, Type, constant_value, make
 from graphc.ir.sizes import as_size, is_natural
-from graphc.ir.walk import as_size_node, nodes_of, nodes_since, substitute, type_sizes
+from graphc.ir.walk import as_size_node, dependents, nodes_of, nodes_since, substitute, type_sizes
 
 REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
@@ -47,10 +47,8 @@ def close_over(
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
     """What results need that no variable changes, as far out as it can stand."""
-    varying = set(variables)
-    for node in nodes_since(results, min((node.serial for node in variables), default=0)):
-        if not varying.isdisjoint(node.args):
-            varying.add(node)
+    first = min((node.serial for node in variables), default=0)
+    varying = dependents(nodes_since(results, first), variables)
     found: dict[Node, None] = {}
     seen: set[Node] = set(variables)
     pending = list(reversed(results))
@@ -138,15 +136,20 @@ def guards_of(body: Body) -> tuple[Guard, ...]:
     return tuple(guard for guard in found if guard.relation == "<" or not sizes.equal(guard.left, guard.right))
 
 
-def invariant_guards(body: Body, varying: Iterable[Node]) -> list[Guard]:
-    """The guards of a body that are about no parameter of `varying`: they hold every time or never."""
-    changing = set(varying)
+def split_guards(body: Body, varying: Iterable[Node]) -> tuple[list[Guard], list[tuple[Node, Guard]]]:
+    """The guards of a body that are about no parameter of `varying`, which hold every time or never; and the others,
+    each with the node that it is needed for."""
     nodes = nodes_of(body.results)
+    changing = dependents(nodes, varying)
+    steady: list[Guard] = []
+    others: list[tuple[Node, Guard]] = []
     for node in nodes:
-        if not changing.isdisjoint(node.args):
-            changing.add(node)
-    found = [guard for node in nodes for guard in node.op.guards(node)]
-    return [guard for guard in found if changing.isdisjoint(nodes_of(guard_sides(guard)))]
+        for guard in node.op.guards(node):
+            if changing.isdisjoint(nodes_of(guard_sides(guard))):
+                steady.append(guard)
+            else:
+                others.append((node, guard))
+    return steady, others
 
 
 def guard_sides(guard: Guard) -> list[Node]:

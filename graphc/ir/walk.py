@@ -96,6 +96,15 @@ def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:
     return toposort(outputs, lambda node: node.args if node.serial >= since else (), lambda node: node.op.name)
 
 
+def dependents(order: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
+    """The nodes of a topological order that depend on `roots`, and these themselves."""
+    found = set(roots)
+    for node in order:
+        if not found.isdisjoint(node.args):
+            found.add(node)
+    return found
+
+
 def mention(nodes: Iterable[Node]) -> None:
     """Count `nodes` and all they need as used by the program, though what it asked of them may have an answer that
     names none of them: sizes that are known, or the derivative of 3 * x. Each node is visited once in its life."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from graphc.dtypes import is_float
 from graphc.ir.body import bodies_of
-from graphc.ir.node import Body, Node
+from graphc.ir.node import Body, Node, Scalar
 from graphc.ir.walk import nodes_of, type_sizes
 from graphc.ops.scan import SCAN, loop_of
 
@@ -35,3 +36,8 @@ def size_params(body: Body) -> frozenset[Node]:
     for node in (*body.params, *nodes_of(body.results)):
         sizes += given_sizes(node) if node.is_tuple else type_sizes(node)
     return frozenset(nodes_of(sizes)).intersection(body.params)
+
+
+def is_counted(node: Node) -> bool:
+    """Whether a scalar is computed from others in integers."""
+    return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)

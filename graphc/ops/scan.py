@@ -26,7 +26,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.closure import invariant_guards, outside
+from graphc.ir.closure import outside, split_guards
 from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
 from graphc.ir.node import (
     FUNCTIONS,
@@ -151,6 +151,11 @@ def with_body(loop: Loop, body: Body) -> Loop:
     return replace(loop, repeat=replace(loop.repeat, body=body))
 
 
+def is_recomputed(node: Node) -> bool:
+    """Whether a node is a loop that derivatives carry out again rather than keep what its steps make."""
+    return bool(node.attrs.get("recomputed"))
+
+
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
@@ -222,7 +227,8 @@ def _all_guards(node: Node) -> Iterator[Guard]:
         for axis, (size, wanted) in enumerate(zip(outside_shape(loop, after), shape, strict=True)):
             message = f"{what}: {label(state)} has {{right}} elements along axis {axis}, after a step {{left}}"
             yield from equality_guard(size, wanted, message)
-    for guard in invariant_guards(loop.body, (*loop.elements, *loop.states)):
+    steady, _ = split_guards(loop.body, (*loop.elements, *loop.states))
+    for guard in steady:
         left, right = outside(guard.left, known), outside(guard.right, known)
         if not (guard.relation != "<" and sizes.equal(left, right)):
             yield replace(guard, left=left, right=right)

@@ -16,11 +16,11 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import close, opened
 from graphc.ir.node import LEAVES, OPS, Node, Scalar, Size, Type, literal, make, next_serial, variable
-from graphc.ir.walk import nodes_since, rebuilt, renamed, toposort
+from graphc.ir.walk import dependents, nodes_since, rebuilt, renamed, toposort
 from graphc.ops.index import subtensor
 from graphc.ops.linalg import matmul
 from graphc.ops.reduce import reduce_sum
-from graphc.ops.scan import Loop, loop_of, outside_shape, scan_node
+from graphc.ops.scan import Loop, is_recomputed, loop_of, outside_shape, scan_node
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
 from graphc.rewrite.engine import scalar_constant
 from graphc.startup.record import record
@@ -66,11 +66,7 @@ class OpenLoop:
 
     def varying(self, order: Iterable[Node]) -> set[Node]:
         """Those that change from step to step."""
-        found = {*self.elements, *self.states}
-        for node in order:
-            if not found.isdisjoint(node.args):
-                found.add(node)
-        return found
+        return dependents(order, (*self.elements, *self.states))
 
     def replace(self, known: Mapping[Node, Node]) -> None:
         """Put other nodes in the place of nodes of a step."""
@@ -184,11 +180,6 @@ def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
     return variable(
         param.dtype, [b if isinstance(b, int) else a for a, b in zip(shape, inner, strict=True)], param.name
     )
-
-
-def is_recomputed(node: Node) -> bool:
-    """Whether a node is a loop that derivatives carry out again rather than keep what its steps make."""
-    return bool(node.attrs.get("recomputed"))
 
 
 def close_loop(loop: OpenLoop) -> dict[Node, Node]:

@@ -20,6 +20,7 @@ from graphc.ops.index import inc_subtensor, subtensor
 from graphc.ops.linalg import matmul
 from graphc.ops.recur import linear_recurrence, running_sum
 from graphc.ops.reduce import reduce_sum
+from graphc.ops.scan import is_recomputed
 from graphc.ops.shape import concatenate, dimshuffle, drop, expand, filled, transpose, zeros
 from graphc.rewrite.engine import is_number
 from graphc.rewrite.open_loops import (
@@ -29,7 +30,6 @@ from graphc.rewrite.open_loops import (
     held,
     is_batch,
     is_elementwise,
-    is_recomputed,
     liftable,
     lifted,
     repeated,

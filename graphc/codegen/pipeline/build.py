@@ -44,12 +44,11 @@ from graphc.codegen.pipeline.runtime import (
 from graphc.codegen.server.prestart import note_hit
 from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
-from graphc.dtypes import is_float
 from graphc.errors import GraphcError
 from graphc.ir.body import ITEM, nodes_within
-from graphc.ir.node import LEAVES, SHARED, SIZE, Node, Scalar, size_owner
+from graphc.ir.node import LEAVES, SHARED, SIZE, Node, size_owner
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.given import given_sizes
+from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS
@@ -131,11 +130,6 @@ def computed_sizes(roots: Sequence[Node]) -> list[Node]:
             found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
             found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.dtype == "int64"]
     return found
-
-
-def is_counted(node: Node) -> bool:
-    """Whether a scalar is computed from others in integers."""
-    return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)
 
 
 def build_python(kernel: Kernel) -> Built:

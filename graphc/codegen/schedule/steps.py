@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from graphc.codegen.schedule.plan import StepGraph, is_bufferless
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.work import work_of
-from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
-from graphc.ir.closure import guard_sides
-from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Scalar, Size, make, size_leaf, variable
+from graphc.ir.closure import guard_sides, split_guards
+from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Size, make, size_leaf, variable
 from graphc.ir.walk import nodes_of, substitute, type_sizes
-from graphc.ops.given import given_sizes
+from graphc.ops.given import given_sizes, is_counted
 from graphc.ops.index import subtensor
-from graphc.ops.scan import Loop, loop_of, outside_shape
+from graphc.ops.scan import loop_of, outside_shape
 from graphc.ops.shape import drop
 from graphc.startup.record import fresh, record, replace
 
@@ -78,11 +77,6 @@ def is_size(node: Node) -> bool:
     return all(is_counted(each) if each.args else each.op in (SIZE, CONSTANT) for each in nodes)
 
 
-def is_counted(node: Node) -> bool:
-    """Whether a scalar is computed from others in integers."""
-    return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)
-
-
 def step_graph(node: Node, sizing: Sizing) -> StepGraph:
     """One step of a loop."""
     loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns(sizing)
@@ -100,7 +94,7 @@ def step_graph(node: Node, sizing: Sizing) -> StepGraph:
     shapes = [known_sizes(outside_shape(loop, state), sizing) for state in loop.states]
     states = tuple(variable(s.dtype, shape, s.name) for s, shape in zip(loop.states, shapes, strict=True))
     operands = (*elements, *states, *map(given, loop.constants))
-    checks = _guarded(loop)
+    _, checks = split_guards(loop.body, (*loop.elements, *loop.states))
     needed = (each for node_, guard in checks for each in (node_, *guard_sides(guard)))
     wanted = list(dict.fromkeys((*loop.body.results, *needed)))
     inside = dict(zip(wanted, substitute(wanted, dict(zip(loop.body.params, operands, strict=True))), strict=True))
@@ -123,17 +117,6 @@ def _row(sequence: Node, row: Size) -> Node:
     rest = sequence.type.shape[1:]
     part = subtensor(sequence, (row, *(0 for _ in rest)), (1, *rest), tuple(1 for _ in sequence.type.shape))
     return drop(part, (0,))
-
-
-def _guarded(loop: Loop) -> list[tuple[Node, Guard]]:
-    """What must hold in every step, by the node of the body it is needed for: guards about what steps change."""
-    nodes = nodes_of(loop.body.results)
-    changing = {*loop.elements, *loop.states}
-    for node in nodes:
-        if not changing.isdisjoint(node.args):
-            changing.add(node)
-    guards = [(node, guard) for node in nodes for guard in node.op.guards(node)]
-    return [(node, guard) for node, guard in guards if not changing.isdisjoint(nodes_of(guard_sides(guard)))]
 
 
 def sizes_of(graph: StepGraph) -> list[Node]:
