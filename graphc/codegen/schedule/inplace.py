@@ -136,10 +136,10 @@ def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> d
     return goals
 
 
-def how_written(leaf: Node, deferred: bool, is_step: bool) -> str:
+def how_written(leaf: Node, deferred: bool, is_body: bool) -> str:
     """How a buffer that is there before the call, or the step, gets its new value, for the reader of a plan."""
     if deferred:
         return "copied at the end"
-    if is_step:
+    if is_body:
         return "the state for the next step, in place"
     return "in the array of an input, which is mutable" if leaf.op is INPUT else "in place"

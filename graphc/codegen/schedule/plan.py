@@ -408,14 +408,14 @@ def bodies_of(plan: Plan, nest: Nest, size: Callable[[Size], str]) -> Iterable[t
             yield name, plans[-1]
 
 
-def lines_of(plan: Plan, size_names: Mapping[Node, str], is_step: bool = False) -> Iterable[str]:
-    """The plan as a person reads it, sizes under the names they have in the source; of a step without what is checked
-    and laid out once for all of them."""
+def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool = False) -> Iterable[str]:
+    """The plan as a person reads it, sizes under the names they have in the source; of a body without what is
+    checked and laid out once."""
 
     def size(value: Size) -> str:
         return describe_size(value) if isinstance(value, int) else size_text(value, size_names)
 
-    if not is_step:
+    if not is_body:
         yield from head_lines(plan, size)
     numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
 

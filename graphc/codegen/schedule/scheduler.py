@@ -62,7 +62,7 @@ def schedule(
     whether these are the values of a step of a loop. `checks`: what else is checked. An update that cannot be made in
     place is computed into a temporary and copied at the very end.
     """
-    is_step, guarded = guarded is not None, guarded or {}
+    is_body, guarded = guarded is not None, guarded or {}
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
     scheduler = Scheduler(
@@ -88,7 +88,7 @@ def schedule(
         deferred |= set(wrong)
         goals = deferred_targets(targets, deferred)
         scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, None, guarded, checks)
-    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_step)
+    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_body)
 
 
 def _finish(
@@ -98,7 +98,7 @@ def _finish(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels,
-    is_step: bool,
+    is_body: bool,
 ) -> Plan:
     """Name the temporaries and write the plan down."""
     access, sizing = scheduler.access(), scheduler.sizing
@@ -163,7 +163,7 @@ def _finish(
         sharing.depths,
         sharing.apart,
         {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
-        {b: how_written(leaf, b in scheduler.deferred, is_step) for b, leaf in scheduler.overwritten.items()},
+        {b: how_written(leaf, b in scheduler.deferred, is_body) for b, leaf in scheduler.overwritten.items()},
         scheduler.deferred,
         sizing,
         labels,
@@ -172,7 +172,7 @@ def _finish(
         branches,
         (),
     )
-    return replace(plan, lines=tuple(lines_of(plan, size_names, is_step)))
+    return replace(plan, lines=tuple(lines_of(plan, size_names, is_body)))
 
 
 def plan_steps(

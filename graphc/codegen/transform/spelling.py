@@ -83,7 +83,7 @@ class Spelling:
             case Loop(var, size, body, begin, conflicts):
                 self.target(var)
                 held = None if conflicts is None else tuple(self.places.get(each, (each,))[0] for each in conflicts)
-                self.key += (len(body), held)
+                self.key += (len(body), held, stmt.asks and object())  # one that asks is equal to none
                 self.expression(begin, False)
                 self.expression(size, False)
                 for inner in body:
