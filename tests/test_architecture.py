@@ -25,7 +25,7 @@ ir                  node walk body interpret passes sizes closure text parse ver
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-control             derivative loop states scan branch functional __init__
+control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
                     pipeline __init__
@@ -93,6 +93,8 @@ LATE = {
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
     ("function", "graphc.functions.nested"),
+    ("ops.scan", "graphc.control.batch"),
+    ("ops.branch", "graphc.control.batch"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
