@@ -8,7 +8,8 @@
     cost = T.sqr(T.dot(x, w)).mean()
     step = graphc.function([x], cost, updates=[(w, w - 0.1 * graphc.grad(cost, w))])
 
-`function` makes a callable; `shared` a variable that keeps its value; `grad` and its kin differentiate; `tensor` and
+`function` makes a callable; `shared` a variable that keeps its value; `grad` and its kin differentiate; `jit`, `vmap`
+and the derivatives of functions take plain functions of arrays; `tensor` and
 `nnet` hold the functions of tensors, `optim` the optimisers, `session` a TensorFlow-1-like front end; `options` (also
 `config`, Theano's name) the settings; `cache` the compiled graphs on disk; `on_phase` tells how far a compilation is;
 `op` makes an op of a Python function.
@@ -18,6 +19,7 @@ Importing graphc imports neither numba nor SciPy.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
 from graphc.startup.garbage import uncollected
@@ -49,9 +51,21 @@ with uncollected():
     from graphc.options import options
     from graphc.shared import SharedVariable, shared
     from graphc.tensor import nnet
+if TYPE_CHECKING:
+    from graphc.tracing import Jitted, jacfwd, jacrev, jit, vectorize, vmap
 
 __version__ = "0.1.0"
 config = options
+
+
+def __getattr__(name: str) -> Any:
+    """What few programs need is imported when it is first asked for."""
+    if name in _TRACING:
+        return getattr(import_module("graphc.tracing"), name)
+    raise AttributeError(f"module 'graphc' has no attribute {name!r}")
+
+
+_TRACING = ("Jitted", "jacfwd", "jacrev", "jit", "vectorize", "vmap")
 
 
 def parse_graph(text: str) -> Graph:
@@ -61,10 +75,11 @@ def parse_graph(text: str) -> Graph:
 
 
 __all__ = [
-    "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product", "ifelse",
-    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
-    "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
+    "Function", "Graph", "GraphcError", "In", "Jitted", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache",
+    "config", "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product",
+    "ifelse", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
+    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "tensor", "until",
+    "value_and_grad", "vectorize", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ FLOORS = """
 startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  node walk body interpret passes sizes closure text parse verify __init__
+ir                  traced node walk body interpret passes sizes closure text parse verify __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
@@ -54,6 +54,7 @@ codegen.pipeline    kernel program generation runtime compilation build stages _
 .                   shared
 functions           convention check_arguments layouts variants callables staged counted nested __init__
 .                   function
+tracing             arguments traced derivatives batches __init__
 .                   optim session
 .                   bench cli
 """
@@ -94,6 +95,8 @@ LATE = {
     ("functions.callables", "graphc.functions.counted"),
     ("function", "graphc.functions.nested"),
     ("ops.scan", "graphc.control.batch"),
+    ("autodiff", "graphc.tracing"),
+    ("", "graphc.tracing"),
     ("ops.branch", "graphc.control.batch"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
@@ -248,7 +251,8 @@ NOT_WARM = """
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
-codegen.server.worker ir.parse loops.ir loops.operators optim rewrite session testing
+codegen.server.worker control.batch functions.nested ir.parse loops.ir loops.operators optim rewrite session testing
+tracing
 """
 
 
@@ -301,8 +305,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
-    "session._gradients", "tensor.indexing._selections",
+    "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
+    "session._default", "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
+from graphc.ir.traced import PACKAGE, TRACED, asked_by_user, traced_from, traced_hint
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from graphc.loops.ir import Expr
 else:
     Methods = object
-
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Size: TypeAlias = "int | Node"
@@ -601,12 +600,14 @@ class Node(Methods):
     def __bool__(self) -> bool:
         raise GraphTypeError(
             f"{describe(self)} is symbolic: it has no truth value while the graph is built; use where(), or &, |, ~"
+            f"{traced_hint(self)}"
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         raise GraphTypeError(
             f"{describe(self)} is symbolic: it has no elements while the graph is built, so NumPy cannot take it; "
             "graphc.tensor has functions of the same names, as T.dot(a, b), and x.eval({...}) gives a value"
+            f"{traced_hint(self)}"
         )
 
     __hash__ = object.__hash__
@@ -684,6 +685,8 @@ class Comparison(Node):
 
     def __bool__(self) -> bool:
         left, right = self.operands
+        if left is not right and TRACED and asked_by_user() and traced_from(self.node()) is not None:
+            return super().__bool__()
         return (left is right) == (self.relation == "equal")
 
     def node(self) -> Node:
@@ -713,7 +716,19 @@ METHODS = {
 } | {"set": "set_subtensor", "inc": "inc_subtensor"}
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
 
-INTERNAL = {"_name", "cell", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
+INTERNAL = {
+    "_name",
+    "cell",
+    "is_tuple",
+    "lock",
+    "mend",
+    "mentioned",
+    "node",
+    "operands",
+    "relation",
+    "serial",
+    "sizes",
+}
 """Attributes of nodes that are no user's business."""
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()

@@ -26,7 +26,7 @@ from graphc.dtypes import (
     is_float,
     promote,
 )
-from graphc.dtypes import Scalar as Number
+from graphc.dtypes import Scalar as Number_
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -59,7 +59,7 @@ from graphc.options import options
 from graphc.startup.record import record
 from graphc.values import refuse_masked
 
-Operand = str | Number
+Operand = str | Number_
 """What promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind (weak)."""
 
 Partial = Callable[..., Any]
@@ -132,6 +132,39 @@ COMPARISON = Rule(_common, DTYPES, "bool")
 FLOAT_TEST = Rule(_float, FLOATS, "bool")
 LOGIC = Rule(_always("bool"), BOOL)
 CHOICE = Rule(_common, DTYPES, leading=("bool",))
+
+
+# --- Python's numbers -------------------------------------------------------------------------------------------------
+
+
+class Number(Node):
+    """A scalar that stands for a Python number, which has a kind and no dtype of its own; nor has what Python's
+    operators make of it and of other numbers."""
+
+    __slots__ = ()
+
+
+WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64": 0.0}
+"""What stands for a `Number` of a dtype in promotion."""
+
+
+def _kept(name: str) -> Callable[..., Any]:
+    operator = getattr(Node, name)
+
+    def method(self: Node, *others: Any) -> Any:
+        result = operator(self, *others)
+        if all(type(other) in (bool, int, float, Number) for other in others) and result.dtype in WEAK:
+            result.__class__ = Number
+        return result
+
+    return method
+
+
+for _name in "add sub mul truediv floordiv mod pow".split():
+    for _prefix in ("__", "__r"):
+        setattr(Number, f"{_prefix}{_name}__", _kept(f"{_prefix}{_name}__"))
+for _name in ("neg", "pos", "abs"):
+    setattr(Number, f"__{_name}__", _kept(f"__{_name}__"))
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -425,7 +458,7 @@ def _array(value: Any) -> Array:
 def _weigh(value: Any) -> Operand:
     """How `value` takes part in promotion."""
     if isinstance(value, Node):
-        return value.dtype
+        return WEAK[value.dtype] if type(value) is Number else value.dtype
     if isinstance(value, (np.ndarray, np.generic)):
         return check_dtype(value.dtype)
     if isinstance(value, (bool, int, float)):
@@ -448,6 +481,11 @@ def _settle(operands: Sequence[Operand]) -> list[Operand]:
 def _convert(name: str, value: Any, dtype: str) -> Node:
     """`value` as a node of `dtype`; weak integers must fit."""
     if isinstance(value, Node):
+        if type(value) is Number and value.dtype == "int64" and dtype in INTEGERS and dtype != "int64":
+            raise GraphTypeError(
+                f"{name}: {describe(value)} is a Python integer that may not fit {dtype}; give a NumPy integer, as "
+                f"np.{dtype}(…), or make it a static argument"
+            )
         return cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_nodes(value):
         return cast(_stack(name, value, dtype), dtype)
@@ -517,6 +555,8 @@ def elementwise(name: str, *operands: Any) -> Node:
         return make(OPS[name], operands)
     weights = _settle([_weigh(operand) for operand in operands])
     if row.rule.result == "bool" and row.arity == 2:
+        integers = all(weight in INTEGERS or type(o) is Number for weight, o in zip(weights, operands, strict=True))
+        weights = [o.dtype if integers and type(o) is Number else w for w, o in zip(weights, operands, strict=True)]
         exact = _compare_exactly(name, operands, weights)
         if exact is not None:
             return exact
