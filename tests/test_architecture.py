@@ -50,7 +50,7 @@ codegen.transform   passes simplify privatize independence parallelize fuse forw
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
-codegen.pipeline    kernel program generation runtime compilation build stages __init__
+codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 functions           convention check_arguments layouts variants callables staged counted __init__
 .                   function
@@ -70,6 +70,8 @@ COMPILER = {
 
 LATE = {
     ("", "graphc.ir.parse"),
+    ("codegen.pipeline.beside", "graphc.ir.parse"),
+    ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
