@@ -24,7 +24,7 @@ loops               operators ir build names syntax unparse text visit verify __
 ir                  node walk body interpret passes sizes closure text parse verify __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
-tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
+tensor              variables elementary shaping masks keys creation indexing joining reductions products nnet __init__
 control             derivative loop states scan functional branch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
