@@ -24,7 +24,7 @@ from graphc.ir.node import LEAVES, Node, Where, describe, user_line
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed, toposort
-from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
+from graphc.ops.scan import SCAN, is_recomputed, loop_of, make_scan, with_body
 from graphc.rewrite.engine import Fired, place_new
 from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
 from graphc.rewrite.steps import CHANGES, Change, Surroundings, sink_elementwise
@@ -240,6 +240,7 @@ def _note_merged(needs: dict[Node, set[Node]], one: Node, other: Node) -> None:
 
 def _may_merge(one: OpenLoop, other: OpenLoop, needs: Mapping[Node, set[Node]]) -> bool:
     alike = one.limit is other.limit and one.reverse == other.reverse and sizes.equal(one.count, other.count)
+    alike = alike and is_recomputed(one.node) == is_recomputed(other.node)
     return alike and other.node not in needs[one.node] and one.node not in needs[other.node]
 
 
