@@ -408,17 +408,14 @@ def gathered(node: Node) -> list[tuple[Node, Size]]:
 
 def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
     """Whether every element of an index array is known to lie within an axis."""
-    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or _widens(index):
+    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or (
+        index.op.name == "cast" and can_cast_safely(index.args[0].dtype, index.dtype)
+    ):
         index = index.args[0]
     value = constant_value(index)
     if value is not None and isinstance(size, int):
         return bool(((value >= -size) & (value < size)).all())
     return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
-
-
-def _widens(node: Node) -> bool:
-    """Whether a node is its argument in a dtype that has all its values."""
-    return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
 def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
