@@ -19,13 +19,13 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
 startup             digest garbage idle_blas process record __init__
-.                   errors dtypes numerics options values
+.                   errors dtypes numerics options values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  node walk body interpret passes sizes closure text parse verify __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products nnet __init__
-control             derivative loop states scan functional branch __init__
+control             derivative loop states scan functional batch branch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
                     pipeline __init__
@@ -52,7 +52,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged counted __init__
+functions           convention check_arguments layouts variants callables staged counted nested __init__
 .                   function
 .                   optim session
 .                   bench cli
@@ -94,6 +94,9 @@ LATE = {
     ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
+    ("function", "graphc.functions.nested"),
+    ("ops.scan", "graphc.control.batch"),
+    ("ops.branch", "graphc.control.batch"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),

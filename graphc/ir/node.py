@@ -304,6 +304,7 @@ Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
 Eval: TypeAlias = "Callable[..., Array]"
 Vjp: TypeAlias = "Callable[[Node, Node], Sequence[Node | None]]"
 Vjps: TypeAlias = "Callable[[Node, Mapping[int, Node], Collection[int]], Sequence[Node | None]]"
+Batch: TypeAlias = "Callable[[Node, Sequence[Node], Sequence[bool], Size], Node | Sequence[tuple[Node, bool]] | None]"
 
 
 @record(eq=False)
@@ -314,6 +315,9 @@ class Op:
     NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. vjps(node, cotangents,
     wanted): the same of an op with several results, given the cotangents of some by their positions, for the arguments
     at the positions `wanted`. lower(node): how it becomes loops. guards(node): what must hold of sizes at run time.
+    batch(node, args, batched, size): what it makes for many elements at once, given its arguments, of which those that
+    `batched` marks have an axis of that size more, the first, as the result has; of an op with several results each,
+    with whether it has that axis. None where it is to be carried out for each element by a loop.
     cost: of one element, an addition being 1.
     """
 
@@ -329,6 +333,7 @@ class Op:
     doc: str = ""
     version: str = ""
     vjps: Vjps | None = None
+    batch: Batch | None = None
 
     def __repr__(self) -> str:
         return self.name
