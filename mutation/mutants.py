@@ -196,7 +196,7 @@ PLAN = Area(
         M("an index below the start of an axis is in range", "codegen/schedule/plan.py",
           "((value >= -size) & (value < size))", "((value >= -size - 1) & (value < size))"),
         M("a narrowing cast of an index changes nothing", "codegen/schedule/plan.py",
-          "can_cast_safely(node.args[0].dtype, node.dtype)", "True"),
+          "can_cast_safely(index.args[0].dtype, index.dtype)", "True"),
     ),
 )  # fmt: skip
 
