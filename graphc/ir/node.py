@@ -718,8 +718,7 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
     arguments = tuple(args)
     attributes = attrs or {}
-    own = attributes.items() if len(attributes) < 2 else sorted(attributes.items(), key=_first)
-    key = (op.name, tuple(map(id, arguments)), tuple(own))
+    key = _key(op, arguments, attributes)
     found = _interned.get(key)
     if found is not None and found.op is op:
         return found
@@ -728,6 +727,16 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     node = Node(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
     return node
+
+
+def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
+    """The node of `op` on `args` where there is one."""
+    return _interned.get(_key(op, args, attrs))
+
+
+def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
+    own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
+    return op.name, tuple(map(id, args)), tuple(own)
 
 
 _first = itemgetter(0)
