@@ -30,6 +30,7 @@ tensor              variables elementary shaping masks keys creation indexing jo
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+                    equal_steps rolling
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values

@@ -698,9 +698,7 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
     arguments = tuple(args)
     attributes = attrs or {}
-    own = attributes.items() if len(attributes) < 2 else sorted(attributes.items(), key=_first)
-    sizes = attributes["type"].shape if op is PARAM else ()  # equal types may have other ones
-    key = (op.name, tuple(map(id, arguments)), tuple(own), sizes)
+    key = _key(op, arguments, attributes)
     found = _interned.get(key)
     if found is not None and found.op is op:
         return found
@@ -709,6 +707,17 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     node = (Constant if op is CONSTANT else Node)(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
     return node
+
+
+def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
+    """The node of `op` on `args` where there is one."""
+    return _interned.get(_key(op, args, attrs))
+
+
+def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
+    own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
+    sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
+    return op.name, tuple(map(id, args)), tuple(own), sizes
 
 
 _first = itemgetter(0)
