@@ -18,6 +18,7 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ with uncollected():
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
     from graphc.ifelse import ifelse
-    from graphc.ir.node import Node
+    from graphc.ir.node import Constant, Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph
     from graphc.ops.custom import custom_op, op
@@ -52,20 +53,47 @@ with uncollected():
     from graphc.shared import SharedVariable, shared
     from graphc.tensor import nnet
 if TYPE_CHECKING:
+    from graphc import numpy as numpy
     from graphc.tracing import Jitted, jacfwd, jacrev, jit, vectorize, vmap
 
 __version__ = "0.1.0"
 config = options
+Variable = Node
+
+if TYPE_CHECKING:
+    from graphc import gof as gof
+    from graphc.gof.graph import clone_replace as clone_replace
+    from graphc.gof.graph import graph_replace as graph_replace
+    from graphc.gof.graph import is_same_graph as is_same_graph
+    from graphc.inspection import inspect as inspect
+    from graphc.ir.apply import Apply as Apply
+
+    clone = clone_replace
+
+_LATE: dict[str, Callable[[], Any]] = {
+    "Apply": lambda: import_module("graphc.ir.apply").Apply,
+    "clone": lambda: import_module("graphc.gof.graph").clone_replace,
+    "clone_replace": lambda: import_module("graphc.gof.graph").clone_replace,
+    "gof": lambda: import_module("graphc.gof"),
+    "graph_replace": lambda: import_module("graphc.gof.graph").graph_replace,
+    "inspect": lambda: import_module("graphc.inspection").inspect,
+    "is_same_graph": lambda: import_module("graphc.gof.graph").is_same_graph,
+    "Jitted": lambda: import_module("graphc.tracing").Jitted,
+    "jacfwd": lambda: import_module("graphc.tracing").jacfwd,
+    "jacrev": lambda: import_module("graphc.tracing").jacrev,
+    "jit": lambda: import_module("graphc.tracing").jit,
+    "vectorize": lambda: import_module("graphc.tracing").vectorize,
+    "vmap": lambda: import_module("graphc.tracing").vmap,
+    "numpy": lambda: import_module("graphc.numpy"),
+}
+"""Names that few programs use: the modules that have them are imported when one is asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    """What few programs need is imported when it is first asked for."""
-    if name in _TRACING:
-        return getattr(import_module("graphc.tracing"), name)
-    raise AttributeError(f"module 'graphc' has no attribute {name!r}")
-
-
-_TRACING = ("Jitted", "jacfwd", "jacrev", "jit", "vectorize", "vmap")
+    if name not in _LATE:
+        raise AttributeError(f"module 'graphc' has no attribute {name!r}")
+    found = globals()[name] = _LATE[name]()
+    return found
 
 
 def parse_graph(text: str) -> Graph:
@@ -75,9 +103,10 @@ def parse_graph(text: str) -> Graph:
 
 
 __all__ = [
-    "Function", "Graph", "GraphcError", "In", "Jitted", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache",
-    "config", "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product",
-    "ifelse", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
+    "Apply", "Constant", "Function", "Graph", "GraphcError", "In", "Jitted", "Lop", "Node", "Out", "Rop",
+    "SharedVariable", "Variable", "cache", "clone", "clone_replace", "config", "custom_op", "foldl", "foldr",
+    "for_loop", "function", "gof", "grad", "graph_replace", "hessian", "hessian_vector_product", "ifelse", "inspect",
+    "is_same_graph", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
     "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "tensor", "until",
     "value_and_grad", "vectorize", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

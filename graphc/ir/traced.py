@@ -6,12 +6,11 @@ In: a node. Out: what errors say where the program asks for its value, which is 
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 from weakref import WeakKeyDictionary
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from graphc.ir.where import PACKAGE
 
 TRACED: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """Variables that stand for arguments while a function is traced, and what messages call them."""

@@ -153,7 +153,8 @@ def _kept(name: str) -> Callable[..., Any]:
 
     def method(self: Node, *others: Any) -> Any:
         result = operator(self, *others)
-        if all(type(other) in (bool, int, float, Number) for other in others) and result.dtype in WEAK:
+        weak = all(type(other) in (bool, int, float, Number) for other in others)
+        if weak and type(result) is Node and result.dtype in WEAK:
             result.__class__ = Number
         return result
 
@@ -318,10 +319,27 @@ def _list_types(args: Sequence[Node]) -> str:
 
 
 def describe_origin(node: Node) -> str:
-    """`describe` of what the user wrote: casts and broadcasts that graphc put around it are left out."""
+    """`describe` of what the user wrote: casts and broadcasts that graphc put around it are left out, and an element
+    of a variable is shown as one."""
     while node.name is None and node.op.name in ("cast", "dimshuffle", "broadcast_to"):
         node = node.args[0]
-    return describe(node)
+    return _element(node) or describe(node)
+
+
+def _element(node: Node) -> str | None:
+    """`k[1]`, where a node is one element of a variable, or one from its end."""
+    if node.name is not None or node.op.name != "subtensor" or node.args[0].name is None:
+        return None
+    whole, starts = node.args[0], node.args[1 : 1 + node.ndim]
+    places = [
+        start.args[1] if start.op.name == "add" and start.args[0] is size else start
+        for start, size in zip(starts, whole.type.shape, strict=True)
+    ]
+    known = [constant_value(place) for place in places]
+    if any(number is None for number in known) or any(size != 1 for size in node.type.shape):
+        return None
+    shown = f"{whole.name}[{', '.join(map(str, known))}]"
+    return f"{shown} ({node.where})" if node.where else shown
 
 
 def common_shape(name: str, args: Sequence[Node]) -> tuple[Size, ...]:
@@ -576,7 +594,7 @@ def _alike(row: Row, operands: Sequence[Any]) -> bool:
     if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
         return False
     kind = first.type
-    return all(isinstance(o, Node) and (o.type is kind or o.type == kind) for o in operands[1:])
+    return all(isinstance(o, Node) and (o.type is kind or o.type.is_same(kind)) for o in operands[1:])
 
 
 def _apply(name: str, nodes: Sequence[Node]) -> Node:

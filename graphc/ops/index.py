@@ -429,11 +429,24 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
 
 
 def never_negative(index: Node) -> bool:
-    """Whether an index array is known to count from the front: positions, or constants."""
-    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient"):
-        index = index.args[0]
-    value = constant_value(index)
-    return index.op.name in ("iota", "argmax", "argmin") if value is None else not (value < 0).any()
+    """Whether an index array is known to count from the front: positions, counts, or constants, chosen and placed."""
+    pending = [index]
+    while pending:
+        node = pending.pop()
+        value = constant_value(node)
+        if value is not None:
+            if (value < 0).any():
+                return False
+        elif node.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"):
+            pending.append(node.args[0])
+        elif node.op.name in ("where", "set_gather"):
+            pending += node.args[1:] if node.op.name == "where" else node.args[:2]
+        elif node.op.name == "running_sum":
+            if node.args[0].op.name != "cast" or node.args[0].args[0].dtype != "bool":
+                return False
+        elif node.op.name not in ("iota", "argmax", "argmin"):
+            return False
+    return True
 
 
 def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, element: Element) -> Index:

@@ -91,7 +91,7 @@ def label_op(node: Node) -> str:
 
 def label_size(size: Size) -> str:
     """The variable or expression that a size comes from, for the text of a guard; nothing for a number."""
-    return f", {label(size)}," if isinstance(size, Node) else ""
+    return f", {label_origin(size)}," if isinstance(size, Node) else ""
 
 
 def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
@@ -214,12 +214,12 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     guards: list[Guard] = []
     for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
         new = sizes.as_size(target)
-        if words is not None:
-            guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
-        elif not sizes.equal(old, 1):
-            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
-        else:
+        if sizes.equal(old, 1):  # words that came along with a line, as rules pass them on, ask for nothing
             guards += naturals_guard((*(1,) * axis, new), what)
+        elif words is not None:
+            guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
+        else:
+            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
     return guards
 
 
@@ -241,7 +241,10 @@ def held_to(x: Node, axis: int, guard: Guard) -> Node:
     it is checked at each call, in the words of the guard."""
     shape = x.type.shape
     turned = not sizes.equal(shape[axis], guard.left)
-    held = broadcast_to(x, (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :]))
+    target = (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :])
+    if sizes.equal(shape[axis], 1):
+        return reshape(x, target)  # a broadcast would expand it
+    held = broadcast_to(x, target)
     if held.where is not None and held.where.words is None:
         held.where = replace(held.where, words=Words(guard.message, turned))
     return held
