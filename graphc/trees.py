@@ -10,6 +10,7 @@ structure, not to the leaves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,8 +46,8 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
         return LEAF
     if kind is dict or isinstance(tree, dict):
         keys = _ordered(tree)
-        return (kind, (*keys,), *_several([tree[key] for key in keys], found))
-    if isinstance(tree, tuple | list):
+        return (kind, keys, *_several(map(tree.__getitem__, keys), found))
+    if kind is tuple or kind is list or isinstance(tree, (tuple, list)):
         return (kind, *_several(tree, found))
     if tree is None:
         return None
@@ -69,13 +70,16 @@ def _several(trees: Iterable[Any], found: list[Any]) -> list[Structure]:
     return parts
 
 
-def _ordered(tree: dict[Any, Any]) -> list[Any]:
-    if len(tree) < 2:
-        return list(tree)
+def _ordered(tree: dict[Any, Any]) -> tuple[Any, ...]:
+    return _sorted(tuple(tree))
+
+
+@lru_cache(maxsize=1024)
+def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return sorted(tree)
+        return tuple(sorted(keys))
     except TypeError:
-        return sorted(tree, key=lambda key: (type(key).__name__, repr(key)))
+        return tuple(sorted(keys, key=lambda key: (type(key).__name__, repr(key))))
 
 
 def _is_dataclass(tree: Any) -> bool:

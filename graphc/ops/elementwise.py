@@ -53,6 +53,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node
 from graphc.numerics import convert
 from graphc.options import options
@@ -572,9 +573,9 @@ def elementwise(name: str, *operands: Any) -> Node:
     if _alike(row, operands):
         return make(OPS[name], operands)
     weights = _settle([_weigh(operand) for operand in operands])
+    if any(type(operand) is Number for operand in operands):
+        weights = _with_exact_integers(row, operands, weights)
     if row.rule.result == "bool" and row.arity == 2:
-        integers = all(weight in INTEGERS or type(o) is Number for weight, o in zip(weights, operands, strict=True))
-        weights = [o.dtype if integers and type(o) is Number else w for w, o in zip(weights, operands, strict=True)]
         exact = _compare_exactly(name, operands, weights)
         if exact is not None:
             return exact
@@ -586,6 +587,19 @@ def elementwise(name: str, *operands: Any) -> Node:
     if name == "pow" and dtype in SIGNED:
         _check_exponent(operands[1])
     return _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
+
+
+def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Operand]) -> list[Operand]:
+    """The weights, a `Number` that is an integer that of int64 where it meets integers and their dtype may be too
+    narrow for it: in comparisons, and where it is a size, which no user has given a dtype."""
+    pairs = list(zip(operands, weights, strict=True))
+    if not all(weight in INTEGERS or type(weight) is int for _, weight in pairs):
+        return list(weights)
+    compares = row.rule.result == "bool"
+    return [
+        o.dtype if type(o) is Number and o.dtype == "int64" and (compares or traced_from(o) is None) else weight
+        for o, weight in pairs
+    ]
 
 
 def _alike(row: Row, operands: Sequence[Any]) -> bool:

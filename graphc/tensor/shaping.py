@@ -18,7 +18,7 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, describe_origin
+from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin
 
 __all__ = [
     "addbroadcast", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "dimshuffle",
@@ -128,7 +128,10 @@ def size(x: Any) -> Node:
     """The number of elements of `x`, an int64 scalar."""
     node = as_node(x)
     mention([node])
-    return as_size_node(sizes.product(node.type.shape))
+    result = as_size_node(sizes.product(node.type.shape))
+    if type(result) is Node and any(type(size) is Number for size in node.type.shape):
+        result.__class__ = Number
+    return result
 
 
 def normalise_axis(axis: Any, ndim: int, what: str) -> int:

@@ -18,6 +18,7 @@ from graphc.control.states import title
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.ir.node import Node, variable
 from graphc.ir.traced import TRACED
+from graphc.ir.walk import type_sizes
 from graphc.ops.elementwise import Number
 from graphc.options import options
 from graphc.startup.record import record
@@ -146,14 +147,16 @@ def names_of(
 
 
 _typed = attrgetter("dtype", "ndim")
+_ARRAYS = frozenset((np.ndarray,))
 
 
 def kinds_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
     """What is known of arguments before a call: for each its dtype and rank, or the type of a Python number."""
-    try:
-        return tuple([kind if (kind := type(leaf)) in NUMBERS else _typed(leaf) for leaf in leaves])
-    except AttributeError:
-        return tuple([_typed(leaf) if hasattr(leaf, "dtype") else type(leaf) for leaf in leaves])
+    if _ARRAYS.issuperset(map(type, leaves)):
+        return tuple(map(_typed, leaves))
+    return tuple(
+        [kind if (kind := type(leaf)) in NUMBERS or not hasattr(leaf, "dtype") else _typed(leaf) for leaf in leaves]
+    )
 
 
 def variables_for(what: str, leaves: Sequence[Any], names: Sequence[str], ones: Sequence[Iterable[int]]) -> list[Node]:
@@ -184,7 +187,10 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
             f"or dicts, tuples, lists and dataclasses of them; another is static: static_argnames={root!r}"
         )
     dtype = natural_dtype(leaf, f"{what}: {name}")
-    return variable(dtype, [1 if axis in ones else None for axis in range(np.ndim(leaf))], name)
+    node = variable(dtype, [1 if axis in ones else None for axis in range(np.ndim(leaf))], name)
+    for size in type_sizes(node):
+        size.__class__ = Number  # as the sizes of NumPy's arrays are Python numbers
+    return node
 
 
 def axes_of_one(leaves: Sequence[Any]) -> tuple[tuple[int, ...], ...]:

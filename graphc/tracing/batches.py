@@ -35,9 +35,9 @@ def vmap(
 
     in_axes: the axis of each argument, None for one that is the same for all elements; a number for all arguments, or a
     tuple with one for each, which may be a tree of them, as deep as is needed. Arguments by name have theirs along the
-    first axis. out_axes: where results have the axis, in the same manner; None for a result that is the same for all.
-    axis_size: the number of elements, where no argument has any. Static arguments are as in `jit`, with which it is
-    compiled when called; in_axes counts them too.
+    first axis, static ones none. out_axes: where results have the axis, in the same manner; None for a result that is
+    the same for all. axis_size: the number of elements, where no argument has any. Static arguments are as in `jit`,
+    with which it is compiled when called; a tuple of axes may count them or not.
 
     Every op acts on all elements in one step where that can be; what cannot, a loop carries out for each, compiled as
     well: a branch that each element takes for itself, a loop whose number of steps differs. Raises GraphTypeError for a
@@ -47,10 +47,24 @@ def vmap(
         >>> distances = graphc.vmap(lambda x, y: ((x - y) ** 2).sum(), in_axes=(0, None))
     """
 
-    def build(*args: Any, **kwargs: Any) -> Any:
-        return _mapped(fun, builder_of(fun), args, kwargs, in_axes, out_axes, axis_size)
+    inner = builder_of(fun)
 
-    return transformed(fun, build, static_argnums, static_argnames, prefix="vmap_of_")
+    def build(*args: Any, **kwargs: Any) -> Any:
+        parts, (static, others) = made.static.split(args, kwargs), made.static.places(len(args))
+        axes = in_axes
+        if isinstance(axes, tuple | list) and len(axes) == len(args):
+            axes = tuple(axes[place] for place in others)
+
+        def call(*left: Any, **named: Any) -> Any:
+            whole = list(args)
+            for place, value in zip(others, left, strict=True):
+                whole[place] = value
+            return inner(*whole, **named, **dict(parts.fixed))
+
+        return _mapped(fun, call, parts.left, parts.named, axes, out_axes, axis_size, static)
+
+    made = transformed(fun, build, static_argnums, static_argnames, prefix="vmap_of_")
+    return made
 
 
 def _mapped(
@@ -61,17 +75,19 @@ def _mapped(
     in_axes: Any,
     out_axes: Any,
     count: Size | None,
+    static: Sequence[int] = (),
 ) -> Any:
+    """What `build` makes of all elements; `static`: positions of `fun` that are left out in `args`."""
     axes = _axes("in_axes", fun, in_axes, args)
-    given, names = leaves((args, kwargs)), names_of(fun, args, kwargs)
+    given, names = leaves((args, kwargs)), names_of(fun, args, kwargs, static)
     axes += [0] * (len(given) - len(axes))
     if not any(isinstance(axis, int) for axis in axes) and count is None:
         raise ArgumentError(f"vmap of {title(fun)}: no argument has an axis of elements; give in_axes, or axis_size")
     rows = [
-        _with_axis_first(fun, as_node(leaf), axis, name) if axis is not None and _is_array(leaf) else leaf
+        _with_axis_first(fun, as_node(leaf), axis, name) if axis is not None else leaf
         for leaf, axis, name in zip(given, axes, names, strict=True)
     ]
-    mapped = [axis is not None and _is_array(leaf) for leaf, axis in zip(given, axes, strict=True)]
+    mapped = [axis is not None for axis in axes]
     size = _common_size([row for row, has in zip(rows, mapped, strict=True) if has], count)
     pairs: dict[Node, tuple[Node, bool]] = {}
     elements = []
@@ -95,11 +111,6 @@ def _mapped(
         (whole,) = [value[0]] if axis is None else all_batched([value], size)
         out.append(whole if axis is None else _with_first_at(fun, whole, axis, path))
     return like(made, out)
-
-
-def _is_array(leaf: Any) -> bool:
-    """Whether an argument has elements, or ought to: everything but what is static."""
-    return isinstance(leaf, Node | int | float) or hasattr(leaf, "__array__")
 
 
 def _axes(what: str, fun: Any, axes: Any, tree: Any) -> list[int | None]:

@@ -286,3 +286,19 @@ def test_threads_and_errors_within() -> None:
         f(np.arange(2.0))
     with pytest.raises((TypeError, AttributeError, pickle.PicklingError)):
         pickle.dumps(f)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_sizes_are_numbers() -> None:
+    def f(x: Any) -> Any:
+        n, m = x.shape
+        return x.sum() / n, x * (n - 1) / x.size, x / len(x.T.shape), x[: n // 2], 1 / m, n * m < x.size + 1
+
+    traced = graphc.jit(f)
+    for dtype in ("float32", "float64", "int64", "uint8", "int32"):
+        x = np.arange(12).reshape(4, 3).astype(dtype)
+        for got, wanted in zip(traced(x), f(x), strict=True):
+            if dtype not in ("uint8", "int32"):
+                assert got.dtype == np.asarray(wanted).dtype
+            npt.assert_allclose(got, wanted, rtol=1e-6)
+    assert graphc.jit(lambda x: x + x.shape[0])(np.full(3, 255, "uint8")).dtype == "int64"

@@ -52,7 +52,9 @@ def test_of_batches_of_batches() -> None:
     dots = graphc.vmap(graphc.vmap(lambda a, b: a @ b, (None, 1)), (0, None))
     npt.assert_allclose(graphc.jit(dots)(B.T, B), B.T @ B)
     assert graphc.vmap(lambda: 1.0, axis_size=3)().shape == (3,)
-    assert graphc.vmap(lambda x, n: x * n, (0, None), static_argnums=1)(np.ones(3), 2)[0] == 2.0
+    for axes in ((0, None), (0,), 0):
+        f = graphc.vmap(lambda x, n, how: x * n if how == "up" else x, axes, static_argnums=1, static_argnames="how")
+        assert f(np.ones(3), 2, how="up")[0] == 2.0
     image = np.arange(6, dtype="uint8").reshape(2, 3)
     npt.assert_array_equal(graphc.vmap(lambda row: row[::-1])(image), image[:, ::-1])
 
