@@ -149,6 +149,11 @@ WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64"
 """What stands for a `Number` of a dtype in promotion."""
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a Python number, or stands for one, and has no dtype of its own."""
+    return type(value) is Number or (isinstance(value, (bool, int, float)) and not isinstance(value, np.generic))
+
+
 def _kept(name: str) -> Callable[..., Any]:
     operator = getattr(Node, name)
 

@@ -230,7 +230,14 @@ class Jitted:
             on_unused_input="ignore",
         )
         entry = Entry(function, function, None if single else rebuilding(made))
-        if flat and variables and isinstance(function, Compiled) and not function.wanted and not function.foreign:
+        if (
+            flat
+            and variables
+            and isinstance(function, Compiled)
+            and function.kind is Compiled
+            and not function.wanted
+            and not function.foreign
+        ):
             entry.fast = function.exact_entry(refuse), entry.rebuild
         return entry
 

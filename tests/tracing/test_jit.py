@@ -14,6 +14,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc import lax
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node
 
@@ -302,3 +303,20 @@ def test_sizes_are_numbers() -> None:
                 assert got.dtype == np.asarray(wanted).dtype
             npt.assert_allclose(got, wanted, rtol=1e-6)
     assert graphc.jit(lambda x: x + x.shape[0])(np.full(3, 255, "uint8")).dtype == "int64"
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_numbers_in_loops_and_branches() -> None:
+    def f(x: Any, start: Any, flag: Any) -> Any:
+        last, _ = lax.scan(lambda c, e: (c + e, c), start, x)
+        return last, lax.cond(flag, lambda: x, lambda: T.zeros_like(x)), lax.cond(flag, lambda: x[0], lambda: start)
+
+    traced = graphc.jit(f)
+    for dtype in ("float32", "float64"):
+        x = np.arange(1, 4).astype(dtype)
+        for start, flag in ((0, True), (2.5, False), (1, False)):
+            last, either, one = traced(x, start, flag)
+            assert last == start + 6 and either.dtype == one.dtype == dtype
+            assert one == (1 if flag else start)
+    with pytest.raises(GraphTypeError, match="the branches must have the same dtype"):
+        graphc.jit(lambda k: lax.cond(True, lambda: np.int32(1), lambda: k))(3.5)
