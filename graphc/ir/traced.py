@@ -32,7 +32,8 @@ def traced_from(node: Any) -> str | None:
 def traced_hint(node: Any) -> str:
     """What an error about a value that is not known says of the function that is traced."""
     traced = traced_from(node)
-    return "" if traced is None else f"; it follows from {traced}, whose value only static_argnames would make known"
+    how = "is" if node in TRACED else "follows from"
+    return "" if traced is None else f"; it {how} {traced}, whose value only static_argnames would make known"
 
 
 def asked_by_user() -> bool:
