@@ -22,7 +22,8 @@ startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  node walk body interpret passes sizes closure text parse verify __init__
-ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
+ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking derivative
+                    __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
 control             derivative loop states scan functional branch __init__
