@@ -21,7 +21,7 @@ from graphc.ir.body import ITEM, item
 from graphc.ir.closure import close
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.walk import dependents, mention, nodes_of, substitute
-from graphc.ops.derivative import Absent, DisconnectedType, NullType, routes
+from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType, routes
 from graphc.ops.elementwise import elementwise
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
@@ -74,14 +74,15 @@ def grad(
     since = next_serial()
     found = _gradients(seeds, targets, consider_constant or (), disconnected_inputs)
     results: list[Any] = []
-    for target, gradient in zip(targets, found, strict=True):
+    for target, each in zip(targets, found, strict=True):
+        gradient: Any = each
         if isinstance(gradient, Absent) and gradient.is_null and null_gradients == "raise":
             raise NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
         if isinstance(gradient, Absent) and not gradient.is_null and return_disconnected != "Disconnected":
             gradient = None if return_disconnected == "None" else _zeros_of(target)
-        if add_names and isinstance(gradient, Node) and gradient.serial > since and cost is not None:
-            if cost.name and target.name and gradient.args and gradient.name is None:
-                gradient.name = f"(d{cost.name}/d{target.name})"
+        named = cost.name if add_names and cost is not None and target.name else None
+        if named and isinstance(gradient, Node) and gradient.serial > since and gradient.args and not gradient.name:
+            gradient.name = f"(d{named}/d{target.name})"
         results.append(gradient)
     return _like(wrt, results)
 
@@ -92,7 +93,7 @@ def subgraph_grad(
     start: Mapping[Node, Any] | None = None,
     cost: Node | None = None,
     details: bool = False,
-) -> tuple[list[Node], ...]:
+) -> tuple[Any, ...]:
     """The gradients of a part of a graph: by `wrt` and by `end`, at which differentiation stops, from `start`, the
     gradients that are known, and those of `cost`; their sums where both are given.
 
@@ -139,7 +140,9 @@ def vjp(
     for output, cotangent in zip(_as_list(outputs), _as_list(cotangents), strict=True):
         seed = _as_cotangent(output, cotangent)
         seeds[output] = _add(seeds[output], seed) if output in seeds else seed
-    return _like(inputs, _backward(seeds, _as_list(inputs), consider_constant or (), disconnected_inputs, replace=False))
+    return _like(
+        inputs, _backward(seeds, _as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
+    )
 
 
 def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
@@ -154,7 +157,12 @@ def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disco
     # The cotangents are variables: what vjp makes of them is linear, and its derivative no longer has them.
     dummies = [variable(end.dtype, end.type.shape) for end in ends]
     transposed = vjp(ends, starts, dummies, disconnected_inputs)
-    products = _backward(dict(_summed(zip(transposed, directions, strict=True))), dummies, (), "ignore", replace=False)
+    seeds = _summed(zip(transposed, directions, strict=True))
+    before, DIRECTION.is_forward = DIRECTION.is_forward, True
+    try:
+        products = _backward(seeds, dummies, (), "ignore", replace=False)
+    finally:
+        DIRECTION.is_forward = before
     return _like(outputs, substitute(products, {dummy: zeros(dummy.dtype, dummy.type.shape) for dummy in dummies}))
 
 
@@ -186,14 +194,14 @@ def Rop(  # noqa: N802 - Theano's name
     tangents = _as_list(jvp(ends, starts, _as_list(eval_points), "ignore"))
     order = nodes_of(ends)
     connected, related = _dependents(order, starts, set()), dependents(order, starts)
-    absent = {"zero": lambda end: None, "none": lambda end: None, "disconnected": lambda end: DisconnectedType()()}
-    if return_disconnected.lower() not in absent:
+    instead = return_disconnected.lower()
+    if instead not in ("zero", "none", "disconnected"):
         raise GradientError(f"return_disconnected={return_disconnected!r}: must be 'zero', 'None' or 'Disconnected'")
     for place, end in enumerate(ends):
         if end not in connected and end in related:
             _tell(f"{describe(end)} does not depend on any of the inputs", disconnected_outputs, 3)
-            if return_disconnected.lower() != "zero":
-                tangents[place] = absent[return_disconnected.lower()](end)
+            if instead != "zero":
+                tangents[place] = None if instead == "none" else DisconnectedType()()
     return _like(f, tangents)
 
 

@@ -20,6 +20,7 @@ from graphc.functions.callables import MODES, Compiled, Function, Generated, Gua
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
+from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
 from graphc.ops.sinking import sunk
@@ -275,8 +276,11 @@ def _replace(
 
 
 def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node], list[tuple[Node, Node]]]:
-    """Outputs and updates, what only a branch needs within that branch."""
-    new = sunk([*values, *(value for _, value in pairs)])
+    """Outputs and updates over plain values, what only a branch needs within that branch."""
+    roots = [*values, *(value for _, value in pairs)]
+    if any(node.is_tuple for node in nodes_of(roots)):
+        roots = sunk(without_overrides(roots))
+    new = roots
     return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
 
 

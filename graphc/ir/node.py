@@ -60,6 +60,10 @@ class Type:
         """For each axis, whether its size is statically 1 (Theano's name for it)."""
         return tuple(size == 1 if isinstance(size, int) else False for size in self.shape)
 
+    def __call__(self, name: str | None = None) -> Node:
+        """A fresh variable of this dtype and rank; of its sizes those that are numbers."""
+        return variable(self.dtype, [size if isinstance(size, int) else None for size in self.shape], name)
+
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(describe_size, self.shape))}]"
 

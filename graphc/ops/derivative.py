@@ -7,11 +7,12 @@ away when a function is made (`without_overrides`), so that neither the compiler
 
 from __future__ import annotations
 
+from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from graphc.errors import GradientError
-from graphc.ir.body import ITEM, bodies_of, item, make_body
+from graphc.ir.body import ITEM, bodies_of, item, items_of, make_body
 from graphc.ir.node import (
     Argument,
     Attributes,
@@ -120,7 +121,7 @@ def zero_grad(x: Any) -> Node:
 def grad_scale(x: Any, multiplier: float) -> Node:
     """`x`, whose derivative is multiplied by a number on its way back.
 
-        >>> T.grad(grad_scale(T.sin(x), -1.0), x)  # -cos(x)
+    >>> T.grad(grad_scale(T.sin(x), -1.0), x)  # -cos(x)
     """
     return make(GRAD_SCALE, (as_node(x),), {"multiplier": float(multiplier)})
 
@@ -175,9 +176,19 @@ IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad")
 # Values of any ops ----------------------------------------------------------------------------------------------------
 
 Rule = Callable[[Sequence[Node], Sequence[Node], Mapping[int, Node], Collection[int]], Sequence[Any]]
-"""(inputs, values, cotangents of some values, positions of wanted inputs) -> a cotangent, None or `Absent` for each
+"""(inputs, results, cotangents of some results, positions of wanted inputs) -> a cotangent, None or `Absent` for each
 input."""
 NAME = "overridden"
+
+
+class Direction(local):
+    """Whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds."""
+
+    def __init__(self) -> None:
+        self.is_forward = False
+
+
+DIRECTION = Direction()
 
 
 def overridden(
@@ -187,33 +198,27 @@ def overridden(
 
     connected: for each input, for each value, whether the value depends on it; all do where None.
     """
-    return overriding(len(values), rule, connected)(values, inputs)
-
-
-def overriding(
-    count: int, rule: Rule, connected: Sequence[Sequence[bool]] | None = None
-) -> Callable[[Sequence[Node], Sequence[Node]], list[Node]]:
-    """`overridden` for `count` values of one rule: equal values and inputs make the same nodes."""
+    count = len(values)
 
     def vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
-        values, inputs = node.args[:count], node.args[count:]
-        parts = rule(inputs, values, cotangents, [place - count for place in wanted if place >= count])
+        inputs = node.args[count:]
+        parts = rule(inputs, items_of(node), cotangents, [place - count for place in wanted if place >= count])
         if len(parts) != len(inputs):
             raise GradientError(f"a derivative gives {len(parts)} cotangents for {len(inputs)} inputs")
-        return [*(None for _ in values), *parts]
+        return [*(None for _ in range(count)), *parts]
 
-    op = Op(NAME, _tuple_of_values(count), lambda node, *values: values[:count], _no_lowering, vjps=vjps, cost=0.0)
-    pattern = None if connected is None else tuple(tuple(map(bool, row)) for row in connected)
+    def evaluate(node: Node, *arrays: Any) -> Any:
+        return arrays[:count]
 
-    def build(values: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
-        attrs: dict[str, Any] = {"values": count}
-        whole = make(op, [*values, *inputs], attrs if pattern is None else {**attrs, "connected": pattern})
-        results = [item(whole, place) for place in range(count)]
-        for result, value in zip(results, values, strict=True):
-            result.name = result.name or value.name
-        return results
-
-    return build
+    op = Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
+    attrs: dict[str, Any] = {"values": count}
+    if connected is not None:
+        attrs["connected"] = tuple(tuple(map(bool, row)) for row in connected)
+    whole = make(op, [*values, *inputs], attrs)
+    results = [item(whole, place) for place in range(count)]
+    for result, value in zip(results, values, strict=True):
+        result.name = value.name
+    return results
 
 
 def _tuple_of_values(count: int) -> Callable[[Sequence[Node], Attributes], Type]:

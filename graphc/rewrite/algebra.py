@@ -51,9 +51,7 @@ def _argument(node: Node, uses: Uses) -> Node:
 # --- prune ------------------------------------------------------------------------------------------------------------
 
 PRUNE: tuple[AnyRule, ...] = (
-    Transformation(
-        "stop_gradient", ("stop_gradient", *IDENTITIES), _argument, EXACT, [sample(stop_gradient, _FLOATS)]
-    ),
+    Transformation("stop_gradient", ("stop_gradient", *IDENTITIES), _argument, EXACT, [sample(stop_gradient, _FLOATS)]),
     Transformation("positive", ("positive",), _argument, EXACT, [sample(lambda x: +x, _FLOATS)]),
 )
 
