@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from graphc.codegen.pipeline.build import shared_of
@@ -24,7 +25,7 @@ from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
 from graphc.ops.sinking import sunk
-from graphc.options import check_threads, options
+from graphc.options import check_threads, flag, options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
 
@@ -32,7 +33,7 @@ from graphc.startup.record import replace
 def function(
     inputs: Sequence[Any] | Node = (),
     outputs: Any = None,
-    mode: str | None = None,
+    mode: Any = None,
     updates: Any = None,
     givens: Any = None,
     no_default_updates: bool | Sequence[Node] = False,
@@ -40,7 +41,7 @@ def function(
     name: str | None = None,
     rebuild_strict: bool = True,
     allow_input_downcast: bool | None = None,
-    profile: bool | None = None,
+    profile: Any = None,
     on_unused_input: str | None = None,
     trust_input: bool = False,
     threads: int | str | None = None,
@@ -48,9 +49,10 @@ def function(
     """A callable that computes `outputs` from `inputs` and then carries out `updates`.
 
     inputs: variables, or `In` records. outputs: one value (the call returns an array), a list or tuple (a list), a dict
-    (a dict), or None (None). updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
-    from the values before the updates, which are all made at once. givens: pairs (variable, replacement), replaced
-    before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates:
+    (a dict), or None (an empty list). updates: a dict, list or tuple of pairs (shared variable, new value); outputs are
+    computed from the values before the updates, which are all made at once. givens: pairs (variable, replacement),
+    replaced before anything else. mode: "compiled", "interpreted" or "python", Theano's names for them, or a `Mode`;
+    options.mode where None. no_default_updates:
     leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
     arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
     an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
@@ -66,6 +68,10 @@ def function(
     and the line that made it. Calls raise ArgumentError, GraphTypeError, ShapeError or IndexOutOfBounds.
     """
     records = [item if isinstance(item, In) else In(item) for item in _listed(inputs)]
+    if any(record.is_state for record in records):
+        rest = {name: value for name, value in locals().items() if name not in ("inputs", "records")}
+        stateful: Function = import_module("graphc.functions.states").make_stateful(function, records, **rest)
+        return stateful
     values, keys, returns = _outputs(outputs)
     pairs = _updates(updates)
     replaced = _givens(givens)
@@ -82,18 +88,36 @@ def function(
     mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
     shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
     kernel = Kernel(shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
-    chosen = MODES.get(mode or options.mode)
-    if chosen is None:
-        raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
+    chosen, excluding = _mode(mode)
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
     native = Guarded if options.poison == "guard" else Compiled
     kind: type[Function] = {"compiled": native, "interpreted": Interpreted, "python": Generated}[chosen]
-    made = make_function(kind, kernel, call, bool(profile))
+    profiled = bool(flag("profile") if profile is None else profile)
+    if excluding:
+        with options.change(excluding={*options.excluding, *excluding}):
+            made = make_function(kind, kernel, call, profiled)
+    else:
+        made = make_function(kind, kernel, call, profiled)
     made.name = name or "function"
     return made
+
+
+def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
+    """The mode that is meant, and the rules that are off in it."""
+    excluding: tuple[str, ...] = ()
+    if mode is not None and not isinstance(mode, str):
+        settings = getattr(mode, "settings", None)
+        if settings is None:
+            raise ArgumentError(f"mode {mode!r}: must be a Mode, or one of {', '.join(MODES)}")
+        mode, excluding = settings()
+    name = mode or flag("slow") or options.mode
+    chosen = MODES.get(name)
+    if chosen is None:
+        raise ArgumentError(f"mode {name!r}: must be one of {', '.join(MODES)}")
+    return chosen, excluding
 
 
 @cache
@@ -122,7 +146,7 @@ def _outputs(outputs: Any) -> tuple[list[Node], tuple[str, ...] | None, str]:
         return as_node(value.variable if isinstance(value, Out) else value)
 
     if outputs is None:
-        return [], None, "none"
+        return [], None, "list"
     if isinstance(outputs, Mapping):
         if not all(isinstance(key, str) for key in outputs):
             raise GraphTypeError("the keys of a dict of outputs must be strings")

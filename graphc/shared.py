@@ -121,7 +121,7 @@ class SharedVariable(Node):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
         """A variable of its own with a copy of the value, its default update over copied variables as well."""
-        twin = memo[id(self)] = _variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
+        twin = memo[id(self)] = own_variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
         twin.default_update = deep_copy(self.default_update, memo)
         return twin
 
@@ -155,7 +155,7 @@ def shared(
     array = as_array(value, natural_dtype(value, what), what)
     sizes = _static_sizes(array.ndim, broadcastable, shape, what)
     _check_static(sizes, array, what)
-    return _variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
+    return own_variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
 
 
 def deep_copy(value: Any, memo: dict[int, Any]) -> Any:
@@ -171,9 +171,10 @@ def _deepcopy(node: Node, memo: dict[int, Any]) -> Node:
 FUNCTIONS["deepcopy"] = _deepcopy
 
 
-def _variable(
+def own_variable(
     array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None
 ) -> SharedVariable:
+    """A shared variable of an array, which it takes itself."""
     kind = leaf_type(array.dtype.name, sizes, name)
     variable = SharedVariable(SHARED, (), {"type": kind}, kind, name)
     variable.lock = Lock()
@@ -182,6 +183,14 @@ def _variable(
     variable.sizes = sizes
     variable.strict = strict
     variable.allow_downcast = allow_downcast
+    return variable
+
+
+def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedVariable:
+    """A shared variable of the value in a container: the variables of one container have one value."""
+    _check_static(sizes, container.storage[0], f"shared variable {name or ''}".rstrip())
+    variable = own_variable(container.storage[0], sizes, name, False, None)
+    variable.cell, variable.lock = container.storage, container.lock
     return variable
 
 

@@ -29,7 +29,7 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.walk import nodes_of, rebuilt, renamed
-from graphc.ops.elementwise import as_node, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import zeros
 from graphc.startup.record import record
 
@@ -118,12 +118,21 @@ def zero_grad(x: Any) -> Node:
     return make(ZERO_GRAD, (as_node(x),))
 
 
-def grad_scale(x: Any, multiplier: float) -> Node:
-    """`x`, whose derivative is multiplied by a number on its way back.
+def grad_scale(x: Any, multiplier: Any) -> Node:
+    """`x`, whose derivative is multiplied by a number, or a tensor, on its way back.
 
     >>> T.grad(grad_scale(T.sin(x), -1.0), x)  # -cos(x)
     """
-    return make(GRAD_SCALE, (as_node(x),), {"multiplier": float(multiplier)})
+    node = as_node(x)
+    if isinstance(multiplier, Node):
+        return overridden([node], [node], lambda inputs, results, given, wanted: [_scaled(node, given[0], multiplier)])[
+            0
+        ]
+    return make(GRAD_SCALE, (node,), {"multiplier": float(multiplier)})
+
+
+def _scaled(node: Node, cotangent: Node, multiplier: Any) -> Node:
+    return cast(elementwise("mul", cotangent, multiplier), node.dtype)
 
 
 def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Node:
@@ -151,7 +160,7 @@ ZERO_GRAD = _identity(
 )
 GRAD_SCALE = _identity(
     "grad_scale",
-    lambda node, cotangent: elementwise("mul", cotangent, node.attrs["multiplier"]),
+    lambda node, cotangent: _scaled(node, cotangent, node.attrs["multiplier"]),
     lambda x: grad_scale(x, -0.5),
     "x, whose derivative is multiplied by a number.",
 )
