@@ -368,13 +368,14 @@ def _gradients(
     mention(seeds)
     seeds, targets, constants = _within_branches(seeds, targets, list(constants))
     order = nodes_of(seeds)
+    held: set[object] = {OPS["stop_gradient"], *constants}
     connected = _dependents(order, targets, set(constants))
     whole = {target for target in targets if not is_float(target.dtype)}
     cotangents: dict[Node, Node | Absent] = dict(seeds)
     reached = connected.intersection(seeds)
     several: dict[Node, dict[int, Node | Absent]] = {}
     for node in reversed(order):
-        if node not in reached or node.op is OPS["stop_gradient"]:
+        if node not in reached or node.op in held or node in held:
             continue
         passed_on = [arg for arg in (routes(node) if node.is_tuple else node.args) if arg in connected]
         reached.update(passed_on)
@@ -408,13 +409,13 @@ def _within_branches(
 
 
 def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[Node]) -> set[Node]:
-    """The nodes of `order` that depend on a target; constants and stop_gradient depend on nothing."""
+    """The nodes of `order` that depend on a target; constants and stop_gradient depend on nothing but themselves."""
     wanted, barrier = set(targets), OPS["stop_gradient"]
     connected: set[Node] = set()
     for node in order:
         ways = routes(node) if node.is_tuple or node.op is ITEM else node.args
         passes = node.op is not barrier and not connected.isdisjoint(ways)
-        if node not in constants and (node in wanted or passes):
+        if node in wanted or (passes and node not in constants):
             connected.add(node)
     return connected
 

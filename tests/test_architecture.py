@@ -19,7 +19,7 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
 startup             digest garbage idle_blas process record __init__
-.                   errors dtypes numerics options values
+.                   errors dtypes numerics options configdefaults configparser values
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  node walk body interpret passes sizes closure text parse verify __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking derivative
@@ -53,8 +53,11 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged counted __init__
-.                   function
+functions           convention check_arguments layouts variants callables staged counted states __init__
+.                   function gradient updates
+scalar              __init__ basic
+gof                 op fg null_type test_values __init__
+compile             builders ops mode io sharedvalue pfunc function_module __init__
 .                   optim session
 .                   bench cli
 """
@@ -70,7 +73,21 @@ COMPILER = {
 """The only modules that may import numba; they are imported by each other, and late by `codegen.server.client`."""
 
 LATE = {
+    ("", "difflib"),
+    ("", "graphc.compile"),
+    ("", "graphc.configdefaults"),
+    ("", "graphc.configparser"),
+    ("", "graphc.gof"),
+    ("", "graphc.gradient"),
     ("", "graphc.ir.parse"),
+    ("", "graphc.scalar"),
+    ("", "graphc.updates"),
+    ("configdefaults", "graphc.gof.test_values"),
+    ("configdefaults", "graphc.rewrite.pipeline"),
+    ("function", "graphc.functions.states"),
+    ("functions.callables", "graphc.compile.function_module"),
+    ("functions.callables", "graphc.functions.states"),
+    ("options", "graphc.configdefaults"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
@@ -243,6 +260,7 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
+compile configdefaults functions.states gof gradient scalar updates
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
@@ -298,6 +316,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
+    "gof.op._performers",
     "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
     "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
     "session._gradients", "tensor.indexing._selections",
