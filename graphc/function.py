@@ -79,7 +79,14 @@ def function(
     replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
     values, pairs = _replace(values, pairs, replacements)
     pairs = _default_updates(values, pairs, no_default_updates, replacements)
-    _check_inputs(records, values, pairs, replaced, on_unused_input or options.on_unused_input)
+    unused = on_unused_input or options.on_unused_input
+    forgotten = _check_inputs(records, values, pairs, replaced, unused)
+    if forgotten:
+        values, pairs = _replace(values, pairs, _implied(forgotten, values, pairs))
+        for size in _check_inputs(records, values, pairs, replaced, unused):
+            owner = size_owner(size)
+            whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
+            raise MissingInputError(f"the graph needs {describe(size)}{whose}")
     values, pairs = _sunk(values, pairs)
     graph_inputs = tuple(record.variable for record in records)
     if threads is not None:
@@ -337,7 +344,8 @@ def _check_inputs(
     pairs: Sequence[tuple[Node, Node]],
     replaced: Mapping[Node, Node],
     on_unused: str,
-) -> None:
+) -> list[Node]:
+    """Raise what is wrong with the inputs. Returns the sizes that the graph needs of variables that are none."""
     if on_unused not in ("raise", "warn", "ignore"):
         raise ArgumentError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]
@@ -348,15 +356,14 @@ def _check_inputs(
     sizes = {node: leaf for leaf in inputs for node in leaf.type.shape if isinstance(node, Node)}
     known = set(inputs)
     owned = {size for node in nodes if node.op in (INPUT, SHARED) for size in node.type.shape}
+    forgotten: list[Node] = []
     for node in nodes:
         if node.op is INPUT and node not in known:
             raise MissingInputError(f"the graph needs {describe(node)} of type {node.type}, which is not an input")
         if node.op is SIZE and node not in sizes and node not in owned:
             owner = size_owner(node)
-            if owner is not None and owner.op is SHARED:
-                continue
-            whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
-            raise MissingInputError(f"the graph needs {describe(node)}{whose}")
+            if owner is None or owner.op is not SHARED:
+                forgotten.append(node)
     used = set(nodes) | {sizes[node] for node in nodes if node in sizes} | set(replaced)
     unused = [node for node in inputs if node not in used and not node.mentioned]
     if unused and on_unused != "ignore":
@@ -364,6 +371,23 @@ def _check_inputs(
         if on_unused == "raise":
             raise UnusedInputError(f"{message}; on_unused_input='ignore' allows it")
         warnings.warn(message, stacklevel=3)
+    return forgotten
+
+
+def _implied(forgotten: Sequence[Node], values: Sequence[Node], pairs: Sequence[tuple[Node, Node]]) -> dict[Node, Node]:
+    """What sizes of variables that are no inputs must be, where only a derivative checks them: the derivative of a
+    product by a factor that it does not need holds for whatever fits (`Lop(dot(x, w), w, v)`)."""
+    found: dict[Node, Node] = {}
+    for node in nodes_of([*values, *(new for _, new in pairs)]):
+        if node.where is None or node.where.words is None:
+            continue
+        for guard in node.op.guards(node):
+            for size, other in ((guard.left, guard.right), (guard.right, guard.left)):
+                if guard.relation == "==" and isinstance(size, Node) and size in forgotten and size not in found:
+                    implied = as_size_node(other)
+                    if not set(nodes_of([implied])) & set(forgotten):
+                        found[size] = implied
+    return found
 
 
 def evaluate(node: Node, inputs_to_values: Mapping[Node, Any] | None = None, mode: str | None = None) -> Array:

@@ -33,8 +33,7 @@ uint_types = [_types[dtype] for dtype in UNSIGNED]
 float_types = [_types[dtype] for dtype in FLOATS]
 discrete_types = [_types[dtype] for dtype in ("bool", *INTEGERS)]
 continuous_types = float_types
-all_types = [*discrete_types, *continuous_types]
-round_types = float_types
+all_types = (*discrete_types, *continuous_types)
 
 
 def get_scalar_type(dtype: Any) -> Type:
