@@ -40,7 +40,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    guard_pages vectorcall interrupt signals entry __init__
+                    guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
@@ -110,6 +110,8 @@ LATE = {
     ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
+    ("codegen.call.callback", "graphc.codegen.call.native_op"),
+    ("codegen.call.native_op", "numba"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
