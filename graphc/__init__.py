@@ -86,7 +86,8 @@ if TYPE_CHECKING:
     from graphc.updates import OrderedUpdates as OrderedUpdates
 
 __version__ = "0.1.0"
-config = options
+config: Any = options
+"""Theano's name for the options; it has Theano's settings too, which `graphc.configdefaults` lists."""
 
 
 def parse_graph(text: str) -> Graph:

@@ -80,7 +80,7 @@ def test_identities_cost_nothing(mode: str) -> None:
     y = grad_clip(grad_scale(zero_grad(undefined_grad(x)), 2.0), -1.0, 1.0)
     f = theano.function([x], [y * 2, theano.grad((grad_clip(grad_scale(x, -4.0), -1, 1) ** 2).sum(), x)], mode=mode)
     assert f.source.count("0.25") == 0 and "copy" not in f.source
-    np.testing.assert_array_equal(f(np.float32([1, -2])), [[2, -4], [-4, 4]])
+    np.testing.assert_array_equal(f(np.array([1, -2], "float32")), [[2, -4], [-4, 4]])
 
 
 def test_disconnected() -> None:
@@ -110,7 +110,7 @@ def test_undefined() -> None:
             theano.grad(cost, wrt)
     null = theano.grad(cost * X, X, null_gradients="return")
     assert isinstance(null.type, NullType) and null.name is None
-    assert "not defined" in NullType("not defined")().type.why_null
+    assert str(NullType("not defined")()) == "<NullType>"
     assert "by argument 2" in grad_undefined("op", 2, X, "why").type.why_null  # type: ignore[union-attr]
 
 

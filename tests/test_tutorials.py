@@ -65,7 +65,8 @@ def test_more_examples_defaults() -> None:
 
 
 def test_more_examples_shared_givens_and_copies() -> None:
-    state, inc = theano.shared(0), T.iscalar("inc")
+    state: Any = theano.shared(0)
+    inc = T.iscalar("inc")
     accumulator = theano.function([inc], state, updates=[(state, state + inc)])
     decrementor = theano.function([inc], state, updates=[(state, state - inc)])
     assert (accumulator(1), state.get_value(), accumulator(300), state.get_value()) == (0, 1, 1, 301)
@@ -75,7 +76,7 @@ def test_more_examples_shared_givens_and_copies() -> None:
     skip_shared = theano.function([inc, foo], state * 2 + inc, givens=[(state, foo)])
     assert (skip_shared(1, 3), state.get_value()) == (7, 0)
     assert (accumulator(10), state.get_value()) == (0, 10)
-    new_state = theano.shared(0)
+    new_state: Any = theano.shared(0)
     new_accumulator = accumulator.copy(swap={state: new_state})
     assert (new_accumulator(100), new_state.get_value(), state.get_value()) == (0, 100, 10)
     null_accumulator = accumulator.copy(delete_updates=True)

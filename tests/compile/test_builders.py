@@ -104,7 +104,7 @@ def test_within_a_loop() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: theano.OpFromGraph([X], X * 2), GraphTypeError, "outputs must be a list"),
+        (lambda: theano.OpFromGraph([X], (X * 2,)), GraphTypeError, "outputs must be a list"),
         (lambda: theano.OpFromGraph([X], [2]), GraphTypeError, "must be variables"),
         (lambda: op(updates={}), ArgumentError, "no updates"),
         (lambda: op(grad_overrides=rescaled, lop_overrides=rescaled), ArgumentError, "not both"),

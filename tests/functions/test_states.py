@@ -36,7 +36,7 @@ def test_an_input_with_an_update_is_a_state(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_states_may_be_shared(mode: str) -> None:
-    w = shared(10.0, name="w")
+    w: Any = shared(10.0, name="w")
     first = function([INC, In(STATE, value=w.container, update=STATE + INC)], STATE, mode=mode)
     assert (first(1.0), w.get_value()) == (10.0, 11.0)
     second = function([INC, In(STATE, value=first.container[STATE], update=STATE - INC)], STATE * w, mode=mode)
@@ -81,7 +81,7 @@ def test_what_is_refused() -> None:
         (lambda: function([In(X, value=[1.0], update=X)], X), GraphTypeError, "must have 0 axes"),
     ):
         with pytest.raises(error, match=message):
-            act()  # type: ignore[no-untyped-call]
+            act()
     needed = function([In(STATE, update=STATE + 1)], STATE, mode="interpreted")
     with pytest.raises(ArgumentError, match="missing"):
         needed()
@@ -90,8 +90,10 @@ def test_what_is_refused() -> None:
 
 @pytest.mark.parametrize("mode", [*MODES, "python"])
 def test_copies(mode: str) -> None:
-    state, other, n = shared(0, "state"), shared(0, "other"), T.iscalar("n")
-    f = function([n], state * 2, updates=[(state, state + n)], name="accumulate", mode=mode)
+    state: Any = shared(0, "state")
+    other: Any = shared(0, "other")
+    n = T.iscalar("n")
+    f: Any = function([n], state * 2, updates=[(state, state + n)], name="accumulate", mode=mode)
     assert f(10) == 0 and state.get_value() == 10
     before = theano.compilations()
     twin = f.copy(swap={state: other})

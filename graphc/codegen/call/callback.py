@@ -53,7 +53,7 @@ def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
 
 
 def native_callback(node: Node, failures: Failures) -> Any:
-    """A ctypes function; its address stays valid as long as it lives. Of an op that numba compiles, its machine code."""
+    """A ctypes function; its address stays valid as long as it lives. That of an op for numba is its own."""
     compute = native_of(node.op)
     if compute is not None:
         function: Any = import_module("graphc.codegen.call.native_op").native_function(node, compute)

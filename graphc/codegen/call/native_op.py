@@ -40,7 +40,7 @@ def compiled(compute: Callable[..., Any], kinds: Kinds) -> Any:
     check_result(inner, kinds)
     count = sum(rank for _, rank in kinds)
     signature = numba.types.int64(*[numba.types.voidptr] * len(kinds), *[numba.types.int64] * count)
-    names = {f"dtype{number}": np.dtype(dtype).type for number, (dtype, _) in enumerate(kinds)}
+    names: dict[str, Any] = {f"dtype{number}": np.dtype(dtype).type for number, (dtype, _) in enumerate(kinds)}
     names |= {"carray": numba.carray, "compute": inner}
     exec(source_of(kinds), names)  # numba has no call of several arguments that are pointers to several dtypes
     made = numba.cfunc(signature)(names["call"])
@@ -74,7 +74,7 @@ def source_of(kinds: Kinds) -> str:
     sizes = [[f"n{number}_{axis}" for axis in range(rank)] for number, (_, rank) in enumerate(kinds)]
     pointers = [f"p{number}" for number in range(len(kinds))]
     lines = [f"def call({', '.join([*pointers, *(size for group in sizes for size in group)])}):", "    try:"]
-    for number, ((dtype, rank), group) in enumerate(zip(kinds, sizes, strict=True)):
+    for number, ((_, rank), group) in enumerate(zip(kinds, sizes, strict=True)):
         shape = f"({', '.join(group)},)" if rank else "(1,)"
         lines.append(f"        a{number} = carray(p{number}, {shape}, dtype{number})")
     given = ", ".join(f"a{number}" if rank else f"a{number}[0]" for number, (_, rank) in enumerate(kinds[:-1]))
