@@ -56,7 +56,7 @@ with uncollected():
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
     from graphc.ifelse import ifelse
-    from graphc.ir.node import Node
+    from graphc.ir.node import Constant, Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph
     from graphc.ops.custom import custom_op, op
@@ -83,11 +83,18 @@ if TYPE_CHECKING:
     from graphc.gof import Apply as Apply
     from graphc.gof import FunctionGraph as FunctionGraph
     from graphc.gof import Op as Op
+    from graphc.gof.graph import clone_replace as clone_replace
+    from graphc.gof.graph import graph_replace as graph_replace
+    from graphc.gof.graph import is_same_graph as is_same_graph
+    from graphc.inspection import inspect as inspect
     from graphc.updates import OrderedUpdates as OrderedUpdates
+
+    clone = clone_replace
 
 __version__ = "0.1.0"
 config: Any = options
 """Theano's name for the options; it has Theano's settings too, which `graphc.configdefaults` lists."""
+Variable = Node
 
 
 def parse_graph(text: str) -> Graph:
@@ -109,7 +116,9 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "configdefaults": lambda: import_module("graphc.configdefaults"),
     "configparser": lambda: import_module("graphc.configparser"),
     "gof": lambda: import_module("graphc.gof"),
+    "gof.graph": lambda: import_module("graphc.gof.graph"),
     "gradient": lambda: import_module("graphc.gradient"),
+    "inspection": lambda: import_module("graphc.inspection"),
     "scalar": lambda: import_module("graphc.scalar"),
     "updates": lambda: import_module("graphc.updates"),
 }
@@ -118,10 +127,16 @@ _NAMES = {
     "compile": "FunctionMaker Mode OpFromGraph Param SymbolicInput SymbolicOutput as_op predefined_linkers "
     "predefined_modes predefined_optimizers",
     "configdefaults": "change_flags",
-    "gof": "Apply Container FunctionGraph InconsistencyError Op Variable",
+    "gof": "Apply Container FunctionGraph InconsistencyError Op",
+    "gof.graph": "clone clone_replace graph_replace is_same_graph",
+    "inspection": "inspect",
     "updates": "OrderedUpdates",
 }
-_LATE = {**{name: name for name in _MODULES}, **{name: module for module in _NAMES for name in _NAMES[module].split()}}
+_RENAMED = {"clone": "clone_replace"}
+_LATE = {
+    **{name: name for name in _MODULES if "." not in name},
+    **{name: module for module in _NAMES for name in _NAMES[module].split()},
+}
 """Every name that is there when it is first asked for, with the module that has it."""
 
 if not TYPE_CHECKING:
@@ -133,16 +148,16 @@ if not TYPE_CHECKING:
             meant = "".join(f"; is {other!r} meant?" for other in near)
             raise AttributeError(f"{name!r} is not in graphc{meant}")
         module = _MODULES[place]()
-        found = globals()[name] = module if name == place else getattr(module, name)
+        found = globals()[name] = module if name == place else getattr(module, _RENAMED.get(name, name))
         return found
 
 
 __all__ = [
-    "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "compilations",
-    "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product",
-    "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph",
-    "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad", "tensor", "until", "value_and_grad",
-    "vjp", "while_loop",
+    "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "Variable",
+    "cache", "compilations", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad", "hessian",
+    "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
+    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad", "tensor",
+    "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
 from graphc.errors import GraphTypeError, ShapeError
-from graphc.ir.node import FUNCTIONS, SHARED, Node, describe, leaf_type
+from graphc.ir.node import FUNCTIONS, SHARED, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
 from graphc.startup.record import record
 from graphc.values import Array, as_array, natural_dtype
@@ -125,6 +125,20 @@ class SharedVariable(Node):
         twin.default_update = deep_copy(self.default_update, memo)
         return twin
 
+    def clone(self) -> SharedVariable:
+        """A variable that shares the value of this one: what either is set to, both have."""
+        twin = own_variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast)
+        twin.cell, twin.lock = self.cell, self.lock
+        twin.default_update = self.default_update
+        twin.__dict__.update(self.attributes())
+        return twin
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A pickle has the value, as it is between two calls that update it. The default update, which may be over the
+        variable itself, follows."""
+        made = (self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast, self.where)
+        return _restored, made, (self.attributes() or None, {"default_update": self.default_update})
+
     def _label(self) -> str:
         return f"shared variable {describe(self)}"
 
@@ -192,6 +206,14 @@ def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedV
     variable = own_variable(container.storage[0], sizes, name, False, None)
     variable.cell, variable.lock = container.storage, container.lock
     return variable
+
+
+def _restored(
+    array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None, where: Where | None
+) -> SharedVariable:
+    made = own_variable(as_array(array, array.dtype.name, "a pickled value"), sizes, name, strict, allow_downcast)
+    made.where = where
+    return made
 
 
 def _static_sizes(

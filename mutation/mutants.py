@@ -496,7 +496,7 @@ CALLS = Area(
         M("the key leaves out graphc's sources", "codegen/cache/key.py",
           'return f"graphc {_sources_digest()}; numpy', 'return f"graphc; numpy'),
         M("the key leaves out static sizes", "ir/text.py",
-          "        kind = types.get(node.type)\n", "        kind = types.get(node.type, next(iter(types.values()), None))\n"),
+          "        kind = types.get(exact)\n", "        kind = types.get(exact, next(iter(types.values()), None))\n"),
         M("the key leaves out attributes", "ir/text.py",
           'attrs = _print_attributes(node) if node.attrs else ""', 'attrs = ""'),
         M("large constants are all the same to the key", "ir/text.py",

@@ -21,11 +21,13 @@ FLOORS = """
 startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options configdefaults configparser values
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  node walk body interpret passes sizes closure text parse verify __init__
+ir                  samples symbol where kind node walk body interpret passes sizes closure text parse verify
+                    apply pickling __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking derivative
                     __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
+                    dispatch
 control             derivative loop states scan functional branch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
@@ -54,9 +56,9 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
 functions           convention check_arguments layouts variants callables staged counted states __init__
-.                   function gradient updates
+.                   function gradient updates inspection
 scalar              __init__ basic
-gof                 op fg null_type test_values __init__
+gof                 graph op fg null_type test_values __init__
 compile             builders ops mode io sharedvalue pfunc function_module __init__
 .                   optim session
 .                   bench cli
@@ -88,6 +90,13 @@ LATE = {
     ("functions.callables", "graphc.compile.function_module"),
     ("functions.callables", "graphc.functions.states"),
     ("options", "graphc.configdefaults"),
+    ("tensor", "graphc.tensor.dispatch"),
+    ("", "graphc.gof.graph"),
+    ("", "graphc.inspection"),
+    ("functions.callables", "graphc.ir.pickling"),
+    ("ir.node", "graphc.ir.apply"),
+    ("ir.node", "graphc.ir.pickling"),
+    ("ir.apply", "graphc.gof.op"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
@@ -266,7 +275,8 @@ compile configdefaults functions.states gof gradient scalar updates
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
-codegen.server.worker ir.parse loops.ir loops.operators optim rewrite session testing
+codegen.server.worker gof inspection ir.apply ir.parse ir.pickling loops.ir loops.operators optim rewrite session
+tensor.dispatch testing
 """
 
 
@@ -319,8 +329,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "gof.op._performers",
-    "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
+    "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
+    "ir.where._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
     "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""

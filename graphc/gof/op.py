@@ -18,6 +18,7 @@ from graphc.autodiff import pulled_back
 from graphc.dtypes import is_float
 from graphc.errors import GradientError, GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.apply import Apply
 from graphc.ir.node import Array, Attributes, Node, Size, Type, describe, make, variable
 from graphc.ir.node import Op as Definition
 from graphc.ir.walk import as_size_node, substitute
@@ -118,30 +119,40 @@ class Op:
         return f"{type(self).__name__}{{{props}}}" if props else type(self).__name__
 
 
-class Apply:
-    """An op applied to inputs. op; inputs: nodes; outputs: nodes of the types that were given, which are computed."""
+class Application(Apply):
+    """A user's op applied to inputs: what `Apply(op, inputs, outputs)` makes. outputs: nodes of the types of those that
+    were given, and of their names, which are computed."""
 
-    def __init__(self, op: Op, inputs: Sequence[Any], outputs: Sequence[Node]) -> None:
-        self.op = op
-        self.inputs = [as_node(value) for value in inputs]
-        self.outputs = list(outputs)
-        for node in self.outputs:
+    __slots__ = ("_inputs", "_op", "_outputs")
+
+    def __init__(self, op: Any, inputs: Sequence[Any] = (), outputs: Sequence[Node] = ()) -> None:
+        self._op = op
+        self._inputs = [as_node(value) for value in inputs]
+        self._outputs = list(outputs)
+        for node in self._outputs:
             if not isinstance(node, Node):
                 raise GraphTypeError(f"Apply of {op}: the outputs must be variables of their types; got {node!r}")
-        names = [node.name for node in self.outputs]
-        self.outputs = _results(self)
-        for node, name in zip(self.outputs, names, strict=True):
+        names = [node.name for node in self._outputs]
+        self._outputs = _results(self)
+        for node, name in zip(self._outputs, names, strict=True):
             node.name = name or node.name
+        super().__init__(self._outputs[0].args[0] if self._outputs else as_node(0))
+        self.node.__dict__["_apply"] = lambda: self  # the owner of the outputs
 
     @property
-    def nin(self) -> int:
-        """How many inputs there are."""
-        return len(self.inputs)
+    def op(self) -> Any:
+        """The user's op."""
+        return self._op
 
     @property
-    def nout(self) -> int:
-        """How many outputs there are."""
-        return len(self.outputs)
+    def inputs(self) -> list[Node]:
+        """What it is applied to."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> list[Node]:
+        """What it gives."""
+        return self._outputs
 
     @property
     def out(self) -> Node:
@@ -152,7 +163,7 @@ class Apply:
         """The default output."""
         return self.out
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.op}({', '.join(node.name or describe(node) for node in self.inputs)})"
 
 
@@ -215,6 +226,7 @@ class Performer:
     ) -> Definition:
         """The op of a part of what is performed, one for each part."""
         if part not in self.definitions:
+            evaluate.user = self.op  # type: ignore[attr-defined]  # whose op an owner shows
             name = self.name if part == "value" else f"{self.name}.{part}"
             doc = type(self.op).__doc__ or ""
             self.definitions[part] = Definition(
@@ -436,4 +448,4 @@ def _both_ways(
     return [made.get(place, part) for place, part in enumerate(parts)]
 
 
-__all__ = ["Apply", "Op", "Performer", "derivative_of", "rule_of"]
+__all__ = ["Application", "Apply", "Op", "Performer", "derivative_of", "rule_of"]

@@ -215,7 +215,7 @@ def test_what_ops_refuse() -> None:
     with pytest.raises(GraphTypeError, match="neither make_node nor itypes"):
         Op()(x)
     with pytest.raises(GraphTypeError, match="outputs must be variables"):
-        Apply(Twice(), [x], [T.dmatrix("y"), None])  # type: ignore[list-item]
+        Apply(Twice(), [x], [T.dmatrix("y"), None])
     x_n = T.cast(n, "float64") * x
 
     class Undefined(Twice):

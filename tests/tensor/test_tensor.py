@@ -905,7 +905,7 @@ MASK = T.tensor("bool", (None,), "mask")
     [
         (lambda: X + T.matrix("y", shape=(2, 4)), ShapeError, "weights.*y"),
         (lambda: X + "no", GraphTypeError, "'no'"),
-        (lambda: bool(X), GraphTypeError, "weights.*symbolic"),
+        (lambda: float(X), GraphTypeError, "weights.*symbolic"),
         (lambda: X.sum(axis=2), GraphTypeError, "weights.*axis 2 is out of range"),
         (lambda: X.sum(axis=(0, 0)), GraphTypeError, "weights.*named twice"),
         (lambda: X.sum(axis=0.5), GraphTypeError, "weights.*0.5"),
