@@ -8,12 +8,13 @@ dtypes is raised on the line that makes it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from warnings import warn as tell
 
 import numpy as np
 
-from graphc.errors import GraphcError, MissingInputError
+from graphc.errors import GraphTypeError, MissingInputError
 from graphc.ir.interpret import interpret
 from graphc.ir.node import FUNCTIONS, INPUT, PARAM, SHARED, SIZE, Array, Node, constant_value, describe, size_owner
 from graphc.ir.walk import Graph, nodes_of
@@ -27,6 +28,10 @@ class MissingTestValue(MissingInputError, AttributeError):
     """A value that is needed has none."""
 
 
+class InnerValue(MissingTestValue):
+    """A value within a loop, a branch or a derivative, which has one at each call only."""
+
+
 def watch(how: str) -> None:
     """Compute the values of nodes from now on: "raise", "warn" or "ignore" what has none; "off" for no values."""
     if how == "off":
@@ -36,21 +41,20 @@ def watch(how: str) -> None:
 
 
 def _raise(node: Node) -> None:
-    get_test_value(node)
+    with suppress(InnerValue):
+        get_test_value(node)
 
 
 def _warn(node: Node) -> None:
     try:
-        get_test_value(node)
+        _raise(node)
     except MissingTestValue as error:
         tell(str(error), stacklevel=4)
 
 
 def _ignore(node: Node) -> None:
-    try:
+    with suppress(MissingTestValue):
         get_test_value(node)
-    except MissingTestValue:
-        return
 
 
 def get_test_value(value: Any) -> Any:
@@ -86,17 +90,16 @@ def _computed(node: Node) -> Any:
     known: dict[Node, Array] = {}
     for leaf in nodes_of([node]):
         if leaf.op is PARAM:
-            raise MissingTestValue(f"{describe(node)} is within a loop or a branch and has no test value")
-        if leaf.op is SIZE:
-            owner = size_owner(leaf)
-            if owner is None or _own(owner) is None:
-                raise MissingTestValue(f"no test value is set for {describe(owner or leaf)} (x.tag.test_value)")
-            known[owner] = _as_own(owner, _own(owner))
-        elif leaf.op in (INPUT, SHARED):
-            held = _own(leaf)
-            if held is None:
-                raise MissingTestValue(f"no test value is set for {describe(leaf)} (x.tag.test_value = …)")
-            known[leaf] = _as_own(leaf, held)
+            raise InnerValue(f"{describe(node)} is within a loop or a branch and has no test value")
+        owner = size_owner(leaf) if leaf.op is SIZE else leaf
+        if leaf.op not in (SIZE, INPUT, SHARED):
+            continue
+        held = None if owner is None else _own(owner)
+        if owner is None or (held is None and "_declared" not in owner.__dict__):
+            raise InnerValue(f"{describe(node)} is within a loop or a derivative and has no test value")
+        if held is None:
+            raise MissingTestValue(f"no test value is set for {describe(owner)}: x.tag.test_value = an array")
+        known[owner] = _as_own(owner, held)
     if node.is_tuple:
         return None
     (value,) = interpret(Graph(tuple(known), (node,)), known)
@@ -108,7 +111,9 @@ def _computed(node: Node) -> Any:
 def _as_own(leaf: Node, value: Any) -> Array:
     array = np.asarray(value)
     if array.ndim != leaf.ndim or not np.can_cast(array.dtype, leaf.dtype, "same_kind"):
-        raise GraphcError(f"the test value of {describe(leaf)} must be {leaf.type}, not {array.dtype}{[*array.shape]}")
+        raise GraphTypeError(
+            f"the test value of {describe(leaf)} must be {leaf.type}, not {array.dtype}{[*array.shape]}"
+        )
     return np.ascontiguousarray(array, leaf.dtype).reshape(array.shape)
 
 
