@@ -6,6 +6,7 @@ value that graphc does not follow. Loaded when a program first names one, or whe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
@@ -104,6 +105,10 @@ SLOW = {"optimizer": ("fast_compile", "None"), "linker": ("py",)}
 """Values in which functions are interpreted."""
 
 
+ADDED: dict[str, Any] = {}
+"""Settings of the program's own (configparser.py): what each is at first, and what makes its values."""
+
+
 class Section:
     """The settings of two words with one first word, as `config.warn`."""
 
@@ -119,14 +124,14 @@ class Section:
         set_flag(options, f"{self._name}.{name}", value)
 
     def __dir__(self) -> list[str]:
-        return SECTIONS[self._name].split()
+        return SECTIONS.get(self._name, "").split()
 
 
 def is_known(name: str) -> bool:
     """Whether Theano has a setting of that name."""
     section, _, rest = name.partition(".")
     # Of nvcc and dnn there are dozens, none of which means anything here.
-    return name in OBEYED or name in HARMLESS or (section in SECTIONS and bool(rest))
+    return name in OBEYED or name in HARMLESS or name in ADDED or (section in SECTIONS and bool(rest))
 
 
 def get_flag(kept: Options, name: str) -> Any:
@@ -136,7 +141,9 @@ def get_flag(kept: Options, name: str) -> Any:
         return change_flags
     if name in values:
         return values[name]
-    if name in SECTIONS:
+    if name in ADDED:
+        return ADDED[name].default
+    if name in SECTIONS or any(other.startswith(f"{name}.") for other in ADDED):
         return Section(name)
     if not is_known(name):
         raise AttributeError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
@@ -150,6 +157,7 @@ def set_flag(kept: Options, name: str, value: Any) -> None:
         return
     if not is_known(name):
         raise GraphcError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
+    value = ADDED[name].filter(value) if name in ADDED else value
     allowed, sentence = SENTENCES.get(name, ("", ""))
     if name in SENTENCES and str(value) not in (*allowed.split(), ""):
         warn(sentence.format(value=value), stacklevel=3)
@@ -172,6 +180,14 @@ def known_rules(names: list[str]) -> list[str]:
     """Those of the names that are rules or passes of graphc: Theano's others change nothing."""
     rules = import_module("graphc.rewrite.pipeline")
     return [name for name in names if name in rules.NAMES]
+
+
+def read_added(name: str) -> None:
+    """Set a setting of the program's own as THEANO_FLAGS has it."""
+    pairs = (part.partition("=") for part in os.environ.get("THEANO_FLAGS", "").split(","))
+    for given, _, value in pairs:
+        if given.strip() == name:
+            set_flag(options, name, value.strip())
 
 
 def read_flags(kept: Options, text: str) -> None:

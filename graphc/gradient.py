@@ -37,6 +37,17 @@ disconnected_type = DisconnectedType()
 grad_undefined = undefined
 grad_not_implemented = not_implemented
 
+zero_grad_ = zero_grad
+disconnected_grad_ = disconnected_grad
+undefined_grad_ = undefined_grad
+
+
+def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:
+    """`outputs` as a list, a tuple, or the only one of them."""
+    found = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    return found if use_list else tuple(found) if use_tuple else found[0]
+
+
 STEPS = {"float64": 1e-7, "float32": 3e-4}
 """Theano's steps of a difference quotient; here it is a central one, of (f(x + step) - f(x - step)) / (2 step)."""
 TOLERANCE = {"float64": 1e-4, "float32": 1e-2}
@@ -198,7 +209,7 @@ verify_grad.E_grad = GradientMismatch  # type: ignore[attr-defined]  # as Theano
 
 __all__ = [
     "Absent", "DisconnectedInputError", "DisconnectedType", "GradientError", "GradientMismatch", "Lop", "NullType",
-    "NullTypeGradError", "Rop", "consider_constant", "disconnected_grad", "disconnected_type", "grad", "grad_clip",
-    "grad_not_implemented", "grad_scale", "grad_undefined", "hessian", "jacobian", "null_type", "numeric_grad",
-    "subgraph_grad", "undefined_grad", "verify_grad", "zero_grad",
+    "NullTypeGradError", "Rop", "consider_constant", "disconnected_grad", "disconnected_type", "format_as", "grad",
+    "grad_clip", "grad_not_implemented", "grad_scale", "grad_undefined", "hessian", "jacobian", "null_type",
+    "numeric_grad", "subgraph_grad", "undefined_grad", "verify_grad", "zero_grad",
 ]  # fmt: skip

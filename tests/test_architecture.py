@@ -58,7 +58,7 @@ codegen.pipeline    kernel program generation runtime compilation build stages _
 functions           convention check_arguments layouts variants callables staged counted states __init__
 .                   function gradient updates inspection
 scalar              __init__ basic
-gof                 graph op fg null_type test_values __init__
+gof                 graph test_values op fg null_type type __init__
 compile             builders ops mode io sharedvalue pfunc function_module __init__
 .                   optim session
 .                   bench cli
@@ -328,7 +328,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "gof.op._performers",
+    "configdefaults.ADDED", "gof.op._performers",
     "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
     "ir.where._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
     "session._gradients", "tensor.indexing._selections",

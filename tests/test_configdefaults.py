@@ -16,7 +16,8 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import config
 from graphc.compile.mode import Mode, get_default_mode, get_mode, predefined_modes, register_mode
-from graphc.configdefaults import HARMLESS, OBEYED, SECTIONS, SENTENCES
+from graphc.configdefaults import ADDED, HARMLESS, OBEYED, SECTIONS, SENTENCES
+from graphc.configparser import AddConfigVar, BoolParam, EnumStr, IntParam, StrParam
 from graphc.errors import ArgumentError, GraphcError
 from graphc.options import FLAGS
 
@@ -68,6 +69,25 @@ def test_settings_change_for_a_while() -> None:
     with theano.config.change_flags(floatX="float32"), theano.configparser.change_flags(optimizer="None"):
         assert config.floatX == "float32" and get_default_mode() == predefined_modes["FAST_COMPILE"]
     assert config.optimizer == "o4"
+
+
+def test_settings_of_the_program(monkeypatch: Any) -> None:
+    monkeypatch.setenv("THEANO_FLAGS", "mine.depth=3, floatX=float64")
+    try:
+        AddConfigVar("mine.depth", "How deep.", IntParam(1))
+        AddConfigVar("mine.kind", "Which.", EnumStr("first", "second"))
+        AddConfigVar("loud", "Whether.", BoolParam(False))
+        assert (config.mine.depth, config.mine.kind, config.loud) == (3, "first", False)
+        config.mine.kind, config.loud = "second", "True"
+        assert (config.mine.kind, config.loud) == ("second", True)
+        for name, value in (("mine.kind", "third"), ("mine.depth", "deep"), ("loud", "perhaps")):
+            with pytest.raises(ValueError, match="third|deep|perhaps"):
+                setattr(config, name, value)
+        for taken in ("mine.depth", "floatX", "optimizer"):
+            with pytest.raises(AttributeError, match="already"):
+                AddConfigVar(taken, "", StrParam(""))
+    finally:
+        ADDED.clear()
 
 
 X = T.dvector("x")

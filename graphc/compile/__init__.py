@@ -22,13 +22,43 @@ from graphc.compile.ops import FromFunctionOp, as_op, shape
 from graphc.errors import UnusedInputError
 from graphc.function import function
 from graphc.functions.callables import Function
+from graphc.gof.graph import is_same_graph
+from graphc.ir.node import Node as Variable
+from graphc.ops.derivative import DisconnectedType, NullType
+from graphc.options import options as config
 from graphc.shared import SharedVariable, shared
 
 pfunc = function
 
 __all__ = [
-    "FAST_COMPILE", "FAST_RUN", "FromFunctionOp", "Function", "FunctionMaker", "In", "Mode", "OpFromGraph", "Out",
-    "Param", "SharedVariable", "SymbolicInput", "SymbolicOutput", "UnusedInputError", "as_op", "function",
-    "get_default_mode", "get_mode", "pfunc", "predefined_linkers", "predefined_modes", "predefined_optimizers",
-    "register_mode", "shape", "shared",
+    "FAST_COMPILE",
+    "FAST_RUN",
+    "DisconnectedType",
+    "FromFunctionOp",
+    "Function",
+    "FunctionMaker",
+    "In",
+    "Mode",
+    "NullType",
+    "OpFromGraph",
+    "Out",
+    "Param",
+    "SharedVariable",
+    "SymbolicInput",
+    "SymbolicOutput",
+    "UnusedInputError",
+    "Variable",
+    "as_op",
+    "config",
+    "function",
+    "get_default_mode",
+    "get_mode",
+    "is_same_graph",
+    "pfunc",
+    "predefined_linkers",
+    "predefined_modes",
+    "predefined_optimizers",
+    "register_mode",
+    "shape",
+    "shared",
 ]  # fmt: skip

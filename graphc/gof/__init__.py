@@ -2,12 +2,18 @@
 outputs, `test_values` what tensors are while a graph is built."""
 
 from graphc.errors import CycleError, MissingInputError
+from graphc.gof import fg, graph, null_type, op
+from graphc.gof import type as type
 from graphc.gof.fg import FunctionGraph
-from graphc.gof.op import Apply, Op
+from graphc.gof.op import Apply, MethodNotDefined, Op, PureOp
+from graphc.gof.type import Type
+from graphc.ir.node import Constant
 from graphc.ir.node import Node as Variable
 from graphc.shared import Container
 
 InconsistencyError = CycleError
-PureOp = Op
 
-__all__ = ["Apply", "Container", "FunctionGraph", "InconsistencyError", "MissingInputError", "Op", "PureOp", "Variable"]
+__all__ = [
+    "Apply", "Constant", "Container", "FunctionGraph", "InconsistencyError", "MethodNotDefined", "MissingInputError",
+    "Op", "PureOp", "Type", "Variable", "fg", "graph", "null_type", "op", "type",
+]  # fmt: skip

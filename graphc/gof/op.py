@@ -16,7 +16,8 @@ import numpy as np
 
 from graphc.autodiff import pulled_back
 from graphc.dtypes import is_float
-from graphc.errors import GradientError, GraphTypeError
+from graphc.errors import GradientError, GraphcError, GraphTypeError
+from graphc.gof.test_values import get_debug_values, get_test_value
 from graphc.ir import sizes
 from graphc.ir.apply import Apply
 from graphc.ir.node import Array, Attributes, Node, Size, Type, describe, make, variable
@@ -28,6 +29,10 @@ from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import reshape
 
 # What users write -----------------------------------------------------------------------------------------------------
+
+
+class MethodNotDefined(GraphcError, NotImplementedError):
+    """An op of the user's has not this method (Theano's name)."""
 
 
 class Op:
@@ -117,6 +122,9 @@ class Op:
         names = getattr(type(self), "__props__", ())
         props = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__name__}{{{props}}}" if props else type(self).__name__
+
+
+PureOp = Op
 
 
 class Application(Apply):
@@ -448,4 +456,7 @@ def _both_ways(
     return [made.get(place, part) for place, part in enumerate(parts)]
 
 
-__all__ = ["Application", "Apply", "Op", "Performer", "derivative_of", "rule_of"]
+__all__ = [
+    "Application", "Apply", "MethodNotDefined", "Op", "Performer", "PureOp", "derivative_of", "get_debug_values", "get_test_value",
+    "rule_of",
+]  # fmt: skip
