@@ -457,6 +457,6 @@ def _both_ways(
 
 
 __all__ = [
-    "Application", "Apply", "MethodNotDefined", "Op", "Performer", "PureOp", "derivative_of", "get_debug_values", "get_test_value",
-    "rule_of",
+    "Application", "Apply", "MethodNotDefined", "Op", "Performer", "PureOp", "derivative_of", "get_debug_values",
+    "get_test_value", "rule_of",
 ]  # fmt: skip
