@@ -19,18 +19,19 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
 startup             digest garbage idle_blas process record __init__
-.                   errors dtypes numerics options configdefaults configparser values
+.                   errors dtypes numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  samples symbol where kind node walk body interpret passes sizes closure text parse verify
                     apply pickling __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking derivative
                     __init__
 .                   autodiff testing
-tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
+tensor              variables elementary shaping masks keys creation indexing joining reductions products nnet __init__
                     dispatch
-control             derivative loop states scan functional branch __init__
+control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+                    equal_steps rolling
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
@@ -42,7 +43,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    guard_pages native_op vectorcall interrupt signals entry __init__
+                    adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
@@ -53,9 +54,9 @@ codegen.transform   passes simplify privatize independence parallelize fuse forw
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
-codegen.pipeline    kernel program generation runtime compilation build stages __init__
+codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged counted states __init__
+functions           convention check_arguments layouts variants callables staged counted states nested __init__
 .                   function gradient updates inspection
 scalar              __init__ basic
 gof                 graph test_values op fg null_type type __init__
@@ -79,6 +80,8 @@ LATE = {
     ("", "graphc.compile"),
     ("", "graphc.configdefaults"),
     ("", "graphc.configparser"),
+    ("codegen.pipeline.beside", "graphc.ir.parse"),
+    ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("", "graphc.gof"),
     ("", "graphc.gradient"),
     ("", "graphc.ir.parse"),
@@ -121,6 +124,9 @@ LATE = {
     ("functions.callables", "graphc.functions.counted"),
     ("codegen.call.callback", "graphc.codegen.call.native_op"),
     ("codegen.call.native_op", "numba"),
+    ("function", "graphc.functions.nested"),
+    ("ops.scan", "graphc.control.batch"),
+    ("ops.branch", "graphc.control.batch"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),

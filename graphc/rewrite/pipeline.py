@@ -14,9 +14,10 @@ from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
-from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, reclose, rewrite_bodies, rewrite_loops
+from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
+from graphc.rewrite.rolling import ROLLED, roll_steps
 from graphc.rewrite.scatter import REGIONS, SCATTERS
 from graphc.rewrite.stable import STABLE
 from graphc.rewrite.views import REDUCTIONS, TRANSPOSES, VIEWS
@@ -47,7 +48,7 @@ AFTER_LOOPS = ("linear", "moments", "pairs")
 
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
 """Every rule by name."""
-NAMES = {*RULES, *(step.name for step in PIPELINE), *LOOPS, *BRANCHES}
+NAMES = {*RULES, *(step.name for step in PIPELINE), *LOOPS, *BRANCHES, ROLLED}
 """All that may be off: rules and passes."""
 
 
@@ -64,6 +65,17 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
         return rule.name not in excluding and (fast_math or rule.truth != REAL)
 
     passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
+    graph, fired = rewrite_nodes(graph, passes, excluding)
+    if ROLLED in excluding:
+        return graph, fired
+    graph, more = roll_steps(graph)
+    return graph, fired + more
+
+
+def rewrite_nodes(
+    graph: Graph, passes: Sequence[tuple[str, Sequence[AnyRule]]], excluding: Sequence[str]
+) -> tuple[Graph, list[Fired]]:
+    """The graph after the passes, with its loops and branches."""
     if not has_bodies(graph):
         return apply_in_turn(graph, passes)
     branches = partial(rewrite_branches, is_on=lambda name: name not in excluding)
@@ -75,14 +87,14 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     def before(graph: Graph) -> Rewritten:
         graph, fired = both(apply_in_turn(graph, early), before)
-        if not has_loops(graph):
+        if not loops_of(graph):
             return graph, fired
         graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
         return graph, fired + more
 
     def after(graph: Graph) -> Rewritten:
         graph, fired = both(apply_in_turn(graph, passes), after)
-        if not has_loops(graph):
+        if not loops_of(graph):
             return graph, fired
         if "loop_operands" not in excluding:  # some may be numbers by now
             graph, more = reclose(graph, "loop_operands", False)
