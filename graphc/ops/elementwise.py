@@ -124,6 +124,7 @@ NUMBER = Rule(_number, INTEGERS + FLOATS)
 INTEGER = Rule(_common, INTEGERS)
 SHIFT = Rule(_number, INTEGERS)
 BITS = Rule(_common, DISCRETE)
+BITS64 = Rule(_always("uint64"), ("uint64",))
 FLOAT = Rule(_float, FLOATS)
 QUOTIENT = Rule(_quotient, FLOATS)
 DOUBLE = Rule(_always("float64"), ("float64",))
@@ -265,7 +266,7 @@ def _samples(row: Row) -> tuple[Sample, ...]:
         domain = row.domain or ((-2.0, 2.0),) * count
         floats = tuple(Argument(_SHAPE, "float", low, high) for low, high in domain)
         samples.append(Sample(row.name, build, leading + floats, row.partials is not None))
-    if "int64" in row.rule.accepts:
+    if set(INTEGERS) & set(row.rule.accepts):
         integers = row.integers or ((-7, 7),) * count
         ints = tuple(Argument(_SHAPE, "int", low, high) for low, high in integers)
         samples.append(Sample(f"{row.name} of integers", build, leading + ints, differentiable=False))
