@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from types import FrameType
@@ -25,13 +25,16 @@ import numpy as np
 
 from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
+from graphc.ir.samples import Argument as Argument
+from graphc.ir.samples import Laws as Laws
+from graphc.ir.samples import Sample as Sample
+from graphc.ir.samples import Samples as Samples
+from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
+from graphc.ir.symbol import Symbol
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
-    from graphc.ir.methods import Methods
     from graphc.loops.ir import Expr
-else:
-    Methods = object
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -39,9 +42,6 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Size: TypeAlias = "int | Node"
 Attributes: TypeAlias = Mapping[str, Any]
 Index: TypeAlias = "tuple[Expr, ...]"
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""What operators and methods of nodes do, by name; filled by the modules that define the functions."""
 
 
 @record()
@@ -243,67 +243,11 @@ Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
-@record()
-class Argument:
-    """How tests draw an argument of a sample: its shape, dtype kind and the interval of its elements."""
-
-    shape: tuple[int, ...]
-    kind: Literal["float", "int", "bool", "index"] = "float"
-    low: float = -2.0
-    high: float = 2.0
-
-
-@record()
-class Sample:
-    """An application of an op on which it is tested: value, dtype, layouts, gradient to second order."""
-
-    name: str
-    build: Callable[..., Node]
-    args: tuple[Argument, ...]
-    differentiable: bool = True
-
-
-class Samples(Sequence[Sample]):
-    """Samples that are made when somebody looks at them: programs do not, and would make a thousand when they start."""
-
-    def __init__(self, build: Callable[[], Iterable[Sample]]) -> None:
-        self._build = build
-        self._made: tuple[Sample, ...] | None = None
-
-    def _all(self) -> tuple[Sample, ...]:
-        if self._made is None:
-            self._made = tuple(self._build())
-        return self._made
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __getitem__(self, position: Any) -> Any:
-        return self._all()[position]
-
-
-@record()
-class Laws:
-    """What algebra knows of an op. Elements are numbers; op names refer to `OPS`.
-
-    identity: f(x, e) = x. zero: f(x, z) = z (true of real numbers; of IEEE numbers only where noted by the rules).
-    inverse: g with g(f(x)) = x. involution: f(f(x)) = x. idempotent: f(f(x)) = f(x).
-    """
-
-    identity: float | None = None
-    left_identity: float | None = None
-    zero: float | None = None
-    inverse: str | None = None
-    commutative: bool = False
-    associative: bool = False
-    involution: bool = False
-    idempotent: bool = False
-
-
 Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
 Eval: TypeAlias = "Callable[..., Array]"
 Vjp: TypeAlias = "Callable[[Node, Node], Sequence[Node | None]]"
 Vjps: TypeAlias = "Callable[[Node, Mapping[int, Node], Collection[int]], Sequence[Node | None]]"
+Batch: TypeAlias = "Callable[[Node, Sequence[Node], Sequence[bool], Size], Node | Sequence[tuple[Node, bool]] | None]"
 
 
 @record(eq=False)
@@ -314,6 +258,9 @@ class Op:
     NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. vjps(node, cotangents,
     wanted): the same of an op with several results, given the cotangents of some by their positions, for the arguments
     at the positions `wanted`. lower(node): how it becomes loops. guards(node): what must hold of sizes at run time.
+    batch(node, args, batched, size): what it makes for many elements at once, given its arguments, of which those that
+    `batched` marks have an axis of that size more, the first, as the result has; of an op with several results each,
+    with whether it has that axis. None where it is to be carried out for each element by a loop.
     cost: of one element, an addition being 1.
     """
 
@@ -329,6 +276,7 @@ class Op:
     doc: str = ""
     version: str = ""
     vjps: Vjps | None = None
+    batch: Batch | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -490,7 +438,7 @@ def _unary(function: str) -> Callable[[Node], Node]:
     return operator
 
 
-class Node(Methods):
+class Node(Symbol):
     """A value of the graph: an op applied to arguments. Immutable but for its display name."""
 
     __slots__ = {
@@ -512,9 +460,6 @@ class Node(Methods):
     where: Where | None
     serial: int
     mentioned: bool
-
-    __array_ufunc__ = None  # NumPy arrays leave their operators to us
-    __array_priority__ = 1000
 
     def __init__(self, op: Op, args: tuple[Node, ...], attrs: Attributes, kind: Type, name: str | None = None) -> None:
         self.op = op
@@ -593,16 +538,8 @@ class Node(Methods):
         copied: Node = FUNCTIONS["deepcopy"](self, memo)
         return copied
 
-    def __bool__(self) -> bool:
-        raise GraphTypeError(
-            f"{describe(self)} is symbolic: it has no truth value while the graph is built; use where(), or &, |, ~"
-        )
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        raise GraphTypeError(
-            f"{describe(self)} is symbolic: it has no elements while the graph is built, so NumPy cannot take it; "
-            "graphc.tensor has functions of the same names, as T.dot(a, b), and x.eval({...}) gives a value"
-        )
+    def told(self) -> tuple[str, Array | None, bool]:
+        return describe(self), constant_value(self), bool(self.args) and self.type.dtype == "bool"
 
     __hash__ = object.__hash__
 
@@ -615,9 +552,18 @@ class Node(Methods):
     def __len__(self) -> int:
         if self.ndim and isinstance(self.type.shape[0], int):
             return self.type.shape[0]
-        raise GraphTypeError(f"{describe(self)} of type {self.type} has no length while the graph is built")
+        raise GraphTypeError(
+            f"{describe(self)} of type {self.type} has no length while the graph is built; x.shape[0] is its size, a "
+            "tensor, and shape=(3, None) makes a variable of known size"
+        )
 
     def __iter__(self) -> Iterator[Node]:
+        if not self.ndim or not isinstance(self.type.shape[0], int):
+            raise GraphTypeError(
+                f"{describe(self)} of type {self.type} cannot be iterated over or unpacked while the graph is built: "
+                f"{'its size is not known' if self.ndim else 'it has no axes'}; graphc.scan loops over an axis, and "
+                "shape=(3, None) makes a variable of known size"
+            )
         return (self[position] for position in range(len(self)))
 
     def __getitem__(self, key: Any) -> Node:
@@ -708,7 +654,9 @@ METHODS = {
 } | {"set": "set_subtensor", "inc": "inc_subtensor"}
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
 
-INTERNAL = {"_name", "cell", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
+INTERNAL = {
+    "_name", "cell", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes", "told",
+}  # fmt: skip
 """Attributes of nodes that are no user's business."""
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()

@@ -54,6 +54,7 @@ from graphc.ops.elementwise import (
     Partial,
     Row,
     Rule,
+    aligned,
     as_node,
     cast,
     define,
@@ -433,6 +434,7 @@ define_op(
         )
     ),
     doc="x converted to a dtype as NumPy's astype does; floats beyond an integer's range are the same everywhere.",
+    batch=aligned,
 )
 
 
@@ -450,4 +452,5 @@ STOP_GRADIENT = define_op(
     cost=0.0,
     samples=Samples(lambda: (Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),)),
     doc="x, held constant by differentiation.",
+    batch=aligned,
 )
