@@ -17,7 +17,7 @@ from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.server.prestart import why_not_compiled
 from graphc.dtypes import can_cast_safely, fits, is_float
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError, UpdateError
-from graphc.functions.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode, make_function
+from graphc.functions.callables import MODES, Function, Mode, kind_of, make_function
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
@@ -96,9 +96,7 @@ def function(
         chosen = _interpreted_instead(why_not_compiled())
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
-    native = Guarded if options.poison == "guard" else Compiled
-    kind: type[Function] = {"compiled": native, "interpreted": Interpreted, "python": Generated}[chosen]
-    made = make_function(kind, kernel, call, bool(profile))
+    made = make_function(kind_of(chosen), kernel, call, bool(profile))
     made.name = name or "function"
     return made
 

@@ -17,7 +17,7 @@ from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
 from graphc.dtypes import NUMPY_DTYPES
 from graphc.errors import GraphTypeError, ShapeError
-from graphc.ir.node import FUNCTIONS, SHARED, Node, describe, leaf_type
+from graphc.ir.node import FUNCTIONS, SHARED, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
 from graphc.startup.record import record
 from graphc.values import Array, as_array, natural_dtype
@@ -136,6 +136,20 @@ class SharedVariable(Node):
         twin.default_update = deep_copy(self.default_update, memo)
         return twin
 
+    def clone(self) -> SharedVariable:
+        """A variable that shares the value of this one: what either is set to, both have."""
+        twin = _variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast)
+        twin.cell, twin.lock = self.cell, self.lock
+        twin.default_update = self.default_update
+        twin.__dict__.update(self.attributes())
+        return twin
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A pickle has the value, as it is between two calls that update it. The default update, which may be over the
+        variable itself, follows."""
+        made = (self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast, self.where)
+        return _restored, made, (self.attributes() or None, {"default_update": self.default_update})
+
     def _label(self) -> str:
         return f"shared variable {describe(self)}"
 
@@ -194,6 +208,14 @@ def _variable(
     variable.strict = strict
     variable.allow_downcast = allow_downcast
     return variable
+
+
+def _restored(
+    array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None, where: Where | None
+) -> SharedVariable:
+    made = _variable(as_array(array, array.dtype.name, "a pickled value"), sizes, name, strict, allow_downcast)
+    made.where = where
+    return made
 
 
 def _static_sizes(

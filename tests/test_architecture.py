@@ -21,7 +21,8 @@ FLOORS = """
 startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  samples symbol node walk body interpret passes sizes closure text parse verify __init__
+ir                  samples symbol where kind node walk body interpret passes sizes closure text parse verify
+                    apply pickling __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products nnet __init__
@@ -29,6 +30,7 @@ tensor              variables elementary shaping masks keys creation indexing jo
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+                    equal_steps rolling
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
@@ -55,6 +57,8 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 .                   shared
 functions           convention check_arguments layouts variants callables staged counted nested __init__
 .                   function
+.                   inspection
+gof                 graph __init__
 .                   optim session
 .                   bench cli
 """
@@ -74,6 +78,13 @@ LATE = {
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("tensor", "graphc.tensor.dispatch"),
+    ("", "graphc.gof"),
+    ("", "graphc.gof.graph"),
+    ("", "graphc.inspection"),
+    ("", "graphc.ir.apply"),
+    ("functions.callables", "graphc.ir.pickling"),
+    ("ir.node", "graphc.ir.apply"),
+    ("ir.node", "graphc.ir.pickling"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
@@ -252,7 +263,8 @@ NOT_WARM = """
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
-codegen.server.worker ir.parse loops.ir loops.operators optim rewrite session tensor.dispatch testing
+codegen.server.worker gof inspection ir.apply ir.parse ir.pickling loops.ir loops.operators optim rewrite session
+tensor.dispatch testing
 """
 
 
@@ -305,7 +317,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
+    "ir.where._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
     "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""

@@ -554,7 +554,7 @@ def _alike(row: Row, operands: Sequence[Any]) -> bool:
     if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
         return False
     kind = first.type
-    return all(isinstance(o, Node) and (o.type is kind or o.type == kind) for o in operands[1:])
+    return all(isinstance(o, Node) and (o.type is kind or o.type.is_same(kind)) for o in operands[1:])
 
 
 def _apply(name: str, nodes: Sequence[Node]) -> Node:

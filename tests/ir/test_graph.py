@@ -107,7 +107,8 @@ def test_descriptions_name_the_variable_and_the_users_line() -> None:
     assert describe(literal(2.5)) == "2.5"
     assert str(x.type) == "float64[x.0, 2]"
     assert x.broadcastable == (False, False) and variable("float64", (1,)).broadcastable == (True,)
-    assert x.owner is None and elementwise("exp", x).owner is elementwise("exp", x)
+    y = elementwise("exp", x)
+    assert x.owner is None and y.owner is elementwise("exp", x).owner and y.owner.outputs == [y]
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
