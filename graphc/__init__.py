@@ -58,6 +58,8 @@ Variable = Node
 
 if TYPE_CHECKING:
     from graphc import gof as gof
+    from graphc import random as random
+    from graphc import sandbox as sandbox
     from graphc.gof.graph import clone_replace as clone_replace
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
@@ -73,6 +75,8 @@ _LATE: dict[str, Callable[[], Any]] = {
     "gof": lambda: import_module("graphc.gof"),
     "graph_replace": lambda: import_module("graphc.gof.graph").graph_replace,
     "inspect": lambda: import_module("graphc.inspection").inspect,
+    "random": lambda: import_module("graphc.random"),
+    "sandbox": lambda: import_module("graphc.sandbox.rng_mrg") and import_module("graphc.sandbox"),
     "is_same_graph": lambda: import_module("graphc.gof.graph").is_same_graph,
 }
 """Names that few programs use: the modules that have them are imported when one is asked for."""
@@ -95,8 +99,9 @@ __all__ = [
     "Apply", "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable",
     "Variable", "cache", "clone", "clone_replace", "config", "custom_op", "foldl", "foldr", "for_loop", "function",
     "gof", "grad", "graph_replace", "hessian", "hessian_vector_product", "ifelse", "inspect", "is_same_graph",
-    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
-    "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
+    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "random",
+    "reduce", "sandbox", "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp",
+    "while_loop",
 ]  # fmt: skip
 
 

@@ -43,13 +43,15 @@ def _philox(index: Array, draw: Array, key: Array) -> list[Array]:
 def philox_low(index: Array, draw: Array, key: Array) -> Array:
     """The first two words of a block, as one number of 64 bits."""
     words = _philox(index, draw, key)
-    return words[0] | (words[1] << np.uint64(32))
+    joined: Array = words[0] | (words[1] << np.uint64(32))
+    return joined
 
 
 def philox_high(index: Array, draw: Array, key: Array) -> Array:
     """The last two."""
     words = _philox(index, draw, key)
-    return words[2] | (words[3] << np.uint64(32))
+    joined: Array = words[2] | (words[3] << np.uint64(32))
+    return joined
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:

@@ -55,6 +55,10 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
+random              bits distributions rejection orders __init__ streams
+tensor              shared_randomstreams
+sandbox             rng_mrg __init__
+sandbox.cuda        rng_curand __init__
 functions           convention check_arguments layouts variants callables staged counted nested __init__
 .                   function
 .                   inspection
@@ -75,6 +79,9 @@ COMPILER = {
 
 LATE = {
     ("", "graphc.ir.parse"),
+    ("", "graphc.random"),
+    ("", "graphc.sandbox"),
+    ("", "graphc.sandbox.rng_mrg"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("tensor", "graphc.tensor.dispatch"),

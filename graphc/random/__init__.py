@@ -7,7 +7,7 @@ numbers in every mode, on every machine and for every number of threads.
     noise = graphc.random.normal(key, (3, n))
 
 bits.py has the generator, distributions.py what is a function of uniform numbers, rejection.py what takes trials,
-streams.py Theano's RandomStreams.
+orders.py orders and choices, streams.py Theano's RandomStreams.
 """
 
 from graphc.random.bits import fold_in, key, split
@@ -29,17 +29,15 @@ from graphc.random.distributions import (
     wald,
     weibull_min,
 )
+from graphc.random.orders import choice, multinomial, permutation
 from graphc.random.rejection import (
     beta,
     binomial,
     chisquare,
-    choice,
     dirichlet,
     f,
     gamma,
-    multinomial,
     negative_binomial,
-    permutation,
     poisson,
     t,
     truncated_normal,
@@ -48,8 +46,8 @@ from graphc.random.rejection import (
 from graphc.random.rejection import log_gamma_number as loggamma
 
 __all__ = [
-    "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential", "f",
-    "fold_in", "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal", "multinomial",
-    "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint", "split", "t", "truncated_normal",
-    "uniform", "vonmises", "wald", "weibull_min",
+    "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",
+    "f", "fold_in", "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal",
+    "multinomial", "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint", "split", "t",
+    "truncated_normal", "uniform", "vonmises", "wald", "weibull_min",
 ]  # fmt: skip

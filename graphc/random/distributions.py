@@ -82,7 +82,7 @@ def gaussian(key: Node, index: Node, kind: str, draw: int | Node = 0) -> Node:
 
 
 def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int64") -> Node:
-    """Whole numbers from `minval` to below `maxval`, all equally likely but for one part in 2**64 / (maxval - minval)."""
+    """Whole numbers from `minval` to below `maxval`, all equally likely but for a part in 2**64 / (maxval - minval)."""
     own, (low, high) = sized("randint", shape, minval, maxval)
     for each in (low, high):
         if each.dtype not in INTEGERS:

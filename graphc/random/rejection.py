@@ -13,21 +13,18 @@ from typing import Any
 import numpy as np
 
 from graphc.control.branch import cond
-from graphc.control.functional import fori_loop, map, scan, while_loop
-from graphc.dtypes import is_float
-from graphc.errors import GraphTypeError
+from graphc.control.functional import map, while_loop
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe, literal
-from graphc.ir.walk import as_size_node
-from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
+from graphc.ir.node import Node, literal
+from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import reshape
-from graphc.random.bits import as_key, below, blocks, fold_in, places, unit
-from graphc.random.distributions import Shape, categorical, exponential, float_of, gaussian, normal, sized
-from graphc.tensor.creation import arange
-from graphc.tensor.indexing import set_subtensor
+from graphc.random.bits import as_key, blocks, fold_in, places, unit
+from graphc.random.distributions import Shape, float_of, gaussian, normal, sized
 
-E = elementwise
+EXACTLY = "float64"
+"""What whole numbers are drawn in, whatever the dtypes of parameters."""
 Trial = Callable[[Node, Node], tuple[Node, Node]]
 """The number of a trial, of the counters of its two blocks, and whether it is accepted."""
 
@@ -55,7 +52,7 @@ class Element:
             return draw + 2, cast(number, self.kind), accepted
 
         begin = literal(2), self.number(0.0), literal(np.False_, "bool")
-        _, number, _ = while_loop(lambda carry: E("logical_not", carry[2]), attempt, begin)
+        number: Node = while_loop(lambda carry: E("logical_not", carry[2]), attempt, begin)[1]
         return number
 
     def number(self, value: float) -> Node:
@@ -66,9 +63,9 @@ def each(what: str, draw: Callable[..., Node], key: Any, shape: Shape, dtype: An
     """`draw(element, *parameters)` for each element. What it gives has no derivative of its own."""
     own, nodes = sized(what, shape, *parameters)
     kind = float_of(what, dtype, *nodes)
-    flat = [reshape(cast(stop_gradient(node), kind), (places(own).size,)) for node in nodes]
-    index, bits = reshape(places(own), (places(own).size,)), as_key(key)
-    made = map(lambda given: draw(Element(bits, given[0], kind), *given[1:]), (index, *flat))
+    count, bits = sizes.product(own), as_key(key)
+    index, *flat = (reshape(node, (count,)) for node in (places(own), *(cast(stop_gradient(n), kind) for n in nodes)))
+    made: Node = map(lambda given: draw(Element(bits, given[0], kind), *given[1:]), (index, *flat))
     return reshape(made, own)
 
 
@@ -123,7 +120,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> N
     chances = as_node(alpha)
     if shape is not None:
         front, _ = sized("dirichlet", shape)
-        chances, shape = chances, (*front, chances.type.shape[-1])
+        shape = (*front, chances.type.shape[-1])
     logs = log_gamma_number(key, chances, shape, dtype)
     powers = E("exp", logs - logs.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
@@ -146,7 +143,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) 
     return numbers[0] / numbers[1]
 
 
-# Whole numbers ---------------------------------------------------------------------------------------------------------
+# Whole numbers --------------------------------------------------------------------------------------------------------
 
 
 def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
@@ -163,10 +160,13 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
             log_mean = E("log", mean)
             return limits.draw(element, lambda k: k * log_mean - mean - E("gammaln", k + 1.0))
 
-        small = E("less", mean, 10.0)
-        return cond(small, lambda: _add_up(element, E("exp", -mean), lambda k: mean / k), large)
+        def small() -> Node:
+            return _add_up(element, E("exp", -mean), lambda k: mean / k)
 
-    return cast(each("poisson", draw, key, shape, _exactly(lam), lam), np.dtype(dtype).name)
+        drawn: Node = cond(E("less", mean, 10.0), small, large)
+        return drawn
+
+    return cast(each("poisson", draw, key, shape, EXACTLY, lam), np.dtype(dtype).name)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
@@ -196,21 +196,15 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64"
         successes = cond(E("less", count * q, 10.0), small, large)
         return E("where", is_rare, successes, count - successes)
 
-    return cast(each("binomial", draw, key, shape, _exactly(n, p), n, p), np.dtype(dtype).name)
+    return cast(each("binomial", draw, key, shape, EXACTLY, n, p), np.dtype(dtype).name)
 
 
 def negative_binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
     """How many trials of chance `p` fail before `n` succeed: Poisson numbers of a gamma mean."""
     own, (count, chance) = sized("negative_binomial", shape, n, p)
-    kind = _exactly(count, chance)
-    count, chance = cast(count, kind), cast(chance, kind)
-    mean = gamma(fold_in(key, 0), count, own, kind) * (1.0 - chance) / chance
+    count, chance = cast(count, EXACTLY), cast(chance, EXACTLY)
+    mean = gamma(fold_in(key, 0), count, own, EXACTLY) * (1.0 - chance) / chance
     return poisson(fold_in(key, 1), mean, own, dtype)
-
-
-def _exactly(*parameters: Any) -> str:
-    """Whole numbers are drawn in double precision, whatever the parameters are."""
-    return "float64"
 
 
 def _add_up(element: Element, first: Node, ratio: Callable[[Node], Node], most: Node | None = None) -> Node:
@@ -228,7 +222,8 @@ def _add_up(element: Element, first: Node, ratio: Callable[[Node], Node], most: 
         following = chance * ratio(k + 1.0)
         return k + 1.0, following, total + following
 
-    return while_loop(goes_on, step, (element.number(0.0), first, first))[0]
+    found: Node = while_loop(goes_on, step, (element.number(0.0), first, first))[0]
+    return found
 
 
 class _Hat:
@@ -333,131 +328,3 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtyp
         return E("where", turned, -drawn, drawn)
 
     return each("truncated_normal", draw, key, shape, dtype, lower, upper)
-
-
-# Orders ----------------------------------------------------------------------------------------------------------------
-
-
-def order(key: Any, count: Node) -> Node:
-    """0 … count - 1 in random order, all orders equally likely: Fisher's and Yates's exchanges, from the last place on."""
-    bits, begun = as_key(key), arange(count)
-
-    def exchange(step: Node, places: Node) -> Node:
-        last = count - 1 - step
-        other = below(blocks(bits, cast(step, "uint64"))[0], last + 1)
-        here, there = places[last], places[other]
-        return set_subtensor(set_subtensor(places[last], there)[other], here)
-
-    return fori_loop(0, count - 1, exchange, begun)
-
-
-def permutation(key: Any, x: Any) -> Node:
-    """The rows of an array in random order, all orders equally likely; of a number n, 0 … n - 1 in random order."""
-    array = as_node(x)
-    if not array.ndim:
-        return order(key, cast(array, "int64"))
-    return array[order(key, array.shape[0])]
-
-
-def orders(key: Any, shape: Shape, count: Any) -> Node:
-    """For each element of a shape the numbers 0 … count - 1 in random order, along a last axis."""
-    own, _ = sized("permutation", shape)
-    number, bits = cast(as_node(count), "int64"), as_key(key)
-    if not own:
-        return order(bits, number)
-    index = reshape(places(own), (sizes.product(own),))
-    made = map(lambda each: order(fold_in(bits, each), number), index)
-    return reshape(made, (*own, *made.type.shape[1:]))
-
-
-def shuffled_rows(key: Any, x: Any) -> Node:
-    """Each row of a matrix in random order, of a vector its elements."""
-    array = as_node(x)
-    if array.ndim == 1:
-        return permutation(key, array)
-    if array.ndim != 2:
-        raise GraphTypeError(f"shuffle_row_elements: {describe(array)} of type {array.type} is no matrix or vector")
-    bits = as_key(key)
-    numbers = places((array.type.shape[0],))
-    return map(lambda each: each[0][order(fold_in(bits, each[1]), array.shape[1])], (array, numbers))
-
-
-def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
-    """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
-    `replace` no item comes twice. ShapeError where there are fewer items than are asked for."""
-    items = as_node(a)
-    own, _ = sized("choice", shape)
-    count = items.shape[0] if items.ndim else cast(items, "int64")
-    if replace:
-        if p is None:
-            chosen = below(blocks(as_key(key), places(own))[0], broadcast_node(count, own))
-        else:
-            chosen = categorical(key, E("log", as_node(p)), shape=own)
-    else:
-        total = as_size_node(sizes.product(own))
-        if p is None:
-            ranked = order(as_key(key), count)
-        else:
-            ranked = _ranked(key, as_node(p))
-        chosen = reshape(ranked[:total], own)
-    if items.ndim:
-        return items[chosen]
-    return chosen if dtype is None else cast(chosen, np.dtype(dtype).name)
-
-
-def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """How often each category, along the last axis of its chances `pvals`, comes up in `n` trials: binomial numbers of
-    what is left, one category after the other. shape: without the axis of categories."""
-    chances = as_node(pvals)
-    kind = float_of("multinomial", None, chances)
-    rest, categories = chances.type.shape[:-1], chances.type.shape[-1]
-    own, _ = sized("multinomial", shape) if shape is not None else (rest, [])
-    wide = broadcast_node(cast(chances, kind), (*own, categories))
-    if isinstance(n, int | np.integer) and n == 1:
-        limit = unit(blocks(as_key(key), places(own))[0], kind) * wide.sum(axis=-1)
-        below_it = E(
-            "less_equal", wide.cumsum(axis=-1), broadcast_node(limit.dimshuffle(*range(len(own)), "x"), wide.type.shape)
-        )
-        chosen = E("minimum", cast(below_it, "int64").sum(axis=-1), as_size_node(categories) - 1)
-        numbers = broadcast_node(arange(as_size_node(categories)), wide.type.shape)
-        return cast(E("equal", numbers, chosen.dimshuffle(*range(len(own)), "x")), np.dtype(dtype).name)
-    columns = wide.dimshuffle(len(own), *range(len(own)))
-    bits = as_key(key)
-    begun = (broadcast_node(cast(as_node(n), "int64"), own), columns.sum(axis=0))
-
-    def step(carry: tuple[Node, Node], given: tuple[Node, Node]) -> tuple[tuple[Node, Node], Node]:
-        left, weight = carry
-        chance, number = given
-        share = E(
-            "clip", chance / E("maximum", weight, literal(np.dtype(kind).type(np.finfo(kind).tiny), kind)), 0.0, 1.0
-        )
-        drawn = binomial(fold_in(bits, number), left, share)
-        return (left - drawn, weight - chance), drawn
-
-    _, counts = scan(step, begun, (columns, places((categories,))))
-    return cast(counts.dimshuffle(*range(1, counts.ndim), 0), np.dtype(dtype).name)
-
-
-def without_replacement(key: Any, n: Any, pvals: Any, dtype: Any = "int64") -> Node:
-    """`n` different categories for each row of chances: the first in the order of exponential numbers over chances
-    (Efraimidis and Spirakis, Information Processing Letters 97, 2006)."""
-    chances = as_node(pvals)
-    number = as_node(n)
-    if chances.ndim == 1:
-        return cast(_ranked(key, chances)[:number], np.dtype(dtype).name)
-    rows = places((chances.type.shape[0],))
-    return cast(
-        map(lambda each: _ranked(fold_in(key, each[1]), each[0])[:number], (chances, rows)), np.dtype(dtype).name
-    )
-
-
-def _ranked(key: Any, chances: Node) -> Node:
-    """Categories in random order, those of larger chances rather before others: by exponential numbers over chances,
-    the smallest first."""
-    waits = exponential(key, chances.type.shape, chances.dtype if is_float(chances.dtype) else None) / chances
-
-    def step(waits: Node, _: Node) -> tuple[Node, Node]:
-        first = waits.argmin()
-        return set_subtensor(waits[first], literal(np.dtype(waits.dtype).type(np.inf), waits.dtype)), first
-
-    return scan(step, waits, places((chances.type.shape[0],)))[1]

@@ -15,7 +15,7 @@ import numpy as np
 from graphc.ir.node import Node
 from graphc.numerics import philox_low
 from graphc.ops.elementwise import as_node, cast
-from graphc.random import distributions, rejection
+from graphc.random import distributions, orders, rejection
 from graphc.random.bits import FOLDING, fold_in, word
 from graphc.shared import SharedVariable, shared
 from graphc.tensor.indexing import set_subtensor
@@ -155,15 +155,15 @@ class RandomStreams:
         **more: Any,
     ) -> Node:
         """Items of `a`, a vector or a number that stands for 0 … a - 1, with chances `p` where given."""
-        return self.gen(rejection.choice, a, _shape(size, ndim), replace, p, dtype)
+        return self.gen(orders.choice, a, _shape(size, ndim), replace, p, dtype)
 
     def permutation(self, size: Size = (), n: Any = 1, ndim: int | None = None, dtype: Any = "int64") -> Node:
         """For each element of `size` the numbers 0 … n - 1 in random order, along the last axis."""
-        return self.gen(lambda key: cast(rejection.orders(key, _shape(size, ndim), n), _name(dtype)))
+        return self.gen(lambda key: cast(orders.orders(key, _shape(size, ndim), n), _name(dtype)))
 
     def shuffle_row_elements(self, input: Any) -> Node:
         """Each row of a matrix in random order, of a vector its elements."""
-        return self.gen(rejection.shuffled_rows, input)
+        return self.gen(orders.shuffled_rows, input)
 
     def multinomial(
         self,
@@ -175,7 +175,7 @@ class RandomStreams:
         **more: Any,
     ) -> Node:
         """How often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
-        return self.gen(rejection.multinomial, n, pvals, _shape(size, ndim), dtype)
+        return self.gen(orders.multinomial, n, pvals, _shape(size, ndim), dtype)
 
     def multinomial_wo_replacement(
         self,
@@ -187,7 +187,7 @@ class RandomStreams:
         replace: bool = False,
     ) -> Node:
         """`n` different categories for each row of chances `pvals`."""
-        return self.gen(rejection.without_replacement, n, pvals, dtype)
+        return self.gen(orders.without_replacement, n, pvals, dtype)
 
     choice_wo_replacement = multinomial_wo_replacement
 
@@ -237,7 +237,3 @@ def _scaled(draw: Callable[..., Node]) -> Callable[..., Node]:
         return cast(begin, kind) + cast(width, kind) * draw(key, own, kind)
 
     return scaled
-
-
-MRG_RandomStreams = RandomStreams
-"""Theano's name for the faster of its two."""
