@@ -56,6 +56,10 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
+random              bits distributions rejection orders __init__ streams
+tensor              shared_randomstreams
+sandbox.cuda        rng_curand __init__
+sandbox             rng_mrg __init__
 functions           convention check_arguments layouts variants callables staged counted states nested __init__
 .                   function gradient updates inspection
 scalar              __init__ basic
@@ -80,6 +84,8 @@ LATE = {
     ("", "graphc.compile"),
     ("", "graphc.configdefaults"),
     ("", "graphc.configparser"),
+    ("", "graphc.random"),
+    ("", "graphc.sandbox"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("", "graphc.gof"),
