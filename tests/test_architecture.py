@@ -27,7 +27,7 @@ ops                 elementwise custom scalar shape index recur reduce linalg sc
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
 control             derivative loop states scan functional branch __init__
 .                   ifelse
-rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
@@ -44,9 +44,9 @@ codegen.schedule    memory sizes labels plan accumulators cost strided work step
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers unroll partial_sums
-                    polls nontemporal order spelling reroll accumulations outline_regions outline_merge outline
-                    __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
+                    partial_sums polls nontemporal order spelling reroll accumulations outline_regions outline_merge
+                    outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
