@@ -86,6 +86,8 @@ LOGICAL_OR = Operator("logical_or", result="bool", neutral="zero")
 ACCUMULATE = Operator("accumulate", neutral="zero", accumulates=True)
 """Additions whose order is the compiler's to choose."""
 ACCUMULATE_IN_ORDER = Operator("accumulate_in_order", accumulates=True)
+MULTIPLY_ADD = Operator("multiply_add", 3)
+"""a * b + c, rounded once where the processor can."""
 ROUNDING = Operator("rounding")
 """What an addition rounds away."""
 ACCUMULATE_MINIMUM = Operator("accumulate_minimum", neutral="highest", accumulates=True)
@@ -133,7 +135,7 @@ def _functions() -> tuple[Operator, ...]:
         Operator("accumulate_lowest", neutral="highest", accumulates=True),
         Operator("accumulate_highest", neutral="lowest", accumulates=True),
         *(SELECT, MINIMUM, MAXIMUM, ISFINITE, LOGICAL_AND, LOGICAL_OR),
-        *(ACCUMULATE, ACCUMULATE_IN_ORDER, ROUNDING, ACCUMULATE_MINIMUM),
+        *(ACCUMULATE, ACCUMULATE_IN_ORDER, MULTIPLY_ADD, ROUNDING, ACCUMULATE_MINIMUM),
         *(CHUNK, COLUMNS, FILLS, READS, *CASTS.values()),
     )
 
