@@ -45,10 +45,13 @@ from graphc.loops.ir import (
     subtract,
 )
 from graphc.loops.operators import MAXIMUM, MINIMUM
-from graphc.loops.visit import all_expressions, expressions, map_bodies, map_own_expressions, op_count
+from graphc.loops.visit import all_expressions, expressions, map_bodies, map_own_expressions, op_count, read_buffers
 from graphc.startup.record import record, replace
 
 MOST_JOINTS = 2
+MOST_OTHERS = 1
+"""Buffers that the loop over the row writes besides: its parts do not begin where lines of memory do, and writing more
+they would lose what is gained."""
 MOST_OPS = 60
 """Operators of an iteration of the loop over the row, which is written down a dozen times."""
 
@@ -115,17 +118,24 @@ def _read_step(loop: Loop, outer: Mapping[Var, Expr], reads: Mapping[Buffer, int
     names = tuple(stmt for stmt in before if not isinstance(stmt, Loop))
     if not all(isinstance(stmt, Note) or (isinstance(stmt, Let) and stmt.var.dtype == INDEX) for stmt in names):
         return None
+    inner = [stmt for stmt in before if isinstance(stmt, Loop)]
+    if read_buffers(names) or any(
+        isinstance(part, Load) for each in (*inner, row) for part in subexpressions(each.size)
+    ):
+        return None
     values = {**outer, **{stmt.var: stmt.value for stmt in names if isinstance(stmt, Let)}}
-    joined = _read_joined([stmt for stmt in before if isinstance(stmt, Loop)], row.size, values)
+    joined = _read_joined(inner, row.size, values)
     if joined is None or not all(_is_read_in_order(row, each.buffer, reads) for each in joined):
         return None
     states = {part.buffer for each in joined for piece in each.pieces for part in subexpressions(piece.value)
               if isinstance(part, Load)}  # fmt: skip
     stores = [stmt for stmt in row.body if isinstance(stmt, Store)]
-    if len(stores) != 1:  # parts do not begin where lines of memory do: storing more, they would lose what is gained
+    own = [store for store in stores if store.buffer in states]
+    others = [store.buffer for store in stores if store.buffer not in states]
+    if len(own) != 1 or len(others) > MOST_OTHERS or not read_buffers(loop.body).isdisjoint(others):
         return None
-    (store,) = stores
-    if store.buffer not in states or store.index != row.var or store.buffer.dtype != joined[0].buffer.dtype:
+    (store,) = own
+    if store.index != row.var or store.buffer.dtype != joined[0].buffer.dtype:
         return None
     return Step(names, row, store.buffer, joined)
 
