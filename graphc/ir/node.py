@@ -708,6 +708,9 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
         return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
     node = (Constant if op is CONSTANT else Node)(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
+    watch = FUNCTIONS.get("made")
+    if watch is not None:
+        watch(node)
     return node
 
 

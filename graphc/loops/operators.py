@@ -108,6 +108,7 @@ _COSTS = {
     "pow ipow logaddexp logaddexp2 softplus atan2 gammaln digamma trigamma": 40.0,
     "gcd": 60.0,
     "lcm": 80.0,
+    "philox_low philox_high": 30.0,
 }
 _COST = {name: cost for names, cost in _COSTS.items() for name in names.split()}
 _UNARY = (
@@ -128,6 +129,7 @@ def _functions() -> tuple[Operator, ...]:
         *(Operator(name, 2, "call", "", (), _COST.get(name, 1.0), "", False, name in _BY_KNOWN) for name in _BINARY),
         *(Operator(name, 1, "call", "bool") for name in ("isnan", "isinf", "signbit", "logical_not")),
         Operator("logical_xor", result="bool"),
+        *(Operator(name, 3, cost=_COST[name]) for name in ("philox_low", "philox_high")),
         Operator("accumulate_product", neutral="one", accumulates=True),
         Operator("accumulate_maximum", neutral="lowest", accumulates=True),
         Operator("accumulate_lowest", neutral="highest", accumulates=True),

@@ -15,6 +15,7 @@ from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, OPS, Argument, Array, Laws, Node, Scalar, literal, make
 from graphc.ops.custom import PYTHON
+from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.ops.shape import broadcast_to, dimshuffle, filled
 from graphc.rewrite.engine import (
@@ -50,7 +51,7 @@ def _argument(node: Node, uses: Uses) -> Node:
 # --- prune ------------------------------------------------------------------------------------------------------------
 
 PRUNE: tuple[AnyRule, ...] = (
-    Transformation("stop_gradient", ("stop_gradient",), _argument, EXACT, [sample(stop_gradient, _FLOATS)]),
+    Transformation("stop_gradient", ("stop_gradient", *IDENTITIES), _argument, EXACT, [sample(stop_gradient, _FLOATS)]),
     Transformation("positive", ("positive",), _argument, EXACT, [sample(lambda x: +x, _FLOATS)]),
 )
 
