@@ -48,7 +48,7 @@ codegen.schedule    memory sizes labels plan accumulators cost strided work step
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll turns
                     partial_sums polls nontemporal order spelling reroll accumulations outline_regions outline_merge
                     outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
