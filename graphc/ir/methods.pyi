@@ -32,8 +32,8 @@ class Methods:
     def conj(self) -> Node:
         """`x` itself: graphc has no complex dtypes."""
 
-    def copy(self) -> Node:
-        """`x` itself: nodes never change."""
+    def copy(self, name: str | None = None) -> Node:
+        """`x` itself, as nodes never change; with a `name` a value equal to it that has this name."""
 
     def cumprod(self, axis: int | None = None) -> Node:
         """The products of the first 1, 2, … elements along `axis`, or of all elements in C order."""
@@ -57,9 +57,9 @@ class Methods:
         """e**x."""
 
     def fill(self, value: Any) -> Node:
-        """`value` in the shape of `x`, in the value's dtype (Theano's). Raises ShapeError where it has more axes."""
+        """`value` in the shape to which `x` and it broadcast, in the value's dtype (Theano's)."""
 
-    def flatten(self, ndim: int = 1) -> Node:
+    def flatten(self, ndim: Any = 1, *, outdim: int | None = None) -> Node:
         """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's)."""
 
     def inc(
@@ -82,10 +82,10 @@ class Methods:
     def min(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The minimum over `axis`, NaN where an element is. Equal minima share the derivative. Empty axes are an error."""
 
-    def nonzero(self) -> tuple[Node, ...]:
-        """The positions of the elements of a constant that are not 0, one vector for each axis."""
+    def nonzero(self, return_matrix: bool = False) -> Any:
+        """The positions of the elements that are not 0 in C order, one int64 vector for each axis."""
 
-    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Node:
+    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L: Any = None) -> Node:
         """The vector norm over `axis`, of all elements by default: the `ord`-th root of the sum of |x|**ord; None is 2."""
 
     def ones_like(self, dtype: Any = None) -> Node:
@@ -101,12 +101,12 @@ class Methods:
         """`x` as a vector."""
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Node:
-        """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a constant for each of them."""
+        """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a vector with one for each."""
 
     def reshape(self, *newshape: Any, ndim: int | None = None) -> Node:
         """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`."""
 
-    def round(self, decimals: int = 0, mode: str = "half_to_even") -> Node:
+    def round(self, decimals: int | str | None = 0, mode: str | None = None) -> Node:
         """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0."""
 
     def set(self, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False) -> Node:

@@ -90,7 +90,7 @@ class Guard:
     relation: Literal["==", "<=", "<"]
     right: Size
     message: str
-    error: Literal["shape", "index"] = "shape"
+    error: Literal["shape", "index", "assertion"] = "shape"
 
 
 # How an op becomes loops. The functions here take the node, then the index of the wanted element.
