@@ -25,7 +25,7 @@ ir                  node walk body interpret passes sizes closure text parse ver
 ops                 elementwise custom scalar shape checked index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
-tensor.nnet         activations losses __init__ nnet sigm
+tensor.nnet         activations losses rows __init__ nnet sigm
 tensor              absent constants special arithmetic selecting arranging padding grids statistics calculus
                     polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor
 scalar              __init__

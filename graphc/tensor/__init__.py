@@ -24,8 +24,6 @@ from graphc.tensor.indexing import *
 from graphc.tensor.joining import *
 from graphc.tensor.masks import *
 from graphc.tensor.masks import where as where
-from graphc.tensor.nnet.losses import log_softmax as log_softmax
-from graphc.tensor.nnet.losses import softmax as softmax
 from graphc.tensor.products import *
 from graphc.tensor.reductions import *
 from graphc.tensor.shaping import *
@@ -42,6 +40,8 @@ if TYPE_CHECKING:
     from graphc.tensor.elemwise import *
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
+    from graphc.tensor.nnet.losses import log_softmax as log_softmax
+    from graphc.tensor.nnet.losses import softmax as softmax
     from graphc.tensor.opt import *
     from graphc.tensor.padding import *
     from graphc.tensor.polynomials import *
@@ -115,6 +115,7 @@ LAZY = {
         corrcoef cov cumulative_prod cumulative_sum nanargmax nanargmin nancumprod nancumsum nanmax nanmean
         nanmin nanprod nanstd nansum nanvar
     """,
+    "nnet.losses": "log_softmax softmax",
     "basic": "",
     "extra_ops": "",
     "subtensor": "",
@@ -122,7 +123,7 @@ LAZY = {
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 
 _INTERNAL = """
-TYPE_CHECKING annotations constructors creation elementary import_module indexing joining keys lazily losses masks
+TYPE_CHECKING annotations constructors creation elementary import_module indexing joining keys lazily masks
 names_of plural_constructors products reductions shaping variables LAZY
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]

@@ -14,6 +14,7 @@ import pytest
 
 import graphc.tensor as T
 from graphc.startup.lazy import names_of
+from graphc.tensor import nnet
 from graphc.tensor.absent import GROUPS, why
 
 NAMES = {
@@ -48,12 +49,14 @@ def test_a_missing_name_says_why() -> None:
         _ = T.nothing_like_it  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("module", [name for name, names in T.LAZY.items() if names])
+LAZY = {**T.LAZY, **{f"nnet.{name}": names for name, names in nnet.LAZY.items()}}
+
+
+@pytest.mark.parametrize("module", [name for name, names in LAZY.items() if names])
 def test_the_table_of_lazy_names_is_what_modules_offer(module: str) -> None:
-    offered = ast.literal_eval(
-        re.search(r"^__all__ = (\[.*?\])", (PACKAGE / f"{module}.py").read_text("utf-8"), re.DOTALL | re.MULTILINE)[1]  # type: ignore[index]
-    )
-    assert set(T.LAZY[module].split()) == set(offered)
+    text = (PACKAGE / f"{module.replace('.', '/')}.py").read_text("utf-8")
+    (offered,) = re.findall(r"^__all__ = (\[.*?\])", text, re.DOTALL | re.MULTILINE)
+    assert set(LAZY[module].split()) == set(ast.literal_eval(offered))
 
 
 def test_names_are_given_by_one_module_each() -> None:

@@ -6,50 +6,39 @@ Theano's do; those of `graphc.tensor` keep its rank, as SciPy's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphc.ir.node import Node
-from graphc.ops.elementwise import as_node
-from graphc.ops.shape import expand
-from graphc.startup.lazy import lazily
+from graphc.startup.lazy import lazily, names_of
 from graphc.tensor.creation import one_hot as one_hot
 from graphc.tensor.elementary import sigmoid as sigmoid
 from graphc.tensor.elementary import softplus as softplus
-from graphc.tensor.nnet import losses
-from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
-from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
 from graphc.tensor.reductions import logsumexp as logsumexp
 
+LAZY = {
+    "activations": """
+        celu elu gelu hard_sigmoid leaky_relu prelu relu relu6 selu sigmoid_inplace silu softsign swish
+        ultra_fast_sigmoid ultra_fast_sigmoid_inplace
+    """,
+    "losses": """
+        binary_crossentropy categorical_crossentropy confusion_matrix crossentropy_categorical_1hot
+        prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row sigmoid_binary_crossentropy
+        to_one_hot
+    """,
+    "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
+    "nnet": "",
+    "sigm": "",
+}
+"""The modules of this package and the names of each: imported when one is asked for. `nnet` and `sigm` are Theano's
+paths of the same functions."""
 
-def _row(x: Any, axis: Any) -> tuple[Node, Any]:
-    """A vector of which no axis is named as a row."""
-    node = as_node(x)
-    if axis is not None:
-        return node, axis
-    return (expand(node, (0,)) if node.ndim == 1 else node), -1
+__all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
 
-
-def softmax(x: Any, axis: Any = None) -> Node:
-    """exp(x) / sum(exp(x)) over `axis`, the last one by default, without overflow; a vector gives a row (Theano's)."""
-    return losses.softmax(*_row(x, axis))
-
-
-def log_softmax(x: Any, axis: Any = None) -> Node:
-    """log(softmax(x)) over `axis`, the last one by default; a vector gives a row (Theano's)."""
-    return losses.log_softmax(*_row(x, axis))
-
-
-logsoftmax = log_softmax
-softmax_graph = softmax_op = softmax
-logsoftmax_op = log_softmax
-
-_PATHS = {"nnet": "", "sigm": ""}
-"""Theano's paths of the same functions, which are imported when they are asked for."""
-_INTERNAL = "Any Node TYPE_CHECKING activations annotations as_node expand lazily losses"
-__all__ = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
-
-if not TYPE_CHECKING:  # which know the names
-    __getattr__ = lazily("graphc.tensor.nnet", _PATHS)
+if TYPE_CHECKING:
+    from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
+    from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
+else:
+    __getattr__ = lazily("graphc.tensor.nnet", LAZY)
 
 
 def __dir__() -> list[str]:
