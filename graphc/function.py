@@ -43,6 +43,7 @@ def function(
     on_unused_input: str | None = None,
     trust_input: bool = False,
     threads: int | str | None = None,
+    fast_math: bool | None = None,
 ) -> Function:
     """A callable that computes `outputs` from `inputs` and then carries out `updates`.
 
@@ -54,6 +55,7 @@ def function(
     arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
     an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
     profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
+    fast_math: whether rewrites and arithmetic may be true of real numbers only; options.fast_math where None.
     accept_inplace, rebuild_strict, trust_input: for Theano's sake.
 
     A call takes arguments by position or by the names of their inputs. `out=` gives arrays that the results are written
@@ -80,7 +82,9 @@ def function(
     shared = shared_of(values, pairs)
     mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
     shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
-    kernel = Kernel(shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
+    kernel = Kernel(
+        shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable, _fast_math(fast_math)
+    )
     chosen = MODES.get(mode or options.mode)
     if chosen is None:
         raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
@@ -93,6 +97,13 @@ def function(
     made = make_function(kind, kernel, call, bool(profile))
     made.name = name or "function"
     return made
+
+
+def _fast_math(given: object) -> bool:
+    """What a function is told, else what the process is: kept, so that all its variants are made alike."""
+    if given is not None and not isinstance(given, bool):
+        raise ArgumentError(f"fast_math={given!r}: must be True, False or None")
+    return options.fast_math if given is None else given
 
 
 @cache
