@@ -21,6 +21,7 @@ from graphc.ir.node import (
     Node,
     Sample,
     Samples,
+    Size,
     Type,
     View,
     define_op,
@@ -28,6 +29,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.walk import as_size_node
 
 
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -43,6 +45,21 @@ def _eval(node: Node, x: Array, *conditions: Array) -> Array:
 
 def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (checked(cotangent, node.args[1:], **node.attrs), *(None for _ in node.args[1:]))
+
+
+def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """What is said must hold of all elements; of none it does."""
+    conditions = [_all(one) if many else one for one, many in zip(args[1:], batched[1:], strict=True)]
+    x = args[0]
+    if not batched[0]:
+        x = make(OPS["dimshuffle"], (x,), {"order": ("x", *range(x.ndim))})
+        x = make(OPS["broadcast_to"], (x, *map(as_size_node, (size, *args[0].type.shape))))
+    return checked(x, conditions, **node.attrs)
+
+
+def _all(conditions: Node) -> Node:
+    true = make(OPS["cast"], (conditions,), {"dtype": "bool"})
+    return make(OPS["cast"], (make(OPS["all"], (true,), {"axes": (0,)}),), {"dtype": "int64"})
 
 
 def _index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
@@ -75,6 +92,7 @@ define_op(
     _vjp,
     _guards,
     cost=0.0,
+    batch=_batch,
     samples=Samples(
         lambda: (_sample("a matrix", (2, 3)), _sample("a scalar", ()), _sample("nothing", (0, 3), error="shape"))
     ),

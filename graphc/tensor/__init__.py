@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+from typing import Any as Anything
 
 from graphc.autodiff import Lop as Lop
 from graphc.autodiff import Rop as Rop
 from graphc.autodiff import grad as grad
 from graphc.autodiff import hessian as hessian
 from graphc.autodiff import jacobian as jacobian
+from graphc.ir.node import FUNCTIONS
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor import nnet as nnet
 from graphc.tensor.creation import *
@@ -122,9 +124,30 @@ LAZY = {
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "true_div", "floor_divide": "floor_div",
+    "power": "pow", "remainder": "mod", "matmul": "matmul", "less": "less", "less_equal": "less_equal",
+    "greater": "greater", "greater_equal": "greater_equal",
+}  # fmt: skip
+"""NumPy's operators: a warm start, which may have one before a tensor, imports nothing for it."""
+
+
+def _array_ufunc(ufunc: Anything, method: str, inputs: tuple[Anything, ...], kwargs: dict[str, Anything]) -> Anything:
+    known = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
+    if known is not None:
+        return FUNCTIONS[known](*inputs)
+    return import_module("graphc.tensor.dispatch").call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def _array_function(function: Anything, args: tuple[Anything, ...], kwargs: dict[str, Anything]) -> Anything:
+    return import_module("graphc.tensor.dispatch").call_function(function, args, kwargs)
+
+
+FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
+
 _INTERNAL = """
-TYPE_CHECKING annotations constructors creation elementary import_module indexing joining keys lazily masks
-names_of plural_constructors products reductions shaping variables LAZY
+Anything FUNCTIONS LAZY TYPE_CHECKING annotations constructors creation elementary import_module indexing joining keys
+lazily masks names_of plural_constructors products reductions shaping variables
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
 __all__ = [*_OWN, *names_of(LAZY)]  # noqa: PLE0604

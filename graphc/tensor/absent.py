@@ -81,7 +81,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     """),
     (GRAPH, """
         Apply AsTensorError Constant DisconnectedType Generic MethodNotDefined Op ParamsType ShapeError Tensor
-        TensorConstant TensorConstantSignature TensorVariable Type Variable _tensor_py_operators _as_tensor_variable
+        TensorConstantSignature Type _tensor_py_operators _as_tensor_variable
         constant_cache constructor disconnected_type grad_not_implemented grad_undefined verify_grad numeric_grad
         sharedvar type type_other scal printing pprint min_informative_str compile gof theano config
     """),

@@ -903,7 +903,7 @@ V = T.vector("bias")
     [
         (lambda: X + T.matrix("y", shape=(2, 4)), ShapeError, "weights.*y"),
         (lambda: X + "no", GraphTypeError, "'no'"),
-        (lambda: bool(X), GraphTypeError, "weights.*symbolic"),
+        (lambda: float(X), GraphTypeError, "weights.*symbolic"),
         (lambda: X.sum(axis=2), GraphTypeError, "weights.*axis 2 is out of range"),
         (lambda: X.sum(axis=(0, 0)), GraphTypeError, "weights.*named twice"),
         (lambda: X.sum(axis=0.5), GraphTypeError, "weights.*0.5"),
