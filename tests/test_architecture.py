@@ -268,6 +268,7 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
+tensor.absent tensor.arithmetic tensor.einsum tensor.nnet.losses tensor.padding tensor.selecting tensor.special
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target

@@ -25,7 +25,6 @@ from graphc.tensor.elementary import *
 from graphc.tensor.indexing import *
 from graphc.tensor.joining import *
 from graphc.tensor.masks import *
-from graphc.tensor.masks import where as where
 from graphc.tensor.products import *
 from graphc.tensor.reductions import *
 from graphc.tensor.shaping import *
@@ -161,6 +160,7 @@ def _missing(name: str) -> str:
 
 if not TYPE_CHECKING:  # which know the names
     __getattr__ = lazily("graphc.tensor", LAZY, _missing)
+    FUNCTIONS["later"] = __getattr__
 
 
 def __dir__() -> list[str]:

@@ -37,8 +37,7 @@ __all__ = [
     "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift", "rint", "round",
     "round_half_away_from_zero", "round_half_to_even", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh",
     "softplus", "sqr", "sqrt", "square", "stop_gradient", "sub", "subtract", "switch", "tan", "tanh", "tensor_copy",
-    "tri_gamma", "trigamma", "true_div", "true_divide", "trunc", "where", "xlog1py", "xlogy", "xlogy0", "xor",
-    "zero_grad",
+    "tri_gamma", "trigamma", "true_div", "true_divide", "trunc", "xlog1py", "xlogy", "xlogy0", "xor", "zero_grad",
 ]  # fmt: skip
 
 stop_gradient = _table.stop_gradient
@@ -212,4 +211,4 @@ eq, neq, lt, le, gt, ge = equal, not_equal, less, less_equal, greater, greater_e
 and_, or_, xor, bitwise_not = bitwise_and, bitwise_or, bitwise_xor, invert
 switch = where
 
-FUNCTIONS.update(astype=astype, clip=clip, conj=conj, copy=copy, divmod=divmod, round=round)
+FUNCTIONS.update(astype=astype, clip=clip, conj=conj, copy=copy, divmod=divmod, imag=imag, round=round)

@@ -22,8 +22,8 @@ from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cas
 from graphc.tensor.creation import ones, tri
 from graphc.tensor.elementary import add, equal, less, logical_and, logical_not, mul
 from graphc.tensor.elementary import where as choose_between
-from graphc.tensor.indexing import getitem, set_subtensor, take
-from graphc.tensor.masks import coordinates, flatnonzero, positions
+from graphc.tensor.indexing import compressed, getitem, set_subtensor, take
+from graphc.tensor.masks import coordinates, flatnonzero
 from graphc.tensor.reductions import all as all_of
 from graphc.tensor.shaping import as_shape, as_size, flatten, normalise_axis
 
@@ -112,10 +112,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Node:
 
     The condition may be shorter than the axis. Raises GraphTypeError for a condition of another rank.
     """
-    mask, node = as_node(condition), as_node(x)
-    if mask.ndim != 1:
-        raise GraphTypeError(f"compress of {describe(node)}: the condition {describe(mask)} should be a vector")
-    return take(node, positions(cast(mask, "bool")), axis)
+    return compressed(x, condition, axis)
 
 
 def extract(condition: Any, x: Any) -> Node:

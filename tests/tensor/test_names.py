@@ -17,11 +17,13 @@ import scipy.special
 
 import graphc.scalar
 import graphc.tensor as T
+from graphc.autodiff import grad
 from graphc.dtypes import is_float
+from graphc.errors import AssertionFailed, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.function import function
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, variable
-from graphc.ir.walk import Graph
+from graphc.ir.walk import Graph, nodes_of
 from graphc.tensor import nnet
 from graphc.testing import check_gradient
 
@@ -922,3 +924,128 @@ def test_all_are_compiled(rows: list[Row]) -> None:
 
 
 NEED_SIZES = ("poly", "cross", "array_equiv")
+
+
+METHODS: tuple[tuple[str, Callable[[Node], Any], Callable[[Array], Any]], ...] = (
+    ("choose", lambda x: (x > 0).astype("int64").choose([x, 9.0]), lambda x: np.choose((x > 0).astype(int), [x, 9.0])),
+    ("compress", lambda x: x.compress([True, False, True], 0), lambda x: x.compress([True, False, True], 0)),
+    ("nonzero_values", lambda x: x.nonzero_values(), lambda x: x[x != 0]),
+    ("real", lambda x: x.real, lambda x: x.real),
+    ("imag", lambda x: x.imag, lambda x: x.imag),
+    ("conjugate", lambda x: x.conjugate(), lambda x: x.conj()),
+    ("arctan", lambda x: x.arctan(), np.arctan),
+    ("transfer", lambda x: x.transfer("cpu"), lambda x: x),
+    ("trunc", lambda x: x.trunc(), np.trunc),
+    ("flatten", lambda x: x.flatten(outdim=1), lambda x: x.ravel()),
+    ("norm", lambda x: x.norm(L=2), np.linalg.norm),
+)
+
+
+@pytest.mark.parametrize(("build", "expect"), [pytest.param(*row[1:], id=row[0]) for row in METHODS])
+def test_methods(build: Callable[[Node], Any], expect: Callable[[Array], Any]) -> None:
+    (x,) = leaves((M,), False)
+    (value,) = interpret(Graph((x,), (T.as_tensor(build(x)),)), {x: M})
+    compare(value, np.asarray(expect(M)))
+
+
+def test_what_is_known_while_a_graph_is_built() -> None:
+    x, v = T.dmatrix("x"), T.dvector("v", shape=(3,))
+    assert T.get_scalar_constant_value(T.constant(3) * 2 + 1) == 7
+    assert T.get_scalar_constant_value(T.zeros((x.shape[0],))) == 0
+    assert T.get_scalar_constant_value(T.ones((2, 2)) * 5) == 5
+    assert T.extract_constant(x) is x and T.extract_constant(T.constant(2.5)) == 2.5
+    assert T.get_vector_length(v) == 3 and T.get_vector_length(x.shape) == 2
+    assert T.ndim(x) == 2 and T.isscalar(x.sum()) and T.isscalar(2) and not T.isscalar(x)
+    assert T.is_flat(v) and not T.is_flat(x) and T.is_flat(x, outdim=2)
+    assert T.broadcast_shapes((2, 1), (3,)) == (2, 3)
+    assert T.isrealobj(x) and not T.iscomplexobj(x)
+    assert T.scalar_from_tensor(x.sum()) is x.sum() and T.newaxis is None and T.s_[1:, 0] == np.s_[1:, 0]
+    assert x.copy(name="named").name == "named" and x.copy() is x
+    path, text = T.einsum_path("ij,jk,kl,l->i", S, S, S, S[0])
+    assert path == ["einsum_path", (2, 3), (1, 2), (0, 1)] and text.startswith("complete contraction")
+
+
+def test_the_order_of_einsum_counts() -> None:
+    """A chain that ends in a vector is products of matrices with vectors."""
+    x, v = T.dmatrix("x"), T.dvector("v")
+    chain = T.einsum("ij,jk,kl,lm,m->i", x, x, x, x, v)
+    products = [node for node in nodes_of([chain]) if node.op.name == "matmul"]
+    assert len(products) == 4 and all(min(arg.ndim for arg in node.args) == 1 for node in products)
+
+
+X, P, J, E = T.dmatrix("x"), T.dvector("p"), T.lvector("i"), T.tensor("bool", (None,), "e")
+BAD = {
+    "only one choice of where": (lambda: T.where(E, X), GraphTypeError, "both x and y, or neither"),
+    "nonzero of a scalar": (lambda: T.nonzero(X.sum()), GraphTypeError, "nonzero of.*scalar"),
+    "a mask of too many axes": (lambda: P[X > 0], IndexOutOfBounds, "p.*2 indices for 1 axes"),
+    "a mask of another size": (lambda: T.zeros((3, 2))[T.tensor("bool", (4,), "e")], ShapeError, "mask e.*3 and 4"),
+    "compress by a matrix": (lambda: T.compress(X, X), GraphTypeError, "condition x.*vector"),
+    "choose with out": (lambda: T.choose(J, [X], out=X), GraphTypeError, "there is no out"),  # type: ignore[arg-type]
+    "choose by floats": (lambda: T.choose(P, [X]), GraphTypeError, "p.*float64"),
+    "no choices": (lambda: T.choose(J, []), GraphTypeError, "no choices"),
+    "take_along_axis of other ranks": (lambda: T.take_along_axis(X, J, 0), GraphTypeError, "x.*i.*rank"),
+    "select of unequal lists": (lambda: T.select([E], []), ShapeError, "1 conditions and 0"),
+    "a mode of ravel_multi_index": (lambda: T.ravel_multi_index((J,), (3,), "no"), GraphTypeError, "'no'"),
+    "fill_diagonal of a vector": (lambda: T.fill_diagonal(P, 0), GraphTypeError, "p.*two axes"),
+    "repeats of floats": (lambda: T.repeat(X, P, 0), GraphTypeError, "vector of integers, not p"),
+    "a mode of pad": (lambda: T.pad(X, 1, "fold"), GraphTypeError, "x.*'fold'"),
+    "a negative width": (lambda: T.pad(X, -1), ShapeError, "x.*negative"),
+    "too many widths": (lambda: T.pad(X, [(1, 1)] * 3), ShapeError, "3 pairs for 2 axes"),
+    "an ellipsis that is lost": (lambda: T.einsum("...i->i", X), GraphTypeError, "needs an ellipsis"),
+    "subscripts of another rank": (lambda: T.einsum("ijk->i", X), GraphTypeError, "does not fit.*x"),
+    "a result of nowhere": (lambda: T.einsum("ij->k", X), GraphTypeError, "occur once, and in an operand"),
+    "digits in einsum": (lambda: T.einsum("i1->i", X), GraphTypeError, "letters and an ellipsis"),
+    "sizes that differ in einsum": (lambda: T.einsum("ij,j", T.zeros((2, 3)), T.zeros(4)), ShapeError, "subscript j"),
+    "a grid without an end": (lambda: T.mgrid[0:3, 1:], GraphTypeError, "slices with an end"),
+    "a window of half a point": (lambda: T.hanning(2.5), GraphTypeError, "hanning.*whole number"),
+    "gradient of too little": (lambda: T.gradient(T.zeros(1)), ShapeError, "less than 2"),
+    "spacings for gradient": (lambda: T.gradient(X, 1.0, 2.0, 3.0), GraphTypeError, "3 spacings for 2 axes"),
+    "cross of four": (lambda: T.cross(T.zeros((2, 4)), X), ShapeError, "2 or 3 elements"),
+    "a mode of convolve": (lambda: T.convolve(P, P, "all"), GraphTypeError, "'all'"),
+    "roots that are not counted": (lambda: T.poly(P), GraphTypeError, "p.*not known"),
+    "a scalar op of nothing": (lambda: T.Elemwise("nothing"), GraphTypeError, "'nothing'"),
+    "a fold of unknown size": (lambda: T.CAReduce("hypot")(X), GraphTypeError, "hypot.*x.*known size"),
+    "the length of a vector": (lambda: T.get_vector_length(P), ShapeError, "p.*not known"),
+    "a constant that is none": (lambda: T.get_scalar_constant_value(P), T.NotScalarConstantError, "p"),
+    "a constant without elements": (lambda: T.get_scalar_constant_value([]), T.EmptyConstantError, "no elements"),
+    "batched_dot of a scalar": (lambda: T.batched_dot(X.sum(), X), GraphTypeError, "scalar"),
+    "a directive of r_": (lambda: T.r_["c", X], GraphTypeError, "directives"),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD.values(), ids=BAD)
+def test_bad_calls_say_what_is_wrong(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert isinstance(caught.value, GraphcError)
+
+
+LATER: tuple[tuple[str, Node, type[Exception], str, tuple[Any, ...]], ...] = (
+    ("Assert", T.Assert("x is positive")(P, P > 0), AssertionFailed, "x is positive.*test_names.py", ([1.0, -1.0],)),
+    ("repeat", T.repeat(P, J), ShapeError, "repeats is negative", ([1.0, 2.0], [1, -1])),
+    ("repeat of another size", T.repeat(P, J), ShapeError, "3.*2|2.*3", ([1.0, 2.0], [1, 1, 1])),
+    ("unravel_index", T.unravel_index(J, (2, 3))[0], ShapeError, "outside the array", ([6],)),
+    ("ravel_multi_index", T.ravel_multi_index((J,), (3,)), ShapeError, "outside its axis", ([-1],)),
+    ("choose", T.choose(J, [1.0, 2.0]), IndexOutOfBounds, "index|taken|bounds", ([2],)),
+    ("nanargmax", T.nanargmax(P), ShapeError, "p.*all elements are NaN", ([np.nan, np.nan],)),
+    ("pad", T.pad(P, 1, "edge"), ShapeError, "no elements to repeat|index", ([],)),
+    ("a mask of another size", P[E], ShapeError, "3.*2|2.*3", ([1.0, 2.0], [True, False, True])),
+    ("values for a mask", T.set_subtensor(P[E], P[:2]), ShapeError, "size", ([1.0, 2.0, 3.0], [True, False, False])),
+)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+@pytest.mark.parametrize(("result", "error", "message", "values"), [pytest.param(*row[1:], id=row[0]) for row in LATER])
+def test_calls_are_refused(
+    result: Node, error: type[Exception], message: str, values: tuple[Any, ...], mode: str
+) -> None:
+    inputs = [x for x in (P, J, E) if x in nodes_of([result])]
+    arrays = [np.asarray(value, x.dtype) for x, value in zip(inputs, values, strict=True)]
+    with pytest.raises(error, match=message):
+        function(inputs, result, mode=mode)(*arrays)
+
+
+def test_a_reduction_of_selected_elements_has_its_derivative() -> None:
+    x = T.dmatrix("x")
+    slope = function([x], grad((x[x > 0] ** 2).mean(), x))(M)
+    np.testing.assert_allclose(slope, np.where(M > 0, 2 * M, 0) / (M > 0).sum())
