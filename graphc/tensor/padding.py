@@ -7,7 +7,7 @@ folded back into the axis by arithmetic: one gather, however wide the border.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.dtypes import is_float
@@ -77,11 +77,17 @@ def pad(
     constants, ends = (_pairs(one, node.ndim, what) for one in (constant_values, end_values))
     if reflect_type not in ("even", "odd"):
         raise GraphTypeError(f"{what}: reflect_type {reflect_type!r} is not even or odd")
+    if mode == "empty":
+        constants = [(0, 0)] * node.ndim
+    if mode in ("constant", "empty") and (border := _only(constants)) is not None:
+        shape = [sizes.add(size, sizes.add(*pair)) for size, pair in zip(node.type.shape, widths, strict=True)]
+        whole = full(tuple(map(_as_given, shape)), cast(as_node(border), node.dtype))
+        return index.set_subtensor(whole, node, [before for before, _ in widths], (1,) * node.ndim)
     for axis, (before, after) in enumerate(widths):
         if sizes.equal(before, 0) and sizes.equal(after, 0):
             continue
         match mode:
-            case "constant" | "empty":
+            case "constant":
                 sides = [full(_slab(node, axis, width), cast(as_node(value), node.dtype))
                          for width, value in zip((before, after), constants[axis], strict=True)]  # fmt: skip
             case "linear_ramp":
@@ -95,6 +101,16 @@ def pad(
                 raise GraphTypeError(f"{what}: mode {mode!r} is not one that pad knows")
         node = ops.concatenate([sides[0], node, sides[1]], axis)
     return node
+
+
+def _only(values: Sequence[tuple[Any, Any]]) -> Any:
+    """What all sides are filled with, or None where they differ or there are none."""
+    found = [one for pair in values for one in pair]
+    return found[0] if found and all(one is found[0] for one in found) else None
+
+
+def _as_given(size: Size) -> Any:
+    return size if isinstance(size, int) else as_size_node(size)
 
 
 def _pairs(value: Any, ndim: int, what: str) -> list[tuple[Any, Any]]:
@@ -120,7 +136,7 @@ def _is_sequence(value: Any) -> bool:
 
 def _slab(x: Node, axis: int, width: Size) -> tuple[Any, ...]:
     shape = (*x.type.shape[:axis], width, *x.type.shape[axis + 1 :])
-    return tuple(size if isinstance(size, int) else as_size_node(size) for size in shape)
+    return tuple(map(_as_given, shape))
 
 
 def _part(x: Node, axis: int, start: Any, stop: Any) -> Node:
