@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -61,3 +62,39 @@ def test_the_table_of_lazy_names_is_what_modules_offer(module: str) -> None:
 
 def test_names_are_given_by_one_module_each() -> None:
     assert len(T.__all__) == len(set(T.__all__)) and set(names_of(T.LAZY)) < set(T.__all__)
+
+
+PAGE = PACKAGE.parent.parent / "docs" / "names.md"
+HEAD = """# Names of functions
+
+`graphc.tensor` has the names of `theano.tensor`, `theano.tensor.basic`, `.extra_ops` and `.nnet`, and those of NumPy's
+top level that have a meaning for graphs. Modules that few programs need are loaded when one of their names is asked
+for. What is not there says why when it is asked for, in the words below.
+
+Where the two differ, NumPy's values and dtypes are graphc's: `T.mgrid[a:b, c:d]` is one array with a new first axis,
+`T.round` rounds halves to even, `T.take_along_axis` takes the last axis unless told, `T.cov` is float64. Theano's are
+`T.nnet.softmax` and `logsoftmax`, which take a vector for a row (`T.softmax` keeps its rank), `T.fill`, which
+broadcasts both arguments, and `flatten`'s number of axes. What selects by values (`x[mask]`, `nonzero`, `where(mask)`, `compress`,
+`repeat` by a vector, `trim_zeros`) has a size that a first kernel counts. `Assert` checks before anything is computed.
+
+## Not there
+
+This table is written from `graphc/tensor/absent.py` by `GRAPHC_UPDATE=1 pytest tests/tensor/test_absent.py`.
+
+| why | names |
+|---|---|
+"""
+
+
+def page() -> str:
+    rows = []
+    for reason, names in GROUPS:
+        shown = [f"`{name}`" for name in names.split() if name[0] != "_"]
+        rows.append(f"| {reason} | {' '.join(shown)} |")
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def test_the_page_is_that_of_the_table() -> None:
+    if os.environ.get("GRAPHC_UPDATE"):
+        PAGE.write_text(page(), "utf-8")
+    assert PAGE.read_text("utf-8") == page()
