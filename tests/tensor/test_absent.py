@@ -74,8 +74,9 @@ for. What is not there says why when it is asked for, in the words below.
 Where the two differ, NumPy's values and dtypes are graphc's: `T.mgrid[a:b, c:d]` is one array with a new first axis,
 `T.round` rounds halves to even, `T.take_along_axis` takes the last axis unless told, `T.cov` is float64. Theano's are
 `T.nnet.softmax` and `logsoftmax`, which take a vector for a row (`T.softmax` keeps its rank), `T.fill`, which
-broadcasts both arguments, and `flatten`'s number of axes. What selects by values (`x[mask]`, `nonzero`, `where(mask)`, `compress`,
-`repeat` by a vector, `trim_zeros`) has a size that a first kernel counts. `Assert` checks before anything is computed.
+broadcasts both arguments, and `flatten`'s number of axes. What selects by values (`x[mask]`, `nonzero`, `where(mask)`,
+`compress`, `repeat` by a vector, `trim_zeros`) has a size that a first kernel counts. `Assert` checks before anything
+is computed.
 
 ## Not there
 
