@@ -120,6 +120,7 @@ LAZY = {
     "basic": "",
     "extra_ops": "",
     "subtensor": "",
+    "shared_randomstreams": "",
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 

@@ -6,7 +6,7 @@ In: a name. Out: the sentence that a user who asks for it is told; the documenta
 from __future__ import annotations
 
 COMPLEX = "graphc has no complex dtypes"
-RANDOM = "random numbers are not there yet"
+RANDOM = "random numbers are made by RandomStreams and graphc.random"
 ORDER = "sorting and order are not there yet"
 FACTORS = "factorisations are not there yet"
 NETS = "convolution, pooling, normalisation and the fused losses of nnet are not there yet"
@@ -35,7 +35,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
         complex_scalar_types complex_types complex_vector_types _convert_to_complex64 _convert_to_complex128
         python_complex cdouble clongdouble csingle complex64 complex128 complex256 complexfloating sort_complex
     """),
-    (RANDOM, "raw_random shared_randomstreams random"),
+    (RANDOM, "raw_random random"),
     (ORDER, """
         argsort argtopk sort topk topk_and_argtopk searchsorted SearchsortedOp Unique unique unique_all unique_counts
         unique_inverse unique_values bincount argpartition partition lexsort median nanmedian percentile
