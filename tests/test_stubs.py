@@ -140,7 +140,7 @@ x.T.dott(x)
 x.sum(1, None, True, None, 5)
 T.exq(x)
 T.exp(x, x)
-T.where(x, x)
+T.where(x, x, x, x)
 graphc.options.treads
 graphc.options.treads = 2
 graphc.options.threads = 2.5

@@ -1021,7 +1021,7 @@ def test_bad_calls_say_what_is_wrong(call: Callable[[], Any], error: type[Except
 
 
 LATER: tuple[tuple[str, Node, type[Exception], str, tuple[Any, ...]], ...] = (
-    ("Assert", T.Assert("x is positive")(P, P > 0), AssertionFailed, "x is positive.*test_names.py", ([1.0, -1.0],)),
+    ("Assert", T.Assert("x is positive")(P, P > 0), AssertionFailed, "positive.*test_functions.py", ([1.0, -1.0],)),
     ("repeat", T.repeat(P, J), ShapeError, "repeats is negative", ([1.0, 2.0], [1, -1])),
     ("repeat of another size", T.repeat(P, J), ShapeError, "3.*2|2.*3", ([1.0, 2.0], [1, 1, 1])),
     ("unravel_index", T.unravel_index(J, (2, 3))[0], ShapeError, "outside the array", ([6],)),
