@@ -354,7 +354,6 @@ MADE = {
     "an object for an output": Bad(lambda f: f([X], [X, None]), GraphTypeError, "", "None"),
     "numbers for keys": Bad(lambda f: f([X], {1: X}), GraphTypeError, "", "keys.*strings"),
     "a mode": Bad(lambda f: graphc.function([X], X, mode="quick"), ArgumentError, "", "'quick'.*compiled.*python"),
-    "more axes than what is filled": Bad(lambda f: T.fill(V, X), ShapeError, "x v", "fill.*more axes"),
     "an answer to unused inputs": Bad(
         lambda f: f([X, Y], X, on_unused_input="shout"), ArgumentError, "", "'shout'.*'raise', 'warn' or 'ignore'"
     ),

@@ -101,7 +101,7 @@ class Guard:
     relation: Literal["==", "<=", "<"]
     right: Size
     message: str
-    error: Literal["shape", "index"] = "shape"
+    error: Literal["shape", "index", "assertion"] = "shape"
 
 
 # How an op becomes loops. The functions here take the node, then the index of the wanted element.
@@ -543,6 +543,17 @@ class Node(Symbol):
         transposed: Node = FUNCTIONS["transpose"](self)
         return transposed
 
+    @property
+    def real(self) -> Node:
+        """The tensor itself: there are no complex dtypes."""
+        return self
+
+    @property
+    def imag(self) -> Node:
+        """Zeros: there are no complex dtypes."""
+        zeros: Node = FUNCTIONS["imag"](self)
+        return zeros
+
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
 
@@ -619,9 +630,9 @@ class Node(Symbol):
 
         def __getattr__(self, name: str) -> Any:
             method = METHODS.get(name)
-            if method not in FUNCTIONS:
+            if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
                 raise AttributeError(f"a tensor has no attribute {name!r}")
-            return FUNCTIONS[method].__get__(self)
+            return (FUNCTIONS.get(method) or FUNCTIONS["later"](method)).__get__(self)
 
     def __dir__(self) -> list[str]:
         return [name for name in (*super().__dir__(), *METHODS) if name not in INTERNAL]
@@ -685,10 +696,13 @@ METHODS = {
     for name in (
         "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
         "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
-        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp"
+        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
+        "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
+        "get_scalar_constant_value"
     ).split()
-} | {"set": "set_subtensor", "inc": "inc_subtensor"}
-"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
+} | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
+"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
+`FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
 
 INTERNAL = {
     "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",

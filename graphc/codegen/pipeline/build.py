@@ -83,6 +83,7 @@ def key_of(kernel: Kernel) -> Key:
     news = tuple(new for _, new in kernel.updates)
     settings = {
         "name": kernel.name,
+        "fast_math": str(kernel.is_fast),
         "returns": kernel.returns,
         "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
         "mutable": ",".join(map(str, kernel.mutable)),
@@ -214,7 +215,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     parts = [*product_parts(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
         PROCESS.compilations += 1
-        compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)))
+        compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)), kernel.is_fast)
         if ahead:
             keep_part(ENTRY_POINTS, ahead())
         for name, part in compiled.parts.items():
