@@ -58,9 +58,9 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 .                   shared
 functions           convention check_arguments layouts variants callables staged counted states nested __init__
 .                   function gradient updates inspection
-scalar              __init__ basic
 gof                 graph test_values op fg null_type type __init__
 compile             builders ops mode io sharedvalue pfunc function_module __init__
+scalar              ops __init__ basic
 .                   optim session
 .                   bench cli
 """
@@ -86,6 +86,7 @@ LATE = {
     ("", "graphc.gradient"),
     ("", "graphc.ir.parse"),
     ("", "graphc.scalar"),
+    ("scalar", "graphc.scalar.basic"),
     ("", "graphc.updates"),
     ("configdefaults", "graphc.gof.test_values"),
     ("configdefaults", "graphc.rewrite.pipeline"),
