@@ -193,7 +193,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     key, report, entry = found.key, found.report, found.entry
     code = codes().get(report.key)
     linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
-    if code is None and entry is not None:
+    if entry is not None and (code is None or code.metadata != entry.metadata):
         code = Code(entry.metadata, b"")
     if code is not None and linked:
         built = restore(kernel, code.metadata, report)
