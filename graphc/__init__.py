@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from graphc import configparser as configparser
     from graphc import gof as gof
     from graphc import gradient as gradient
+    from graphc import random as random
+    from graphc import sandbox as sandbox
     from graphc import scalar as scalar
     from graphc import updates as updates
     from graphc.compile import FunctionMaker as FunctionMaker
@@ -119,6 +121,8 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "gof.graph": lambda: import_module("graphc.gof.graph"),
     "gradient": lambda: import_module("graphc.gradient"),
     "inspection": lambda: import_module("graphc.inspection"),
+    "random": lambda: import_module("graphc.random"),
+    "sandbox": lambda: import_module("graphc.sandbox"),
     "scalar": lambda: import_module("graphc.scalar"),
     "updates": lambda: import_module("graphc.updates"),
 }

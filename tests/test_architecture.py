@@ -30,7 +30,7 @@ tensor              variables elementary shaping masks keys creation indexing jo
                     dispatch
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse
-rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
                     equal_steps rolling
                     pipeline __init__
 codegen             __init__
@@ -48,14 +48,18 @@ codegen.schedule    memory sizes labels plan accumulators cost strided work step
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers unroll partial_sums
-                    polls nontemporal order spelling reroll accumulations outline_regions outline_merge outline
-                    __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
+                    partial_sums polls nontemporal order spelling reroll accumulations outline_regions outline_merge
+                    outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
+random              bits distributions rejection orders __init__ streams
+tensor              shared_randomstreams
+sandbox.cuda        rng_curand __init__
+sandbox             rng_mrg __init__
 functions           convention check_arguments layouts variants callables staged counted states nested __init__
 .                   function gradient updates inspection
 gof                 graph test_values op fg null_type type __init__
@@ -80,6 +84,8 @@ LATE = {
     ("", "graphc.compile"),
     ("", "graphc.configdefaults"),
     ("", "graphc.configparser"),
+    ("", "graphc.random"),
+    ("", "graphc.sandbox"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("", "graphc.gof"),
