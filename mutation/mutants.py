@@ -625,7 +625,7 @@ GRAPHS = Area(
         M("the cotangents of several uses replace each other", "autodiff.py",
           "cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent", "cotangents[arg] = cotangent"),
         M("what stands for constants is differentiated", "autodiff.py",
-          "(passes and node not in constants)", "passes"),
+          "*constants}\n    connected", "}\n    connected"),
         M("derivatives pass stop_gradient", "autodiff.py",
           "passes = node.op is not barrier and not", "passes = not"),
         M("a known gradient is added to what comes from elsewhere", "autodiff.py",

@@ -69,6 +69,7 @@ numpy               named linalg __init__
 scalar              __init__ basic
 gof                 graph test_values op fg null_type type __init__
 compile             builders ops mode io sharedvalue pfunc function_module __init__
+scalar              ops __init__ basic
 .                   optim session
 .                   bench cli
 """
@@ -96,6 +97,7 @@ LATE = {
     ("", "graphc.gradient"),
     ("", "graphc.ir.parse"),
     ("", "graphc.scalar"),
+    ("scalar", "graphc.scalar.basic"),
     ("", "graphc.updates"),
     ("configdefaults", "graphc.gof.test_values"),
     ("configdefaults", "graphc.rewrite.pipeline"),

@@ -194,9 +194,9 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     key, report, entry = found.key, found.report, found.entry
     code = codes().get(report.key)
     linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
-    if code is None and entry is not None:
+    if entry is not None and (code is None or code.metadata != entry.metadata):
         code = Code(entry.metadata, b"")
-    if code is not None and (linked or code.library(threads_of(kernel)) is not None):
+    if code is not None and linked:
         built = restore(kernel, code.metadata, report)
         if built is not None:
             if entry is not None:
@@ -224,8 +224,8 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
         linked = compiler.link([*compiled.objects, *others], EXPORTS)
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report)
-        store.store(store.Entry(key, program.plan, program.source, metadata, linked))
-    codes()[report.key] = code = Code(metadata, b"" if options.cache else linked)
+        kept = store.store(store.Entry(key, program.plan, program.source, metadata, linked))
+    codes()[report.key] = code = Code(metadata, b"" if kept else linked)
     built = Built(program.signature, program.source, program.constants, program.calls, report)
     return built, loader(kernel, code, linked, report)
 
