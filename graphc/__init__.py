@@ -58,11 +58,15 @@ Variable = Node
 
 if TYPE_CHECKING:
     from graphc import gof as gof
+    from graphc import printing as printing
+    from graphc.functions.checked import DebugMode as DebugMode
+    from graphc.functions.checked import NanGuardMode as NanGuardMode
     from graphc.gof.graph import clone_replace as clone_replace
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
     from graphc.inspection import inspect as inspect
     from graphc.ir.apply import Apply as Apply
+    from graphc.printing import pp as pp
 
     clone = clone_replace
 
@@ -71,8 +75,12 @@ _LATE: dict[str, Callable[[], Any]] = {
     "clone": lambda: import_module("graphc.gof.graph").clone_replace,
     "clone_replace": lambda: import_module("graphc.gof.graph").clone_replace,
     "gof": lambda: import_module("graphc.gof"),
+    "DebugMode": lambda: import_module("graphc.functions.checked").DebugMode,
+    "NanGuardMode": lambda: import_module("graphc.functions.checked").NanGuardMode,
     "graph_replace": lambda: import_module("graphc.gof.graph").graph_replace,
     "inspect": lambda: import_module("graphc.inspection").inspect,
+    "pp": lambda: import_module("graphc.printing").pp,
+    "printing": lambda: import_module("graphc.printing"),
     "is_same_graph": lambda: import_module("graphc.gof.graph").is_same_graph,
 }
 """Names that few programs use: the modules that have them are imported when one is asked for."""
@@ -92,11 +100,12 @@ def parse_graph(text: str) -> Graph:
 
 
 __all__ = [
-    "Apply", "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable",
-    "Variable", "cache", "clone", "clone_replace", "config", "custom_op", "foldl", "foldr", "for_loop", "function",
-    "gof", "grad", "graph_replace", "hessian", "hessian_vector_product", "ifelse", "inspect", "is_same_graph",
-    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
-    "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
+    "Apply", "Constant", "DebugMode", "Function", "Graph", "GraphcError", "In", "Lop", "NanGuardMode", "Node",
+    "Out", "Rop", "SharedVariable", "Variable", "cache", "clone", "clone_replace", "config", "custom_op", "foldl",
+    "foldr", "for_loop", "function", "gof", "grad", "graph_replace", "hessian", "hessian_vector_product", "ifelse",
+    "inspect", "is_same_graph", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph",
+    "pp", "print_graph", "printing", "reduce", "scan", "scan_module", "scan_utils", "shared", "tensor", "until",
+    "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 

@@ -48,6 +48,14 @@ class GradientError(GraphcError, ValueError):
     """A gradient that does not exist: a cost that is not a floating scalar, an op without a derivative."""
 
 
+class NanGuardError(GraphcError, AssertionError):
+    """A NaN, an infinity or a value too large, which a function in NanGuardMode has met."""
+
+
+class DebugModeError(GraphcError, AssertionError):
+    """What a function in DebugMode has found: values that are not finite, or that differ where they must not."""
+
+
 class CycleError(GraphcError, ValueError):
     """A graph that should be acyclic has a cycle."""
 

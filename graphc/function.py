@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from graphc.codegen.pipeline.build import shared_of
@@ -31,7 +32,7 @@ from graphc.startup.record import replace
 def function(
     inputs: Sequence[Any] | Node = (),
     outputs: Any = None,
-    mode: str | None = None,
+    mode: Any = None,
     updates: Any = None,
     givens: Any = None,
     no_default_updates: bool | Sequence[Node] = False,
@@ -49,9 +50,10 @@ def function(
     inputs: variables, or `In` records. outputs: one value (the call returns an array), a list or tuple (a list), a dict
     (a dict), or None (None). updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
     from the values before the updates, which are all made at once. givens: pairs (variable, replacement), replaced
-    before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates:
-    leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
-    arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
+    before anything else. mode: "compiled", "interpreted", "python", or NanGuardMode(...) or DebugMode(), which look at
+    every value; options.mode where None. no_default_updates: leave out the default updates of all, or of the listed,
+    shared variables. allow_input_downcast: True converts arguments with loss, False never, None only Python numbers to
+    floats. on_unused_input: "raise", "warn" or "ignore"
     an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
     profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
     accept_inplace, rebuild_strict, trust_input: for Theano's sake.
@@ -81,16 +83,29 @@ def function(
     mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
     shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
     kernel = Kernel(shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
-    chosen = MODES.get(mode or options.mode)
+    checks = checking_mode(mode)
+    chosen = MODES.get("interpreted" if checks is not None else mode or options.mode)
     if chosen is None:
         raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
-    made = make_function(kind_of(chosen), kernel, call, bool(profile))
+    made = (
+        make_function(kind_of(chosen), kernel, call, bool(profile))
+        if checks is None
+        else checks.make_function(kernel, call, bool(profile))
+    )
     made.name = name or "function"
     return made
+
+
+def checking_mode(mode: Any) -> Any:
+    """A mode whose functions look at every value (functions/checked.py), or None: it may be given by its name."""
+    if isinstance(mode, str) and mode not in MODES:
+        make = import_module("graphc.functions.checked").MODES.get(mode)
+        return make and make()
+    return mode if hasattr(mode, "make_function") else None
 
 
 @cache

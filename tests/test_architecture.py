@@ -22,7 +22,7 @@ startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  samples symbol where kind node walk body interpret passes sizes closure text parse verify
-                    apply pickling __init__
+                    apply expression pickling __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
@@ -54,10 +54,12 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged counted __init__
+functions           convention check_arguments layouts variants callables staged counted checked __init__
 .                   function
 .                   inspection
 gof                 graph __init__
+compile             debugmode nanguardmode __init__
+.                   drawing printing
 .                   optim session
 .                   bench cli
 """
@@ -75,12 +77,15 @@ COMPILER = {
 LATE = {
     ("", "graphc.ir.parse"),
     ("tensor", "graphc.tensor.dispatch"),
+    ("", "graphc.functions.checked"),
     ("", "graphc.gof"),
+    ("", "graphc.printing"),
     ("", "graphc.gof.graph"),
     ("", "graphc.inspection"),
     ("", "graphc.ir.apply"),
     ("functions.callables", "graphc.ir.pickling"),
     ("ir.node", "graphc.ir.apply"),
+    ("ir.node", "graphc.ir.expression"),
     ("ir.node", "graphc.ir.pickling"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
@@ -102,6 +107,7 @@ LATE = {
     ("codegen.server.client", "graphc.codegen.server.worker"),
     ("functions.callables", "graphc.codegen.call.guard_pages"),
     ("functions.callables", "graphc.codegen.call.launch_python"),
+    ("function", "graphc.functions.checked"),
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
     ("codegen.server.process", "tempfile"),
@@ -311,7 +317,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.where._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
+    "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
     "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""

@@ -22,7 +22,7 @@ def public(item: object) -> list[str]:
     return sorted(name for name in dir(item) if not name.startswith("_"))
 
 
-KNOWN = (T, nnet, graphc.cache, graphc.gof, graphc.lax, graphc.scan_module)
+KNOWN = (T, nnet, graphc.cache, graphc.gof, graphc.lax, graphc.printing, graphc.scan_module)
 
 
 @pytest.mark.parametrize("module", [graphc, T, nnet, optim, graphc.cache])

@@ -26,11 +26,13 @@ class Words:
 
 @record()
 class Where:
-    """A line of the user's program; of a node that makes a check for another, also how that is told."""
+    """A line of the user's program; of a node that makes a check for another, also how that is told.
+    derivative: whether a derivative was taken there, of which the node is a part."""
 
     file: str
     line: int
     words: Words | None = None
+    derivative: bool = False
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"
@@ -39,16 +41,21 @@ class Where:
 def user_line() -> Where | None:
     """The line of the innermost frame outside graphc."""
     frame: FrameType | None = sys._getframe(1)
+    derivative = False
     while frame is not None:
         file = frame.f_code.co_filename
         if file not in _own_files:
             if not file.startswith(PACKAGE):
-                return _where(file, frame.f_lineno)
+                return _where(file, frame.f_lineno, None, derivative)
             _own_files.add(file)
+        elif file == DERIVATIVES:
+            derivative = True
         frame = frame.f_back
     return None
 
 
-_own_files: set[str] = set()
+DERIVATIVES = f"{PACKAGE}autodiff.py"
+"""What takes derivatives."""
+_own_files: set[str] = {DERIVATIVES}
 """The files of this package that have been met: looked up for each frame of each node."""
 _where = lru_cache(maxsize=1024)(Where)
