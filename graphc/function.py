@@ -27,10 +27,11 @@ from graphc.ops.sinking import sunk
 from graphc.options import check_threads, options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
+from graphc.trees import is_nested, leaves
 
 
 def function(
-    inputs: Sequence[Any] | Node = (),
+    inputs: Sequence[Any] | Mapping[str, Any] | Node = (),
     outputs: Any = None,
     mode: Any = None,
     updates: Any = None,
@@ -47,8 +48,10 @@ def function(
 ) -> Function:
     """A callable that computes `outputs` from `inputs` and then carries out `updates`.
 
-    inputs: variables, or `In` records. outputs: one value (the call returns an array), a list or tuple (a list), a dict
-    (a dict), or None (None). updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
+    inputs: variables, or `In` records; a dict of them by the names that calls use. outputs: one value (the call returns
+    an array), a list or tuple (a list), a dict (a dict), or None (None). An input may be a tree of variables (a dict,
+    tuple, list or dataclass of them, at any depth), for which a call gives such a tree of values; outputs that are such
+    a tree come back as one. updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
     from the values before the updates, which are all made at once. givens: pairs (variable, replacement), replaced
     before anything else. mode: "compiled", "interpreted", "python", or NanGuardMode(...) or DebugMode(), which look at
     every value; options.mode where None. no_default_updates: leave out the default updates of all, or of the listed,
@@ -66,6 +69,10 @@ def function(
     Raises ArgumentError, GraphTypeError, MissingInputError, UnusedInputError or UpdateError, which name the variable
     and the line that made it. Calls raise ArgumentError, GraphTypeError, ShapeError or IndexOutOfBounds.
     """
+    if _is_nested(inputs, outputs):
+        given = {name: value for name, value in locals().items() if name not in ("inputs", "outputs")}
+        nested: Function = import_module("graphc.functions.nested").nested_function(function, inputs, outputs, given)
+        return nested
     records = [item if isinstance(item, In) else In(item) for item in _listed(inputs)]
     values, keys, returns = _outputs(outputs)
     pairs = _updates(updates)
@@ -113,6 +120,19 @@ def _interpreted_instead(why: str) -> Mode:
     """The mode that runs everywhere, said once."""
     warnings.warn(f"{why}: they run in the interpreted mode", RuntimeWarning, stacklevel=3)
     return "interpreted"
+
+
+def _is_nested(inputs: Any, outputs: Any) -> bool:
+    """Whether an input or an output is a tree of nodes."""
+
+    def is_tree(item: Any) -> bool:
+        return is_nested(item) and any(isinstance(leaf, Node | In | Out) for leaf in leaves(item))
+
+    several = isinstance(inputs, list | tuple) and any(map(is_tree, inputs))
+    if several or (isinstance(inputs, Mapping) and is_tree(inputs)):
+        return True
+    items = outputs.values() if isinstance(outputs, dict) else outputs if isinstance(outputs, list | tuple) else ()
+    return any(map(is_tree, items)) or (is_tree(outputs) and not isinstance(outputs, dict | list | tuple))
 
 
 # The arguments of `function` ----------------------------------------------------------------------------------------

@@ -19,17 +19,18 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
 startup             digest garbage idle_blas process record __init__
-.                   errors dtypes numerics options values
+.                   errors dtypes numerics options values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  samples symbol where kind node walk body interpret passes sizes closure text parse verify
                     apply expression pickling __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
-tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
+tensor              variables elementary shaping masks keys creation indexing joining reductions products nnet __init__
                     dispatch
-control             derivative loop states scan functional branch __init__
+control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+                    equal_steps rolling
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
@@ -41,7 +42,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    guard_pages vectorcall interrupt signals entry __init__
+                    adopt guard_pages vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
@@ -52,9 +53,9 @@ codegen.transform   passes simplify privatize independence parallelize fuse forw
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
-codegen.pipeline    kernel program generation runtime compilation build stages __init__
+codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged counted checked __init__
+functions           convention check_arguments layouts variants callables staged counted nested checked __init__
 .                   function
 .                   inspection
 gof                 graph __init__
@@ -76,6 +77,8 @@ COMPILER = {
 
 LATE = {
     ("", "graphc.ir.parse"),
+    ("codegen.pipeline.beside", "graphc.ir.parse"),
+    ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("tensor", "graphc.tensor.dispatch"),
     ("", "graphc.functions.checked"),
     ("", "graphc.gof"),
@@ -110,6 +113,9 @@ LATE = {
     ("function", "graphc.functions.checked"),
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
+    ("function", "graphc.functions.nested"),
+    ("ops.scan", "graphc.control.batch"),
+    ("ops.branch", "graphc.control.batch"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
@@ -263,7 +269,8 @@ NOT_WARM = """
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
-codegen.server.worker gof inspection ir.apply ir.parse ir.pickling loops.ir loops.operators optim rewrite session
+codegen.server.worker gof inspection ir.apply ir.expression ir.parse ir.pickling loops.ir loops.operators optim
+rewrite session
 tensor.dispatch testing
 """
 

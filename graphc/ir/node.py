@@ -31,6 +31,7 @@ from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
 from graphc.ir.symbol import Symbol
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
+from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
 from graphc.startup.record import record
 
@@ -260,6 +261,7 @@ Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
 Eval: TypeAlias = "Callable[..., Array]"
 Vjp: TypeAlias = "Callable[[Node, Node], Sequence[Node | None]]"
 Vjps: TypeAlias = "Callable[[Node, Mapping[int, Node], Collection[int]], Sequence[Node | None]]"
+Batch: TypeAlias = "Callable[[Node, Sequence[Node], Sequence[bool], Size], Node | Sequence[tuple[Node, bool]] | None]"
 
 
 @record(eq=False)
@@ -270,6 +272,9 @@ class Op:
     NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. vjps(node, cotangents,
     wanted): the same of an op with several results, given the cotangents of some by their positions, for the arguments
     at the positions `wanted`. lower(node): how it becomes loops. guards(node): what must hold of sizes at run time.
+    batch(node, args, batched, size): what it makes for many elements at once, given its arguments, of which those that
+    `batched` marks have an axis of that size more, the first, as the result has; of an op with several results each,
+    with whether it has that axis. None where it is to be carried out for each element by a loop.
     cost: of one element, an addition being 1.
     """
 
@@ -285,6 +290,7 @@ class Op:
     doc: str = ""
     version: str = ""
     vjps: Vjps | None = None
+    batch: Batch | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -701,9 +707,7 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
     arguments = tuple(args)
     attributes = attrs or {}
-    own = attributes.items() if len(attributes) < 2 else sorted(attributes.items(), key=_first)
-    sizes = attributes["type"].shape if op is PARAM else ()  # equal types may have other ones
-    key = (op.name, tuple(map(id, arguments)), tuple(own), sizes)
+    key = _key(op, arguments, attributes)
     found = _interned.get(key)
     if found is not None and found.op is op:
         return found
@@ -712,6 +716,17 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     node = (Constant if op is CONSTANT else Node)(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
     return node
+
+
+def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
+    """The node of `op` on `args` where there is one."""
+    return _interned.get(_key(op, args, attrs))
+
+
+def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
+    own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
+    sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
+    return op.name, tuple(map(id, args)), tuple(own), sizes
 
 
 _first = itemgetter(0)

@@ -104,10 +104,17 @@ def known_nonnegative(size: Size) -> bool:
         elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
             if current.op.name == "maximum" and any(_is_natural_number(arg) for arg in current.args):
                 continue
+            if current.op.name == "sum" and _counts(current.args[0]):
+                continue
             if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
                 return False
             pending.extend(current.args[1:] if current.op.name == "where" else current.args)
     return True
+
+
+def _counts(node: Node) -> bool:
+    """Whether the sum of a node's elements counts those of a mask."""
+    return node.op.name == "cast" and node.args[0].dtype == "bool"
 
 
 def _is_natural_number(node: Node) -> bool:
@@ -165,12 +172,12 @@ def equal(left: Size, right: Size) -> bool:
     return left == right if isinstance(left, int) and isinstance(right, int) else left is right
 
 
-def common(left: Size, right: Size, what: str) -> Size:
+def common(left: Size, right: Size, what: str, part: str = "") -> Size:
     """The size that two sizes which must be equal have; an error where they are known to differ.
 
-    Numbers win over nodes. `what` says in the message what must agree. Whether two sizes that are not known agree is
-    for a guard to check at run time.
+    Numbers win over nodes. `what` and `part` say in the message what must agree. Whether two sizes that are not known
+    agree is for a guard to check at run time.
     """
     if isinstance(left, int) and isinstance(right, int) and left != right:
-        raise ShapeError(f"{what}: sizes {describe_size(left)} and {describe_size(right)} differ")
+        raise ShapeError(f"{what}{part}: sizes {describe_size(left)} and {describe_size(right)} differ")
     return right if isinstance(right, int) else left

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from graphc.dtypes import accumulated_in, is_float
+from graphc.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -36,10 +36,23 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    told,
 )
-from graphc.ops.elementwise import elementwise
+from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
-from graphc.ops.shape import broadcast_to, dimshuffle, equality_guard, filled, label, label_op, label_origin, transpose
+from graphc.ops.shape import (
+    broadcast_to,
+    dimshuffle,
+    drop,
+    equality_guard,
+    expand,
+    filled,
+    label,
+    label_op,
+    label_origin,
+    reshape,
+    transpose,
+)
 from graphc.startup.record import record
 
 # --- matmul ---------------------------------------------------------------------------------------------------------
@@ -55,13 +68,13 @@ def _check_alike(name: str, *operands: Node) -> None:
 
 def _matmul_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     a, b = args
-    what = f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}"
+    what = told(lambda: f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}")
     _check_alike("matmul", a, b)
     if not a.ndim or not b.ndim or (a.ndim != b.ndim and max(a.ndim, b.ndim) > 2):
         raise GraphTypeError(f"{what}: the ranks should be 1 or 2, or equal")
-    sizes.common(a.type.shape[-1], b.type.shape[-2 if b.ndim > 1 else 0], f"{what}, the summed axis")
+    sizes.common(a.type.shape[-1], b.type.shape[-2 if b.ndim > 1 else 0], what, ", the summed axis")
     batch = zip(a.type.shape[:-2], b.type.shape[:-2], strict=True) if a.ndim > 2 else ()
-    outer = [sizes.common(left, right, f"{what}, axis {axis}") for axis, (left, right) in enumerate(batch)]
+    outer = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(batch)]
     rows = a.type.shape[-2:-1] if a.ndim > 1 else ()
     columns = b.type.shape[-1:] if b.ndim > 1 else ()
     return Type(a.dtype, (*outer, *rows, *columns))
@@ -169,6 +182,25 @@ def outer(a: Node, b: Node) -> Node:
     return elementwise("mul", rows, columns)
 
 
+def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """One product of matrices where only one operand differs, else a batch of them, vectors as matrices of one row."""
+    (a, b), (left, right) = args, node.args
+    if left.ndim == right.ndim == 1 and accumulator(node.dtype) == node.dtype:
+        return reduce_sum(elementwise("mul", *repeated(args, batched, size)), (1,))
+    match left.ndim, right.ndim, *batched:
+        case 1, _, True, False:
+            return matmul(a, b)
+        case 2, 1, False, True:
+            return matmul(b, transpose(a))
+        case 2, 1 | 2, True, False:
+            rows = (sizes.multiply(size, left.type.shape[0]), left.type.shape[1])
+            return reshape(matmul(reshape(a, rows), b), (size, *node.type.shape))
+    a, b = repeated(args, batched, size)
+    a = expand(a, (1,)) if left.ndim == 1 else a
+    b = expand(b, (2,)) if right.ndim == 1 else b
+    return drop(matmul(a, b), [axis for axis, operand in ((1, left), (2, right)) if operand.ndim == 1])
+
+
 define_op(
     "matmul",
     _matmul_infer,
@@ -193,6 +225,7 @@ define_op(
         )
     ),
     doc="The matrix product, of ranks 1 and 2 in any mix, or of batches of equal rank.",
+    batch=_matmul_batch,
 )
 
 
@@ -237,7 +270,7 @@ def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if c.ndim != len(product.shape):
         raise GraphTypeError(f"{what}: {describe(c)} of type {c.type} has not the rank of the product")
     axes = enumerate(zip(c.type.shape, product.shape, strict=True))
-    return Type(c.dtype, tuple(sizes.common(left, right, f"{what}, axis {axis}") for axis, (left, right) in axes))
+    return Type(c.dtype, tuple(sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in axes))
 
 
 def _gemm_eval(node: Node, *args: Array) -> Array:

@@ -40,9 +40,10 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    told,
 )
 from graphc.ir.walk import as_size_node, nodes_of
-from graphc.ops.elementwise import describe_origin
+from graphc.ops.elementwise import describe_origin, shifted
 from graphc.startup.record import replace
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def label_op(node: Node) -> str:
 
 def label_size(size: Size) -> str:
     """The variable or expression that a size comes from, for the text of a guard; nothing for a number."""
-    return f", {label(size)}," if isinstance(size, Node) else ""
+    return f", {label_origin(size)}," if isinstance(size, Node) else ""
 
 
 def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
@@ -175,13 +176,13 @@ def factors(shape: Sequence[Size]) -> Counter[Size]:
 
 def _broadcast_to_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, *rest = args
-    what = f"broadcast_to of {describe(x)}"
+    what = told(lambda: f"broadcast_to of {describe(x)}")
     target = as_sizes(rest, what)
     if len(target) != x.ndim:
         raise GraphTypeError(f"{what} of type {x.type}: {len(target)} sizes for {x.ndim} axes")
     check_naturals(target, what)
     shape = (
-        new if sizes.equal(old, 1) else sizes.common(old, new, f"{what}, axis {axis}")
+        new if sizes.equal(old, 1) else sizes.common(old, new, what, f", axis {axis}")
         for axis, (old, new) in enumerate(zip(x.type.shape, target, strict=True))
     )
     return Type(x.dtype, tuple(shape))
@@ -214,13 +215,19 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     guards: list[Guard] = []
     for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
         new = sizes.as_size(target)
-        if words is not None:
-            guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
-        elif not sizes.equal(old, 1):
-            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
-        else:
+        if sizes.equal(old, 1):  # words that came along with a line, as rules pass them on, ask for nothing
             guards += naturals_guard((*(1,) * axis, new), what)
+        elif words is not None:
+            guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
+        else:
+            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
     return guards
+
+
+def _in_front(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
+    """The `batch` of ops of an array and the sizes of the result."""
+    x, *shape = args
+    return None if any(batched[1:]) else make(node.op, (x, as_size_node(size), *shape))
 
 
 def broadcast_to(x: Node, shape: Sequence[Size]) -> Node:
@@ -235,7 +242,10 @@ def held_to(x: Node, axis: int, guard: Guard) -> Node:
     it is checked at each call, in the words of the guard."""
     shape = x.type.shape
     turned = not sizes.equal(shape[axis], guard.left)
-    held = broadcast_to(x, (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :]))
+    target = (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :])
+    if sizes.equal(shape[axis], 1):
+        return reshape(x, target)  # a broadcast would expand it
+    held = broadcast_to(x, target)
     if held.where is not None and held.where.words is None:
         held.where = replace(held.where, words=Words(guard.message, turned))
     return held
@@ -260,6 +270,7 @@ define_op(
         )
     ),
     doc="Axes of static size 1 expanded to the given sizes; the other axes keep theirs.",
+    batch=_in_front,
 )
 
 
@@ -270,7 +281,7 @@ def _dimshuffle_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     (x,) = args
     order: Order = attrs["order"]
     kept = [axis for axis in order if axis != "x"]
-    what = f"dimshuffle of {describe(x)} of type {x.type} to {order}"
+    what = told(lambda: f"dimshuffle of {describe(x)} of type {x.type} to {order}")
     if len(set(kept)) < len(kept):
         raise GraphTypeError(f"{what}: an axis is named twice")
     for axis in kept:
@@ -300,6 +311,11 @@ def _dimshuffle_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _dimshuffle_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     order: Order = node.attrs["order"]
     return 0, tuple(index[order.index(k)] if k in order else loops.ZERO for k in range(node.args[0].ndim))
+
+
+def _dimshuffle_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    order: Order = node.attrs["order"]
+    return dimshuffle(args[0], (0, *("x" if axis == "x" else int(axis) + 1 for axis in order)))
 
 
 def dimshuffle(x: Node, order: Sequence[int | str]) -> Node:
@@ -353,6 +369,7 @@ define_op(
         )
     ),
     doc="Axes in another order; 'x' is a new axis of size 1; axes left out have static size 1.",
+    batch=_dimshuffle_batch,
 )
 
 
@@ -361,7 +378,7 @@ define_op(
 
 def _reshape_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, *rest = args
-    what = f"reshape of {describe(x)} of type {x.type}"
+    what = told(lambda: f"reshape of {describe(x)} of type {x.type}")
     shape = as_sizes(rest, what)
     check_naturals(shape, what)
     before, after = sizes.product(x.type.shape), sizes.product(shape)
@@ -435,6 +452,7 @@ define_op(
         )
     ),
     doc="The elements in C order, as an array of other sizes.",
+    batch=_in_front,
 )
 
 
@@ -453,7 +471,7 @@ def _concatenate_infer(args: Sequence[Node], attrs: Attributes) -> Type:
             raise GraphTypeError(f"concatenate: {pair} differ in rank or dtype")
         what = f"concatenate of {describe(first)} and {describe(arg)} along axis {axis}"
         for k, size in enumerate(arg.type.shape):
-            shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, f"{what}, axis {k}")
+            shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, what, f", axis {k}")
     return Type(first.dtype, tuple(shape))
 
 
@@ -531,6 +549,7 @@ define_op(
         )
     ),
     doc="Arrays one after the other along an axis.",
+    batch=shifted("axis"),
 )
 
 

@@ -22,6 +22,8 @@ from graphc.tensor.creation import *
 from graphc.tensor.elementary import *
 from graphc.tensor.indexing import *
 from graphc.tensor.joining import *
+from graphc.tensor.masks import *
+from graphc.tensor.masks import where as where
 from graphc.tensor.nnet import log_softmax as log_softmax
 from graphc.tensor.nnet import softmax as softmax
 from graphc.tensor.products import *
@@ -72,7 +74,8 @@ FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 
 _INTERNAL = """
 Any FUNCTIONS import_module
-annotations constructors creation elementary indexing joining plural_constructors products reductions shaping variables
+annotations constructors creation elementary indexing joining keys masks plural_constructors products reductions shaping
+variables
 """
 __all__ = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
 

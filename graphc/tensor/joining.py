@@ -15,7 +15,7 @@ import numpy as np
 from graphc.dtypes import promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, describe_size
+from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, describe_size, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import index
 from graphc.ops import shape as ops
@@ -128,7 +128,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
     must add up to the axis. Without, NumPy's: a number of equal parts, or the positions where parts begin.
     """
     node = as_node(x)
-    what = f"split of {describe(node)} of type {node.type}"
+    what = told(lambda: f"split of {describe(node)} of type {node.type}")
     place = normalise_axis(axis, node.ndim, what)
     length = node.type.shape[place]
     if n_splits is not None:
@@ -138,7 +138,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
         ops.check_naturals(lengths, what)
         target = list(node.type.shape)
         target[place] = sum_sizes(lengths)
-        sizes.common(length, target[place], f"{what}: the parts' sizes do not add up to axis {place}")
+        sizes.common(length, target[place], what, f": the parts' sizes do not add up to axis {place}")
         return _pieces(ops.broadcast_to(node, target), place, lengths)
     if isinstance(splits_size, (list, tuple, np.ndarray)):
         return _split_at(node, list(splits_size), place)
@@ -175,7 +175,7 @@ def _split_at(x: Node, positions: list[Any], axis: int) -> list[Node]:
 def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
     """NumPy's: as `split`, but the first parts are one longer where the axis cannot be divided equally."""
     node = as_node(x)
-    what = f"array_split of {describe(node)} of type {node.type}"
+    what = told(lambda: f"array_split of {describe(node)} of type {node.type}")
     place = normalise_axis(axis, node.ndim, what)
     if isinstance(sections, (list, tuple, np.ndarray)):
         return _split_at(node, list(sections), place)
@@ -192,7 +192,7 @@ def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
 def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
     """`x` repeated `reps` times along each axis; axes of size 1 are put in front of it or of `reps` as needed."""
     node = as_node(x)
-    what = f"tile of {describe(node)} of type {node.type}"
+    what = told(lambda: f"tile of {describe(node)} of type {node.type}")
     times = list(as_shape(reps, what, ndim))
     ops.check_naturals(times, what)
     node = ops.expand(node, range(max(len(times) - node.ndim, 0)))
@@ -208,14 +208,14 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
     """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a constant for each of them."""
     node = as_node(x) if axis is not None else flatten(x)
-    what = f"repeat of {describe(node)} of type {node.type}"
+    what = told(lambda: f"repeat of {describe(node)} of type {node.type}")
     place = normalise_axis(axis or 0, node.ndim, what)
     count = as_node(repeats)
     if count.ndim == 1 and sizes.equal(count.type.shape[0], 1):
         count = ops.drop(count, (0,))
     if count.ndim:
         return _repeat_each(node, count, place, what)
-    times, length = as_size(count, f"{what}: repeats"), node.type.shape[place]
+    times, length = as_size(count, told(lambda: f"{what}: repeats")), node.type.shape[place]
     ops.check_naturals((times,), what)
     shape = list(node.type.shape)
     wide = ops.broadcast_to(ops.expand(node, (place + 1,)), (*shape[: place + 1], times, *shape[place + 1 :]))
@@ -241,7 +241,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Node:
     node = as_node(x)
     if axis is None:
         return ops.reshape(roll(flatten(node), shift, 0), node.type.shape)
-    axes = normalise_axes(axis, node.ndim, f"roll of {describe(node)} of type {node.type}")
+    axes = normalise_axes(axis, node.ndim, told(lambda: f"roll of {describe(node)} of type {node.type}"))
     shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     for place, one in zip(axes, shifts, strict=True):
         node = _roll(node, as_size(one, "roll: the shift"), place)
@@ -263,7 +263,7 @@ def _roll(x: Node, shift: Size, axis: int) -> Node:
 def diff(x: Any, n: int = 1, axis: int = -1) -> Node:
     """Differences of neighbours along `axis`, taken `n` times."""
     node = as_node(x)
-    place = normalise_axis(axis, node.ndim, f"diff of {describe(node)} of type {node.type}")
+    place = normalise_axis(axis, node.ndim, told(lambda: f"diff of {describe(node)} of type {node.type}"))
     relation = "not_equal" if node.dtype == "bool" else "sub"
     key = (slice(None),) * place
     for _ in range(n):
@@ -274,7 +274,7 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> Node:
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Node:
     """`x` within a border of `constant_values`: `pad_width` is a number, a pair, or a pair for each axis."""
     node = as_node(x)
-    what = f"pad of {describe(node)} of type {node.type}"
+    what = told(lambda: f"pad of {describe(node)} of type {node.type}")
     if mode != "constant":
         raise GraphTypeError(f"{what}: mode {mode!r} is not supported, only 'constant'")
     widths = np.broadcast_to(np.asarray(pad_width, dtype="int64"), (node.ndim, 2))
