@@ -56,6 +56,10 @@ class DebugModeError(GraphcError, AssertionError):
     """What a function in DebugMode has found: values that are not finite, or that differ where they must not."""
 
 
+class NullTypeGradError(GradientError, TypeError):
+    """A gradient that an op says is undefined, or not implemented."""
+
+
 class CycleError(GraphcError, ValueError):
     """A graph that should be acyclic has a cycle."""
 

@@ -15,6 +15,7 @@ from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, OPS, Argument, Array, Laws, Node, Scalar, literal, make
 from graphc.ops.custom import PYTHON
+from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.ops.shape import broadcast_to, dimshuffle, filled
 from graphc.rewrite.engine import (
@@ -50,7 +51,7 @@ def _argument(node: Node, uses: Uses) -> Node:
 # --- prune ------------------------------------------------------------------------------------------------------------
 
 PRUNE: tuple[AnyRule, ...] = (
-    Transformation("stop_gradient", ("stop_gradient",), _argument, EXACT, [sample(stop_gradient, _FLOATS)]),
+    Transformation("stop_gradient", ("stop_gradient", *IDENTITIES), _argument, EXACT, [sample(stop_gradient, _FLOATS)]),
     Transformation("positive", ("positive",), _argument, EXACT, [sample(lambda x: +x, _FLOATS)]),
 )
 
@@ -406,6 +407,18 @@ def _divide_by_constant(exactly: bool) -> Callable[[Node, Uses], Node | None]:
     return apply
 
 
+def _join_quotients(node: Node, uses: Uses) -> Node | None:
+    """c / x - y / x as (c - y) / x for a number c, beside which no y overflows."""
+    left, right = node.args
+    if left is right or any(arg.op.name != "true_div" or uses(arg) > 1 for arg in node.args):
+        return None
+    (a, divisor), (b, other) = left.args, right.args
+    number = next((found for found in map(scalar_constant, (a, b)) if found is not None), None)
+    if divisor is not other or number is None or not abs(number) <= 2.0**10:
+        return None
+    return elementwise("true_div", elementwise(node.op.name, a, b), divisor)
+
+
 def _cast_twice(node: Node, uses: Uses) -> Node | None:
     """A cast of a cast as one, where the one in between loses nothing; a cast to the same dtype as nothing."""
     inner = node.args[0]
@@ -475,6 +488,18 @@ NUMERIC: tuple[AnyRule, ...] = (
         BETTER,
         [sample(lambda x: 3.0 * x + x * 0.7, _FLOATS), sample(lambda x: x + x * 5, _INTS)],
         operands=("mul",),
+    ),
+    Transformation(
+        "join_quotients",
+        ("add", "sub"),
+        _join_quotients,
+        BETTER,
+        [
+            sample(lambda x, y: 0.5 / x - y / x, _POSITIVE, _FLOATS),
+            sample(lambda x, y: y / x + 3.0 / x, _POSITIVE, _FLOATS),
+        ],
+        operands=("true_div",),
+        mends="a quotient overflows",
     ),
     Transformation(
         "div_power_of_two",
