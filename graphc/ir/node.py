@@ -32,6 +32,7 @@ from graphc.ir.symbol import Symbol
 from graphc.ir.traced import TRACED, asked_by_user, traced_from
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
+from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
 from graphc.startup.record import record
 
@@ -557,6 +558,12 @@ class Node(Symbol):
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
 
+    def __str__(self) -> str:
+        if isinstance(self, Comparison):
+            return str(self.node())
+        text: str = self.name or import_module("graphc.ir.expression").expression(self)
+        return text
+
     def __copy__(self) -> Node:
         return self
 
@@ -597,6 +604,8 @@ class Node(Symbol):
 
     def __getitem__(self, key: Any) -> Node:
         item: Node = FUNCTIONS["getitem"](self, key)
+        if item.args and item is not self:
+            item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item
 
     __add__, __radd__ = _forward("add"), _reflected("add")
@@ -790,6 +799,6 @@ def describe(node: Node) -> str:
     value = constant_value(node)
     if value is not None and value.ndim == 0:
         return str(value)
-    unnamed = "an unnamed input" if node.op in (INPUT, PARAM) else f"{node.op.name}(…)" if node.args else node.op.name
-    label = node.name or unnamed
+    unnamed = "an unnamed input" if node.op in (INPUT, PARAM) else node.op.name
+    label = node.name or (import_module("graphc.ir.expression").label(node) if node.args else unnamed)
     return f"{label} ({node.where})" if node.where else label
