@@ -188,7 +188,7 @@ def test_a_folder_that_others_can_write(folder: Path, mode: int) -> None:
     folder.chmod(mode)
     before = PROCESS.compilations
     assert_one_warning("can be written by other users.*delete it")
-    assert PROCESS.compilations == before + 2
+    assert PROCESS.compilations in (before + 1, before + 2), "the second has the code of the first while that lives"
 
 
 @pytest.mark.slow
