@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphc.ir.node import Argument, Node, Sample, Scalar, make
+from graphc.ops.elementwise import cast
 from graphc.ops.reduce import reduce_min, reduce_sum, reduction
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import broadcast_to, dimshuffle
+from graphc.ops.shape import broadcast_to, dimshuffle, iota
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
 
 MOST_NODES = 64
@@ -79,7 +80,10 @@ def _axes_of(leaf: Node) -> tuple[int, ...] | None:
 def _is_exchanged(leaf: Node) -> bool:
     """Whether the last two axes of a leaf lie in memory the other way round."""
     under = leaf.args[0]
-    return under.op.name == "dimshuffle" and under.attrs["order"][-2:] == (1, 0)
+    if under.op.name != "dimshuffle":
+        return False
+    outer, inner = under.attrs["order"][-2:]
+    return isinstance(outer, int) and isinstance(inner, int) and outer > inner
 
 
 def _squares(x: Node, y: Node) -> Node:
@@ -95,12 +99,27 @@ def _pairs(*axes: int, least: bool = False) -> Sample:
     return Sample(f"over {axes}", lambda x, y: reduce(_squares(x, y), axes), tuple(arguments))
 
 
+def _of_one_array() -> Sample:
+    """All pairs of elements of each row, of which one comes before the other."""
+
+    def build(x: Node) -> Node:
+        rows, count = x.type.shape
+        position = cast(iota(count), x.dtype)
+        down, right = (dimshuffle(position, order) for order in (("x", 0, "x"), ("x", "x", 0)))
+        between = elementwise("sub", *(broadcast_to(one, (1, count, count)) for one in (down, right)))
+        wide = [dimshuffle(x, (0, 1, "x")), dimshuffle(x, (0, "x", 1)), between]
+        left, other, gap = (broadcast_to(one, (rows, count, count)) for one in wide)
+        return reduce_sum(elementwise("mul", elementwise("sub", left, other), gap), (2,))
+
+    return Sample("of one array", build, (Argument((4, 3), "float", 0.5, 2.0),))
+
+
 PAIRS: tuple[AnyRule, ...] = (
     Transformation(
         "exchange_pairs",
         ("sum", "prod", "max", "min", "any", "all"),
         _exchange,
         CLOSE,
-        (_pairs(2), _pairs(1), _pairs(0), _pairs(2, least=True)),
+        (_pairs(2), _pairs(1), _pairs(0), _pairs(2, least=True), _of_one_array()),
     ),
 )
