@@ -22,13 +22,14 @@ startup             digest garbage idle_blas process record __init__
 .                   errors dtypes numerics options values
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  node walk body interpret passes sizes closure text parse verify __init__
-ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
+ops                 elementwise custom scalar shape index recur reduce linalg assemble scan branch given
+                    sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
 control             derivative loop states scan functional branch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
-                    equal_steps rolling
+                    equal_steps rolling regions
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values

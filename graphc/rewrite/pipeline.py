@@ -17,6 +17,7 @@ from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
+from graphc.rewrite.regions import STORED, store_regions
 from graphc.rewrite.rolling import ROLLED, roll_steps
 from graphc.rewrite.scatter import REGIONS, SCATTERS
 from graphc.rewrite.stable import STABLE
@@ -55,7 +56,7 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
     """
-    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - {*LOOPS, *BRANCHES, ROLLED}
+    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - {*LOOPS, *BRANCHES, ROLLED, STORED}
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
 
@@ -64,10 +65,11 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
     graph, fired = rewrite_nodes(graph, passes, excluding)
-    if ROLLED in excluding:
-        return graph, fired
-    graph, more = roll_steps(graph)
-    return graph, fired + more
+    for name, change in ((ROLLED, roll_steps), (STORED, store_regions)):
+        if name not in excluding:
+            graph, more = change(graph)
+            fired += more
+    return graph, fired
 
 
 def rewrite_nodes(
@@ -90,15 +92,20 @@ def rewrite_nodes(
         graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
         return graph, fired + more
 
+    def body(graph: Graph) -> Rewritten:
+        graph, fired = after(graph)
+        graph, more = store_regions(graph) if STORED not in excluding else (graph, [])
+        return graph, fired + more
+
     def after(graph: Graph) -> Rewritten:
-        graph, fired = both(apply_in_turn(graph, passes), after)
+        graph, fired = both(apply_in_turn(graph, passes), body)
         if not has_loops(graph):
             return graph, fired
         if "loop_operands" not in excluding:  # some may be numbers by now
             graph, more = reclose(graph, "loop_operands", False)
             fired += more
         if "loop_bodies" not in excluding:
-            graph, more = rewrite_bodies(graph, after)
+            graph, more = rewrite_bodies(graph, body)
             fired += more
         return graph, fired
 
