@@ -14,7 +14,7 @@ from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
-from graphc.rewrite.loops import LOOPS, Rewritten, has_loops, reclose, rewrite_bodies, rewrite_loops
+from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.regions import STORED, store_regions
@@ -87,7 +87,7 @@ def rewrite_nodes(
 
     def before(graph: Graph) -> Rewritten:
         graph, fired = both(apply_in_turn(graph, early), before)
-        if not has_loops(graph):
+        if not loops_of(graph):
             return graph, fired
         graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
         return graph, fired + more
@@ -99,7 +99,7 @@ def rewrite_nodes(
 
     def after(graph: Graph) -> Rewritten:
         graph, fired = both(apply_in_turn(graph, passes), body)
-        if not has_loops(graph):
+        if not loops_of(graph):
             return graph, fired
         if "loop_operands" not in excluding:  # some may be numbers by now
             graph, more = reclose(graph, "loop_operands", False)

@@ -132,7 +132,11 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto", steps: Col
     parts = {} if policy == "never" else find_parts(body, policy == "always", steps)
     caller = Caller(names, read_buffers(body) if parts else ())
     calls = call_parts(caller, parts)
-    launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
+    launches = {  # what chunks left is combined there, too
+        place: Part(calls[place], part.results, part.note, kind="launch")
+        for place, part in parts.items()
+        if part.shares is not None
+    }
     if len(launches) > LAUNCHES_IN_KERNEL:
         calls |= call_parts(caller, launches)
     kept = with_calls(body, parts, calls, caller.alone)
@@ -188,11 +192,6 @@ def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[S
         for place in places:
             calls[place] = tuple(caller.call(function, parts[place], interfaces[place], lifted))
     return calls
-
-
-def launch_part(part: Part, launch: tuple[Stmt, ...]) -> Part:
-    """The launch of a nest as a part: what chunks left is combined there, too."""
-    return Part(launch, part.results, part.note, kind="launch")
 
 
 @record(frozen=False)
