@@ -24,6 +24,7 @@ from math import prod
 from typing import TypeAlias
 
 from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
+from graphc.rewrite.engine import scalar_constant
 from graphc.startup.record import record
 
 LEAST_STEPS = 8
@@ -366,6 +367,8 @@ class Finder:
             for number in range(len(here.args)):
                 value = Arguments(self.text, start, period, row, number)
                 role = value.role(middle)
+                if role is not SAME and here.op.name == "pow" and scalar_constant(here.args[number]) is not None:
+                    return None  # by a number that is known it may be something else than a power
                 if role is COLUMN:
                     column = self.column(value, middle)
                     if column is None:

@@ -144,6 +144,15 @@ def test_few_steps_stay_as_they_are() -> None:
     assert not loops_in(results)
 
 
+def test_powers_by_numbers_stay_as_they_are() -> None:
+    """Machine code of a power by a number may be another than that of one by a variable."""
+    x = T.dscalar("x")
+    value: Any = x
+    for t in range(30):
+        value = T.tanh(value) + T.exp(x * value) * value ** (t + 2.5)
+    assert not loops_in([value])
+
+
 def test_an_index_out_of_bounds_is_told_of_by_the_line_that_takes_it() -> None:
     inputs, results = PROGRAMS["level"](40)
     call = graphc.function(inputs, results, mode="python")
