@@ -42,7 +42,8 @@ CLOCKS = 8
 """So many runs at most order what depends on them."""
 MOST_LEFT = 10
 """No more clocks are looked for in what is left, if it is less than this part of the graph."""
-UPDATES = ("inc_subtensor", "set_subtensor")
+PARTS = ("subtensor", "dimshuffle", "inc_subtensor", "set_subtensor")
+"""Ops that read or change a part of an array, which may be long."""
 
 
 @record()
@@ -487,8 +488,8 @@ def is_worth_it(count: int, period: int) -> bool:
 
 
 def is_short(node: Node) -> bool:
-    """Whether a node is a few elements, or an array of which a few are changed."""
-    if node.is_tuple or node.op.name in UPDATES:
-        return node.op.name in UPDATES
+    """Whether a node is a few elements, or an array of which a part is read or changed."""
+    if node.is_tuple or node.op.name in PARTS:
+        return not node.is_tuple
     shape = [size for size in node.type.shape if isinstance(size, int)]
     return len(shape) == node.ndim and prod(shape) <= SHORT

@@ -4,7 +4,7 @@ In: a graph. Out: an equal graph, in which runs of equal steps (`equal_steps.py`
 
 What a step takes from earlier ones are states. Numbers that differ from step to step, elements of an array at such
 numbers, and what the steps of another run have made are sequences. What is needed of the steps outside are the last
-state, or the rows of an output. Every step computes what it did from what it did, so all bits stay the same.
+state, or the rows of an output. Every step computes what it did from what it did, in the same order.
 """
 
 from __future__ import annotations
