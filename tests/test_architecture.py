@@ -23,7 +23,7 @@ startup             digest garbage idle_blas lazy process record __init__
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  samples where traced symbol kind node walk body interpret passes sizes closure text parse verify
                     apply expression pickling __init__
-ops                 elementwise custom scalar shape checked index recur reduce linalg scan branch given sinking
+ops                 elementwise custom scalar shape checked index recur reduce linalg assemble scan branch given sinking
                     derivative __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
@@ -33,7 +33,7 @@ tensor              absent constants special arithmetic selecting arranging padd
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
-                    equal_steps rolling
+                    equal_steps rolling regions
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values

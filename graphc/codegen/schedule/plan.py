@@ -129,6 +129,8 @@ class Draft:
     ops: int = 0
     cost: float = 0.0
     in_place: bool = False
+    scattered: bool = False
+    """Whether elements are written to places that do not follow one another."""
     open: set[Node] = fresh(factory=set)
     """What it needs of values that are yet to be computed, in it or in another nest."""
     index: Index = ()

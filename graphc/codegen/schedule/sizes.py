@@ -74,7 +74,17 @@ def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
             if constant_value(drop) is None:
                 same = {old: rebuilt({drop: keep}, new) for old, new in same.items()} | {drop: keep}
             memo = dict(same)
-    return Sizing(tuple(checks), same, dict(same))
+    return Sizing(strongest(checks), same, dict(same))
+
+
+def strongest(checks: Sequence[Guard]) -> tuple[Guard, ...]:
+    """The checks but for those that another one implies: of numbers below one size, the largest counts."""
+    most: dict[tuple[str, Size], int] = {}
+    for guard in checks:
+        if isinstance(guard.left, int) and isinstance(guard.right, Node) and guard.relation != "==":
+            known = most.get((guard.relation, guard.right))
+            most[guard.relation, guard.right] = guard.left if known is None else max(guard.left, known)
+    return tuple(g for g in checks if g.left == most.get((g.relation, g.right), g.left))
 
 
 def all_nodes(outputs: Sequence[Node]) -> list[Node]:

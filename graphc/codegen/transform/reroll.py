@@ -301,22 +301,29 @@ class Roller:
     def rolled(self, run: Run) -> tuple[Run | None, int, int]:
         """The run with what is known of its operands; or of how many steps all may be as they must, and where a run
         may begin next."""
+        text = self.text
         numbers, outer, count = self.lines_of(run)
         if count < run.count:
             return None, count, run.start + max(count - 1, 1) * run.period
+        for place in range(run.start, run.start + run.count * run.period):
+            for var in (text.operands[place][number] for number in text.targets[place]):
+                assert isinstance(var, Var)
+                first, last = text.set_at[var]
+                if not (
+                    first in run.beside(place) and last in run.beside(place)
+                ):  # a step is to begin where it is set first
+                    return None, 0, run.start + max((first - run.start) % run.period, 1)
         homes = self.homes.copy()
         found: dict[tuple[int, int], tuple[Buffer, Affine]] = {}
         for where in (*self.needed(run), *outer):
             values = self.column(run, where)
             is_read = where in outer
             for k, var in enumerate(values):
-                first, last = self.text.set_at.get(var, (-1, -1))
+                first, last = text.set_at.get(var, (-1, -1))
                 if is_read and last >= run.start + k * run.period + where[0]:  # it is to have another value
                     return None, 0, run.start + 1
                 if last < 0:  # no value of the kernel's own
                     return None, 0, run.start + 1
-                if last in run and first not in run.beside(last):  # a step is to begin where it is set first
-                    return None, 0, run.start + (first - run.start) % run.period
             line, fits = homes.keep(values)
             if fits < run.count:
                 return None, fits, run.start + max(fits, 1) * run.period

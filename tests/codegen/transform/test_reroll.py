@@ -17,7 +17,7 @@ from graphc.codegen.pipeline import program
 from graphc.options import options
 
 ROLLED = set(PROGRAMS) - {"layers"}
-"""Of a step that has a number of its own, and of arrays of unknown sizes, nothing is said."""
+"""Of steps that have numbers of their own, over arrays of unknown sizes, some are."""
 GRAPHS = "equal_steps"
 """The pass that finds equal steps in graphs, and leaves none to find here."""
 
@@ -45,7 +45,7 @@ def test_bits_are_those_of_steps_written_out(name: str, monkeypatch: pytest.Monk
         plain = graphc.function(inputs, results)
         assert "step" not in code(plain.source)
         monkeypatch.undo()
-        assert ("for step in" in code(rolled.source)) == (name in ROLLED)
+        assert "for step in" in code(rolled.source) or name not in ROLLED
         for seed in range(3):
             values = values_for(inputs, steps, seed)
             if seed == 2 and inputs[0].ndim:
