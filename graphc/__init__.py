@@ -34,8 +34,9 @@ with uncollected():
     from graphc.control import functional as lax
     from graphc.control import scan as scan_module
     from graphc.control import scan as scan_utils
+    from graphc.control.functional import cond, while_loop
     from graphc.control.functional import fori_loop as for_loop
-    from graphc.control.functional import while_loop
+    from graphc.control.functional import switch as switch_case
     from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
     from graphc.function import function
@@ -61,10 +62,11 @@ def parse_graph(text: str) -> Graph:
 
 
 __all__ = [
-    "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product", "ifelse",
-    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
-    "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
+    "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "cond",
+    "config", "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product",
+    "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph",
+    "reduce", "scan", "scan_module", "scan_utils", "shared", "switch_case", "tensor", "until", "value_and_grad", "vjp",
+    "while_loop",
 ]  # fmt: skip
 
 

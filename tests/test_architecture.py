@@ -25,7 +25,7 @@ ir                  node walk body interpret passes sizes closure text parse ver
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
 tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-control             derivative loop states scan functional branch __init__
+control             derivative loop states scan structures branch functional __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
                     pipeline __init__

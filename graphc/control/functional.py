@@ -1,19 +1,22 @@
-"""Loops as JAX's users write them (`jax.lax`): functions of a carry, which is a tensor or tuples, lists and dicts of
+"""Loops and branches as JAX's users write them (`jax.lax`): functions of tensors, or of tuples, lists and dicts of
 tensors.
 
 In: functions that are called once, with variables in the structure of their arguments. Out: tensors in the structure of
-what the functions return. All of them make the node of `ops/scan.py`, as Theano's `scan` does.
+what the functions return. The loops make the node of `ops/scan.py`, as Theano's `scan` does, the branches that of
+`ops/branch.py`, as `ifelse` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from graphc.control.branch import choose, choose_among
 from graphc.control.loop import Checkpoint, Step, carry_out
 from graphc.control.states import Returned, State, as_step, at, flat, settle, title
+from graphc.control.structures import leaves_of, like, ordered, outline
 from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
@@ -43,19 +46,19 @@ def scan(
     Raises GraphTypeError where the carry changes its structure or a type, ShapeError where sequences differ in length.
     """
     since, states = next_serial(), _states(init)
-    rows = [as_node(leaf) for leaf in _leaves(xs)]
+    rows = [as_node(leaf) for leaf in leaves_of(xs)]
     count = _count(rows, length)
     rows = [_held(row, count) for row in rows]
     elements = [variable(row.dtype, row.type.shape[1:], at(row.name, 0)) for row in rows]
     structure: list[Any] = []
 
     def call(past: list[list[Node]]) -> Returned:
-        result = f(_like(init, flat(past)), _like(xs, elements))
+        result = f(like(init, flat(past)), like(xs, elements))
         if not isinstance(result, tuple) or len(result) != 2:
             raise GraphTypeError(f"scan: {title(f)} returns {result!r}; it must return the next carry and an output")
         structure[:] = [result[1]]
-        made = [as_node(leaf) for leaf in _leaves(result[1])]
-        return Returned([*_matched("scan", f, init, result[0]), *made], {}, None, "scan")
+        made = [as_node(leaf) for leaf in leaves_of(result[1])]
+        return Returned([*_returned("scan", f, init, result[0]), *made], {}, None, "scan")
 
     step, initial = _step(elements, states, call, since)
     backwards = reverse and checkpoint is not None
@@ -63,7 +66,7 @@ def scan(
         rows = [flip(row, 0) for row in rows]
     done = carry_out(step, count, rows, initial, checkpoint=checkpoint, reverse=reverse and not backwards)
     stacked = [flip(row, 0) for row in done.stacked] if backwards else done.stacked
-    return _like(init, done.last), _like(structure[0], stacked)
+    return like(init, done.last), like(structure[0], stacked)
 
 
 def map(f: Callable[..., Any], xs: Any) -> Any:
@@ -82,11 +85,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 
     def call(past: list[list[Node]]) -> Returned:
         place, *carry = flat(past)
-        after = _matched("for_loop", body, init, body(place, _like(init, carry)))
+        after = _returned("for_loop", body, init, body(place, like(init, carry)))
         return Returned([place + 1, *after], {}, None, "for_loop")
 
     step, initial = _step([], states, call, since)
-    return _like(init, carry_out(step, count, [], initial).last[1:])
+    return like(init, carry_out(step, count, [], initial).last[1:])
 
 
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
@@ -98,22 +101,69 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
     since, states = next_serial(), _states(init)
 
     def call(past: list[list[Node]]) -> Returned:
-        after = _matched("while_loop", body, init, body(_like(init, flat(past))))
+        after = _returned("while_loop", body, init, body(like(init, flat(past))))
         return Returned(after, {}, None, "while_loop")
 
     step, initial = _step([], states, call, since)
-    on = [_condition(cond, _like(init, carry)) for carry in (initial, step.after)]
+    on = [_condition(cond, like(init, carry)) for carry in (initial, step.after)]
     step = replace(step, condition=elementwise("logical_not", on[1]))
     most = literal(UNKNOWN, "int64")
     limit = elementwise("where", on[0], most, literal(0, "int64"))
-    return _like(init, carry_out(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
+    return like(init, carry_out(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only the one that is taken is computed.
+
+    pred: a scalar; any number but zero holds. operands: tensors or structures of tensors, as in `scan`; what else the
+    functions use, they may simply use. Both are called once, when the graph is built, and return the same structure,
+    with the same dtypes and ranks at the same places; sizes may differ. A Python number takes the dtype of the other
+    branch where that can hold it.
+
+    Raises GraphTypeError where what the two return differs in structure or type, which shows both.
+
+        >>> y = lax.cond(T.lt(loss, best), lambda s: {"w": w, "best": loss}, lambda s: s, {"w": kept, "best": best})
+    """
+    return _chosen("cond", pred, [true_fun, false_fun], operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """`branches[index](*operands)`, `index` held between the first and the last; only that branch is computed.
+
+    index: an integer scalar. operands, branches and errors are as those of `cond`.
+    """
+    place = as_node(index)
+    if place.ndim or place.dtype not in INTEGERS:
+        raise GraphTypeError(f"switch: the index must be an integer, not {describe(place)} of type {place.type}")
+    if not branches:
+        raise GraphTypeError("switch: there are no branches")
+    return _chosen("switch", place, branches, operands)
+
+
+def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+    """What one of the branches makes of the operands: the first where `which` holds, or that of its number."""
+    given = [like(operand, [as_node(leaf) for leaf in leaves_of(operand)]) for operand in operands]
+    first, *others = [branch(*given) for branch in branches]
+    results = [leaves_of(first)]
+    for branch, other in zip(branches[1:], others, strict=True):
+        found = ordered(first, other)
+        if found is None:
+            raise GraphTypeError(
+                f"{by}: the branches must return the same structure; {title(branches[0])} returns {outline(first)}, "
+                f"{title(branch)} {outline(other)}"
+            )
+        results.append(found)
+    return like(first, choose(by, which, *results) if by == "cond" else choose_among(by, which, results))
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
 def _states(init: Any) -> list[State]:
-    leaves = _leaves(init)
+    leaves = leaves_of(init)
     weak = [isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic) for leaf in leaves]
     return [State(as_node(leaf), (-1,), own) for leaf, own in zip(leaves, weak, strict=True)]
 
@@ -142,6 +192,17 @@ def _bound(name: str, value: Any) -> Node:
     return cast(node, "int64")
 
 
+def _returned(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
+    """The tensors of a carry that a step returns, in the order of the one it began with."""
+    leaves = ordered(tree, other)
+    if leaves is None:
+        raise GraphTypeError(
+            f"{by}: {title(fn)} must return a carry of the structure that it is given, {outline(tree)}, not "
+            f"{outline(other)}"
+        )
+    return [as_node(leaf) for leaf in leaves]
+
+
 def _count(rows: Sequence[Node], length: Any) -> Size:
     for row in rows:
         if not row.ndim:
@@ -165,76 +226,4 @@ def _held(row: Node, count: Size) -> Node:
     return held_to(row, 0, Guard(size, "==", count, message))
 
 
-# --- structures -------------------------------------------------------------------------------------------------------
-
-
-def _leaves(tree: Any) -> list[Any]:
-    """The tensors of a structure, in its order."""
-    if tree is None:
-        return []
-    if isinstance(tree, dict):
-        return [leaf for part in tree.values() for leaf in _leaves(part)]
-    if isinstance(tree, tuple | list):
-        return [leaf for part in tree for leaf in _leaves(part)]
-    return [tree]
-
-
-def _like(tree: Any, leaves: Sequence[Any]) -> Any:
-    """`leaves` in the structure of `tree`."""
-    return _filled(tree, iter(leaves))
-
-
-def _filled(tree: Any, leaves: Iterator[Any]) -> Any:
-    if tree is None:
-        return None
-    if isinstance(tree, dict):
-        return {key: _filled(part, leaves) for key, part in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_filled(part, leaves) for part in tree))
-    if isinstance(tree, tuple | list):
-        return type(tree)([_filled(part, leaves) for part in tree])
-    return next(leaves)
-
-
-def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
-    """The tensors of a carry that a step returns, in the order of the one it began with."""
-    if not _alike(tree, other):
-        raise GraphTypeError(
-            f"{by}: {title(fn)} must return a carry of the structure that it is given, {_outline(tree)}, not "
-            f"{_outline(other)}"
-        )
-    return [as_node(leaf) for leaf in _ordered(tree, other)]
-
-
-def _alike(tree: Any, other: Any) -> bool:
-    if isinstance(tree, dict):
-        same = isinstance(other, dict) and tree.keys() == other.keys()
-        return same and all(_alike(part, other[key]) for key, part in tree.items())
-    if isinstance(tree, tuple | list):
-        same = type(tree) is type(other) and len(tree) == len(other)
-        return same and all(_alike(*pair) for pair in zip(tree, other, strict=True))
-    return (other is None) if tree is None else not (other is None or isinstance(other, dict | tuple | list))
-
-
-def _ordered(tree: Any, other: Any) -> Iterator[Any]:
-    if isinstance(tree, dict):
-        for key, part in tree.items():
-            yield from _ordered(part, other[key])
-    elif isinstance(tree, tuple | list):
-        for pair in zip(tree, other, strict=True):
-            yield from _ordered(*pair)
-    elif tree is not None:
-        yield other
-
-
-def _outline(tree: Any) -> str:
-    """A structure without its tensors."""
-    if isinstance(tree, dict):
-        return "{" + ", ".join(f"{key!r}: {_outline(part)}" for key, part in tree.items()) + "}"
-    if isinstance(tree, tuple | list):
-        inside = ", ".join(_outline(part) for part in tree)
-        return f"[{inside}]" if isinstance(tree, list) else f"({inside}{',' * (len(tree) == 1)})"
-    return "None" if tree is None else "*"
-
-
-__all__ = ["fori_loop", "map", "scan", "while_loop"]
+__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
-from graphc.codegen.schedule.extremes import most_of
+from graphc.codegen.schedule.extremes import Ranges, branch_ranges, most_of, step_ranges
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.labels import UNLABELLED, Labels, labels_of
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, largest, lay_out
+from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, joined, largest, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
     Branches,
@@ -53,13 +53,16 @@ def schedule(
     guarded: Mapping[Node, Sequence[Guard]] | None = None,
     checks: Sequence[Guard] = (),
     of_step: bool = False,
+    ranges: Ranges | None = None,
+    free: Sequence[Slot] = (),
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
     `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
     `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
     temporaries, `labels` to values. `guarded`: of a body, what must hold before a value may be computed; `of_step`:
-    whether these are the values of a step of a loop. `checks`: what else is checked. An update that cannot be made in
+    whether these are the values of a step of a loop. `checks`: what else is checked. `ranges`: what is known of
+    leaves. `free`: memory of bodies that never run at the same time. An update that cannot be made in
     place is computed into a temporary and copied at the very end.
     """
     is_body, guarded = guarded is not None, guarded or {}
@@ -88,7 +91,7 @@ def schedule(
         deferred |= set(wrong)
         goals = deferred_targets(targets, deferred)
         scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, None, guarded, checks)
-    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_body)
+    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_body, ranges or {}, free)
 
 
 def _finish(
@@ -99,6 +102,8 @@ def _finish(
     fresh: Callable[[str], str],
     labels: Labels,
     is_body: bool,
+    ranges: Ranges,
+    free: Sequence[Slot],
 ) -> Plan:
     """Name the temporaries and write the plan down."""
     access, sizing = scheduler.access(), scheduler.sizing
@@ -136,23 +141,23 @@ def _finish(
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
                 keepers.append((node, True))
-    arena = lay_out(materialised, fresh)
+    arena = lay_out(materialised, fresh, free)
     held = dict(zip(keepers, arena.buffers, strict=True))
     kept = {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
     buffers = results | {each: buffer for node, buffer in kept.items() for each in chained.get(node, (node,))}
     written = {buffer.name: buffer for buffer in results.values()}
-    loops = {
-        number: plan_steps(graph, buffers, sizing, leaves, size_names, fresh, labels)
-        for number, graph in scheduler.steps.items()
-    }
-    branches = {
-        number: plan_branches(graph, buffers, scheduler.overwritten, sizing, leaves, size_names, fresh, labels)
-        for number, graph in scheduler.branches.items()
-    }
-    inner = [steps.plan for steps in loops.values()]
-    inner += [plan for each in branches.values() for plans in each.plans for plan in plans]
+    loops, branches, inner = _plan_bodies(
+        scheduler,
+        buffers,
+        leaves,
+        size_names,
+        fresh,
+        labels,
+        ranges,
+        [slot for slot in free if slot.buffer not in arena.buffers],
+    )
     stops = tuple(Slot(steps.stop, ((steps.stop.dtype, (1,)),)) for steps in loops.values() if steps.stop is not None)
-    slots = (*arena.slots, *stops, *(slot for each in inner for slot in each.arena))
+    slots = (*arena.slots, *stops, *inner)
     plan = Plan(
         sharing.parts,
         {node: Place(buffers.get(node), reason) for node, reason in scheduler.reasons.items()},
@@ -175,6 +180,31 @@ def _finish(
     return replace(plan, lines=tuple(lines_of(plan, size_names, is_body)))
 
 
+def _plan_bodies(
+    scheduler: Scheduler,
+    buffers: Mapping[Node, Buffer],
+    leaves: Mapping[Node, str],
+    size_names: Mapping[Node, str],
+    fresh: Callable[[str], str],
+    labels: Labels,
+    ranges: Ranges,
+    free: Sequence[Slot],
+) -> tuple[dict[int, Steps], dict[int, Branches], list[Slot]]:
+    """The plans of the bodies of loops and branches, and their memory, which they share: only one runs at a time."""
+    loops: dict[int, Steps] = {}
+    branches: dict[int, Branches] = {}
+    sizing, held = scheduler.sizing, tuple(free)
+    for number, steps in scheduler.steps.items():
+        loops[number] = plan_steps(steps, buffers, sizing, leaves, size_names, fresh, labels, ranges, held)
+        held = joined((*held, *loops[number].plan.arena))
+    for number, branch in scheduler.branches.items():
+        changed = scheduler.overwritten
+        made = plan_branches(branch, buffers, changed, sizing, leaves, size_names, fresh, labels, ranges, held)
+        branches[number] = made
+        held = joined((*held, *(slot for plans in made.plans for plan in plans for slot in plan.arena)))
+    return loops, branches, [slot for slot in held if slot not in free]
+
+
 def plan_steps(
     graph: StepGraph,
     buffers: Mapping[Node, Buffer],
@@ -183,6 +213,8 @@ def plan_steps(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels,
+    ranges: Ranges,
+    free: Sequence[Slot],
 ) -> Steps:
     """The plan of one step of a loop whose results have these buffers: the states are updated in theirs, as shared
     variables are by a function."""
@@ -202,6 +234,7 @@ def plan_steps(
     for leaf, source in graph.sources.items():
         known[leaf] = buffers[source].name if source in buffers else leaves[source]
     own = labels_of(nodes_of(graph.results))
+    inside = step_ranges(graph, ranges)
     plan = schedule(
         targets,
         {name: leaf for name, leaf in zip(names, graph.states, strict=False) if name in targets.values()},
@@ -212,9 +245,10 @@ def plan_steps(
         replace(labels, assigned={**labels.assigned, **own.assigned}),
         graph.guarded,
         of_step=True,
+        ranges=inside,
+        free=free,
     )
-    most = most_of(graph)
-    plan = replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
+    plan = in_most_memory(plan, inside)
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
 
@@ -228,6 +262,8 @@ def plan_branches(
     size_names: Mapping[Node, str],
     fresh: Callable[[str], str],
     labels: Labels,
+    ranges: Ranges,
+    free: Sequence[Slot],
 ) -> Branches:
     """The plans of the two bodies of a branch whose results have these buffers. Those of `overwritten` they update in
     place, where they need to."""
@@ -235,6 +271,7 @@ def plan_branches(
     known = {leaf: buffers[each].name if each in buffers else leaves[each] for leaf, each in graph.sources.items()}
     inside = {name: leaf for leaf, name in known.items()}
     updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
+    inside_ranges = branch_ranges(graph, ranges)
     plans: list[tuple[Plan, ...]] = []
     for side in graph.sides:
         targets: dict[Node, str] = {}
@@ -247,8 +284,16 @@ def plan_branches(
         own = replace(labels, assigned={**labels.assigned, **own.assigned})
         here = {**leaves, **known}
         checks = (schedule({}, {}, sizing, here, size_names, fresh, own, {}, group) for group in in_turn(side.checks))
-        plans.append((*checks, schedule(targets, updated, sizing, here, size_names, fresh, own, {})))
+        plan = schedule(targets, updated, sizing, here, size_names, fresh, own, {}, ranges=inside_ranges, free=free)
+        plans.append((*checks, in_most_memory(plan, inside_ranges)))
+        free = joined((*free, *plans[-1][-1].arena))
     return Branches(graph, (plans[0], plans[1]))
+
+
+def in_most_memory(plan: Plan, ranges: Ranges) -> Plan:
+    """The plan of a body, with memory for the most that sizes may be which are known within it only."""
+    most = most_of(ranges)
+    return replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
 
 
 def in_turn(checks: Sequence[Guard]) -> list[list[Guard]]:
