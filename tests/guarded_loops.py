@@ -1,6 +1,6 @@
 """Loops between pages that nobody may touch: states, sequences, outputs and temporaries of steps, with derivatives.
 
-A process of its own, since an access that is out of bounds ends it. Run with a kind of poison, it compares programs with
+A process of its own, since an access out of bounds ends it. Run with a kind of poison, it compares programs with
 the interpreter, all or those of the names that follow, for several numbers of steps, and prints each before it is run.
 """
 
