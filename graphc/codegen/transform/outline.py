@@ -58,12 +58,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from graphc.codegen.call.interrupt import STOPPED
 from graphc.codegen.schedule.accumulators import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
 from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
-from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, Path, by_length, find_parts
+from graphc.codegen.transform.outline_regions import (
+    BEGIN,
+    COPIED,
+    END,
+    FAILED,
+    PLACE,
+    Part,
+    Path,
+    by_length,
+    find_parts,
+    with_code,
+)
 from graphc.codegen.transform.parallelize import describe_work
+from graphc.codegen.transform.polls import asked_together
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.loops.ir import (
     INDEX,
@@ -131,6 +144,7 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto", steps: Col
     threads may share them. `steps`: the variables of loops over steps that were written one after the other."""
     parts = {} if policy == "never" else find_parts(body, policy == "always", steps)
     caller = Caller(names, read_buffers(body) if parts else ())
+    parts = {path: caller.asking_together(part) for path, part in parts.items()}
     calls = call_parts(caller, parts)
     launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
     if len(launches) > LAUNCHES_IN_KERNEL:
@@ -192,7 +206,7 @@ def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[S
 
 def launch_part(part: Part, launch: tuple[Stmt, ...]) -> Part:
     """The launch of a nest as a part: what chunks left is combined there, too."""
-    return Part(launch, part.results, part.note, kind="launch")
+    return Part(with_code(launch, FAILED), part.results, part.note, code=part.code, kind="launch")
 
 
 @record(frozen=False)
@@ -250,7 +264,10 @@ class Caller:
             *(used.literals[place] for place in dict.fromkeys(lifted.values())),
         )
         if part.shares is not None and part.extent is not None:
+            flag = self.flag() if part.code else None
+            yield from [] if flag is None else [Store(flag.buffer, flag.index, ZERO)]
             yield from self.launch(function, part, used, given)
+            yield from [] if flag is None else [Invoke(STOPPED, (flag,), part.code)]
             return
         places = [self.place(var.dtype) for var in part.results]
         outs = (Pointer(buffer, integer(place)) for buffer, place in places)
@@ -258,6 +275,18 @@ class Caller:
         yield Invoke(function.name, args, part.code)
         for var, (buffer, place) in zip(part.results, places, strict=True):
             yield Let(var, Load(buffer, integer(place)))
+
+    def asking_together(self, part: Part) -> Part:
+        """A part whose loops ask whether the call must end, as threads that share it do."""
+        if part.shares is None or not part.code:
+            return part
+        return replace(part, body=asked_together(part.body, self.flag()))
+
+    def flag(self) -> Pointer:
+        """Where threads note that the call must end."""
+        buffer = self.own_buffer("stopped", INDEX)
+        self.scalars[buffer] = 1
+        return Pointer(buffer, ZERO)
 
     def launch(self, function: Function, part: Part, used: Interface, given: tuple[Expr, ...]) -> Iterator[Stmt]:
         """The statements that stand for a nest that threads may share: a launch, and its scalars combined from what the
