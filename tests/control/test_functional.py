@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -298,6 +299,19 @@ def test_how_many_rows_derivatives_keep(checkpoint: Any, rows: int, order: int) 
     for _ in range(order):
         cost = graphc.grad(cost, w)
     assert max(size for _, size in stacks([cost])) == rows
+
+
+def test_what_is_said_of_a_loop() -> None:
+    """What was taken out of it, what all its steps take from one product, and what is kept of them, for whom."""
+    x, w, b = T.dmatrix("x"), T.dmatrix("w"), T.dvector("b")
+    last, _ = lax.scan(lambda h, e: (T.tanh(T.dot(h, w) + T.dot(e, w) + T.exp(b)), None), b, x)
+    said = graphc.function([x, w, b], last).explain()
+    assert "computed once, for no step changes it: exp(…)" in said
+    assert "computed before, for all steps at once: matmul(…)" in said
+    assert "of the steps nothing is kept but the last states" in said
+    said = graphc.function([x, w, b], graphc.grad(last.sum(), w)).explain()
+    assert re.search(r"of each step tanh\(…\) .* is kept for nest \d+", said)
+    assert re.search("of each step the state before it is kept for nest", said)
 
 
 @pytest.mark.slow

@@ -175,6 +175,7 @@ def _finish(
         scheduler.guards,
         loops,
         branches,
+        {n: frozenset(use.nest for use in uses) for n, uses in scheduler.materialised_uses.items() if n.op is ITEM},
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names, is_body)))
