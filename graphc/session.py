@@ -11,7 +11,9 @@ Gradients are elements of the same graph, so that they can be fetched, fed and d
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -99,6 +101,19 @@ def get_default_graph() -> Graph:
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 
+Operator: TypeAlias = "Callable[[Any, Any], Operation]"
+
+
+def _operators(name: str) -> tuple[Operator, Operator]:
+    """An operation that is defined below as an operator, and as one whose left operand is no element."""
+
+    def operation(left: Any, right: Any) -> Operation:
+        made: Operation = globals()[name](left, right)
+        return made
+
+    return operation, lambda self, other: operation(other, self)
+
+
 class Element:
     """A placeholder, a variable or an operation: what can be fetched.
 
@@ -120,41 +135,12 @@ class Element:
     def __repr__(self) -> str:
         return f"<{describe_element(self)}>"
 
-    def __add__(self, other: Any) -> Operation:
-        return add(self, other)
-
-    def __radd__(self, other: Any) -> Operation:
-        return add(other, self)
-
-    def __sub__(self, other: Any) -> Operation:
-        return subtract(self, other)
-
-    def __rsub__(self, other: Any) -> Operation:
-        return subtract(other, self)
-
-    def __mul__(self, other: Any) -> Operation:
-        return multiply(self, other)
-
-    def __rmul__(self, other: Any) -> Operation:
-        return multiply(other, self)
-
-    def __truediv__(self, other: Any) -> Operation:
-        return divide(self, other)
-
-    def __rtruediv__(self, other: Any) -> Operation:
-        return divide(other, self)
-
-    def __pow__(self, other: Any) -> Operation:
-        return power(self, other)
-
-    def __rpow__(self, other: Any) -> Operation:
-        return power(other, self)
-
-    def __matmul__(self, other: Any) -> Operation:
-        return matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Operation:
-        return matmul(other, self)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("subtract")
+    __mul__, __rmul__ = _operators("multiply")
+    __truediv__, __rtruediv__ = _operators("divide")
+    __pow__, __rpow__ = _operators("power")
+    __matmul__, __rmatmul__ = _operators("matmul")
 
     def __neg__(self) -> Operation:
         return negative(self)
@@ -329,22 +315,13 @@ class Reduction(Symbolic):
         return type(self).function(nodes[0], axis=self.axis)
 
 
-class reduce_sum(Reduction):  # noqa: N801
-    """The sum over an axis, several, or all."""
-
-    function = staticmethod(T.sum)
+def _reduction(name: str, reduce: Callable[..., Node], doc: str) -> type[Reduction]:
+    return type(name, (Reduction,), {"__doc__": doc, "__module__": __name__, "function": staticmethod(reduce)})
 
 
-class reduce_mean(Reduction):  # noqa: N801
-    """The mean over an axis, several, or all."""
-
-    function = staticmethod(T.mean)
-
-
-class reduce_max(Reduction):  # noqa: N801
-    """The maximum over an axis, several, or all."""
-
-    function = staticmethod(T.max)
+reduce_sum = _reduction("reduce_sum", T.sum, "The sum over an axis, several, or all.")
+reduce_mean = _reduction("reduce_mean", T.mean, "The mean over an axis, several, or all.")
+reduce_max = _reduction("reduce_max", T.max, "The maximum over an axis, several, or all.")
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
@@ -397,10 +374,7 @@ class Gradient(Symbolic):
             args = [next(remaining) for _ in consumer.input_nodes]
             parts = pull_back(consumer, args, next(remaining))
             terms += [part for part, source in zip(parts, consumer.input_nodes, strict=True) if source is self.element]
-        total = terms[0]
-        for term in terms[1:]:
-            total = total + term
-        return total
+        return reduce(operator.add, terms)
 
 
 def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> list[Node]:
@@ -456,7 +430,7 @@ def _identifier(operation: Operation) -> str:
 
 def compute_gradients(loss: Element) -> dict[Element, Gradient]:
     """The gradient of a scalar `loss` by each element that it depends on, itself included: elements to be fetched."""
-    order = toposort([loss], _inputs, describe_element)
+    order = toposort([loss], lambda element: element.input_nodes, describe_element)
     uses: dict[Element, list[tuple[Operation, Gradient]]] = {element: [] for element in order}
     table: dict[Element, Gradient] = {}
     for element in reversed(order):
@@ -465,10 +439,6 @@ def compute_gradients(loss: Element) -> dict[Element, Gradient]:
             for source in dict.fromkeys(element.input_nodes):
                 uses[source].append((element, table[element]))
     return table
-
-
-def _inputs(element: Element) -> Sequence[Element]:
-    return element.input_nodes
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -668,11 +638,7 @@ def _build(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
 def _call(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
     """The node that calls back the `compute` of a user's operation."""
     kind = element.infer(*(arg.type for arg in args)) if element.infer else _observed_type(element, args, sample)
-
-    def compute(*values: Array) -> Any:
-        return element.compute(*values)
-
-    return custom_op(_identifier(element), compute, lambda *types: kind)(*args)
+    return custom_op(_identifier(element), element.compute, lambda *types: kind)(*args)
 
 
 def _observed_type(element: Operation, args: Sequence[Node], sample: Sample) -> Type:

@@ -427,7 +427,7 @@ BUILT = {
     "an element that is no size": Bad(lambda f: T.ones((V[0], 4)), GraphTypeError, "", r"a size .*v\[0\] .*float64"),
     "truth": Bad(lambda f: 1 if X > 0 else 2, GraphTypeError, "", f"{FILE}.*no truth value.*where"),
     "length": Bad(lambda f: len(X), GraphTypeError, "x", "no length"),
-    "iteration": Bad(lambda f: list(X), GraphTypeError, "x", "no length"),
+    "iteration": Bad(lambda f: list(X), GraphTypeError, "x", "cannot be iterated over"),
     "a sum of known sizes": Bad(lambda f: FIXED + np.ones((2, 4)), ShapeError, "fixed", "3.*4"),
     "an unknown dtype": Bad(lambda f: T.matrix("m", dtype="float16"), GraphTypeError, "", "float16"),
     "an unknown name for floats": Bad(lambda f: X.astype("single precision"), GraphTypeError, "", "single precision"),

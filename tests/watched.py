@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from loop_machine import Exact, run
+from loop_text import parse_functions
 from numpy.typing import NDArray
 
 import graphc
@@ -27,7 +28,7 @@ from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
 from graphc.loops.ir import Function, Var
-from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.text import print_functions
 
 Array = NDArray[Any]
 Functions = tuple[Function, ...]

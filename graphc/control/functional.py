@@ -1,5 +1,4 @@
-"""Loops and branches as JAX's users write them (`jax.lax`): functions of tensors, or of tuples, lists and dicts of
-tensors.
+"""Loops and branches as JAX's users write them (`jax.lax`): functions of tensors or trees of tensors.
 
 In: functions that are called once, with variables in the structure of their arguments. Out: tensors in the structure of
 what the functions return. The loops make the node of `ops/scan.py`, as Theano's `scan` does, the branches that of
@@ -16,7 +15,6 @@ import numpy as np
 from graphc.control.branch import choose, choose_among
 from graphc.control.loop import Checkpoint, Step, carry_out
 from graphc.control.states import Returned, State, as_step, at, flat, settle, title
-from graphc.control.structures import leaves_of, like, ordered, outline
 from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
@@ -26,6 +24,7 @@ from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
+from graphc.trees import leaves, like, map_leaves, outline, structure
 
 
 def scan(
@@ -39,26 +38,26 @@ def scan(
     """`carry, ys = scan(f, init, xs)`: `f(carry, x)` for each element, which gives the next carry and a `y`.
 
     init: the first carry. xs: what has elements along its first axis, all the same number. Both, and what `f` returns,
-    are tensors or tuples, lists and dicts of them, at any depth; None has no tensors. length: the number of steps,
+    are tensors or trees of them: tuples, lists, dicts, dataclasses; None has no tensors. length: the number of steps,
     where there are no `xs`. reverse: from the last element to the first; row t of `ys` stays that of element t.
     checkpoint: as in `graphc.scan`. The result is the last carry, and the `ys` of all steps, stacked.
 
     Raises GraphTypeError where the carry changes its structure or a type, ShapeError where sequences differ in length.
     """
     since, states = next_serial(), _states(init)
-    rows = [as_node(leaf) for leaf in leaves_of(xs)]
+    rows = [as_node(leaf) for leaf in leaves(xs)]
     count = _count(rows, length)
     rows = [_held(row, count) for row in rows]
     elements = [variable(row.dtype, row.type.shape[1:], at(row.name, 0)) for row in rows]
-    structure: list[Any] = []
+    shape: list[Any] = []
 
     def call(past: list[list[Node]]) -> Returned:
         result = f(like(init, flat(past)), like(xs, elements))
         if not isinstance(result, tuple) or len(result) != 2:
             raise GraphTypeError(f"scan: {title(f)} returns {result!r}; it must return the next carry and an output")
-        structure[:] = [result[1]]
-        made = [as_node(leaf) for leaf in leaves_of(result[1])]
-        return Returned([*_returned("scan", f, init, result[0]), *made], {}, None, "scan")
+        shape[:] = [result[1]]
+        made = [as_node(leaf) for leaf in leaves(result[1])]
+        return Returned([*_matched("scan", f, init, result[0]), *made], {}, None, "scan")
 
     step, initial = _step(elements, states, call, since)
     backwards = reverse and checkpoint is not None
@@ -66,7 +65,7 @@ def scan(
         rows = [flip(row, 0) for row in rows]
     done = carry_out(step, count, rows, initial, checkpoint=checkpoint, reverse=reverse and not backwards)
     stacked = [flip(row, 0) for row in done.stacked] if backwards else done.stacked
-    return like(init, done.last), like(structure[0], stacked)
+    return like(init, done.last), like(shape[0], stacked)
 
 
 def map(f: Callable[..., Any], xs: Any) -> Any:
@@ -85,7 +84,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 
     def call(past: list[list[Node]]) -> Returned:
         place, *carry = flat(past)
-        after = _returned("for_loop", body, init, body(place, like(init, carry)))
+        after = _matched("for_loop", body, init, body(place, like(init, carry)))
         return Returned([place + 1, *after], {}, None, "for_loop")
 
     step, initial = _step([], states, call, since)
@@ -101,7 +100,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
     since, states = next_serial(), _states(init)
 
     def call(past: list[list[Node]]) -> Returned:
-        after = _returned("while_loop", body, init, body(like(init, flat(past))))
+        after = _matched("while_loop", body, init, body(like(init, flat(past))))
         return Returned(after, {}, None, "while_loop")
 
     step, initial = _step([], states, call, since)
@@ -118,7 +117,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only the one that is taken is computed.
 
-    pred: a scalar; any number but zero holds. operands: tensors or structures of tensors, as in `scan`; what else the
+    pred: a scalar; any number but zero holds. operands: tensors or trees of them, as in `scan`; what else the
     functions use, they may simply use. Both are called once, when the graph is built, and return the same structure,
     with the same dtypes and ranks at the same places; sizes may differ. A Python number takes the dtype of the other
     branch where that can hold it.
@@ -145,17 +144,15 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     """What one of the branches makes of the operands: the first where `which` holds, or that of its number."""
-    given = [like(operand, [as_node(leaf) for leaf in leaves_of(operand)]) for operand in operands]
+    given = [map_leaves(as_node, operand) for operand in operands]
     first, *others = [branch(*given) for branch in branches]
-    results = [leaves_of(first)]
     for branch, other in zip(branches[1:], others, strict=True):
-        found = ordered(first, other)
-        if found is None:
+        if structure(other) != structure(first):
             raise GraphTypeError(
                 f"{by}: the branches must return the same structure; {title(branches[0])} returns {outline(first)}, "
                 f"{title(branch)} {outline(other)}"
             )
-        results.append(found)
+    results = [leaves(each) for each in (first, *others)]
     return like(first, choose(by, which, *results) if by == "cond" else choose_among(by, which, results))
 
 
@@ -163,9 +160,9 @@ def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operand
 
 
 def _states(init: Any) -> list[State]:
-    leaves = leaves_of(init)
-    weak = [isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic) for leaf in leaves]
-    return [State(as_node(leaf), (-1,), own) for leaf, own in zip(leaves, weak, strict=True)]
+    begun = leaves(init)
+    weak = [isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic) for leaf in begun]
+    return [State(as_node(leaf), (-1,), own) for leaf, own in zip(begun, weak, strict=True)]
 
 
 def _step(
@@ -192,17 +189,6 @@ def _bound(name: str, value: Any) -> Node:
     return cast(node, "int64")
 
 
-def _returned(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
-    """The tensors of a carry that a step returns, in the order of the one it began with."""
-    leaves = ordered(tree, other)
-    if leaves is None:
-        raise GraphTypeError(
-            f"{by}: {title(fn)} must return a carry of the structure that it is given, {outline(tree)}, not "
-            f"{outline(other)}"
-        )
-    return [as_node(leaf) for leaf in leaves]
-
-
 def _count(rows: Sequence[Node], length: Any) -> Size:
     for row in rows:
         if not row.ndim:
@@ -224,6 +210,16 @@ def _held(row: Node, count: Size) -> Node:
         raise ShapeError(f"scan: {describe(row)} has {size} elements, and there are {count} steps")
     message = f"scan: {label(row)} has {{left}} elements, and there are {{right}} steps"
     return held_to(row, 0, Guard(size, "==", count, message))
+
+
+def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
+    """The tensors of a carry that a step returns, in the order of the one it began with."""
+    if structure(tree) != structure(other):
+        raise GraphTypeError(
+            f"{by}: {title(fn)} must return a carry of the structure that it is given, {outline(tree)}, not "
+            f"{outline(other)}"
+        )
+    return [as_node(leaf) for leaf in leaves(other)]
 
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

@@ -81,13 +81,9 @@ def _cycle(waiting: Mapping[T, int], predecessors: Callable[[T], Iterable[T]]) -
     return [*members[members.index(item) :], item][::-1]
 
 
-def node_args(node: Node) -> tuple[Node, ...]:
-    return node.args
-
-
 def nodes_of(outputs: Iterable[Node]) -> list[Node]:
     """All nodes that `outputs` need through arguments, in topological order."""
-    return toposort(outputs, node_args, lambda node: node.op.name)
+    return toposort(outputs, lambda node: node.args, lambda node: node.op.name)
 
 
 def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:

@@ -1,8 +1,8 @@
 """The loop IR: typed expressions over flat buffers, and statements that nest; a kernel between plan and source.
 
 In: records that lowering makes (ir.py, build.py, names.py), and the templates of scalar ops (syntax.py). Out: Python
-expressions (unparse.py; codegen/frontend/emit.py writes statements), and for tests and those who debug a text that
-reads back (text.py). operators.py is the table of what passes know of an operator, visit.py tells what statements read
+expressions (unparse.py; codegen/frontend/emit.py writes statements), and for tests and those who debug a text
+(text.py). operators.py is the table of what passes know of an operator, visit.py tells what statements read
 and write, verify.py whether a program is one. Read operators.py, then ir.py.
 
 Ops make expressions when they are lowered, which a graph that is in the cache never is: `loops.add` and what else

@@ -35,6 +35,7 @@ from graphc.ir.node import (
     Argument,
     Array,
     Attributes,
+    Batch,
     Comparison,
     Guard,
     Infer,
@@ -180,6 +181,7 @@ def define(row: Row) -> None:
         row.cost,
         Samples(lambda: _samples(row)),
         row.doc,
+        batch=aligned,
     )
     FUNCTIONS[row.name] = user_function(row)
 
@@ -385,6 +387,31 @@ def broadcast_node(node: Node, shape: Sequence[Size]) -> Node:
     return make(OPS["broadcast_to"], (node, *map(as_size_node, target)))
 
 
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def repeated(args: Sequence[Node], batched: Sequence[bool], size: Size) -> list[Node]:
+    """The arguments, all with a first axis of that size: those that have none are repeated along it."""
+    pairs = zip(args, batched, strict=True)
+    return [arg if has else broadcast_node(arg, (size, *arg.type.shape)) for arg, has in pairs]
+
+
+def aligned(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """The `batch` of ops that look at each element by itself."""
+    return make(node.op, repeated(args, batched, size), node.attrs)
+
+
+def shifted(attribute: str) -> Batch:
+    """The `batch` of ops that have an attribute for the axis, or the axes, along which they work."""
+
+    def batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        axes = node.attrs[attribute]
+        after = axes + 1 if isinstance(axes, int) else tuple(axis + 1 for axis in axes)
+        return make(node.op, repeated(args, batched, size), {**node.attrs, attribute: after})
+
+    return batch
+
+
 # --- operands ---------------------------------------------------------------------------------------------------------
 
 
@@ -526,7 +553,7 @@ def _alike(row: Row, operands: Sequence[Any]) -> bool:
     if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
         return False
     kind = first.type
-    return all(isinstance(o, Node) and (o.type is kind or o.type == kind) for o in operands[1:])
+    return all(isinstance(o, Node) and (o.type is kind or o.type.is_same(kind)) for o in operands[1:])
 
 
 def _apply(name: str, nodes: Sequence[Node]) -> Node:

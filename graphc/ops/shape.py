@@ -42,7 +42,7 @@ from graphc.ir.node import (
     make,
 )
 from graphc.ir.walk import as_size_node, nodes_of
-from graphc.ops.elementwise import describe_origin
+from graphc.ops.elementwise import describe_origin, shifted
 from graphc.startup.record import replace
 
 if TYPE_CHECKING:
@@ -223,6 +223,12 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     return guards
 
 
+def _in_front(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
+    """The `batch` of ops of an array and the sizes of the result."""
+    x, *shape = args
+    return None if any(batched[1:]) else make(node.op, (x, as_size_node(size), *shape))
+
+
 def broadcast_to(x: Node, shape: Sequence[Size]) -> Node:
     """`x` with its axes of static size 1 expanded to `shape`; its other axes must have that size already."""
     if len(shape) == x.ndim and all(map(sizes.equal, x.type.shape, shape)):
@@ -263,6 +269,7 @@ define_op(
         )
     ),
     doc="Axes of static size 1 expanded to the given sizes; the other axes keep theirs.",
+    batch=_in_front,
 )
 
 
@@ -303,6 +310,11 @@ def _dimshuffle_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _dimshuffle_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     order: Order = node.attrs["order"]
     return 0, tuple(index[order.index(k)] if k in order else loops.ZERO for k in range(node.args[0].ndim))
+
+
+def _dimshuffle_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    order: Order = node.attrs["order"]
+    return dimshuffle(args[0], (0, *("x" if axis == "x" else int(axis) + 1 for axis in order)))
 
 
 def dimshuffle(x: Node, order: Sequence[int | str]) -> Node:
@@ -356,6 +368,7 @@ define_op(
         )
     ),
     doc="Axes in another order; 'x' is a new axis of size 1; axes left out have static size 1.",
+    batch=_dimshuffle_batch,
 )
 
 
@@ -438,6 +451,7 @@ define_op(
         )
     ),
     doc="The elements in C order, as an array of other sizes.",
+    batch=_in_front,
 )
 
 
@@ -534,6 +548,7 @@ define_op(
         )
     ),
     doc="Arrays one after the other along an axis.",
+    batch=shifted("axis"),
 )
 
 

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from graphc.dtypes import FLOATS, is_float
-from graphc.ir.node import INPUT, SHARED, Argument, Call, Node, Sample, Size, constant_value, literal
+from graphc.ir.node import INPUT, SHARED, Argument, Call, Node, Sample, constant_value, literal
 from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, scaled_matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
@@ -134,13 +134,9 @@ def _cost(node: Node, factors: Collection[Node]) -> int:
         current = pending.pop()
         if current.op.name == "matmul" and (current is node or current not in factors):
             a, b = current.args
-            total += _volume((*a.type.shape, *(b.type.shape[1:])))
+            total += prod(size for size in (*a.type.shape, *b.type.shape[1:]) if isinstance(size, int))
             pending += current.args
     return total
-
-
-def _volume(shape: Sequence[Size]) -> int:
-    return prod(size for size in shape if isinstance(size, int))
 
 
 def _reorder(node: Node, uses: Uses) -> Node | None:

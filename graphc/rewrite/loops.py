@@ -23,8 +23,8 @@ from graphc.ir.body import items_of, make_body
 from graphc.ir.node import LEAVES, Node, Where, describe, user_line
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
-from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed, toposort
-from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
+from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
+from graphc.ops.scan import SCAN, is_recomputed, loop_of, make_scan, with_body
 from graphc.rewrite.engine import Fired, place_new
 from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
 from graphc.rewrite.steps import CHANGES, Change, Surroundings, sink_elementwise
@@ -68,20 +68,6 @@ def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) ->
     return graph, fired
 
 
-def has_loops(graph: Graph) -> bool:
-    """Whether there is a scan in a graph."""
-    seen: set[Node] = set()
-    pending = list(graph.outputs)
-    while pending:
-        node = pending.pop()
-        if node.op is SCAN:
-            return True
-        if node not in seen:
-            seen.add(node)
-            pending += node.args
-    return False
-
-
 def loops_of(graph: Graph) -> list[Node]:
     """The scans of a graph, each after those whose results it needs."""
     return [node for node in nodes_of(graph.outputs) if node.op is SCAN]
@@ -104,13 +90,13 @@ def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
     done: dict[Node, Node] = {}
     here = user_line()
     for loop in loops:
-        changed = loop.over(done)
-        _place(changed, here)
-        for before, result in close_loop(changed).items():
+        loop.move(done)
+        _place(loop, here)
+        for before, result in close_loop(loop).items():
             done[before] = fitted(result, before.type)
             place_new(done[before], loop.node.where, loop.since)
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
-    _tell(name, graph, after)
+    tell(name, graph, after)
     return after
 
 
@@ -122,7 +108,8 @@ def _place(loop: OpenLoop, here: Where | None) -> None:
             node.where = loop.node.where
 
 
-def _tell(name: str, before: Graph, after: Graph) -> None:
+def tell(name: str, before: Graph, after: Graph) -> None:
+    """Say to whoever watches what a pass over loops has made."""
     if watched():
         leaves = tuple(node for node in nodes_of(before.outputs) if node.op in LEAVES)
         passed(Step(name, before, after), partial(verify, Graph((*before.inputs, *leaves), after.outputs)))
@@ -176,7 +163,7 @@ def rewrite_bodies(graph: Graph, bodies: Bodies) -> Rewritten:
     if not fired:
         return graph, []
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
-    _tell("loop_bodies", graph, after)
+    tell("loop_bodies", graph, after)
     return after, fired
 
 
@@ -204,14 +191,8 @@ def _merged(graph: Graph, name: str) -> Rewritten:
                 fired.append(_fire(name, loop))
         if len(left) == len(loops):
             return graph, fired
-        graph = _closed_all(graph, _in_order(left, needs), name)
-
-
-def _in_order(loops: Sequence[OpenLoop], needs: Mapping[Node, set[Node]]) -> list[OpenLoop]:
-    """Loops, each after those that it needs."""
-    of_node = {loop.node: loop for loop in loops}
-    order = toposort(of_node, lambda node: [other for other in of_node if other in needs[node]])
-    return [of_node[node] for node in order]
+        left.sort(key=lambda loop: len(needs[loop.node]))  # a loop needs all that one needs which it needs
+        graph = _closed_all(graph, left, name)
 
 
 def _needs(graph: Graph, loops: Sequence[OpenLoop]) -> dict[Node, set[Node]]:
@@ -240,6 +221,7 @@ def _note_merged(needs: dict[Node, set[Node]], one: Node, other: Node) -> None:
 
 def _may_merge(one: OpenLoop, other: OpenLoop, needs: Mapping[Node, set[Node]]) -> bool:
     alike = one.limit is other.limit and one.reverse == other.reverse and sizes.equal(one.count, other.count)
+    alike = alike and is_recomputed(one.node) == is_recomputed(other.node)
     return alike and other.node not in needs[one.node] and one.node not in needs[other.node]
 
 

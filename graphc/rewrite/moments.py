@@ -40,7 +40,7 @@ from graphc.ops.elementwise import cast
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import broadcast_to, drop, filled
+from graphc.ops.shape import broadcast_to, drop, filled, zeros
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses, scaled
 
 PIVOT_PART, PIVOT_ROWS = 16, 16
@@ -74,7 +74,7 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     count = _as_number(sizes.product(reduced_sizes(node)), node)
     twice = elementwise("add", total, total)
     excess = elementwise("mul", shift, elementwise("sub", twice, elementwise("mul", count, shift)))
-    spread = elementwise("maximum", elementwise("sub", squares, excess), _constant(0, node))
+    spread = elementwise("maximum", elementwise("sub", squares, excess), zeros(node.dtype, node.type.shape))
     undo = elementwise("where", is_small, literal(1, node.dtype), literal(64, node.dtype))
     spread = elementwise("mul", spread, filled(undo, node.type.shape))
     # Where squares overflow, the sum is infinite; it is NaN where an element was.
@@ -87,11 +87,6 @@ def _small(dtype: str) -> float:
     """Above it a number that differs from a pivot does so by enough for the square of an eighth to be normal."""
     info = np.finfo(dtype)
     return float(2.0 ** (info.minexp // 2 + info.nmant + 5))
-
-
-def _constant(number: float, node: Node) -> Node:
-    """A number of the dtype and sizes of a node."""
-    return filled(literal(number, node.dtype), node.type.shape)
 
 
 def _deviation(squared: Node) -> tuple[Node | None, Node | None]:

@@ -83,30 +83,14 @@ class OpenLoop:
         done = dict(known)
         self.wanted = {node: rebuilt(done, after, self.since) for node, after in self.wanted.items()}
 
-    def over(self, done: dict[Node, Node]) -> OpenLoop:
-        """The loop in a graph that is being rebuilt."""
-
-        def new(node: Node) -> Node:
-            return rebuilt(done, node)
-
-        def each(nodes: Mapping[Node, Node]) -> dict[Node, Node]:
-            return {key: new(node) for key, node in nodes.items()}
-
-        return OpenLoop(
-            self.node,
-            self.count if isinstance(self.count, int) else sizes.as_size(new(self.count)),
-            None if self.limit is None else new(self.limit),
-            self.reverse,
-            each(self.elements),
-            each(self.states),
-            each(self.after),
-            each(self.rows),
-            self.last,
-            None if self.condition is None else new(self.condition),
-            self.taken,
-            each(self.wanted),
-            self.since,
-        )
+    def move(self, done: dict[Node, Node]) -> None:
+        """Go into a graph that is being rebuilt."""
+        self.change_step(lambda node: rebuilt(done, node))
+        self.elements = {element: rebuilt(done, sequence) for element, sequence in self.elements.items()}
+        self.states = {state: rebuilt(done, initial) for state, initial in self.states.items()}
+        self.wanted = {node: rebuilt(done, after) for node, after in self.wanted.items()}
+        self.count = self.count if isinstance(self.count, int) else sizes.as_size(rebuilt(done, self.count))
+        self.limit = None if self.limit is None else rebuilt(done, self.limit)
 
     def element_of(self, sequence: Node) -> Node:
         """The variable for an element of a sequence."""
@@ -131,7 +115,12 @@ class OpenLoop:
 
 def whole(sequence: Node, count: Size) -> Node:
     """The first rows of a sequence, which may have more."""
-    starts = [0] * sequence.ndim
+    return part_of(sequence, 0, count)
+
+
+def part_of(sequence: Node, start: Size, count: Size) -> Node:
+    """Some rows of a sequence."""
+    starts = [start, *[0] * (sequence.ndim - 1)]
     return subtensor(sequence, starts, (count, *sequence.type.shape[1:]), [1] * sequence.ndim)
 
 

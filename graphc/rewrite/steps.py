@@ -32,6 +32,7 @@ from graphc.rewrite.open_loops import (
     is_elementwise,
     liftable,
     lifted,
+    part_of,
     repeated,
     spread,
 )
@@ -360,50 +361,29 @@ def _project_rows(loop: OpenLoop, around: Surroundings) -> bool:
     varying = loop.varying(order)
     core = {node for node in nodes_since(loop.after.values(), loop.since) if node in varying}
     able = liftable([*loop.elements, *core], order, varying, products=True)
-    tails = {
-        stand_in: tail
-        for stand_in, output in loop.rows.items()
-        if output in able and output not in core
-        for tail in [_tail(loop, output, core, varying)]
-        if _moves(loop, tail, varying)
-    }
+    stored = {*loop.elements, *loop.rows.values()}
+    products: dict[Node, list[Node]] = {}
+    ends: dict[Node, list[Node]] = {}
+    for stand_in, output in loop.rows.items():
+        if output in able and output not in core:
+            tail = toposort([output], lambda node: () if node in core or node not in varying else node.args)
+            own = [node for node in tail if node in varying and node not in core and is_batch(node, varying)]
+            from_ = [node for node in tail if node in core]
+            if (own or not loop.states) and sum(end not in stored for end in from_) <= 1:
+                products[stand_in], ends[stand_in] = own, from_
     while True:  # what the outputs need that stay is not computed twice
-        staying = [output for stand_in, output in loop.rows.items() if stand_in not in tails]
+        staying = [output for stand_in, output in loop.rows.items() if stand_in not in products]
         needed = set(nodes_since(staying, loop.since))
-        kept = {
-            stand_in: tail
-            for stand_in, tail in tails.items()
-            if not any(node in needed and node not in tail.ends and is_batch(node, varying) for node in tail.nodes)
-        }
-        if len(kept) == len(tails):
+        kept = {stand_in: own for stand_in, own in products.items() if needed.isdisjoint(own)}
+        if len(kept) == len(products):
             break
-        tails = kept
+        products = kept
     found: dict[Node, Node] = {}
-    for stand_in, tail in tails.items():
-        given = {end: partial(loop.rows_of, end) for end in tail.ends}
+    for stand_in in products:
+        given = {end: partial(loop.rows_of, end) for end in ends[stand_in]}
         found[stand_in] = lifted(loop, [loop.rows[stand_in]], varying, given)[0]
     _leave(loop, found)
     return bool(found)
-
-
-@record()
-class Tail:
-    """The nodes that lead to an output from those that states need, and the latter, the `ends`."""
-
-    nodes: list[Node]
-    ends: list[Node]
-
-
-def _tail(loop: OpenLoop, output: Node, core: set[Node], varying: set[Node]) -> Tail:
-    nodes = toposort([output], lambda node: () if node in core or node not in varying else node.args)
-    return Tail(nodes, [node for node in nodes if node in core])
-
-
-def _moves(loop: OpenLoop, tail: Tail, varying: set[Node]) -> bool:
-    """Whether a tail is worth moving, and is stored by what is stored anyway or by one more array."""
-    stored = {*loop.elements, *loop.rows.values()}
-    products = any(node not in tail.ends and is_batch(node, varying) for node in tail.nodes if node in varying)
-    return (products or not loop.states) and sum(end not in stored for end in tail.ends) <= 1
 
 
 # --- without a loop ---------------------------------------------------------------------------------------------------
@@ -547,19 +527,14 @@ def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) 
     """The values of a state before all steps."""
     if found.factor is not None and not found.late and is_number(found.initial, 0.0):
         return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
-    return _part(_all_values(loop, state, varying, found), 1 if loop.reverse else 0, loop.count)
+    return part_of(_all_values(loop, state, varying, found), 1 if loop.reverse else 0, loop.count)
 
 
 def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) -> Node:
     """The value of a state after all steps, of which there may be none."""
     if found.factor is None:
         return _plus(found.initial, [reduce_sum(found.term, (0,))])
-    return drop(_part(_all_values(loop, state, varying, found), 0 if loop.reverse else loop.count, 1), (0,))
-
-
-def _part(rows: Node, start: Size, count: Size) -> Node:
-    starts = [start, *[0] * (rows.ndim - 1)]
-    return subtensor(rows, starts, (count, *rows.type.shape[1:]), [1] * rows.ndim)
+    return drop(part_of(_all_values(loop, state, varying, found), 0 if loop.reverse else loop.count, 1), (0,))
 
 
 # --- into the loop ----------------------------------------------------------------------------------------------------

@@ -409,6 +409,22 @@ def _outer(x: Node, y: Node) -> Node:
 
 
 _JOINED = ("sum", "prod", "max", "min", "supremum", "any", "all")
+
+
+def _reduce_in_memory_order(node: Node, uses: Uses) -> Node | None:
+    """A reduction of a transpose as one of what is transposed, whose loops go through memory as it lies.
+
+    Not of products of floats: in another order they may overflow.
+    """
+    (inner,) = node.args
+    if not _is_transpose(inner) or (node.op.name == "prod" and is_float(node.dtype)):
+        return None
+    order, reduced = inner.attrs["order"], node.attrs["axes"]
+    kept = [order[axis] for axis in range(node.args[0].ndim) if axis not in reduced]
+    result = make(node.op, inner.args, {"axes": tuple(sorted(order[axis] for axis in reduced))})
+    return dimshuffle(result, [sorted(kept).index(axis) for axis in kept])
+
+
 _POSITION_COST = 4.0
 """An element dearer than this is not computed twice to find where the largest is."""
 
@@ -445,6 +461,18 @@ TRANSPOSES: tuple[AnyRule, ...] = (
         [
             sample(lambda x: elementwise("exp", transpose(x)) * 2, _FLOATS),
             sample(lambda x: dimshuffle(x, (2, 0, 1)) - dimshuffle(x * x, (2, 0, 1)), Argument((2, 3, 2))),
+        ],
+        operands=("dimshuffle",),
+    ),
+    Transformation(
+        "reduction_of_transpose",
+        _JOINED,
+        _reduce_in_memory_order,
+        CLOSE,
+        [
+            sample(lambda x: reduce_sum(transpose(x), (1,)), _FLOATS),
+            sample(lambda x: reduce_max(dimshuffle(x, (2, 0, 1)), (1,)), Argument((2, 3, 2))),
+            sample(lambda x: reduce_min(dimshuffle(x, (1, 2, 0)), (0, 2)), Argument((2, 3, 2), "int", -9, 9)),
         ],
         operands=("dimshuffle",),
     ),

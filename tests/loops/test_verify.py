@@ -7,6 +7,7 @@ import sys
 from itertools import pairwise
 
 import pytest
+from loop_text import parse_function, parse_functions
 
 import graphc
 import graphc.tensor as T
@@ -34,7 +35,7 @@ from graphc.loops.ir import (
     integer,
 )
 from graphc.loops.operators import CALLS, LT, NEG, OR, SUB
-from graphc.loops.text import parse_function, parse_functions, print_function
+from graphc.loops.text import print_function
 from graphc.loops.verify import verify_functions
 from graphc.options import options
 from graphc.rewrite.engine import Transformation, apply_rules

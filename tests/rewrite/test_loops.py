@@ -242,6 +242,17 @@ def test_rows_of_steps_that_are_not_taken_are_zeros(reverse: bool) -> None:
         check([x, h, limit], [row[0 if reverse else -1] for row in rows], [draw(4), draw(), np.asarray(most)])
 
 
+def test_a_loop_that_derivatives_carry_out_again_is_joined_with_its_like_alone() -> None:
+    x, h = T.dvector("x"), T.dscalar("h")
+    a, s = variable("float64", ()), variable("float64", ())
+    bodies = [close([a, s], [T.tanh(s + a), made]) for made in (T.exp(a + s), T.sin(a * s))]
+    kept = [scan_node(x.type.shape[0], body, [x], [h], fixed, recomputed=False) for body, fixed in bodies]
+    again = [scan_node(x.type.shape[0], body, [x], [h], fixed, recomputed=True) for body, fixed in bodies]
+    results = [item(node, place) for node in (*kept, *again) for place in (0, 1)]
+    after = check([x, h], results, [draw(4), draw()])
+    assert sorted(loop.recomputed for loop in loops(after.outputs)) == [False, True]
+
+
 def test_other_rows_and_other_beginnings_stay() -> None:
     x, h, r = (T.TensorType("float64", shape)(name) for name, shape in [("x", (None, 2)), ("h", (2,)), ("r", (2,))])
     rows, _ = graphc.scan(lambda a, s: T.tanh(s * a + s), x, h)

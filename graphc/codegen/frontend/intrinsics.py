@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from llvmlite import ir
 
@@ -58,6 +59,9 @@ REASSOCIATE = ("reassoc",)
 FAST = ("reassoc", "nsz", "arcp", "contract", "afn")
 
 
+Infer: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]
+
+
 class InferenceError(TypeError):
     """Operands of dtypes that a name of the generated source does not take."""
 
@@ -72,7 +76,7 @@ class Intrinsic:
     """
 
     name: str
-    infer: Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]
+    infer: Infer
     emit: Emit
 
 
@@ -111,19 +115,17 @@ def _alike(dtypes: tuple[str, ...], count: int, kinds: tuple[str, ...]) -> str:
     return dtype
 
 
-def _same(count: int, kinds: tuple[str, ...]) -> Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]:
+def _same(count: int, kinds: tuple[str, ...], result: str = "") -> Infer:
+    """Operands of one dtype, which the result has too unless another is named."""
+
     def infer(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
         dtype = _alike(dtypes, count, kinds)
-        return (dtype,) * count, dtype
+        return (dtype,) * count, result or dtype
 
     return infer
 
 
-def _test(count: int, kinds: tuple[str, ...]) -> Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]:
-    def infer(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-        return (_alike(dtypes, count, kinds),) * count, "bool"
-
-    return infer
+_test = partial(_same, result="bool")
 
 
 def _infer_select(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -139,13 +141,10 @@ def _infer_divide(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     return (result, result), result
 
 
-def _infer_cast(target: str) -> Callable[[tuple[str, ...]], tuple[tuple[str, ...], str]]:
-    def infer(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-        if len(dtypes) != 1:
-            raise InferenceError(f"takes one operand, not {len(dtypes)}")
-        return dtypes, target
-
-    return infer
+def _infer_cast(target: str, dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    if len(dtypes) != 1:
+        raise InferenceError(f"takes one operand, not {len(dtypes)}")
+    return dtypes, target
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -179,10 +178,6 @@ def _divide(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.fdiv(*args, flags=_float_flags(builder))
 
 
-def _negate(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.fneg(args[0]) if dtype in FLOATS else builder.neg(args[0])
-
-
 def _compare(symbol: str) -> Emit:
     def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
         if dtype in FLOATS:
@@ -195,42 +190,26 @@ def _compare(symbol: str) -> Emit:
 
 
 def _plain(method: str) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return getattr(builder, method)(*args)
-
-    return emit
+    return lambda builder, dtype, args: getattr(builder, method)(*args)
 
 
 def _identity(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return args[0]
 
 
-def _select(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.select(*args)
-
-
 def _fixed(answer: int) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return constant("bool", answer)
-
-    return emit
+    return lambda builder, dtype, args: constant("bool", answer)
 
 
 # --- order and sign -------------------------------------------------------------------------------------------------
 
 
 def _llvm_call(name: str, flags: tuple[str, ...] = ()) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return call_llvm(builder, name, args, flags)
-
-    return emit
+    return lambda builder, dtype, args: call_llvm(builder, name, args, flags)
 
 
-def _integer_extreme(signed: str, unsigned: str) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return call_llvm(builder, signed if dtype in SIGNED else unsigned, args)
-
-    return emit
+def _extreme(on_float: Emit, name: str) -> Emit:
+    return _by_kind(on_float, _llvm_call(f"s{name}"), _llvm_call(f"u{name}"))
 
 
 def _number_first(name: str) -> Emit:
@@ -245,20 +224,31 @@ def _number_first(name: str) -> Emit:
 
 
 # 0.0 is above -0.0, so that no order of operands decides a sign
-_MINIMUM = _by_kind(_llvm_call("minimum"), _integer_extreme("smin", "umin"))
-_MAXIMUM = _by_kind(_llvm_call("maximum"), _integer_extreme("smax", "umax"))
+_MINIMUM = _extreme(_llvm_call("minimum"), "min")
+_MAXIMUM = _extreme(_llvm_call("maximum"), "max")
 # nsz: either zero may come out, which takes half the time where nobody looks at its sign
-_LOWEST = _by_kind(_llvm_call("minimum", ("nsz",)), _integer_extreme("smin", "umin"))
-_HIGHEST = _by_kind(_llvm_call("maximum", ("nsz",)), _integer_extreme("smax", "umax"))
-_FMIN = _by_kind(_number_first("minimum"), _integer_extreme("smin", "umin"))
-_FMAX = _by_kind(_number_first("maximum"), _integer_extreme("smax", "umax"))
+_LOWEST = _extreme(_llvm_call("minimum", ("nsz",)), "min")
+_HIGHEST = _extreme(_llvm_call("maximum", ("nsz",)), "max")
+_FMIN = _extreme(_number_first("minimum"), "min")
+_FMAX = _extreme(_number_first("maximum"), "max")
 
 
-def _float_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    (x,), zero = args, constant(dtype, 0.0)
-    step = builder.select(builder.fcmp_ordered("==", x, zero), zero, x)
-    step = builder.select(builder.fcmp_ordered("<", x, zero), constant(dtype, -1.0), step)
-    return builder.select(builder.fcmp_ordered(">", x, zero), constant(dtype, 1.0), step)
+def _step(below: float) -> Emit:
+    """A number for x < 0, the second operand or 0 for x = 0, 1 for x > 0, NaN for NaN."""
+
+    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+        x, zero = args[0], constant(dtype, 0.0)
+        cases = ("==", args[1] if len(args) > 1 else zero), ("<", constant(dtype, below)), (">", constant(dtype, 1.0))
+        result = x
+        for relation, value in cases:
+            result = builder.select(builder.fcmp_ordered(relation, x, zero), value, result)
+        return result
+
+    return emit
+
+
+def _unsigned_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.zext(is_nonzero(builder, dtype, args[0]), llvm_type(dtype))
 
 
 def _signed_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -267,33 +257,20 @@ def _signed_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.select(builder.icmp_signed(">", x, zero), constant(dtype, 1), below)
 
 
-def _unsigned_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.zext(is_nonzero(builder, dtype, args[0]), llvm_type(dtype))
-
-
 def _isnan(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.fcmp_unordered("uno", args[0], args[0])
 
 
-def _isinf(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.fcmp_ordered("==", call_llvm(builder, "fabs", args), constant(dtype, math.inf))
-
-
-def _isfinite(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.fcmp_ordered("<", call_llvm(builder, "fabs", args), constant(dtype, math.inf))
+def _to_infinity(relation: str) -> Emit:
+    """How large a number is beside infinity."""
+    return lambda builder, dtype, args: builder.fcmp_ordered(
+        relation, call_llvm(builder, "fabs", args), constant(dtype, math.inf)
+    )
 
 
 def _signbit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     kind = ir.IntType(32 if dtype == "float32" else 64)
     return builder.icmp_signed("<", builder.bitcast(args[0], kind), ir.Constant(kind, 0))
-
-
-def _heaviside(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    x, at_zero = args
-    zero = constant(dtype, 0.0)
-    rest = builder.select(builder.fcmp_ordered("<", x, zero), zero, x)
-    rest = builder.select(builder.fcmp_ordered("==", x, zero), at_zero, rest)
-    return builder.select(builder.fcmp_ordered(">", x, zero), constant(dtype, 1.0), rest)
 
 
 def _rounding(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -323,10 +300,7 @@ def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Val
 
 
 def _math_call(name: str) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return _math(builder, name, dtype, args)
-
-    return emit
+    return lambda builder, dtype, args: _math(builder, name, dtype, args)
 
 
 def _sigmoid(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -360,10 +334,7 @@ def _log_add(exponential: str, scale: float) -> Emit:
 
 
 def _times(factor: float) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return builder.fmul(args[0], constant(dtype, factor))
-
-    return emit
+    return lambda builder, dtype, args: builder.fmul(args[0], constant(dtype, factor))
 
 
 _COMPOSED: dict[str, Emit] = {
@@ -393,14 +364,14 @@ def _build_table() -> dict[str, Intrinsic]:
     add, multiply = _arithmetic("fadd", "add", REASSOCIATE), _arithmetic("fmul", "mul", REASSOCIATE)
     both = ("bool", *NUMBERS)
     rows: list[tuple[str, Any, Emit]] = [
-        ("select", _infer_select, _select),
+        ("select", _infer_select, _plain("select")),
         ("minimum", _same(2, both), _MINIMUM),
         ("maximum", _same(2, both), _MAXIMUM),
         ("fmin", _same(2, both), _FMIN),
         ("fmax", _same(2, both), _FMAX),
         ("abs_", _same(1, both), _by_kind(_llvm_call("fabs"), signed_absolute, _identity)),
         ("fabs", _same(1, FLOATS), _llvm_call("fabs")),
-        ("sign", _same(1, NUMBERS), _by_kind(_float_sign, _signed_sign, _unsigned_sign)),
+        ("sign", _same(1, NUMBERS), _by_kind(_step(-1.0), _signed_sign, _unsigned_sign)),
         ("copysign", _same(2, FLOATS), _llvm_call("copysign")),
         ("fmod", _same(2, NUMBERS), _by_kind(_math_call("fmod"), signed_fmod, unsigned_mod)),
         ("floordiv", _same(2, NUMBERS), _FLOORDIV),
@@ -415,10 +386,10 @@ def _build_table() -> dict[str, Intrinsic]:
         ("gcd", _same(2, INTEGERS), gcd),
         ("lcm", _same(2, INTEGERS), lcm),
         ("isnan", _test(1, both), _by_kind(_isnan, _fixed(0))),
-        ("isinf", _test(1, both), _by_kind(_isinf, _fixed(0))),
-        ("isfinite", _test(1, both), _by_kind(_isfinite, _fixed(1))),
+        ("isinf", _test(1, both), _by_kind(_to_infinity("=="), _fixed(0))),
+        ("isfinite", _test(1, both), _by_kind(_to_infinity("<"), _fixed(1))),
         ("signbit", _test(1, FLOATS), _signbit),
-        ("heaviside", _same(2, FLOATS), _heaviside),
+        ("heaviside", _same(2, FLOATS), _step(0.0)),
         ("accumulate", _same(2, NUMBERS), add),
         ("accumulate_in_order", _same(2, FLOATS), lambda builder, dtype, args: builder.fadd(*args)),
         ("rounding", _same(2, FLOATS), _rounding),
@@ -431,15 +402,12 @@ def _build_table() -> dict[str, Intrinsic]:
     rows += [(name, _same(1, FLOATS), _llvm_call(name)) for name in _ROUNDING]
     rows += [(name, _same(1, FLOATS), _math_call(name)) for name in _UNARY_MATH]
     rows += [(name, _same(2, FLOATS), _math_call(name)) for name in _BINARY_MATH]
-    rows += [("bool_" if dtype == "bool" else dtype, _infer_cast(dtype), _cast_emit(dtype)) for dtype in DTYPES]
+    rows += [("bool_" if dtype == "bool" else dtype, partial(_infer_cast, dtype), _cast(dtype)) for dtype in DTYPES]
     return {name: Intrinsic(name, infer, emit) for name, infer, emit in rows}
 
 
-def _cast_emit(target: str) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        return emit_cast(builder, dtype, target, args[0])
-
-    return emit
+def _cast(target: str) -> Emit:
+    return lambda builder, dtype, args: emit_cast(builder, dtype, target, args[0])
 
 
 def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
@@ -457,7 +425,7 @@ def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
         ("or_", _same(2, BITS), _plain("or_")),
         ("xor", _same(2, BITS), _plain("xor")),
         ("invert", _same(1, BITS), _plain("not_")),
-        ("neg", _same(1, NUMBERS), _negate),
+        ("neg", _same(1, NUMBERS), _by_kind(_plain("fneg"), _plain("neg"))),
         ("pos", _same(1, NUMBERS), _identity),
         ("not_", _test(1, ("bool",)), _plain("not_")),
         ("lt", compare, _compare("<")),

@@ -166,7 +166,7 @@ class KernelTarget(TargetContext):
         primitive = fn if isinstance(fn, Primitive) else PRIMITIVES.get(fn)
         if primitive is None or any(isinstance(arg, types.Omitted) for arg in sig.args):
             raise NotImplementedError(f"no lowering for {fn}{sig}")
-        return partial(_emit_call, primitive, sig)
+        return lambda builder, args, loc=None: primitive.emit(builder, sig, args)
 
     def get_constant_generic(self, builder: Builder, ty: types.Type, val: Any) -> Value:
         if isinstance(ty, Primitive):
@@ -190,10 +190,6 @@ class KernelTarget(TargetContext):
 
     def pair_second(self, builder: Builder, val: Value, ty: types.Type) -> Value:
         return builder.extract_value(val, 1)
-
-
-def _emit_call(primitive: Primitive, sig: Signature, builder: Builder, args: Sequence[Value], loc: Any = None) -> Value:
-    return primitive.emit(builder, sig, args)
 
 
 class _Module:

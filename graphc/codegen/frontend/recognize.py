@@ -39,7 +39,7 @@ from graphc.loops.ir import (
     subexpressions,
 )
 from graphc.loops.operators import ACCUMULATE, ACCUMULATE_IN_ORDER, BLOCKS, CASTS, CHUNK, GT, MAXIMUM, ROUNDING, SELECT
-from graphc.loops.visit import all_expressions
+from graphc.loops.visit import read_vars
 from graphc.startup.record import record, replace
 
 ZERO_SUM = Const("0.0", "float64")
@@ -131,11 +131,8 @@ def _blocks(loop: Loop, body: Sequence[Stmt], part: Expr | Term | str) -> tuple[
 def _term(place: Var, positions: set[Expr], hidden: set[Expr], lets: Sequence[Let], value: Expr) -> Term | None:
     """A term of a position, where statements know no more of where they are than that."""
     position = Opaque("position", (), INDEX)
-
-    def at_position(expr: Expr) -> Expr:
-        return rebuild(expr, lambda part: position if part in positions else None)
-
-    exprs = [at_position(expr) for expr in (*(let.value for let in lets), value)]
+    values = [*(let.value for let in lets), value]
+    exprs = [rebuild(expr, lambda part: position if part in positions else None) for expr in values]
     if any(part in hidden for expr in exprs for part in subexpressions(expr)):
         return None
     *values, last = (rebuild(expr, lambda part: place if part is position else None) for expr in exprs)
@@ -175,7 +172,7 @@ def _parallel_sum(body: Sequence[Stmt], at: int) -> Found:
             if (
                 launch.args[-2:] != outs
                 or found[1].args[1] != apply(BLOCKS, count, size)
-                or _reads(size, body[at + 5 :])
+                or size in read_vars(body[at + 5 :])
             ):
                 return None
             return 5, Use(found[1].targets, "parallel_sum", (function, count, work, parts, *args))
@@ -206,10 +203,6 @@ def _add_copies(body: Sequence[Stmt], at: int) -> Found:
                         whole = Pointer(target, ZERO), Pointer(copies, ZERO)
                         return 1, Use((), "add_copies", (*whole, n, count))
     return None
-
-
-def _reads(var: Var, body: Sequence[Stmt]) -> bool:
-    return any(expr == var for expr in all_expressions(body))
 
 
 _RULES: tuple[Callable[[Sequence[Stmt], int], Found], ...] = (

@@ -40,8 +40,8 @@ def begin_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """Start column reductions."""
     for node in nest.roots:
         fold = fold_of(node)
-        start = partial(_constantly, start_const(fold.start[0], fold.dtypes[0]))
-        fill_part(lowerer, accumulator(lowerer, node), node, nest, scope, start)
+        start = start_const(fold.start[0], fold.dtypes[0])
+        fill_part(lowerer, accumulator(lowerer, node), node, nest, scope, partial(lambda value, where: value, start))
 
 
 def finish_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
@@ -49,8 +49,8 @@ def finish_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     for node in nest.roots:
         buffer = accumulator(lowerer, node)
         if buffer != lowerer.buffers[node]:
-            carried = partial(_narrowed, buffer, node.dtype)
-            fill_part(lowerer, lowerer.buffers[node], node, nest, scope, carried)
+            narrowed = partial(lambda buffer, dtype, where: cast(Load(buffer, where), dtype), buffer, node.dtype)
+            fill_part(lowerer, lowerer.buffers[node], node, nest, scope, narrowed)
 
 
 def accumulator(lowerer: Lowerer, node: Node) -> Buffer:
@@ -113,15 +113,6 @@ def fill_part(
     where = add(before, var)
     inner.body.append(Store(buffer, where, value(where)))
     lowerer.leave(inner, scope)
-
-
-def _constantly(value: Expr, where: Expr) -> Expr:
-    return value
-
-
-def _narrowed(buffer: Buffer, dtype: str, where: Expr) -> Expr:
-    """What a reduction has been carried to at a position of its accumulator, in the dtype of its result."""
-    return cast(Load(buffer, where), dtype)
 
 
 def fold_of(node: Node) -> Fold:

@@ -7,16 +7,17 @@ ones, and each step updates them; an output is written to its row; scalars from 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from graphc.codegen.lower.bodies import body_of
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.schedule.plan import Nest, Plan, loop_vars
+from graphc.codegen.schedule.plan import Nest, Plan, StepGraph, loop_vars
 from graphc.ir.body import items_of
 from graphc.ir.node import Node
+from graphc.ir.sizes import as_size
 from graphc.loops.build import start_const
-from graphc.loops.ir import ONE, ZERO, Break, Expr, If, Load, Store, add
+from graphc.loops.ir import INDEX, ONE, ZERO, Break, Expr, If, Let, Load, Store, Var, add, multiply, subtract
 
 
 def lower_steps(
@@ -32,10 +33,6 @@ def lower_steps(
     states = items[: len(graph.states)]
     for state, initial in zip(states, graph.loop.initial, strict=True):
         _begin(lowerer, state, initial, scope)
-    outputs = items[len(states) : len(states) + len(graph.loop.outputs)]
-    if graph.loop.repeat.until or graph.loop.repeat.limited:
-        for output in outputs:
-            lowerer.fill(lowerer.buffers[output], output.type.shape, scope, _zero(output))
     if steps.stop is not None:
         scope.body.append(Store(lowerer.buffers[items[-1]], ZERO, ZERO))
     asks = None if graph.is_short else lowerer.size(graph.interval)
@@ -51,6 +48,36 @@ def lower_steps(
         inner.body.append(Store(lowerer.buffers[items[-1]], ZERO, add(steps.var, ONE)))
         inner.body.append(If(Load(steps.stop, ZERO), (Break(),)))
     lowerer.leave(inner, scope)
+    for begin, end in _rows_left(lowerer, graph, most, items[-1], scope):
+        for output in items[len(states) : len(states) + len(graph.loop.outputs)]:
+            _clear(lowerer, output, begin, end, scope)
+
+
+def _rows_left(
+    lowerer: Lowerer, graph: StepGraph, most: Expr, number: Node, scope: Scope
+) -> Iterator[tuple[Expr, Expr]]:
+    """The rows that no step has written: where there may be fewer than there are, and fewer than `most`. `number`: how
+    many were carried out, where the loop says so."""
+    repeat, end = graph.loop.repeat, most
+    if repeat.until:
+        taken = Var(lowerer.names.fresh("taken"), INDEX)
+        scope.body.append(Let(taken, Load(lowerer.buffers[number], ZERO)))
+        if repeat.reverse:
+            yield ZERO, subtract(most, taken)
+        else:
+            end = taken
+    if end is not most or repeat.limited:
+        yield end, lowerer.size(as_size(graph.loop.count))
+
+
+def _clear(lowerer: Lowerer, output: Node, begin: Expr, end: Expr, outer: Scope) -> None:
+    """Zeros in rows of an output."""
+    row = lowerer.count(lowerer.extents(output.type.shape[1:]))
+    var = loop_vars(lowerer.depth(outer) + 1)[-1]
+    scope = lowerer.enter(outer, var, multiply(subtract(end, begin), row))
+    zero = start_const("False" if output.dtype == "bool" else "0", output.dtype)
+    scope.body.append(Store(lowerer.buffers[output], add(multiply(begin, row), var), zero))
+    lowerer.leave(scope, outer)
 
 
 def _begin(lowerer: Lowerer, state: Node, initial: Node, outer: Scope) -> None:
@@ -61,8 +88,3 @@ def _begin(lowerer: Lowerer, state: Node, initial: Node, outer: Scope) -> None:
     scope.body.append(Store(lowerer.buffers[state], lowerer.place(state, index), value))
     lowerer.leave(scope, outer)
     lowerer.finish(outer)
-
-
-def _zero(node: Node) -> Callable[[Expr], Expr]:
-    value = start_const("False" if node.dtype == "bool" else "0", node.dtype)
-    return lambda where: value

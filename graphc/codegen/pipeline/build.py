@@ -297,11 +297,9 @@ def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: R
 
 def identity(node: Node) -> list[Any]:
     """What tells a user's op and the types it is applied to, as far as they are known without a call."""
-    return [node.op.name, node.op.version, *(f"{n.dtype}{static_shape(n)}" for n in (*node.args, node))]
-
-
-def static_shape(node: Node) -> list[int | None]:
-    return [size if isinstance(size, int) else None for size in node.type.shape]
+    shapes = [[size if isinstance(size, int) else None for size in n.type.shape] for n in (*node.args, node)]
+    dtypes = [n.dtype for n in (*node.args, node)]
+    return [node.op.name, node.op.version, *(f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True))]
 
 
 def restore(kernel: Kernel, found: store.Loaded, report: Report) -> Built | None:

@@ -26,7 +26,7 @@ from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.memory import SHORT
-from graphc.codegen.schedule.plan import COPY, MOST_AXES, Plan, is_bufferless, loop_vars
+from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
@@ -296,7 +296,8 @@ def plan_results(
         donated = donations(kernel.outputs, kernel.inputs, mutable, sizing, refused)
         own = names.copy()
         results = place_results(kernel, sizing, buffers, own, donated)
-        plan = schedule(results.targets, results.overwritten, sizing, buffers, size_names, own.fresh, labels)
+        around = Around(sizing, buffers, size_names, own.fresh, labels, {})
+        plan = schedule(results.targets, results.overwritten, around, Purpose("kernel"))
         wrong = {(place, n) for place, n in donated.items() if buffers[kernel.inputs[n]] in plan.deferred}
         if not wrong:
             break

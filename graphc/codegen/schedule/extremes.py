@@ -7,21 +7,14 @@ int64 nodes, elements of arrays too, lie between a least and a most, which follo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
 
-from graphc.codegen.schedule.plan import BranchGraph, StepGraph, lowering_of
+from graphc.codegen.schedule.plan import BranchGraph, Range, Ranges, StepGraph, lowering_of
 from graphc.dtypes import INTEGERS
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Scalar, Size, constant_value
 from graphc.ir.walk import nodes_of, toposort
 from graphc.ops.given import SAME, bounding_operands, bounds_of, is_taken, results_of
-
-Range: TypeAlias = "tuple[Size | None, Size | None]"
-"""The least and the most of some values; None where it is not known."""
-
-
-Ranges: TypeAlias = Mapping[Node, Range]
 
 
 def step_ranges(graph: StepGraph, around: Ranges) -> Ranges:

@@ -56,11 +56,10 @@ def leaves_of_element(node: Node) -> set[Node]:
     return {each for each in found if each.op in LEAVES}
 
 
-def conflicts(nests: Nests, of_step: bool = False) -> list[str]:
-    """The buffers that cannot be written in place: their own nest reads the old value at another index, or
-    what may fail, and must leave everything as it was, comes after. `of_step`: they belong to a loop,
-    whose states are gone where the call ends."""
-    wrong = []
+def conflicts(nests: Nests) -> list[str]:
+    """The buffers that cannot be written in place: their own nest reads the old value at another index, or what may
+    fail, and must leave everything as it was, comes after. The states of a loop are gone where the call ends."""
+    wrong, of_step = list[str](), nests.purpose.of == "step"
     failing = [] if of_step else [number for number, draft in nests.drafts.items() if may_fail(nests, draft)]
     for buffer, leaf in nests.overwritten.items():
         writer = next((nests.nest_of[root] for root, target in nests.targets.items() if target == buffer), None)
@@ -136,10 +135,10 @@ def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> d
     return goals
 
 
-def how_written(leaf: Node, deferred: bool, is_body: bool) -> str:
-    """How a buffer that is there before the call, or the step, gets its new value, for the reader of a plan."""
+def how_written(leaf: Node, deferred: bool, of: str) -> str:
+    """How a buffer that is there before the call, or the body, gets its new value, for the reader of a plan."""
     if deferred:
         return "copied at the end"
-    if is_body:
+    if of == "step":
         return "the state for the next step, in place"
-    return "in the array of an input, which is mutable" if leaf.op is INPUT else "in place"
+    return "in the array of an input, which is mutable" if leaf.op is INPUT and of == "kernel" else "in place"

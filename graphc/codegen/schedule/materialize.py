@@ -87,7 +87,7 @@ class Scheduler(Nests):
                     self.inline(node, uses)
                 else:
                     self.materialise(node, uses, reason)
-            if node in self.guarded:
+            if node in self.purpose.guarded:
                 own = self.nest_of.get(node, self.body_drafts.get(node))
                 made = [use.nest for use in uses] if own is None else [own]
                 self.check_guards(node, made)

@@ -21,6 +21,7 @@ from graphc.codegen.schedule.plan import (
     BranchGraph,
     Draft,
     Kind,
+    Purpose,
     StepGraph,
     Use,
     call_kind,
@@ -91,8 +92,7 @@ class Nests:
     `targets`: for every result node, the buffer it goes to; `overwritten`: buffers of variables that results go to, so
     that what reads the old value must come first; `leaves`: buffer names of inputs, shared variables and constants;
     `expected`: values that a plan before this one has materialised, from which others may be recomputed; `earlier`:
-    that plan, where it was for the same targets; `guarded`: what must hold before a value may be computed; `checks`:
-    what else is checked.
+    that plan, where it was for the same targets.
     """
 
     def __init__(
@@ -100,20 +100,18 @@ class Nests:
         targets: Mapping[Node, str],
         overwritten: Mapping[str, Node],
         sizing: Sizing,
-        deferred: frozenset[str],
+        purpose: Purpose,
+        deferred: frozenset[str] = frozenset(),
         expected: frozenset[Node] = frozenset(),
         earlier: Nests | None = None,
-        guarded: Mapping[Node, Sequence[Guard]] = {},
-        checks: Sequence[Guard] = (),
     ):
         self.targets = targets
         self.overwritten = overwritten
         self.sizing = sizing
         self.deferred = deferred
         self.expected = expected
-        self.guarded = guarded
-        self.first = checks
-        roots = (*targets, *(side for guard in checks for side in guard_sides(guard)))
+        self.purpose = purpose
+        roots = (*targets, *(side for guard in purpose.checks for side in guard_sides(guard)))
         self.order: Sequence[Node] = earlier.order if earlier else toposort(roots, self.predecessors)
         self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
         self.relied: set[Node] = set()
@@ -152,7 +150,7 @@ class Nests:
     def predecessors(self, node: Node) -> tuple[Node, ...]:
         """What must be known before a node: its arguments, and the sizes of its loops; of one with several results
         those of all, before any of these is placed."""
-        sides = (side for guard in self.guarded.get(node, ()) for side in guard_sides(guard))
+        sides = (side for guard in self.purpose.guarded.get(node, ()) for side in guard_sides(guard))
         shape = self.sizing.shape(node)
         if isinstance(node.type, TupleType):
             shape = tuple(self.sizing.of(size) for part in node.type.parts for size in part.shape)
@@ -180,13 +178,7 @@ class Nests:
         self.reasons[node] = reason
         kind = self.kind(node, lowering)
         draft = self.join(node, kind, lowering, uses) or self.new_draft(kind, self.space(node, kind, lowering))
-        draft.roots.append(node)
-        self.nest_of[node] = draft.number
-        self.materialised_uses[node] = uses
-        for use in uses:
-            self.depend(draft.number, use.nest)
-        for size in draft.space:
-            self.want_size(size, draft.number)
+        self.place(node, draft, uses, draft.space)
         match lowering:
             case Writes():
                 self.expand_writes(node, lowering, draft)
@@ -424,6 +416,16 @@ class Nests:
             self.want(parts.c, Use(draft.number, path, path))
         draft.ops += 1
 
+    def place(self, node: Node, draft: Draft, uses: Sequence[Use], shape: Sequence[Size]) -> None:
+        """Make a node a result of a nest, for these uses."""
+        draft.roots.append(node)
+        self.nest_of[node] = draft.number
+        self.materialised_uses[node] = uses
+        for use in uses:
+            self.depend(draft.number, use.nest)
+        for size in shape:
+            self.want_size(size, draft.number)
+
     def materialise_item(self, node: Node, uses: Sequence[Use]) -> None:
         """Place a result of a loop or a branch with the others in the nest that carries it out."""
         (whole,) = node.args
@@ -433,13 +435,7 @@ class Nests:
         draft = self.drafts[self.body_drafts[whole]]
         result = "a result of a branch" if branched else "a result of a loop"
         self.reasons[node] = "a result" if node in self.targets else result
-        draft.roots.append(node)
-        self.nest_of[node] = draft.number
-        self.materialised_uses[node] = uses
-        for use in uses:
-            self.depend(draft.number, use.nest)
-        for size in self.sizing.shape(node):
-            self.want_size(size, draft.number)
+        self.place(node, draft, uses, self.sizing.shape(node))
 
     def expand_bodies(self, node: Node) -> None:
         """Note what the nest of a loop or a branch needs, of which something is used."""
@@ -491,14 +487,14 @@ class Nests:
 
     def check_guards(self, node: Node, nests: Iterable[int]) -> None:
         """Plan the checks of what must hold before some nests may compute a value."""
-        for guard in self.guarded.get(node, ()):
+        for guard in self.purpose.guarded.get(node, ()):
             number = self.check(guard)
             for nest in dict.fromkeys(nests):
                 self.depend(number, nest)
 
     def check_all(self) -> None:
         """Plan the checks of what no value of the plan needs."""
-        for guard in self.first:
+        for guard in self.purpose.checks:
             self.check(guard)
 
     def check(self, guard: Guard) -> int:

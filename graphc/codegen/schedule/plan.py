@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from graphc.codegen.call.interrupt import POLLED
-from graphc.codegen.schedule.labels import Labels
+from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely, is_float
@@ -34,11 +34,12 @@ from graphc.ir.node import (
     describe,
     describe_size,
 )
+from graphc.ir.walk import nodes_of
 from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Var, subexpressions
 from graphc.loops.syntax import filled
 from graphc.loops.unparse import text_of
 from graphc.ops.scan import Loop
-from graphc.startup.record import fresh, record
+from graphc.startup.record import fresh, record, replace
 
 COPY = Op(
     "copy",
@@ -205,6 +206,46 @@ class Steps:
 
 
 @record()
+class Purpose:
+    """What a plan is for: a "kernel", a "step" of a loop, or a "branch". `guarded`: what must hold before a value may
+    be computed; `checks`: what else is checked."""
+
+    of: str
+    guarded: Mapping[Node, Sequence[Guard]] = fresh(factory=dict)
+    checks: Sequence[Guard] = ()
+
+
+Range: TypeAlias = "tuple[Size | None, Size | None]"
+"""The least and the most of some values; None where it is not known."""
+Ranges: TypeAlias = Mapping[Node, Range]
+
+
+@record()
+class Around:
+    """What a kernel and the bodies within it are planned with. `leaves`, `size_names`: what buffers of leaves and sizes
+    are called in the source. `fresh` gives names to temporaries, `labels` to values. `ranges`: what is known of leaves
+    (extremes.py). `free`: memory of bodies that never run at the same time."""
+
+    sizing: Sizing
+    leaves: Mapping[Node, str]
+    size_names: Mapping[Node, str]
+    fresh: Callable[[str], str]
+    labels: Labels
+    ranges: Ranges
+    free: Sequence[Slot] = ()
+
+    def within(self, results: Sequence[Node], leaves: Mapping[Node, str], sizes: Mapping[Node, str] = {}) -> Around:
+        """The same for a body that has these results, over these variables and sizes besides."""
+        assigned = {**self.labels.assigned, **labels_of(nodes_of(results)).assigned}
+        return replace(
+            self,
+            leaves={**self.leaves, **leaves},
+            size_names={**self.size_names, **sizes},
+            labels=replace(self.labels, assigned=assigned),
+        )
+
+
+@record()
 class Side:
     """One body of a branch over the variables that stand for what both are given: its results, and what must hold
     before anything is computed, in order."""
@@ -318,10 +359,9 @@ def variables_of(exprs: Iterable[Expr]) -> set[Var]:
     return found
 
 
-def loop_vars(count: int, prefix: str = "i") -> tuple[Var, ...]:
+def loop_vars(count: int) -> tuple[Var, ...]:
     """i, j, k, l for up to four loops, numbered beyond."""
-    letters = "ijkl"
-    return tuple(Var(letters[n] if prefix == "i" and n < 4 else f"{prefix}{n}", INDEX) for n in range(count))
+    return tuple(Var("ijkl"[n] if n < 4 else f"i{n}", INDEX) for n in range(count))
 
 
 def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
@@ -381,17 +421,14 @@ def gathered(node: Node) -> list[tuple[Node, Size]]:
 
 def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
     """Whether every element of an index array is known to lie within an axis."""
-    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or _widens(index):
+    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or (
+        index.op.name == "cast" and can_cast_safely(index.args[0].dtype, index.dtype)
+    ):
         index = index.args[0]
     value = constant_value(index)
     if value is not None and isinstance(size, int):
         return bool(((value >= -size) & (value < size)).all())
     return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
-
-
-def _widens(node: Node) -> bool:
-    """Whether a node is its argument in a dtype that has all its values."""
-    return node.op.name == "cast" and can_cast_safely(node.args[0].dtype, node.dtype)
 
 
 def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
@@ -413,7 +450,7 @@ def bodies_of(plan: Plan, nest: Nest, size: Callable[[Size], str]) -> Iterable[t
             yield name, plans[-1]
 
 
-def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool = False) -> Iterable[str]:
+def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Iterable[str]:
     """The plan as a person reads it, sizes under the names they have in the source; of a body without what is
     checked and laid out once."""
 

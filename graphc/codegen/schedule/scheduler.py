@@ -7,37 +7,36 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
-from graphc.codegen.schedule.extremes import Ranges, branch_ranges, most_of, step_ranges
+from graphc.codegen.schedule.extremes import branch_ranges, most_of, step_ranges
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
-from graphc.codegen.schedule.labels import UNLABELLED, Labels, labels_of
 from graphc.codegen.schedule.materialize import Scheduler
 from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, joined, largest, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
+    Around,
     Branches,
     BranchGraph,
     Draft,
     Nest,
     Place,
     Plan,
+    Purpose,
     StepGraph,
     Steps,
     lines_of,
     lowering_of,
     nests_of,
 )
-from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import is_size
 from graphc.errors import CycleError
 from graphc.ir.body import ITEM, items_of
 from graphc.ir.closure import guard_sides
 from graphc.ir.node import LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View
-from graphc.ir.walk import nodes_of
 from graphc.loops.ir import INDEX, Buffer, Var
 from graphc.startup.record import replace
 
@@ -45,40 +44,26 @@ from graphc.startup.record import replace
 def schedule(
     targets: Mapping[Node, str],
     overwritten: Mapping[str, Node],
-    sizing: Sizing,
-    leaves: Mapping[Node, str],
-    size_names: Mapping[Node, str],
-    fresh: Callable[[str], str],
-    labels: Labels = UNLABELLED,
-    guarded: Mapping[Node, Sequence[Guard]] | None = None,
-    checks: Sequence[Guard] = (),
-    of_step: bool = False,
-    ranges: Ranges | None = None,
-    free: Sequence[Slot] = (),
+    around: Around,
+    purpose: Purpose,
 ) -> Plan:
     """The plan for computing each node of `targets` into its buffer.
 
-    `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf.
-    `leaves`, `size_names`: what buffers of leaves and sizes are called in the source. `fresh` gives names to
-    temporaries, `labels` to values. `guarded`: of a body, what must hold before a value may be computed; `of_step`:
-    whether these are the values of a step of a loop. `checks`: what else is checked. `ranges`: what is known of
-    leaves. `free`: memory of bodies that never run at the same time. An update that cannot be made in
-    place is computed into a temporary and copied at the very end.
+    `overwritten`: those of the buffers that belong to shared variables or mutable inputs, with the variable's leaf. An
+    update that cannot be made in place is computed into a temporary and copied at the very end.
     """
-    is_body, guarded = guarded is not None, guarded or {}
+    sizing = around.sizing
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
-    scheduler = Scheduler(
-        deferred_targets(targets, deferred), overwritten, sizing, deferred, frozenset(), None, guarded, checks
-    )
+    scheduler = Scheduler(deferred_targets(targets, deferred), overwritten, sizing, purpose)
     while True:
         scheduler.run()
-        wrong = [buffer for buffer in conflicts(scheduler, of_step) if buffer not in deferred]
+        wrong = [buffer for buffer in conflicts(scheduler) if buffer not in deferred]
         if not wrong and not expected and (scheduler.has_large_nests() or scheduler.near()):
             expected = frozenset(scheduler.reasons) - scheduler.near()
             if expected:
                 goals = scheduler.targets
-                scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, scheduler, guarded, checks)
+                scheduler = Scheduler(goals, overwritten, sizing, purpose, deferred, expected, scheduler)
                 continue
         if not wrong:
             try:
@@ -90,25 +75,16 @@ def schedule(
                     raise
         deferred |= set(wrong)
         goals = deferred_targets(targets, deferred)
-        scheduler = Scheduler(goals, overwritten, sizing, deferred, expected, None, guarded, checks)
-    return _finish(scheduler, order, leaves, size_names, fresh, labels, is_body, ranges or {}, free)
+        scheduler = Scheduler(goals, overwritten, sizing, purpose, deferred, expected)
+    return _finish(scheduler, order, around)
 
 
-def _finish(
-    scheduler: Scheduler,
-    order: Sequence[Draft],
-    leaves: Mapping[Node, str],
-    size_names: Mapping[Node, str],
-    fresh: Callable[[str], str],
-    labels: Labels,
-    is_body: bool,
-    ranges: Ranges,
-    free: Sequence[Slot],
-) -> Plan:
+def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Plan:
     """Name the temporaries and write the plan down."""
-    access, sizing = scheduler.access(), scheduler.sizing
+    access, sizing, size_names = scheduler.access(), scheduler.sizing, around.size_names
+    of = scheduler.purpose.of
     chained = chains(scheduler, order)
-    access = replace(access, needed=access.needed | chained.keys(), labels=labels)
+    access = replace(access, needed=access.needed | chained.keys(), labels=around.labels)
     sharing = share(order, access)
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
     materialised: list[Materialised] = []
@@ -141,159 +117,108 @@ def _finish(
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
                 keepers.append((node, True))
-    arena = lay_out(materialised, fresh, free)
+    arena = lay_out(materialised, around.fresh, around.free)
     held = dict(zip(keepers, arena.buffers, strict=True))
     kept = {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
     buffers = results | {each: buffer for node, buffer in kept.items() for each in chained.get(node, (node,))}
     written = {buffer.name: buffer for buffer in results.values()}
-    loops, branches, inner = _plan_bodies(
-        scheduler,
-        buffers,
-        leaves,
-        size_names,
-        fresh,
-        labels,
-        ranges,
-        [slot for slot in free if slot.buffer not in arena.buffers],
-    )
+    free = tuple(slot for slot in around.free if slot.buffer not in arena.buffers)
+    loops, branches, inner = _plan_bodies(scheduler, buffers, replace(around, free=free))
     stops = tuple(Slot(steps.stop, ((steps.stop.dtype, (1,)),)) for steps in loops.values() if steps.stop is not None)
     slots = (*arena.slots, *stops, *inner)
     plan = Plan(
         sharing.parts,
         {node: Place(buffers.get(node), reason) for node, reason in scheduler.reasons.items()},
-        {leaf: written.get(name) or Buffer(name, leaf.dtype) for leaf, name in leaves.items()},
+        {leaf: written.get(name) or Buffer(name, leaf.dtype) for leaf, name in around.leaves.items()},
         slots,
         iterations | {slot.buffer: slot.iterations for slot in slots if slot.iterations is not None},
         scheduler.bounds,
         sharing.depths,
         sharing.apart,
         {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
-        {b: how_written(leaf, b in scheduler.deferred, is_body) for b, leaf in scheduler.overwritten.items()},
+        {b: how_written(leaf, b in scheduler.deferred, of) for b, leaf in scheduler.overwritten.items()},
         scheduler.deferred,
         sizing,
-        labels,
+        around.labels,
         scheduler.guards,
         loops,
         branches,
         {n: frozenset(use.nest for use in uses) for n, uses in scheduler.materialised_uses.items() if n.op is ITEM},
         (),
     )
-    return replace(plan, lines=tuple(lines_of(plan, size_names, is_body)))
+    return replace(plan, lines=tuple(lines_of(plan, size_names, of != "kernel")))
 
 
 def _plan_bodies(
-    scheduler: Scheduler,
-    buffers: Mapping[Node, Buffer],
-    leaves: Mapping[Node, str],
-    size_names: Mapping[Node, str],
-    fresh: Callable[[str], str],
-    labels: Labels,
-    ranges: Ranges,
-    free: Sequence[Slot],
+    scheduler: Scheduler, buffers: Mapping[Node, Buffer], around: Around
 ) -> tuple[dict[int, Steps], dict[int, Branches], list[Slot]]:
     """The plans of the bodies of loops and branches, and their memory, which they share: only one runs at a time."""
     loops: dict[int, Steps] = {}
     branches: dict[int, Branches] = {}
-    sizing, held = scheduler.sizing, tuple(free)
+    here = around
     for number, steps in scheduler.steps.items():
-        loops[number] = plan_steps(steps, buffers, sizing, leaves, size_names, fresh, labels, ranges, held)
-        held = joined((*held, *loops[number].plan.arena))
+        loops[number] = plan_steps(steps, buffers, here)
+        here = replace(here, free=joined((*here.free, *loops[number].plan.arena)))
     for number, branch in scheduler.branches.items():
-        changed = scheduler.overwritten
-        made = plan_branches(branch, buffers, changed, sizing, leaves, size_names, fresh, labels, ranges, held)
-        branches[number] = made
-        held = joined((*held, *(slot for plans in made.plans for plan in plans for slot in plan.arena)))
-    return loops, branches, [slot for slot in held if slot not in free]
+        branches[number] = plan_branches(branch, buffers, scheduler.overwritten, here)
+        held = (slot for plans in branches[number].plans for plan in plans for slot in plan.arena)
+        here = replace(here, free=joined((*here.free, *held)))
+    return loops, branches, [slot for slot in here.free if slot not in around.free]
 
 
-def plan_steps(
-    graph: StepGraph,
-    buffers: Mapping[Node, Buffer],
-    sizing: Sizing,
-    leaves: Mapping[Node, str],
-    size_names: Mapping[Node, str],
-    fresh: Callable[[str], str],
-    labels: Labels,
-    ranges: Ranges,
-    free: Sequence[Slot],
-) -> Steps:
+def plan_steps(graph: StepGraph, buffers: Mapping[Node, Buffer], around: Around) -> Steps:
     """The plan of one step of a loop whose results have these buffers: the states are updated in theirs, as shared
     variables are by a function."""
     items = items_of(graph.node)
     names = [buffers[each].name for each in items]
-    states, stop = len(graph.states), fresh("stop") if graph.loop.repeat.until else None
+    states, stop = len(graph.states), around.fresh("stop") if graph.loop.repeat.until else None
     rows = dict(zip(names[states : states + len(graph.loop.outputs)], items[states:], strict=False))
     goals = list(zip(graph.results[states:], [*rows, *([stop] if stop else [])], strict=True))
     for node, leaf, name in zip(graph.results, graph.states, names, strict=False):
         goals += [] if node is leaf else [(node, name)]
     targets: dict[Node, str] = {}
     for node, name in goals:
-        direct = node not in targets and may_be_target(node, name in rows)
-        targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
-    var = Var(fresh("step"), INDEX)
+        aim(targets, node, name, name in rows)
+    var = Var(around.fresh("step"), INDEX)
     known = dict(zip(graph.states, names, strict=False))
     for leaf, source in graph.sources.items():
-        known[leaf] = buffers[source].name if source in buffers else leaves[source]
-    own = labels_of(nodes_of(graph.results))
-    inside = step_ranges(graph, ranges)
-    plan = schedule(
-        targets,
-        {name: leaf for name, leaf in zip(names, graph.states, strict=False) if name in targets.values()},
-        sizing,
-        {**leaves, **known},
-        {**size_names, graph.number: var.name},
-        fresh,
-        replace(labels, assigned={**labels.assigned, **own.assigned}),
-        graph.guarded,
-        of_step=True,
-        ranges=inside,
-        free=free,
-    )
-    plan = in_most_memory(plan, inside)
+        known[leaf] = buffers[source].name if source in buffers else around.leaves[source]
+    updated = {name: leaf for name, leaf in zip(names, graph.states, strict=False) if name in targets.values()}
+    inside = around.within(graph.results, known, {graph.number: var.name})
+    inside = replace(inside, ranges=step_ranges(graph, around.ranges))
+    plan = in_most_memory(schedule(targets, updated, inside, Purpose("step", graph.guarded)), inside)
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
 
 
 def plan_branches(
-    graph: BranchGraph,
-    buffers: Mapping[Node, Buffer],
-    overwritten: Mapping[str, Node],
-    sizing: Sizing,
-    leaves: Mapping[Node, str],
-    size_names: Mapping[Node, str],
-    fresh: Callable[[str], str],
-    labels: Labels,
-    ranges: Ranges,
-    free: Sequence[Slot],
+    graph: BranchGraph, buffers: Mapping[Node, Buffer], overwritten: Mapping[str, Node], around: Around
 ) -> Branches:
     """The plans of the two bodies of a branch whose results have these buffers. Those of `overwritten` they update in
     place, where they need to."""
     names = [buffers[each].name for each in items_of(graph.node)]
+    leaves = around.leaves
     known = {leaf: buffers[each].name if each in buffers else leaves[each] for leaf, each in graph.sources.items()}
     inside = {name: leaf for leaf, name in known.items()}
     updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
-    inside_ranges = branch_ranges(graph, ranges)
     plans: list[tuple[Plan, ...]] = []
+    ranges, free = branch_ranges(graph, around.ranges), tuple(around.free)
     for side in graph.sides:
         targets: dict[Node, str] = {}
         for node, name in zip(side.results, names, strict=True):
             if name in updated and graph.scalars.get(node, node) is updated[name]:
                 continue
-            direct = node not in targets and may_be_target(node, False)
-            targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
-        own = labels_of(nodes_of(side.results))
-        own = replace(labels, assigned={**labels.assigned, **own.assigned})
-        here = {**leaves, **known}
-        checks = (schedule({}, {}, sizing, here, size_names, fresh, own, {}, group) for group in in_turn(side.checks))
-        plan = schedule(targets, updated, sizing, here, size_names, fresh, own, {}, ranges=inside_ranges, free=free)
-        plans.append((*checks, in_most_memory(plan, inside_ranges)))
+            aim(targets, node, name, False)
+        here = replace(around.within(side.results, known), ranges=ranges, free=free)
+        checks = (schedule({}, {}, here, Purpose("branch", checks=group)) for group in in_turn(side.checks))
+        plans.append((*checks, in_most_memory(schedule(targets, updated, here, Purpose("branch")), here)))
         free = joined((*free, *plans[-1][-1].arena))
     return Branches(graph, (plans[0], plans[1]))
 
 
-def in_most_memory(plan: Plan, ranges: Ranges) -> Plan:
+def in_most_memory(plan: Plan, around: Around) -> Plan:
     """The plan of a body, with memory for the most that sizes may be which are known within it only."""
-    most = most_of(ranges)
+    most = most_of(around.ranges)
     return replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
 
 
@@ -309,12 +234,12 @@ def in_turn(checks: Sequence[Guard]) -> list[list[Guard]]:
     return groups
 
 
-def may_be_target(node: Node, is_row: bool) -> bool:
-    """Whether a value of a step may be computed where it goes, and not only copied there: a row of an output is not
-    where a value is changed, or added up, in a place of its own."""
-    if node.op in LEAVES or node.op is ITEM:
-        return False
-    return not is_row or isinstance(node.op.lower(node), Scalar | View | Call)
+def aim(targets: dict[Node, str], node: Node, name: str, is_row: bool) -> None:
+    """Say where a value of a body goes. It is computed there, or only copied: a row of an output is not where a value
+    is changed, or added up, in a place of its own."""
+    may_be = node not in targets and node.op not in LEAVES and node.op is not ITEM
+    direct = may_be and (not is_row or isinstance(node.op.lower(node), Scalar | View | Call))
+    targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name
 
 
 def is_local(nest: Nest, node: Node, depth: int, needed: frozenset[Node]) -> bool:

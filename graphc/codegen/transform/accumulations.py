@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from graphc.codegen.transform.spelling import Affine, Operand, Respelling, Spelling
-from graphc.loops.ir import INDEX, Let, Loop, Set, Stmt, Var, integer
+from graphc.loops.ir import INDEX, Let, Loop, Set, Stmt, Var, int_value, integer
 from graphc.loops.visit import own_expressions, statements, use_counts
 from graphc.startup.record import record, replace
 
@@ -29,7 +29,7 @@ def within(body: Sequence[Stmt], name: Callable[[str], str]) -> tuple[Stmt, ...]
     body = reroll_sums(body, name)
     if sum(isinstance(stmt, Let) for stmt in body) < LEAST_VALUES:
         return body
-    values = [Spelling(stmt, {}) if isinstance(stmt, Let) else None for stmt in body]
+    values = [Spelling([stmt], int_value, {}) if isinstance(stmt, Let) else None for stmt in body]
     uses = use_counts(own_expressions(statements(body)))
     result: list[Stmt] = []
     place = 0
@@ -99,7 +99,7 @@ def as_loop(first: Stmt, last: Stmt, run: Values, name: Callable[[str], str]) ->
         run.numbers[n].at(step) if isinstance(operand, int) else total if n in run.before else operand
         for n, operand in enumerate(run.operands)
     )
-    link = Respelling(new, {}).statement(first)
+    link = Respelling(new, int_value).statement(first)
     assert isinstance(link, Let)
     yield Set(total, run.start)
     yield Loop(step, integer(run.count), (Set(total, link.value),))

@@ -146,7 +146,11 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto", steps: Col
     caller = Caller(names, read_buffers(body) if parts else ())
     parts = {path: caller.asking_together(part) for path, part in parts.items()}
     calls = call_parts(caller, parts)
-    launches = {place: launch_part(part, calls[place]) for place, part in parts.items() if part.shares is not None}
+    launches = {  # what chunks left is combined there, too
+        place: Part(with_code(calls[place], FAILED), part.results, part.note, code=part.code, kind="launch")
+        for place, part in parts.items()
+        if part.shares is not None
+    }
     if len(launches) > LAUNCHES_IN_KERNEL:
         calls |= call_parts(caller, launches)
     kept = with_calls(body, parts, calls, caller.alone)
@@ -202,11 +206,6 @@ def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[S
         for place in places:
             calls[place] = tuple(caller.call(function, parts[place], interfaces[place], lifted))
     return calls
-
-
-def launch_part(part: Part, launch: tuple[Stmt, ...]) -> Part:
-    """The launch of a nest as a part: what chunks left is combined there, too."""
-    return Part(with_code(launch, FAILED), part.results, part.note, code=part.code, kind="launch")
 
 
 @record(frozen=False)

@@ -197,13 +197,10 @@ def cost(expr: Expr) -> float:
     for part in subexpressions(expr):
         if isinstance(part, Load):
             result += LOAD_COST
-        elif isinstance(part, Apply) and not (part.dtype == INDEX or compares_positions(part)):
-            result += part.op.cost
+        elif isinstance(part, Apply):
+            of_positions = part.dtype == INDEX or (part.dtype == "bool" and part.args[0].dtype == INDEX)
+            result += 0.0 if of_positions else part.op.cost
     return result
-
-
-def compares_positions(expr: Apply) -> bool:
-    return expr.dtype == "bool" and expr.args[0].dtype == INDEX
 
 
 def describe_work(count: Expr, shares: Shares, text_of: Callable[[Expr], str]) -> str:

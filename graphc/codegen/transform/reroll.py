@@ -24,7 +24,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from graphc.codegen.transform.spelling import Affine, Operand, Places, Respelling, Spelling
-from graphc.loops.ir import INDEX, Buffer, Expr, Let, Load, Loop, Note, Set, Stmt, Store, Var, integer
+from graphc.loops.ir import (
+    INDEX,
+    Buffer,
+    Check,
+    Expr,
+    Invoke,
+    Launch,
+    Let,
+    Load,
+    Loop,
+    Note,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    int_value,
+    integer,
+)
 from graphc.loops.visit import read_buffers, statements, stored_buffers
 from graphc.startup.record import fresh, record
 
@@ -119,7 +136,7 @@ class Text:
             if isinstance(stmt, Note):
                 notes.setdefault(len(kept), []).append(stmt)
                 continue
-            spelling = Spelling(stmt, places)
+            spelling = Spelling([stmt], int_value, places)
             uses.update([operand for operand in spelling.operands if isinstance(operand, Var)])
             for number in spelling.targets:
                 var = spelling.operands[number]
@@ -127,10 +144,19 @@ class Text:
                 uses[var] -= 1
                 set_at[var] = set_at.get(var, (len(kept),))[0], len(kept)
             kept.append(stmt)
-            tokens.append(numbers.setdefault(tuple(spelling.key), len(numbers)))
+            tokens.append(numbers.setdefault((object(),) if is_alone(stmt) else tuple(spelling.key), len(numbers)))
             spelled.append(spelling)
         operands, targets = [each.operands for each in spelled], [each.targets for each in spelled]
         return Text(kept, notes, tokens, operands, targets, uses, set_at, places)
+
+
+def is_alone(stmt: Stmt) -> bool:
+    """Whether a statement is equal to no other: it leaves the function, asks whether the call must end, or is for
+    threads."""
+    return any(
+        isinstance(inner, Check | Launch) or (isinstance(inner, Invoke) and inner.code) or getattr(inner, "asks", None)
+        for inner in statements([stmt])
+    )
 
 
 # Runs ---------------------------------------------------------------------------------------------------------------
@@ -394,7 +420,7 @@ class Roller:
             body += text.notes.get(place + run.period, ())
             operands = text.operands[place]
             new = (self.operand(run, (row, number), operand, step) for number, operand in enumerate(operands))
-            body.append(Respelling(new, text.places).statement(text.body[place]))
+            body.append(Respelling(new, int_value, text.places).statement(text.body[place]))
             body += kept.get(place, ())
         return Loop(step, integer(run.count), tuple(body))
 
@@ -428,7 +454,7 @@ class Roller:
             if place in inside:
                 continue
             yield from text.notes.get(place, ())
-            yield Respelling(map(value, text.operands[place]), text.places, pools).statement(stmt)
+            yield Respelling(map(value, text.operands[place]), int_value, text.places, pools).statement(stmt)
             for number in text.targets[place]:
                 var = text.operands[place][number]
                 if isinstance(var, Var) and var in homes.place and text.set_at[var][1] == place:

@@ -1,13 +1,13 @@
 """Statements as a key and operands: two that differ in operands only have equal keys.
 
-In: a statement. Out: its key and its operands, which are names, positions and other integers, and where a temporary
-begins in a larger buffer; and the statement with other operands.
+In: statements. Out: their key and their operands, which are names, literals, and buffers, or where these begin in a
+larger one; and a statement with other operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from graphc.loops.ir import (
     INDEX,
@@ -36,10 +36,13 @@ from graphc.loops.ir import (
     subtract,
 )
 from graphc.loops.operators import ADD, MUL
-from graphc.loops.visit import expressions
+from graphc.loops.visit import expressions, map_own_expressions
 from graphc.startup.record import record
 
 Operand: TypeAlias = Var | int
+"""An operand where literals that are integers are, and buffers are not."""
+Literal: TypeAlias = Callable[[Const], object | None]
+"""The operand that a literal is; None where it is a part of the key."""
 Places: TypeAlias = Mapping[Buffer, tuple[Buffer, int]]
 """Temporaries as parts of larger buffers: which, and from which element on."""
 
@@ -59,16 +62,22 @@ class Affine:
 
 class Spelling:
     """Statements as a key, equal where they differ in operands only, and their operands, in order; `targets` are the
-    numbers of those that the statements define."""
+    numbers of those that the statements define.
 
-    __slots__ = ("key", "operands", "places", "targets")
+    Names are operands, and literals that `literal` gives one for: not what an accumulator starts with, the size of a
+    loop, which is unrolled where it is known, or what divides, which is much cheaper by a number that is known. Of a
+    buffer it is the element from which on it is a part of a larger one, as `places` say; without places the buffer.
+    """
 
-    def __init__(self, stmt: Stmt, places: Places) -> None:
-        self.places = places
+    __slots__ = ("key", "literal", "operands", "places", "targets")
+
+    def __init__(self, body: Iterable[Stmt], literal: Literal, places: Places | None = None) -> None:
+        self.literal, self.places = literal, places
         self.key: list[object] = []
-        self.operands: list[Operand] = []
+        self.operands: list[Any] = []
         self.targets: list[int] = []
-        self.statement(stmt)
+        for stmt in body:
+            self.statement(stmt)
 
     def statement(self, stmt: Stmt) -> None:
         self.key.append(type(stmt))
@@ -80,10 +89,9 @@ class Spelling:
                 self.buffer(buffer)
                 self.expression(index)
                 self.expression(value)
-            case Loop(var, size, body, begin, conflicts):
+            case Loop(var, size, body, begin, conflicts, asks):
                 self.target(var)
-                held = None if conflicts is None else tuple(self.places.get(each, (each,))[0] for each in conflicts)
-                self.key += (len(body), held, stmt.asks and object())  # one that asks is equal to none
+                self.key += (len(body), None if conflicts is None else tuple(map(self.pool, conflicts)), asks)
                 self.expression(begin, False)
                 self.expression(size, False)
                 for inner in body:
@@ -93,14 +101,12 @@ class Spelling:
                 self.expression(condition)
                 for inner in (*then, *orelse):
                     self.statement(inner)
-            case Invoke(function, args, code):
-                self.key += (function, len(args), object() if code else None)
-                for arg in args:
-                    self.expression(arg)
-            case Check() | Launch():  # leaves the function, or is for threads: equal to none
-                self.key.append(object())
+            case Invoke(function) | Launch(function):
+                self.key.append(function)
                 for expr in expressions(stmt):
                     self.expression(expr)
+            case Check(condition):
+                self.expression(condition)
             case Note() | Break():
                 pass
 
@@ -109,11 +115,16 @@ class Spelling:
         self.targets.append(len(self.operands))
         self.operands.append(var)
 
+    def pool(self, buffer: Buffer) -> object:
+        """What the key says of a buffer."""
+        return buffer.dtype if self.places is None else self.places.get(buffer, (buffer,))[0]
+
     def buffer(self, buffer: Buffer) -> None:
-        pool, first = self.places.get(buffer, (buffer, None))
-        self.key.append(pool)
-        if first is not None:
-            self.operands.append(first)
+        self.key.append(self.pool(buffer))
+        if self.places is None:
+            self.operands.append(buffer)
+        elif buffer in self.places:
+            self.operands.append(self.places[buffer][1])
 
     def expression(self, expr: Expr, lift: bool = True) -> None:
         key, operands = self.key, self.operands
@@ -122,33 +133,39 @@ class Spelling:
             part, lifted = pending.pop()
             if isinstance(part, Apply):
                 key += (part.op, len(part.args), part.dtype)
-                lifted = lifted and not part.op.by_known
+                lifted = lift and not part.op.by_known
                 pending.extend([(arg, lifted) for arg in reversed(part.args)])
             elif isinstance(part, Load | Pointer):
                 key.append(type(part))
                 self.buffer(part.buffer)
-                pending.append((part.index, lifted))
+                pending.append((part.index, lift))
             elif isinstance(part, Var):
                 key.append(part.dtype)
                 operands.append(part)
-            elif isinstance(part, Const) and lifted and part.dtype == INDEX:
-                key.append(None)
-                operands.append(int(part.text))
+            elif isinstance(part, Const) and lifted and (operand := self.literal(part)) is not None:
+                key += (Const, part.dtype)
+                operands.append(operand)
             else:
                 key.append(part)
 
 
 def may_lift(stmt: Stmt) -> bool:
-    """Whether integers of a statement are operands: not what an accumulator starts with."""
+    """Whether literals of a statement are operands: not what an accumulator starts with."""
     return not (isinstance(stmt, Set) and isinstance(stmt.value, Const))
 
 
 class Respelling:
-    """A statement with other operands, which come in the order in which they are spelled. Of buffers that are parts of
-    larger ones only those move that `pools` holds. Targets stay."""
+    """A statement with other operands, which come in the order in which they are spelled, but for buffers that are
+    operands. Of buffers that are parts of larger ones only those move that `pools` holds. Targets stay."""
 
-    def __init__(self, new: Iterator[Expr], places: Places, pools: Collection[Buffer] | None = None) -> None:
-        self.new, self.places, self.pools = new, places, pools
+    def __init__(
+        self,
+        new: Iterator[Expr],
+        literal: Literal,
+        places: Places | None = None,
+        pools: Collection[Buffer] | None = None,
+    ) -> None:
+        self.new, self.literal, self.places, self.pools = new, literal, places or {}, pools
 
     def statement(self, stmt: Stmt) -> Stmt:
         match stmt:
@@ -158,24 +175,15 @@ class Respelling:
             case Store(buffer, index, value):
                 pool, first = self.buffer(buffer)
                 return Store(pool, add(first, self.expression(index)), self.expression(value))
-            case Loop(var, size, body, begin, conflicts):
+            case Loop(var, size, body, begin, conflicts, asks):
                 next(self.new)
                 held = None if conflicts is None else tuple(dict.fromkeys(map(self.pool, conflicts)))
-                begin = self.expression(begin, False) if begin is not ZERO else begin
-                size = self.expression(size, False)
-                return Loop(var, size, tuple(map(self.statement, body)), begin, held)
-            case Invoke(function, args, code):
-                return Invoke(function, tuple(map(self.expression, args)), code)
-            case Check(condition, code):
-                return Check(self.expression(condition), code)
-            case Launch(function, count, size, args):
-                count, size = self.expression(count), self.expression(size)
-                return Launch(function, count, size, tuple(map(self.expression, args)))
+                begin, size = self.expression(begin, False), self.expression(size, False)
+                return Loop(var, size, tuple(map(self.statement, body)), begin, held, asks)
             case If(condition, then, orelse):
                 condition = self.expression(condition)
                 return If(condition, tuple(map(self.statement, then)), tuple(map(self.statement, orelse)))
-            case Note() | Break():
-                return stmt
+        return map_own_expressions(stmt, self.expression)
 
     def pool(self, buffer: Buffer) -> Buffer:
         pool, _ = self.places.get(buffer, (buffer, 0))
@@ -189,10 +197,13 @@ class Respelling:
         return pool, ZERO if pool is buffer else first
 
     def expression(self, expr: Expr, lift: bool = True) -> Expr:
+        return self.part(expr, lift, lift)
+
+    def part(self, expr: Expr, lift: bool, lifted: bool) -> Expr:
+        """A part of an expression of which literals are operands, itself where it is `lifted`."""
         match expr:
             case Apply(op, args, dtype):
-                lift = lift and not op.by_known
-                new = tuple([self.expression(arg, lift) for arg in args])
+                new = tuple([self.part(arg, lift, lift and not op.by_known) for arg in args])
                 if dtype == INDEX and op is ADD:
                     return add(*new)
                 if dtype == INDEX and op is MUL:
@@ -200,9 +211,9 @@ class Respelling:
                 return Apply(op, new, dtype)
             case Load(buffer, index) | Pointer(buffer, index):
                 pool, first = self.buffer(buffer)
-                return type(expr)(pool, add(first, self.expression(index, lift)))
+                return type(expr)(pool, add(first, self.part(index, lift, lift)))
             case Var():
                 return next(self.new)
-            case Const(_, dtype) if lift and dtype == INDEX:
+            case Const() if lifted and self.literal(expr) is not None:
                 return next(self.new)
         return expr

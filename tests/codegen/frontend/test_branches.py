@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_machine import run
+from loop_text import parse_function
 from numpy.typing import NDArray
 from test_compile import load
 
@@ -26,7 +27,6 @@ from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.simplify import simplify
 from graphc.loops.ir import INDEX, Function, If, Launch, Let, Loop, Set, Var
 from graphc.loops.names import Names
-from graphc.loops.text import parse_function
 from graphc.loops.verify import verify_functions
 from graphc.loops.visit import statements
 from graphc.options import options

@@ -8,6 +8,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from loop_text import parse_function
 
 import graphc
 import graphc.tensor as T
@@ -17,7 +18,6 @@ from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.pipeline import program
 from graphc.ir.node import Node
 from graphc.loops.ir import BLOCK, Function
-from graphc.loops.text import parse_function
 
 
 class Renamed(ast.NodeTransformer):

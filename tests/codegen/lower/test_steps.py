@@ -12,7 +12,10 @@ from watched import check_passes, check_text, watch
 
 import graphc
 import graphc.tensor as T
+from graphc.ir.body import item
+from graphc.ir.closure import close
 from graphc.ir.node import Node, variable
+from graphc.ops.scan import scan_node
 from graphc.options import options
 
 Program = tuple[list[Node], list[Node]]
@@ -237,3 +240,22 @@ def test_a_function_of_the_user_in_a_step_is_found_in_the_cache() -> None:
 @graphc.op
 def doubled(x: Any) -> Any:
     return 2 * x
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("limited", [False, True])
+def test_rows_that_no_step_has_written_are_zeros(reverse: bool, limited: bool) -> None:
+    x, bound, limit = T.dmatrix("x"), T.dscalar("bound"), T.lscalar("limit")
+    row, total = variable("float64", (2,)), variable("float64", ())
+    after = total + row.sum()
+    body, fixed = close([row, total], [after, row * 2.0, after > bound, after > bound])
+    begin, most = T.constant(0.0), limit if limited else None
+    node = scan_node(x.type.shape[0], body, [x], [begin], fixed, reverse=reverse, until=True, limit=most)
+    results = [item(node, place) for place in range(4)]
+    inputs = [x, bound, limit][: 2 + limited]
+    compiled, meant = (graphc.function(inputs, results, mode=mode) for mode in ("compiled", "interpreted"))
+    for steps in (0, 1, 6):
+        for given in ((-1.0, 3), (2.5, 4), (2.5, -1), (1e3, 4), (1e3, 9)):
+            values = np.full((steps, 2), 0.5), *given[: 1 + limited]
+            for got, wanted in zip(compiled(*values), meant(*values), strict=True):
+                np.testing.assert_array_equal(got, wanted)

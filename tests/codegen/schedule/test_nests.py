@@ -14,6 +14,7 @@ from generated import code
 import graphc
 import graphc.tensor as T
 from graphc.codegen.schedule import materialize, nests
+from graphc.codegen.schedule.plan import Purpose
 from graphc.codegen.schedule.sizes import size_up
 from graphc.ir.node import Node
 from graphc.ir.walk import reachable
@@ -132,7 +133,7 @@ def test_a_value_that_others_need_keeps_out_of_the_nest_of_an_update() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_comes_later_is_known_whatever_the_order_in_which_it_is_told(seed: int) -> None:
     rng = random.Random(seed)
-    scheduler = nests.Nests({}, {}, size_up([], []), frozenset())
+    scheduler = nests.Nests({}, {}, size_up([], []), Purpose("kernel"))
     numbers = [scheduler.new_draft("loops", ()).number for _ in range(12)]
     edges = [(first, then) for first in numbers for then in numbers if first < then and rng.random() < 0.2]
     rng.shuffle(edges)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_machine import run
+from loop_text import parse_functions
 from random_loops import LENGTH, NUMBERS, OUT, READ, WRITTEN, F, random_loops
 from test_modes import NAMES, SAMPLES, draw, inputs_for
 from watched import check_passes, check_text, differs, interpreted, watch
@@ -29,7 +30,7 @@ from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
 from graphc.loops.ir import Buffer, Function, Let, Loop, Set
 from graphc.loops.names import Names
-from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.text import print_functions
 from graphc.loops.verify import verify_functions
 from graphc.loops.visit import statements
 from graphc.options import options

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loop_machine import Fault, run
+from loop_text import parse_functions
 from random_loops import random_loops
 
 import graphc
@@ -17,7 +18,7 @@ from graphc.codegen.transform.independence import mark_independent
 from graphc.errors import VerifyError
 from graphc.loops.ir import INDEX, Buffer, Const, Expr, Function, Let, Load, Loop, Stmt, Store, Var, apply, integer
 from graphc.loops.operators import ADD, MOD, MUL
-from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.text import print_functions
 from graphc.loops.verify import verify_functions
 from graphc.loops.visit import statements
 from graphc.startup.record import replace

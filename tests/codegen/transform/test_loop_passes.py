@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loop_machine import run
+from loop_text import parse_functions
 from watched import differs
 
 from graphc.codegen.call.interrupt import KINDS
@@ -37,7 +38,7 @@ from graphc.codegen.transform.reroll import reroll
 from graphc.codegen.transform.simplify import STEPS
 from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
 from graphc.loops.names import Names
-from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.text import print_functions
 from graphc.loops.verify import verify_functions
 from graphc.loops.visit import statements
 from graphc.startup.record import replace

@@ -13,6 +13,7 @@ import pytest
 from compiled_source import compile_source
 from generated import code
 from loop_machine import run
+from loop_text import parse_functions
 from numpy.typing import NDArray
 from watched import check_passes, check_text, differs, watch
 
@@ -48,7 +49,7 @@ from graphc.loops.ir import (
 )
 from graphc.loops.names import Names
 from graphc.loops.operators import ACCUMULATE, ADD, MUL, SUB
-from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.text import print_functions
 from graphc.loops.verify import verify_functions
 from graphc.loops.visit import statements
 from graphc.startup.record import replace

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generated import code
+from loop_text import parse_functions
 from watched import check_passes, check_text, watch
 
 import graphc
@@ -15,7 +16,7 @@ from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir.node import Node
 from graphc.loops.ir import INDEX, Var
 from graphc.loops.names import Names
-from graphc.loops.text import parse_functions, print_functions
+from graphc.loops.text import print_functions
 from graphc.options import options
 
 STEP = Var("step", INDEX)
