@@ -49,8 +49,9 @@ with uncollected():
     from graphc.control import functional as lax
     from graphc.control import scan as scan_module
     from graphc.control import scan as scan_utils
+    from graphc.control.functional import cond, while_loop
     from graphc.control.functional import fori_loop as for_loop
-    from graphc.control.functional import while_loop
+    from graphc.control.functional import switch as switch_case
     from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
     from graphc.function import function
@@ -177,10 +178,10 @@ if not TYPE_CHECKING:
 
 __all__ = [
     "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "Variable",
-    "cache", "compilations", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad", "hessian",
-    "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
-    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad", "tensor",
-    "until", "value_and_grad", "vjp", "while_loop",
+    "cache", "compilations", "cond", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad",
+    "hessian", "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
+    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad",
+    "switch_case", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 

@@ -465,7 +465,10 @@ class Nests:
     def expand_steps(self, node: Node, draft: Draft) -> None:
         """Values in memory, scalars, and the elements of the initial states."""
         graph = self.steps[draft.number] = step_graph(node, self.sizing)
-        for size in (graph.most, *([] if graph.is_short else [graph.interval])):
+        limit = (
+            [] if graph.loop.limit is None else [graph.loop.limit]
+        )  # `most` is computed from it where it is asked for
+        for size in (graph.most, *limit, *([] if graph.is_short else [graph.interval])):
             self.want_size(self.sizing.of(size), draft.number)
         self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:

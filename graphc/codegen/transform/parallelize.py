@@ -143,9 +143,10 @@ def work_of(loop: Loop) -> Expr:
         return not any(isinstance(part, Load) or part in changing for part in subexpressions(size))
 
     def in_one_loop(body: Sequence[Stmt]) -> Iterator[Stmt]:
-        """The statements, those of a loop over blocks as if its inner loop ran over the whole axis."""
+        """The statements, those of a loop over blocks, or over parts of its steps (polls.py), as if its inner loop ran
+        over the whole axis."""
         for stmt in in_line(body):
-            length = length_of_blocks(stmt.size) if isinstance(stmt, Loop) else None
+            length = whole_length(stmt) if isinstance(stmt, Loop) else None
             if not isinstance(stmt, Loop) or length is None or not known(length):
                 yield stmt
                 continue
@@ -168,6 +169,13 @@ def work_of(loop: Loop) -> Expr:
         return result
 
     return total(loop.body)
+
+
+def whole_length(loop: Loop) -> Expr | None:
+    """The length of the axis of which a loop takes blocks, or parts one after the other; None of any other loop."""
+    if any(isinstance(stmt, Loop) and stmt.begin != ZERO for stmt in loop.body):
+        return loop.size.args[0] if isinstance(loop.size, Apply) and loop.size.op is operators.BLOCKS else None
+    return length_of_blocks(loop.size)
 
 
 def plus(left: Expr, right: Expr) -> Expr:

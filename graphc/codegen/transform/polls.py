@@ -10,7 +10,7 @@ in which the question is asked (codegen/call/interrupt.py):
                                                 if gc_interrupted() != 0: return 1
 
 The inner loop is as fast as if nobody asked, and nobody does after the last part: a loop around it asks as well. In
-a loop that is left, the question is asked in a branch of each step:
+a loop that is left, or whose steps threads may share, the question is asked in a branch of each step:
 
     if step % 4096 == 4095:
         if gc_interrupted() != 0: return 1
@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from graphc.codegen.call.interrupt import INTERRUPTED
+from graphc.codegen.call.interrupt import INTERRUPTED, STOPPED
 from graphc.loops.ir import (
     INDEX,
     ONE,
     Const,
+    Expr,
     If,
     Invoke,
     Let,
@@ -48,6 +49,17 @@ QUESTION = Invoke(INTERRUPTED, (), 1)
 """What the function returns tells nothing: there is an exception."""
 
 
+def asked_together(body: Sequence[Stmt], flag: Expr) -> tuple[Stmt, ...]:
+    """Statements of several threads, of which none goes on once one has found that the call must end."""
+
+    def asked(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Invoke) and stmt.function == INTERRUPTED:
+            return Invoke(STOPPED, (flag,), stmt.code)
+        return map_bodies(stmt, lambda inner: asked_together(inner, flag))
+
+    return tuple(map(asked, body))
+
+
 def place_polls(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
     """Statements whose loops ask; `fresh` gives names."""
     return tuple(placed for stmt in body for placed in _placed(stmt, fresh))
@@ -66,7 +78,7 @@ def _placed(stmt: Stmt, fresh: Fresh) -> Iterator[Stmt]:
         name = Var(fresh("every"), INDEX)
         yield Let(name, every)
         every = name
-    if is_left(loop):
+    if is_left(loop) or loop.conflicts is not None:
         is_last = apply(EQ, remainder(loop.var, every), subtract(every, ONE))
         yield replace(loop, body=(*loop.body, If(is_last, (QUESTION,))))
         return
