@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
 
-from graphc.dtypes import check_dtype, name_of
+from graphc.dtypes import check_dtype
 from graphc.errors import GraphTypeError
+from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument
 from graphc.ir.samples import Laws as Laws
@@ -322,29 +323,6 @@ def _into_table(make: Callable[P, Op]) -> Callable[P, Op]:
 
 define_op = _into_table(Op)
 """Makes an op, and adds it to the table."""
-
-
-@record(eq=False)
-class FrozenArray:
-    """The value of a constant, compared and hashed by dtype, shape and bits."""
-
-    value: Array
-    key: tuple[str, tuple[int, ...], bytes]
-
-    @classmethod
-    def of(cls, value: Array) -> FrozenArray:
-        frozen = np.array(value, order="C", copy=True)
-        frozen.flags.writeable = False
-        return cls(frozen, (name_of(frozen.dtype), frozen.shape, frozen.tobytes()))
-
-    def __repr__(self) -> str:
-        return f"FrozenArray({self.value!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FrozenArray) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
 
 
 def _no_lowering(node: Node) -> Lowering:

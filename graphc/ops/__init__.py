@@ -1,6 +1,20 @@
 """The ops: one record for each, in one file for each kind. Importing this package fills `OPS` and `FUNCTIONS`."""
 
-from graphc.ops import scalar, shape, checked, recur, reduce, index, linalg, assemble, scan, branch, given, sinking, derivative  # noqa: I001, E501 - from the fewest needs to the most
+from graphc.ops import (
+    assemble,
+    branch,
+    checked,
+    derivative,
+    given,
+    index,
+    linalg,
+    recur,
+    reduce,
+    scalar,
+    scan,
+    shape,
+    sinking,
+)
 
 __all__ = [
     "assemble", "branch", "checked", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar", "scan",
