@@ -66,7 +66,6 @@ functions           convention check_arguments layouts variants callables staged
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
-scalar              __init__ basic
 gof                 graph test_values op fg null_type type __init__
 compile             builders ops mode io sharedvalue pfunc function_module __init__
 scalar              ops __init__ basic
