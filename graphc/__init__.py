@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from graphc.codegen.server.prestart import start_if_expected
 from graphc.startup.garbage import uncollected
 from graphc.startup.idle_blas import import_numpy
+from graphc.startup.lazy import nearest
 
 with uncollected():
     start_if_expected()
@@ -75,10 +76,12 @@ if TYPE_CHECKING:
     from graphc import gof as gof
     from graphc import gradient as gradient
     from graphc import numpy as numpy
+    from graphc import optim as optim
     from graphc import printing as printing
     from graphc import random as random
     from graphc import sandbox as sandbox
     from graphc import scalar as scalar
+    from graphc import session as session
     from graphc import updates as updates
     from graphc.compile import FunctionMaker as FunctionMaker
     from graphc.compile import Mode as Mode
@@ -136,10 +139,12 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "functions.checked": lambda: import_module("graphc.functions.checked"),
     "inspection": lambda: import_module("graphc.inspection"),
     "numpy": lambda: import_module("graphc.numpy"),
+    "optim": lambda: import_module("graphc.optim"),
     "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
     "sandbox": lambda: import_module("graphc.sandbox"),
     "scalar": lambda: import_module("graphc.scalar"),
+    "session": lambda: import_module("graphc.session"),
     "tracing": lambda: import_module("graphc.tracing"),
     "updates": lambda: import_module("graphc.updates"),
 }
@@ -168,9 +173,8 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         place = _LATE.get(name)
         if place is None:
-            near = [] if name.startswith("_") else import_module("difflib").get_close_matches(name, __dir__(), 1)
-            meant = "".join(f"; is {other!r} meant?" for other in near)
-            raise AttributeError(f"{name!r} is not in graphc{meant}")
+            meant = nearest(name, __dir__())
+            raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")
         module = _MODULES[place]()
         found = globals()[name] = module if name == place else getattr(module, _RENAMED.get(name, name))
         return found

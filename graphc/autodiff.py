@@ -67,6 +67,8 @@ def grad(
     if _is_function_alone(cost, of_function):
         return _of_functions().grad(cost, **_chosen(wrt), **of_function)
     targets = _as_list(wrt)
+    if known_grads is not None and not isinstance(known_grads, Mapping):
+        raise GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
     seeds = {node: _as_cotangent(node, value) for node, value in (known_grads or {}).items()}
     if cost is None and not seeds:
         raise GradientError("grad needs a cost or known_grads")
@@ -525,7 +527,8 @@ def _result(
         return cotangents[target]
     if target in reached:
         return _zeros_of(target)
-    _tell(f"the cost does not depend on {describe(target)}", disconnected)
+    computed = "; it is computed anew where it is written: differentiate by what it is made of, and take the part after"
+    _tell(f"the cost does not depend on {describe(target)}{computed if target.args else ''}", disconnected)
     return DisconnectedType()()
 
 

@@ -102,6 +102,8 @@ def function(
         threads = check_threads("threads", threads)
     shared = shared_of(values, pairs)
     mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(f"a function's name is a string, not {name!r}")
     shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
     kernel = Kernel(
         shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable, _fast_math(fast_math)

@@ -77,7 +77,11 @@ def _numbers(value: Any, what: str) -> Array:
         return array
     if array.dtype.kind in "fc":
         raise GraphTypeError(f"{what}: dtype {array.dtype} is not supported; graphc has {', '.join(DTYPES)}")
-    if array.size and all(isinstance(item, int) for item in array.flat):
+    if (
+        array.size
+        and all(isinstance(item, int) for item in array.flat)
+        and any(abs(item) >= 2**63 for item in array.flat)
+    ):
         raise GraphTypeError(f"{what}: {_describe(value)} has integers that 64 bits cannot hold")
     raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers")
 

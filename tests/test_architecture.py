@@ -85,10 +85,12 @@ COMPILER = {
 """The only modules that may import numba; they are imported by each other, and late by `codegen.server.client`."""
 
 LATE = {
-    ("", "difflib"),
     ("", "graphc.compile"),
     ("", "graphc.configdefaults"),
     ("", "graphc.configparser"),
+    ("", "graphc.optim"),
+    ("", "graphc.session"),
+    ("startup.lazy", "difflib"),
     ("", "graphc.random"),
     ("", "graphc.sandbox"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),

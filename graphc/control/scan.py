@@ -90,6 +90,10 @@ def scan(
     others = [as_node(value) for value in _listed(non_sequences)]
     rows, elements = _elements(taken)
     count = _steps(rows, n_steps)
+    if not callable(fn):
+        raise GraphTypeError(f"scan: the step is a function, not {fn!r}")
+    if isinstance(truncate_gradient, bool) or not isinstance(truncate_gradient, int | np.integer):
+        raise GraphTypeError(f"scan: truncate_gradient is a whole number, not {truncate_gradient!r}")
 
     def call(past: list[list[Node]]) -> Returned:
         priors = flat(_priors(*each) for each in zip(states, past, strict=True))

@@ -723,7 +723,11 @@ class Compiled(Lowered, Direct):
         arrays = self.bind_arguments(args, {})
         if code < 0 and not self.failures.raised:
             check_guards(self.graph, self.values(arrays))
-            raise MemoryError(f"{self.label}: a result would need more memory than there can be")
+            given = ", ".join(
+                f"{label(item)} {array[()] if not array.ndim else f'of shape {array.shape}'}"
+                for item, array in zip(self.call.inputs, arrays, strict=False)
+            )
+            raise MemoryError(f"{self.label}: for {given} a result would need more memory than there can be")
         return self.explain_failure(arrays)
 
     def explain(self) -> str:

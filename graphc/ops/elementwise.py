@@ -479,6 +479,8 @@ def _array(value: Any) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         raise GraphTypeError(f"{value!r} is not an array: its rows have different lengths") from error
+    if isinstance(value, int) and array.dtype.kind == "O":
+        raise GraphTypeError(f"64 bits cannot hold the integer {value}; the float {float(value):g} can stand for it")
     if array.dtype.kind not in "biuf":
         raise GraphTypeError(f"{value!r} of type {type(value).__name__} is not a tensor")
     return array

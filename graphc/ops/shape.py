@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,11 +148,18 @@ def _is_of_arrays(node: Node) -> bool:
     return all(leaf.op in (SIZE, CONSTANT) or sizes.is_natural(leaf) for leaf in leaves)
 
 
+MOST_ELEMENTS = 2**58
+"""A size above this is absurd, whatever the dtype."""
+
+
 def check_naturals(shape: Sequence[Size], what: str) -> None:
     """An error where a size is known to be negative."""
     for axis, size in enumerate(shape):
         if isinstance(size, int) and size < 0:
             raise ShapeError(f"{what}: the size of axis {axis} is {size}, which is negative")
+    known = [size for size in shape if isinstance(size, int)]
+    if prod(known) > MOST_ELEMENTS and 0 not in known:
+        raise ShapeError(f"{what}: an array of sizes {', '.join(map(str, known))} is more than any memory holds")
 
 
 def factors(shape: Sequence[Size]) -> Counter[Size]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.errors import GraphTypeError
 from graphc.ir.node import Node
 from graphc.numerics import philox_low
 from graphc.ops.elementwise import as_node, cast
@@ -51,6 +52,8 @@ class RandomStreams:
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+            if np.asarray(seed).dtype.kind not in "iu":
+                raise GraphTypeError(f"a seed is a whole number or several, not {seed!r}")
             parts = [int(part) for part in np.ravel(np.asarray(seed))]
             seed = sum(part << 32 * place for place, part in enumerate(parts))
         self.default_instance_seed = int(seed)

@@ -6,7 +6,7 @@ In: a package, and for each module within it the names that it gives the package
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -27,9 +27,17 @@ def lazily(
         if name in modules:
             return import_module(f"{package}.{name}")
         reason = "" if missing is None else missing(name)
+        reason = reason or nearest(name, [*dir(sys.modules[package]), *homes])
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
 
     return find
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """A question for a message: which of the known names is meant, where one is near."""
+    public = [] if name.startswith("_") else [each for each in known if not each.startswith("_")]
+    near = import_module("difflib").get_close_matches(name, public, 1) if public else []
+    return f"is {near[0]!r} meant?" if near else ""
 
 
 def names_of(modules: Mapping[str, str]) -> list[str]:

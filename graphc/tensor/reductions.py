@@ -2,7 +2,7 @@
 
 In: a tensor, `axis` (None for all, a number, or a tuple; negative ones count from the end), `keepdims`. Out: nodes of
 the reduction ops. Integers are summed in 64 bits, their means are float64, as in NumPy; float32 is accumulated in
-float64. A wrong axis, or one named twice, raises GraphTypeError.
+float64. A wrong axis, or one named twice, raises AxisError.
 """
 
 from __future__ import annotations

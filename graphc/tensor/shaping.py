@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.dtypes import INTEGERS
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
 from graphc.ir.walk import as_size_node, mention
@@ -134,13 +134,18 @@ def size(x: Any) -> Node:
     return result
 
 
+class AxisError(GraphcError, np.exceptions.AxisError):
+    """An axis that is not there, or is named twice: NumPy's error, a ValueError and an IndexError."""
+
+
 def normalise_axis(axis: Any, ndim: int, what: str) -> int:
-    """One axis, a number or a constant, counted from 0. Raises GraphTypeError where there is no such axis."""
+    """One axis, a number or a constant, counted from 0. Raises AxisError where it is not there, GraphTypeError for what
+    is no whole number."""
     axis = known_number(axis)
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
         raise GraphTypeError(f"{what}: an axis is a whole number, not {axis!r}")
     if not -ndim <= axis < ndim:
-        raise GraphTypeError(f"{what}: axis {axis} is out of range for {ndim} axes")
+        raise AxisError(int(axis), ndim, what)
     return int(axis) % ndim
 
 
@@ -153,7 +158,7 @@ def known_number(value: Any) -> Any:
 
 
 def normalise_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
-    """Axes as a tuple counted from 0, in the order given; None stands for all. An axis twice is an error."""
+    """Axes as a tuple counted from 0, in the order given; None stands for all. AxisError for one twice."""
     axis = known_number(axis)
     if isinstance(axis, Node) and constant_value(axis) is not None:
         axis = constant_value(axis)
@@ -162,7 +167,7 @@ def normalise_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
     given = tuple(axis) if isinstance(axis, (tuple, list, np.ndarray)) else (axis,)
     axes = tuple(normalise_axis(one, ndim, what) for one in given)
     if len(set(axes)) < len(axes):
-        raise GraphTypeError(f"{what}: an axis is named twice in {given}")
+        raise AxisError(f"{what}: an axis is named twice in {given}")
     return axes
 
 
