@@ -49,30 +49,13 @@ from graphc.ir import sizes
 from graphc.ir.body import nodes_within
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
-from graphc.loops.ir import (
-    CONSTANTS,
-    INDEX,
-    ROWS,
-    ZERO,
-    Buffer,
-    Check,
-    Expr,
-    Function,
-    Invoke,
-    Stmt,
-    Store,
-    Var,
-    add,
-    apply,
-    integer,
-    quotient,
-)
+from graphc.loops import ir
 from graphc.loops.names import Names
 from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
 
-Extents: TypeAlias = "tuple[tuple[str, tuple[Size | Expr, ...]], ...]"
+Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 """Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""
 
 
@@ -139,8 +122,8 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     temporaries = arena(plan, narrowed, rerolled, kernel_part, sizes_lowerer)
     work = [sizing.of(loops_of(kernel.results))] if polls else []
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), kernel_part.body
-    used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
-    passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
+    used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
+    passed = [dim for dim in dims if ir.Var(dim.name, ir.INDEX) in used]
     signature = Signature(
         name=kernel.name,
         inputs=inputs,
@@ -170,9 +153,9 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
 
 
-def static_lengths(plan: Plan) -> dict[Buffer, int]:
+def static_lengths(plan: Plan) -> dict[ir.Buffer, int]:
     """How long temporaries are that have a known length and are nothing but elements."""
-    known: dict[Buffer, int] = {}
+    known: dict[ir.Buffer, int] = {}
     for slot in plan.arena:
         lengths = [sizes.product(shape) for _, shape in slot.extents]
         is_plain = slot.rows is None and slot.buffer.target is None
@@ -185,16 +168,16 @@ def static_lengths(plan: Plan) -> dict[Buffer, int]:
 
 def arena(
     plan: Plan, narrowed: Narrowed, rerolled: Rerolled, outlined: Outlined, lowerer: Lowerer
-) -> list[tuple[Buffer, Extents]]:
+) -> list[tuple[ir.Buffer, Extents]]:
     """The temporaries, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the function
     that computes sizes."""
     sizing = plan.sizing
     slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
     rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
-    extents: dict[Buffer, Extents] = {buffer: slot.extents for buffer, slot in slots.items()}
+    extents: dict[ir.Buffer, Extents] = {buffer: slot.extents for buffer, slot in slots.items()}
     iterations = dict(plan.iterations)
     for old, new in narrowed.changed.items():
-        iterations[new] = sizes.floor_divide(sizes.add(iterations[old], ROWS - 1), ROWS)
+        iterations[new] = sizes.floor_divide(sizes.add(iterations[old], ir.ROWS - 1), ir.ROWS)
     for few, target in narrowed.narrow.items():
         assert few.row is not None
         extents[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
@@ -204,13 +187,13 @@ def arena(
     plain = {**rerolled.buffers, **outlined.scalars}
     made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in plain.items()]
 
-    def extent(copies: Copies) -> tuple[Expr, Expr]:
+    def extent(copies: Copies) -> tuple[ir.Expr, ir.Expr]:
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
-        at_once = integer(copies.at_once)
-        most = most_copies((target, quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
-        length: Expr = ZERO
+        at_once = ir.integer(copies.at_once)
+        most = most_copies((target, ir.quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
+        length: ir.Expr = ir.ZERO
         for buffer in copies.held:
-            length = add(length, stride(copies.targets[buffer].length))
+            length = ir.add(length, stride(copies.targets[buffer].length))
         return most, length
 
     for buffer, launches in outlined.copies.items():
@@ -223,7 +206,7 @@ def in_chunks(extents: Extents, chunks: Size) -> Extents:
     return extents if chunks == 1 else tuple((dtype, (chunks, *shape)) for dtype, shape in extents)
 
 
-SIZES = Buffer("S", INDEX)
+SIZES = ir.Buffer("S", ir.INDEX)
 """What the function that computes sizes writes."""
 
 
@@ -246,7 +229,7 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
     )
     own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
     own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*PROTOTYPES, *KINDS}
-    return {*PRELUDE, *CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
+    return {*PRELUDE, *ir.CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 
 def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
@@ -361,35 +344,35 @@ def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer) -> None:
     """The beginning of the function that computes sizes: it checks them."""
     lowerer.unchecked = len(sizing.checks) + 1
     for dim in dims:
-        declared, actual = lowerer.element(dim.size, ()), Var(dim.name, INDEX)
+        declared, actual = lowerer.element(dim.size, ()), ir.Var(dim.name, ir.INDEX)
         if declared != actual:
-            lowerer.top.body.append(Check(apply(EQ, actual, declared), lowerer.unchecked))
+            lowerer.top.body.append(ir.Check(ir.apply(EQ, actual, declared), lowerer.unchecked))
     for number, guard in enumerate(sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
-        lowerer.top.body.append(Check(apply(INFIX[guard.relation], *sides), number))
+        lowerer.top.body.append(ir.Check(ir.apply(INFIX[guard.relation], *sides), number))
 
 
 def write_sizes(
     results: Results,
-    temporaries: Iterable[tuple[Buffer, Extents]],
+    temporaries: Iterable[tuple[ir.Buffer, Extents]],
     work: Sequence[Size],
     dims: Sequence[Dim],
     lowerer: Lowerer,
-) -> tuple[Stmt, ...]:
+) -> tuple[ir.Stmt, ...]:
     """The function that computes sizes: those of results, then of all that temporaries have to hold, then `work`."""
-    wanted: list[Size | Expr] = [size for shape in results.shapes for size in shape]
+    wanted: list[Size | ir.Expr] = [size for shape in results.shapes for size in shape]
     wanted += [size for _, extents in temporaries for _, shape in extents for size in shape]
     wanted += work
     for place, size in enumerate(wanted):
         value = lowerer.size(size) if isinstance(size, int | Node) else size
-        lowerer.top.body.append(Store(SIZES, integer(place), value))
+        lowerer.top.body.append(ir.Store(SIZES, ir.integer(place), value))
     passes = Passes("sizes", (*lowerer.buffers.values(), SIZES), [dim.name for dim in dims], dict)
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
     return simplify(lowered, passes.run)
 
 
-def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
+def operands_read(body: Sequence[ir.Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
     """The operands whose elements statements read, by number."""
     read = {buffer.name for buffer in read_buffers(body)}
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
@@ -399,7 +382,7 @@ LONG = 64
 """Equal steps are looked for in a kernel of at least so many statements."""
 
 
-def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled, tuple[Stmt, ...]]:
+def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled, tuple[ir.Stmt, ...]]:
     """The statements of a kernel, and what became of equal steps among them.
 
     Steps that keep scalars, or arrays so short that it makes no difference to loops over them, become loops before
@@ -424,7 +407,7 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled
     return rerolled, passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 
-def reroll_steps(body: tuple[Stmt, ...], lengths: Mapping[Buffer, int], names: Names, passes: Passes) -> Rerolled:
+def reroll_steps(body: tuple[ir.Stmt, ...], lengths: Mapping[ir.Buffer, int], names: Names, passes: Passes) -> Rerolled:
     """Equal steps as loops; `lengths`: of the temporaries that may share a buffer."""
     if len(body) < LONG:
         return Rerolled(body)
@@ -436,20 +419,20 @@ def reroll_steps(body: tuple[Stmt, ...], lengths: Mapping[Buffer, int], names: N
 
 def assemble(
     signature: Signature,
-    bodies: tuple[tuple[Stmt, ...], tuple[Stmt, ...]],
-    leaves: Sequence[Buffer],
-    buffers: Iterable[Buffer],
+    bodies: tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]],
+    leaves: Sequence[ir.Buffer],
+    buffers: Iterable[ir.Buffer],
     size_params: Sequence[str],
-) -> tuple[Function, Function]:
+) -> tuple[ir.Function, ir.Function]:
     """The functions that the entry point calls: `sizes` and `kernel`."""
     known = (*signature.inputs, *signature.shared)
     made: tuple[Parameter | Temp, ...] = (*signature.outputs, *signature.temps)
     operands = ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
     named = {buffer.name: buffer for buffer in buffers}
-    lengths = tuple(Var(name, INDEX) for name in size_params)
+    lengths = tuple(ir.Var(name, ir.INDEX) for name in size_params)
     return (
-        Function("sizes", (*leaves, *lengths, SIZES), bodies[0], "Check sizes; write those of results."),
-        Function(
+        ir.Function("sizes", (*leaves, *lengths, SIZES), bodies[0], "Check sizes; write those of results."),
+        ir.Function(
             "kernel",
             (*(named[array.name] for array in (*known, *made)), *lengths),
             bodies[1],
@@ -458,12 +441,12 @@ def assemble(
     )
 
 
-def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
+def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
     """The external functions that the source calls."""
-    calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, Invoke))
+    calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, ir.Invoke))
     called = {call.function for call in calls}
     result = {name: Prototype(name, *PROTOTYPES[name]) for name in called & PROTOTYPES.keys()}
-    result |= {name: Prototype(name, KINDS[name], INDEX) for name in called & KINDS.keys()}
+    result |= {name: Prototype(name, KINDS[name], ir.INDEX) for name in called & KINDS.keys()}
     result |= {name: Prototype(name, callback_kinds(node)) for name, node in callbacks.items()}
     return dict(sorted(result.items()))
 
@@ -471,7 +454,7 @@ def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node])
 def callback_kinds(node: Node) -> tuple[str, ...]:
     """What the function that calls back into Python for a node takes."""
     operands = (*node.args, node)
-    return (*(f"{n.dtype}*" for n in operands), *(INDEX for n in operands for _ in range(n.ndim)))
+    return (*(f"{n.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
 
 
 def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:

@@ -24,24 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from graphc.codegen.transform.spelling import Affine, Operand, Places, Respelling, Spelling
-from graphc.loops.ir import (
-    INDEX,
-    Buffer,
-    Check,
-    Expr,
-    Invoke,
-    Launch,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    int_value,
-    integer,
-)
+from graphc.loops import ir
 from graphc.loops.visit import read_buffers, statements, stored_buffers
 from graphc.startup.record import fresh, record
 
@@ -62,16 +45,16 @@ MARGIN = 4
 class Rerolled:
     """`buffers`: the new ones, with their lengths; `steps`: the variables of the loops over steps."""
 
-    body: tuple[Stmt, ...]
-    buffers: Mapping[Buffer, int] = fresh(factory=dict)
-    steps: frozenset[Var] = frozenset()
+    body: tuple[ir.Stmt, ...]
+    buffers: Mapping[ir.Buffer, int] = fresh(factory=dict)
+    steps: frozenset[ir.Var] = frozenset()
 
     def beside(self, earlier: Rerolled) -> Rerolled:
         """With what was made earlier of the same statements."""
         return Rerolled(self.body, {**earlier.buffers, **self.buffers}, earlier.steps | self.steps)
 
 
-def reroll(body: Sequence[Stmt], lengths: Mapping[Buffer, int], name: Callable[[str], str]) -> Rerolled:
+def reroll(body: Sequence[ir.Stmt], lengths: Mapping[ir.Buffer, int], name: Callable[[str], str]) -> Rerolled:
     """Statements with equal steps in loops. `lengths`: of the temporaries that may be parts of larger buffers; `name`
     gives free names."""
     places, sizes = pooled(lengths, name)
@@ -80,7 +63,7 @@ def reroll(body: Sequence[Stmt], lengths: Mapping[Buffer, int], name: Callable[[
     runs = tuple(roller.runs())
     if not runs:
         return Rerolled(tuple(body))
-    loops = {run: roller.loop(run, Var(name("step"), INDEX)) for run in runs}
+    loops = {run: roller.loop(run, ir.Var(name("step"), ir.INDEX)) for run in runs}
     after = tuple(roller.statements(loops))
     held = read_buffers(after) | stored_buffers(after)
     made = {**sizes, **roller.homes.lengths()}
@@ -88,18 +71,18 @@ def reroll(body: Sequence[Stmt], lengths: Mapping[Buffer, int], name: Callable[[
     return Rerolled(after, {buffer: length for buffer, length in made.items() if buffer in held}, steps)
 
 
-def pooled(lengths: Mapping[Buffer, int], name: Callable[[str], str]) -> tuple[Places, dict[Buffer, int]]:
+def pooled(lengths: Mapping[ir.Buffer, int], name: Callable[[str], str]) -> tuple[Places, dict[ir.Buffer, int]]:
     """A place for each temporary in a buffer of all that are of its dtype and length, one after the other; how long
     those buffers are."""
-    alike: dict[tuple[str, int], list[Buffer]] = {}
+    alike: dict[tuple[str, int], list[ir.Buffer]] = {}
     for buffer, length in lengths.items():
         if 0 < length <= LONGEST:
             alike.setdefault((buffer.dtype, length), []).append(buffer)
-    places: dict[Buffer, tuple[Buffer, int]] = {}
-    sizes: dict[Buffer, int] = {}
+    places: dict[ir.Buffer, tuple[ir.Buffer, int]] = {}
+    sizes: dict[ir.Buffer, int] = {}
     for (dtype, length), members in alike.items():
         if len(members) >= LEAST_STEPS:
-            pool = Buffer(name(f"arrays{length}_{dtype}"), dtype, is_temporary=True)
+            pool = ir.Buffer(name(f"arrays{length}_{dtype}"), dtype, is_temporary=True)
             sizes[pool] = length * len(members)
             places |= {buffer: (pool, number * length) for number, buffer in enumerate(members)}
     return places, sizes
@@ -114,33 +97,33 @@ class Text:
     each. `uses`: how often each name is an operand but no target; `set_at`: the first and the last statement that
     defines a name."""
 
-    body: Sequence[Stmt]
-    notes: Mapping[int, Sequence[Note]]
+    body: Sequence[ir.Stmt]
+    notes: Mapping[int, Sequence[ir.Note]]
     tokens: Sequence[int]
     operands: Sequence[Sequence[Operand]]
     targets: Sequence[Sequence[int]]
-    uses: Counter[Var]
-    set_at: Mapping[Var, tuple[int, int]]
+    uses: Counter[ir.Var]
+    set_at: Mapping[ir.Var, tuple[int, int]]
     places: Places
 
     @staticmethod
-    def of(body: Sequence[Stmt], places: Places) -> Text:
-        kept: list[Stmt] = []
-        notes: dict[int, list[Note]] = {}
+    def of(body: Sequence[ir.Stmt], places: Places) -> Text:
+        kept: list[ir.Stmt] = []
+        notes: dict[int, list[ir.Note]] = {}
         tokens: list[int] = []
         numbers: dict[tuple[object, ...], int] = {}
         spelled: list[Spelling] = []
-        uses: Counter[Var] = Counter()
-        set_at: dict[Var, tuple[int, int]] = {}
+        uses: Counter[ir.Var] = Counter()
+        set_at: dict[ir.Var, tuple[int, int]] = {}
         for stmt in body:
-            if isinstance(stmt, Note):
+            if isinstance(stmt, ir.Note):
                 notes.setdefault(len(kept), []).append(stmt)
                 continue
-            spelling = Spelling([stmt], int_value, places)
-            uses.update([operand for operand in spelling.operands if isinstance(operand, Var)])
+            spelling = Spelling([stmt], ir.int_value, places)
+            uses.update([operand for operand in spelling.operands if isinstance(operand, ir.Var)])
             for number in spelling.targets:
                 var = spelling.operands[number]
-                assert isinstance(var, Var)
+                assert isinstance(var, ir.Var)
                 uses[var] -= 1
                 set_at[var] = set_at.get(var, (len(kept),))[0], len(kept)
             kept.append(stmt)
@@ -150,11 +133,13 @@ class Text:
         return Text(kept, notes, tokens, operands, targets, uses, set_at, places)
 
 
-def is_alone(stmt: Stmt) -> bool:
+def is_alone(stmt: ir.Stmt) -> bool:
     """Whether a statement is equal to no other: it leaves the function, asks whether the call must end, or is for
     threads."""
     return any(
-        isinstance(inner, Check | Launch) or (isinstance(inner, Invoke) and inner.code) or getattr(inner, "asks", None)
+        isinstance(inner, ir.Check | ir.Launch)
+        or (isinstance(inner, ir.Invoke) and inner.code)
+        or getattr(inner, "asks", None)
         for inner in statements([stmt])
     )
 
@@ -172,7 +157,7 @@ class Run:
     period: int
     count: int
     numbers: Mapping[tuple[int, int], Affine] = fresh(factory=dict)
-    homes: Mapping[tuple[int, int], tuple[Buffer, Affine]] = fresh(factory=dict)
+    homes: Mapping[tuple[int, int], tuple[ir.Buffer, Affine]] = fresh(factory=dict)
 
     def rows(self, step: int) -> range:
         """The statements of a step."""
@@ -191,9 +176,9 @@ class Homes:
 
     def __init__(self, name: Callable[[str], str]) -> None:
         self.name = name
-        self.buffers: dict[str, Buffer] = {}
-        self.place: dict[Var, int] = {}
-        self.owner: dict[tuple[str, int], Var] = {}
+        self.buffers: dict[str, ir.Buffer] = {}
+        self.place: dict[ir.Var, int] = {}
+        self.owner: dict[tuple[str, int], ir.Var] = {}
         self.end: Counter[str] = Counter()
 
     def copy(self) -> Homes:
@@ -202,15 +187,15 @@ class Homes:
         other.owner, other.end = dict(self.owner), Counter(self.end)
         return other
 
-    def buffer(self, dtype: str) -> Buffer:
+    def buffer(self, dtype: str) -> ir.Buffer:
         if dtype not in self.buffers:
-            self.buffers[dtype] = Buffer(self.name(f"values_{dtype}"), dtype, is_temporary=True)
+            self.buffers[dtype] = ir.Buffer(self.name(f"values_{dtype}"), dtype, is_temporary=True)
         return self.buffers[dtype]
 
-    def lengths(self) -> dict[Buffer, int]:
+    def lengths(self) -> dict[ir.Buffer, int]:
         return {buffer: self.end[dtype] for dtype, buffer in self.buffers.items()}
 
-    def keep(self, values: Sequence[Var]) -> tuple[Affine, int]:
+    def keep(self, values: Sequence[ir.Var]) -> tuple[Affine, int]:
         """Elements for values, one of each step, and of how many of these they lie at equal distances."""
         dtype = values[0].dtype
         known = [(k, self.place[var]) for k, var in enumerate(values) if var in self.place]
@@ -233,9 +218,9 @@ class Homes:
             self.owner[dtype, line.first + k * line.by] = var
         return line, count
 
-    def fitting(self, line: Affine, values: Sequence[Var]) -> int:
+    def fitting(self, line: Affine, values: Sequence[ir.Var]) -> int:
         """How many of the values lie on a line, or may: each in one place."""
-        met: set[Var] = set()
+        met: set[ir.Var] = set()
         for k, var in enumerate(values):
             place = line.first + k * line.by
             if var in met or self.place.get(var, place) != place or self.owner.get((var.dtype, place), var) != var:
@@ -305,7 +290,7 @@ class Roller:
         if count < run.count:
             return None, count, run.start + max(count - 1, 1) * run.period
         homes = self.homes.copy()
-        found: dict[tuple[int, int], tuple[Buffer, Affine]] = {}
+        found: dict[tuple[int, int], tuple[ir.Buffer, Affine]] = {}
         for where in (*self.needed(run), *outer):
             values = self.column(run, where)
             is_read = where in outer
@@ -324,11 +309,11 @@ class Roller:
         self.homes = homes
         return Run(run.start, run.period, run.count, numbers, found), run.count, run.start
 
-    def column(self, run: Run, where: tuple[int, int]) -> list[Var]:
+    def column(self, run: Run, where: tuple[int, int]) -> list[ir.Var]:
         """The name that stands in this place of each step."""
         row, number = where
         operands = [self.text.operands[run.start + k * run.period + row][number] for k in range(run.count)]
-        return [var for var in operands if isinstance(var, Var)]
+        return [var for var in operands if isinstance(var, ir.Var)]
 
     def lines_of(self, run: Run) -> tuple[dict[tuple[int, int], Affine], list[tuple[int, int]], int]:
         """The integers that grow, the places of names that are made elsewhere, and of how many steps from the first on
@@ -380,7 +365,7 @@ class Roller:
     def is_accumulated(self, place: int, var: Operand) -> bool:
         """Whether a name is set in several steps, and is no variable of loops."""
         inner = statements([self.text.body[place]])
-        return any(isinstance(stmt, Let | Set) and stmt.var == var for stmt in inner)
+        return any(isinstance(stmt, ir.Let | ir.Set) and stmt.var == var for stmt in inner)
 
     def needed(self, run: Run) -> Iterator[tuple[int, int]]:
         """The names that a step makes and that are read outside of it, by their places in it."""
@@ -393,59 +378,59 @@ class Roller:
                 within.update(text.operands[place])
                 within.subtract([text.operands[place][number] for number in text.targets[place]])
             for var, where in own.items():
-                if isinstance(var, Var) and text.uses[var] > within[var] and self.is_value(run, where, var):
+                if isinstance(var, ir.Var) and text.uses[var] > within[var] and self.is_value(run, where, var):
                     wanted[where] = None
         yield from wanted
 
-    def is_value(self, run: Run, where: tuple[int, int], var: Var) -> bool:
+    def is_value(self, run: Run, where: tuple[int, int], var: ir.Var) -> bool:
         """Whether a target is a value, and not the variable of a loop."""
         inner = statements([self.text.body[run.start + where[0]]])
         first = self.text.operands[run.start + where[0]][where[1]]
-        return not any(isinstance(stmt, Loop) and stmt.var == first for stmt in inner)
+        return not any(isinstance(stmt, ir.Loop) and stmt.var == first for stmt in inner)
 
     # writing
 
-    def loop(self, run: Run, step: Var) -> Loop:
+    def loop(self, run: Run, step: ir.Var) -> ir.Loop:
         """A run as a loop: its first step, with the operands of all. Values for others are kept where they are
         final."""
         text = self.text
-        kept: dict[int, list[Stmt]] = {}
+        kept: dict[int, list[ir.Stmt]] = {}
         for (row, number), (buffer, line) in run.homes.items():
             if number in text.targets[run.start + row]:
                 var = text.operands[run.start + row][number]
-                assert isinstance(var, Var)
-                kept.setdefault(text.set_at[var][1], []).append(Store(buffer, line.at(step), var))
-        body: list[Stmt] = []
+                assert isinstance(var, ir.Var)
+                kept.setdefault(text.set_at[var][1], []).append(ir.Store(buffer, line.at(step), var))
+        body: list[ir.Stmt] = []
         for row, place in enumerate(run.rows(0)):
             body += text.notes.get(place + run.period, ())
             operands = text.operands[place]
             new = (self.operand(run, (row, number), operand, step) for number, operand in enumerate(operands))
-            body.append(Respelling(new, int_value, text.places).statement(text.body[place]))
+            body.append(Respelling(new, ir.int_value, text.places).statement(text.body[place]))
             body += kept.get(place, ())
-        return Loop(step, integer(run.count), tuple(body))
+        return ir.Loop(step, ir.integer(run.count), tuple(body))
 
-    def operand(self, run: Run, where: tuple[int, int], operand: Operand, step: Var) -> Expr:
+    def operand(self, run: Run, where: tuple[int, int], operand: Operand, step: ir.Var) -> ir.Expr:
         """An operand of the first step as all steps have it."""
         if isinstance(operand, int):
             return run.numbers[where].at(step)
         row, number = where
         if where in run.homes and number not in self.text.targets[run.start + row]:
             buffer, line = run.homes[where]
-            return Load(buffer, line.at(step))
+            return ir.Load(buffer, line.at(step))
         return operand
 
-    def statements(self, loops: Mapping[Run, Loop]) -> Iterator[Stmt]:
+    def statements(self, loops: Mapping[Run, ir.Loop]) -> Iterator[ir.Stmt]:
         """The whole text with its runs as loops. Of the larger buffers, those that no loop needs are not used."""
         text, homes = self.text, self.homes
         pools = read_buffers(loops.values()) | stored_buffers(loops.values())
         starts = {run.start: run for run in loops}
         inside = {place for run in loops for place in range(run.start, run.start + run.count * run.period)}
 
-        def value(operand: Operand) -> Expr:
+        def value(operand: Operand) -> ir.Expr:
             if isinstance(operand, int):
-                return integer(operand)
+                return ir.integer(operand)
             if operand in homes.place and text.set_at[operand][1] in inside:
-                return Load(homes.buffer(operand.dtype), integer(homes.place[operand]))
+                return ir.Load(homes.buffer(operand.dtype), ir.integer(homes.place[operand]))
             return operand
 
         for place, stmt in enumerate(text.body):
@@ -454,9 +439,9 @@ class Roller:
             if place in inside:
                 continue
             yield from text.notes.get(place, ())
-            yield Respelling(map(value, text.operands[place]), int_value, text.places, pools).statement(stmt)
+            yield Respelling(map(value, text.operands[place]), ir.int_value, text.places, pools).statement(stmt)
             for number in text.targets[place]:
                 var = text.operands[place][number]
-                if isinstance(var, Var) and var in homes.place and text.set_at[var][1] == place:
-                    yield Store(homes.buffer(var.dtype), integer(homes.place[var]), var)
+                if isinstance(var, ir.Var) and var in homes.place and text.set_at[var][1] == place:
+                    yield ir.Store(homes.buffer(var.dtype), ir.integer(homes.place[var]), var)
         yield from text.notes.get(len(text.body), ())
