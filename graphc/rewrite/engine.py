@@ -343,16 +343,12 @@ def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> li
 # --- the pass ---------------------------------------------------------------------------------------------------------
 
 
-def apply_rules(graph: Graph, rules: Sequence[AnyRule]) -> tuple[Graph, list[Fired]]:
-    """The graph with rules applied until none applies, and what fired, in order.
+def apply_in_turn(graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]]) -> tuple[Graph, list[Fired]]:
+    """The graph after several passes, each with its name and the rules that are applied until none applies; and what
+    fired, in order.
 
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
-    return apply_in_turn(graph, [("rules", rules)])
-
-
-def apply_in_turn(graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]]) -> tuple[Graph, list[Fired]]:
-    """The graph after several passes, each with its name, and what fired."""
     visit, fired = Visit.of(graph.outputs), list[Fired]()
     leaves = tuple(node for node in visit.order if node.op in LEAVES)
     for name, rules in passes:

@@ -23,7 +23,7 @@ from graphc.ops.linalg import matmul
 from graphc.ops.reduce import reduce_prod, reduce_sum
 from graphc.ops.shape import filled, transpose, zeros
 from graphc.rewrite import RULES
-from graphc.rewrite.engine import Rule, Transformation, apply_rules, hole, rule
+from graphc.rewrite.engine import Rule, Transformation, apply_in_turn, hole, rule
 from graphc.testing import draw, leaf_like
 
 REAL_LINE = [item for item in PAIRS if item.truth != "real" and set(FLOATS) & set(item.dtypes)]
@@ -184,7 +184,7 @@ def graphs(item: Transformation, sample: Sample, dtype: str) -> tuple[Node, Node
     arrays = [draw(argument, np.random.default_rng(0), dtype) for argument in sample.args]
     leaves = [leaf_like(array, f"x{k}") for k, array in enumerate(arrays)]
     before = sample.build(*leaves)
-    graph, fired = apply_rules(Graph(tuple(leaves), (before,)), [item])
+    graph, fired = apply_in_turn(Graph(tuple(leaves), (before,)), [("rules", [item])])
     assert fired
     return before, graph.outputs[0], leaves, arrays
 

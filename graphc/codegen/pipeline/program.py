@@ -98,9 +98,8 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     inputs = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in kernel.inputs)
     shared = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer = Lowerer(
-        {**plan.leaves, **stored}, size_names, sizing, names, plan.accumulators, plan.depths, labels=labels
-    )
+    lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names)
+    lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
     first, lowered = lower_kernel(plan, lowerer, passes)
