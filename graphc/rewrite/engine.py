@@ -43,10 +43,8 @@ from graphc.ir.node import (
     INPUT,
     LEAVES,
     OPS,
-    Argument,
     Array,
     Node,
-    Sample,
     Size,
     Where,
     describe,
@@ -138,15 +136,13 @@ class Rule:
 class Transformation:
     """A rewrite as a function.
 
-    It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `samples` make graphs on
-    which it fires. `mends` as in a rule.
+    It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `mends` as in a rule.
     """
 
     name: str
     ops: tuple[str, ...]
     apply: Callable[[Node, Uses], Node | None]
     truth: Truth
-    samples: Sequence[Sample] = ()
     operands: tuple[str, ...] = ()
     mends: str = ""
 
@@ -191,10 +187,6 @@ def rule(
     """A rule; a replacement may be a number."""
     after = replacement if isinstance(replacement, Node) else literal(replacement)
     return Rule(name, pattern, after, truth, dtypes, when, once, mends)
-
-
-def sample(build: Callable[..., Node], *args: Argument) -> Sample:
-    return Sample("", build, args)
 
 
 # --- matching ---------------------------------------------------------------------------------------------------------

@@ -8,10 +8,8 @@ there are many, and which vectorises; the plan then keeps a transposed copy of `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from graphc.ir.node import Argument, Node, Sample, Scalar, make
-from graphc.ops.reduce import reduce_min, reduce_sum, reduction
+from graphc.ir.node import Node, Scalar, make
+from graphc.ops.reduce import reduction
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
@@ -89,18 +87,6 @@ def _squares(x: Node, y: Node) -> Node:
     return elementwise("sqr", elementwise("sub", left, right))
 
 
-def _pairs(*axes: int, least: bool = False) -> Sample:
-    arguments: Sequence[Argument] = (Argument((4, 3), "float", 0.5, 2.0), Argument((5, 3), "float", 0.5, 2.0))
-    reduce = reduce_min if least else reduce_sum
-    return Sample(f"over {axes}", lambda x, y: reduce(_squares(x, y), axes), tuple(arguments))
-
-
 PAIRS: tuple[AnyRule, ...] = (
-    Transformation(
-        "exchange_pairs",
-        ("sum", "prod", "max", "min", "any", "all"),
-        _exchange,
-        CLOSE,
-        (_pairs(2), _pairs(1), _pairs(0), _pairs(2, least=True)),
-    ),
+    Transformation("exchange_pairs", ("sum", "prod", "max", "min", "any", "all"), _exchange, CLOSE),
 )
