@@ -35,7 +35,6 @@ from graphc.rewrite.engine import (
 )
 
 _NUMBER = INTEGERS + FLOATS
-_SHAPE = (2, 3)
 
 
 def _argument(node: Node, uses: Uses) -> Node:

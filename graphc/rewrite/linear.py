@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from graphc.dtypes import FLOATS, is_float
-from graphc.ir.node import INPUT, SHARED, Argument, Call, Node, constant_value, literal
+from graphc.ir.node import INPUT, SHARED, Call, Node, constant_value, literal
 from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, scaled_matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
@@ -30,12 +30,6 @@ from graphc.rewrite.engine import (
     scaled,
 )
 from graphc.startup.record import record
-
-
-def _positive(*shape: int) -> Argument:
-    """Nothing cancels: rounding errors stay small beside the result."""
-    return Argument(shape, "float", 0.5, 2.0)
-
 
 # --- transposes -------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from graphc.ir.node import Node, Scalar, make
 from graphc.ops.reduce import reduction
-from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
 
@@ -78,13 +77,6 @@ def _is_exchanged(leaf: Node) -> bool:
     """Whether the last two axes of a leaf lie in memory the other way round."""
     under = leaf.args[0]
     return under.op.name == "dimshuffle" and under.attrs["order"][-2:] == (1, 0)
-
-
-def _squares(x: Node, y: Node) -> Node:
-    """The squared differences of all pairs of rows."""
-    shape = (x.type.shape[0], y.type.shape[0], x.type.shape[1])
-    left, right = (broadcast_to(dimshuffle(*pair), shape) for pair in ((x, (0, "x", 1)), (y, ("x", 0, 1))))
-    return elementwise("sqr", elementwise("sub", left, right))
 
 
 PAIRS: tuple[AnyRule, ...] = (

@@ -29,9 +29,6 @@ from graphc.rewrite.engine import (
     scaled,
 )
 
-_SHAPE = (2, 3)
-
-
 # --- views ------------------------------------------------------------------------------------------------------------
 
 
@@ -191,10 +188,6 @@ def _part_of_changed(node: Node, uses: Uses) -> Node | None:
 def _region(node: Node) -> tuple[list[Size], list[Size], tuple[int, ...]]:
     numbers = [sizes.as_size(arg) for arg in node.args[1:]]
     return numbers[: node.ndim], numbers[node.ndim :], node.attrs["steps"]
-
-
-def _matrix(x: Node, y: Node) -> list[Size]:
-    return [y.type.shape[0], x.type.shape[0]]
 
 
 VIEWS: tuple[AnyRule, ...] = (
