@@ -7,6 +7,7 @@ transformations over all ops; the rest are pairs of graphs, a line each, and the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,25 +112,18 @@ def _is_identity(node: Node, position: int, exactly: bool) -> bool:
     return is_number(node.args[position], identity) or (not exactly and is_number(node.args[position], -identity))
 
 
-def _drop_identity(exactly: bool) -> Callable[[Node, Uses], Node | None]:
-    def apply(node: Node, uses: Uses) -> Node | None:
-        if len(node.args) != 2:
-            return None
-        return next((node.args[1 - k] for k in (1, 0) if _is_identity(node, k, exactly)), None)
-
-    return apply
+def _drop_identity(exactly: bool, node: Node, uses: Uses) -> Node | None:
+    if len(node.args) != 2:
+        return None
+    return next((node.args[1 - k] for k in (1, 0) if _is_identity(node, k, exactly)), None)
 
 
-def _absorb(exactly: bool) -> Callable[[Node, Uses], Node | None]:
+def _absorb(exactly: bool, node: Node, uses: Uses) -> Node | None:
     """f(x, z) = z: of floats only for real numbers, since 0 * inf is NaN and 0 * -1 is -0."""
-
-    def apply(node: Node, uses: Uses) -> Node | None:
-        zero = node.op.laws.zero
-        if zero is None or is_float(node.dtype) is exactly:
-            return None
-        return next((arg for arg in node.args if is_number(arg, zero)), None)
-
-    return apply
+    zero = node.op.laws.zero
+    if zero is None or is_float(node.dtype) is exactly:
+        return None
+    return next((arg for arg in node.args if is_number(arg, zero)), None)
 
 
 def _twice(node: Node, uses: Uses) -> Node | None:
@@ -147,15 +141,11 @@ _INJECTIVE = ("exp", "exp2", "expm1", "sinh", "arcsinh", "tanh", "deg2rad", "rad
 """Functions defined on all numbers and nowhere equal: g(f(x)) = x holds of every x."""
 
 
-def _undo(everywhere: bool) -> Callable[[Node, Uses], Node | None]:
+def _undo(everywhere: bool, node: Node, uses: Uses) -> Node | None:
     """g(f(x)) as x; `everywhere` for those f that are defined everywhere."""
-
-    def apply(node: Node, uses: Uses) -> Node | None:
-        inner = node.args[0]
-        undoes = inner.args and inner.op.laws.inverse == node.op.name and (inner.op.name in _INJECTIVE) is everywhere
-        return inner.args[0] if undoes else None
-
-    return apply
+    inner = node.args[0]
+    undoes = inner.args and inner.op.laws.inverse == node.op.name and (inner.op.name in _INJECTIVE) is everywhere
+    return inner.args[0] if undoes else None
 
 
 _INVERSES = tuple(op.laws.inverse for op in tuple(OPS.values()) if op.laws.inverse is not None)
@@ -164,22 +154,24 @@ LAWS: tuple[AnyRule, ...] = (
     Transformation(
         "identity",
         _obeying(lambda laws: laws.identity is not None or laws.left_identity is not None),
-        _drop_identity(True),
+        partial(_drop_identity, True),
         EXACT,
         operands=NUMBERS,
     ),
-    Transformation("identity_of_reals", ("add", "sub"), _drop_identity(False), REAL, operands=NUMBERS),
-    Transformation("zero", _obeying(lambda laws: laws.zero is not None), _absorb(True), EXACT, operands=NUMBERS),
-    Transformation("zero_of_reals", ("mul",), _absorb(False), REAL, operands=NUMBERS),
+    Transformation("identity_of_reals", ("add", "sub"), partial(_drop_identity, False), REAL, operands=NUMBERS),
+    Transformation(
+        "zero", _obeying(lambda laws: laws.zero is not None), partial(_absorb, True), EXACT, operands=NUMBERS
+    ),
+    Transformation("zero_of_reals", ("mul",), partial(_absorb, False), REAL, operands=NUMBERS),
     Transformation("twice", _obeying(lambda laws: laws.idempotent or laws.involution), _twice, EXACT),
     Transformation(
         "inverse",
         _INVERSES,
-        _undo(True),
+        partial(_undo, True),
         BETTER,
         mends="the inner function overflows, or reaches a pole of the outer one",
     ),
-    Transformation("inverse_of_reals", _INVERSES, _undo(False), REAL),
+    Transformation("inverse_of_reals", _INVERSES, partial(_undo, False), REAL),
 )
 
 
@@ -320,19 +312,15 @@ def _collect(node: Node, uses: Uses) -> Node | None:
     return scaled(number, first)
 
 
-def _divide_by_constant(exactly: bool) -> Callable[[Node, Uses], Node | None]:
+def _divide_by_constant(exactly: bool, node: Node, uses: Uses) -> Node | None:
     """x / c as x * (1 / c): exact where c is a power of two."""
-
-    def apply(node: Node, uses: Uses) -> Node | None:
-        number = scalar_constant(node.args[1])
-        if number is None or not _usable(number):
-            return None
-        with np.errstate(all="ignore"):
-            reciprocal = np.asarray(1 / number, number.dtype)
-        power_of_two = abs(np.frexp(number)[0]) == 0.5
-        return scaled(reciprocal, node.args[0]) if _usable(reciprocal) and bool(power_of_two) is exactly else None
-
-    return apply
+    number = scalar_constant(node.args[1])
+    if number is None or not _usable(number):
+        return None
+    with np.errstate(all="ignore"):
+        reciprocal = np.asarray(1 / number, number.dtype)
+    power_of_two = abs(np.frexp(number)[0]) == 0.5
+    return scaled(reciprocal, node.args[0]) if _usable(reciprocal) and bool(power_of_two) is exactly else None
 
 
 def _cast_twice(node: Node, uses: Uses) -> Node | None:
@@ -373,8 +361,8 @@ NUMERIC: tuple[AnyRule, ...] = (
     ),
     Transformation("negate_factor", ("neg",), _negate_factor, EXACT, operands=("mul",)),
     Transformation("collect", ("add",), _collect, BETTER, operands=("mul",)),
-    Transformation("div_power_of_two", ("true_div",), _divide_by_constant(True), EXACT, operands=NUMBERS),
-    Transformation("div_constant", ("true_div",), _divide_by_constant(False), REAL, operands=NUMBERS),
+    Transformation("div_power_of_two", ("true_div",), partial(_divide_by_constant, True), EXACT, operands=NUMBERS),
+    Transformation("div_constant", ("true_div",), partial(_divide_by_constant, False), REAL, operands=NUMBERS),
     Transformation("cast_twice", ("cast",), _cast_twice, EXACT),
 )
 

@@ -6,6 +6,7 @@ In: nothing. Out: `VIEWS`, `TRANSPOSES` and `REDUCTIONS`, the rules.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -86,26 +87,22 @@ def _is_transpose(node: Node) -> bool:
     return "x" not in node.attrs["order"] and not _is_expansion(node)
 
 
-def _lift(is_moved: Callable[[Node], bool]) -> Callable[[Node, Uses], Node | None]:
+def _lift(is_moved: Callable[[Node], bool], node: Node, uses: Uses) -> Node | None:
     """A scalar op of arguments whose axes are all moved alike, as the same move of its result."""
-
-    def lift(node: Node, uses: Uses) -> Node | None:
-        moved = [arg for arg in node.args if is_moved(arg)]
-        if not moved or not isinstance(node.op.lower(node), Scalar):
+    moved = [arg for arg in node.args if is_moved(arg)]
+    if not moved or not isinstance(node.op.lower(node), Scalar):
+        return None
+    order, shape = moved[0].attrs["order"], moved[0].args[0].type.shape
+    args: list[Node] = []
+    for arg in node.args:
+        number = scalar_constant(arg)
+        if number is not None:
+            args.append(filled(literal(number, arg.dtype), shape))
+        elif is_moved(arg) and arg.attrs["order"] == order:
+            args.append(arg.args[0])
+        else:
             return None
-        order, shape = moved[0].attrs["order"], moved[0].args[0].type.shape
-        args: list[Node] = []
-        for arg in node.args:
-            number = scalar_constant(arg)
-            if number is not None:
-                args.append(filled(literal(number, arg.dtype), shape))
-            elif is_moved(arg) and arg.attrs["order"] == order:
-                args.append(arg.args[0])
-            else:
-                return None
-        return dimshuffle(make(node.op, args, node.attrs), order)
-
-    return lift
+    return dimshuffle(make(node.op, args, node.attrs), order)
 
 
 def _join_reshapes(node: Node, uses: Uses) -> Node | None:
@@ -194,7 +191,7 @@ VIEWS: tuple[AnyRule, ...] = (
     Transformation("dimshuffle_twice", ("dimshuffle",), _join_dimshuffles, EXACT),
     Transformation("dimshuffle_of_broadcast", ("dimshuffle",), _lift_broadcast, EXACT, operands=("broadcast_to",)),
     Transformation("broadcast_twice", ("broadcast_to",), _join_broadcasts, EXACT),
-    Transformation("expansion_last", (), _lift(_is_expansion), EXACT, operands=("dimshuffle",)),
+    Transformation("expansion_last", (), partial(_lift, _is_expansion), EXACT, operands=("dimshuffle",)),
     Transformation("reshape_twice", ("reshape",), _join_reshapes, EXACT),
     Transformation("subtensor_twice", ("subtensor",), _join_subtensors, EXACT),
     Transformation("subtensor_of_concatenation", ("subtensor",), _part_of_joined, EXACT, operands=("concatenate",)),
@@ -323,7 +320,7 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
 
 
 TRANSPOSES: tuple[AnyRule, ...] = (
-    Transformation("transpose_last", (), _lift(_is_transpose), EXACT, operands=("dimshuffle",)),
+    Transformation("transpose_last", (), partial(_lift, _is_transpose), EXACT, operands=("dimshuffle",)),
 )
 """After all that looks for products of transposed matrices: what is computed of one is computed in its order."""
 
