@@ -17,7 +17,9 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
 from graphc.startup.garbage import uncollected
@@ -42,7 +44,7 @@ with uncollected():
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
     from graphc.ifelse import ifelse
-    from graphc.ir.node import Node
+    from graphc.ir.node import Constant, Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph
     from graphc.ops.custom import custom_op, op
@@ -52,6 +54,35 @@ with uncollected():
 
 __version__ = "0.1.0"
 config = options
+Variable = Node
+
+if TYPE_CHECKING:
+    from graphc import gof as gof
+    from graphc.gof.graph import clone_replace as clone_replace
+    from graphc.gof.graph import graph_replace as graph_replace
+    from graphc.gof.graph import is_same_graph as is_same_graph
+    from graphc.inspection import inspect as inspect
+    from graphc.ir.apply import Apply as Apply
+
+    clone = clone_replace
+
+_LATE: dict[str, Callable[[], Any]] = {
+    "Apply": lambda: import_module("graphc.ir.apply").Apply,
+    "clone": lambda: import_module("graphc.gof.graph").clone_replace,
+    "clone_replace": lambda: import_module("graphc.gof.graph").clone_replace,
+    "gof": lambda: import_module("graphc.gof"),
+    "graph_replace": lambda: import_module("graphc.gof.graph").graph_replace,
+    "inspect": lambda: import_module("graphc.inspection").inspect,
+    "is_same_graph": lambda: import_module("graphc.gof.graph").is_same_graph,
+}
+"""Names that few programs use: the modules that have them are imported when one is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'graphc' has no attribute {name!r}")
+    found = globals()[name] = _LATE[name]()
+    return found
 
 
 def parse_graph(text: str) -> Graph:
@@ -61,8 +92,9 @@ def parse_graph(text: str) -> Graph:
 
 
 __all__ = [
-    "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "cache", "config",
-    "custom_op", "foldl", "foldr", "for_loop", "function", "grad", "hessian", "hessian_vector_product", "ifelse",
+    "Apply", "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable",
+    "Variable", "cache", "clone", "clone_replace", "config", "custom_op", "foldl", "foldr", "for_loop", "function",
+    "gof", "grad", "graph_replace", "hessian", "hessian_vector_product", "ifelse", "inspect", "is_same_graph",
     "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
     "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip

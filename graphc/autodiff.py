@@ -204,7 +204,7 @@ def _as_cotangent(node: Node, value: Any) -> Node:
 
 
 def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
-    if cotangent.type == node.type:
+    if cotangent.type.is_same(node.type):
         return
     sizes = zip(node.type.shape, cotangent.type.shape, strict=False)
     differ = any(isinstance(n, int) and isinstance(c, int) and n != c for n, c in sizes)

@@ -24,7 +24,8 @@ Scalar = bool | int | float
 """A Python number: it takes part in promotion by its kind only (NEP 50)."""
 
 
-_NAMES = {np.dtype(name): name for name in DTYPES}
+NUMPY_DTYPES = {name: np.dtype(name) for name in DTYPES}
+_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 def name_of(dtype: np.dtype[Any]) -> str:

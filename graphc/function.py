@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from graphc.codegen.pipeline.build import shared_of
@@ -16,7 +17,7 @@ from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.server.prestart import why_not_compiled
 from graphc.dtypes import can_cast_safely, fits, is_float
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError, UpdateError
-from graphc.functions.callables import MODES, Compiled, Function, Generated, Guarded, Interpreted, Mode, make_function
+from graphc.functions.callables import MODES, Function, Mode, kind_of, make_function
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
@@ -26,10 +27,11 @@ from graphc.ops.sinking import sunk
 from graphc.options import check_threads, options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
+from graphc.trees import is_nested, leaves
 
 
 def function(
-    inputs: Sequence[Any] | Node = (),
+    inputs: Sequence[Any] | Mapping[str, Any] | Node = (),
     outputs: Any = None,
     mode: str | None = None,
     updates: Any = None,
@@ -46,8 +48,10 @@ def function(
 ) -> Function:
     """A callable that computes `outputs` from `inputs` and then carries out `updates`.
 
-    inputs: variables, or `In` records. outputs: one value (the call returns an array), a list or tuple (a list), a dict
-    (a dict), or None (None). updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
+    inputs: variables, or `In` records; a dict of them by the names that calls use. outputs: one value (the call returns
+    an array), a list or tuple (a list), a dict (a dict), or None (None). An input may be a tree of variables (a dict,
+    tuple, list or dataclass of them, at any depth), for which a call gives such a tree of values; outputs that are such
+    a tree come back as one. updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
     from the values before the updates, which are all made at once. givens: pairs (variable, replacement), replaced
     before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates:
     leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
@@ -64,6 +68,10 @@ def function(
     Raises ArgumentError, GraphTypeError, MissingInputError, UnusedInputError or UpdateError, which name the variable
     and the line that made it. Calls raise ArgumentError, GraphTypeError, ShapeError or IndexOutOfBounds.
     """
+    if _is_nested(inputs, outputs):
+        given = {name: value for name, value in locals().items() if name not in ("inputs", "outputs")}
+        nested: Function = import_module("graphc.functions.nested").nested_function(function, inputs, outputs, given)
+        return nested
     records = [item if isinstance(item, In) else In(item) for item in _listed(inputs)]
     values, keys, returns = _outputs(outputs)
     pairs = _updates(updates)
@@ -88,9 +96,7 @@ def function(
         chosen = _interpreted_instead(why_not_compiled())
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
-    native = Guarded if options.poison == "guard" else Compiled
-    kind: type[Function] = {"compiled": native, "interpreted": Interpreted, "python": Generated}[chosen]
-    made = make_function(kind, kernel, call, bool(profile))
+    made = make_function(kind_of(chosen), kernel, call, bool(profile))
     made.name = name or "function"
     return made
 
@@ -100,6 +106,19 @@ def _interpreted_instead(why: str) -> Mode:
     """The mode that runs everywhere, said once."""
     warnings.warn(f"{why}: they run in the interpreted mode", RuntimeWarning, stacklevel=3)
     return "interpreted"
+
+
+def _is_nested(inputs: Any, outputs: Any) -> bool:
+    """Whether an input or an output is a tree of nodes."""
+
+    def is_tree(item: Any) -> bool:
+        return is_nested(item) and any(isinstance(leaf, Node | In | Out) for leaf in leaves(item))
+
+    several = isinstance(inputs, list | tuple) and any(map(is_tree, inputs))
+    if several or (isinstance(inputs, Mapping) and is_tree(inputs)):
+        return True
+    items = outputs.values() if isinstance(outputs, dict) else outputs if isinstance(outputs, list | tuple) else ()
+    return any(map(is_tree, items)) or (is_tree(outputs) and not isinstance(outputs, dict | list | tuple))
 
 
 # The arguments of `function` ----------------------------------------------------------------------------------------

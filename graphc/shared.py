@@ -15,8 +15,9 @@ import numpy as np
 
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
+from graphc.dtypes import NUMPY_DTYPES
 from graphc.errors import GraphTypeError, ShapeError
-from graphc.ir.node import FUNCTIONS, SHARED, Node, describe, leaf_type
+from graphc.ir.node import FUNCTIONS, SHARED, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
 from graphc.startup.record import record
 from graphc.values import Array, as_array, natural_dtype
@@ -100,23 +101,33 @@ class SharedVariable(Node):
         updates. Raises GraphTypeError for another rank or a dtype that cannot be converted without loss, ShapeError for
         another static size.
         """
-        array = as_array(value, self.dtype, self._label(), strict=self.strict, allow_downcast=self.allow_downcast)
-        if array.ndim != self.ndim:
-            raise GraphTypeError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
-        _check_static(self.sizes, array, self._label())
+        array = value if self._is_ready(value) else self._converted(value)
         cell, new = self.cell, [array if borrow else array.copy()]
         if not ACTIVITY[0] and not ACTIVITY[1]:
             cell[:] = new
         else:
             run({self.lock: True}, False, cell.__setitem__, slice(None), new)
 
+    def _is_ready(self, value: Any) -> bool:
+        """Whether functions can rely on a value as it is, of a variable whose sizes may all change."""
+        if type(value) is not np.ndarray or value.dtype is not NUMPY_DTYPES[self.dtype]:
+            return False
+        return self.sizes == (None,) * value.ndim and value.flags.carray
+
+    def _converted(self, value: Any) -> Array:
+        """A value as an array of the variable's type, or an error."""
+        array = as_array(value, self.dtype, self._label(), strict=self.strict, allow_downcast=self.allow_downcast)
+        if array.ndim != self.ndim:
+            raise GraphTypeError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
+        _check_static(self.sizes, array, self._label())
+        return array
+
     def mend(self) -> None:
         """Bring the cell back to what functions rely on, where its array was changed from outside (its dtype, shape or
         flags can be set, and a borrowed array is anybody's); raises as `set_value` where that cannot be.
         """
         value: Any = self.cell[0] if self.cell else None
-        ready = type(value) is np.ndarray and value.flags.carray and value.dtype is np.dtype(self.dtype)
-        if not ready or value.ndim != self.ndim or any(size is not None for size in self.sizes):
+        if not self._is_ready(value):
             self.set_value(value, borrow=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
@@ -124,6 +135,20 @@ class SharedVariable(Node):
         twin = memo[id(self)] = _variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
         twin.default_update = deep_copy(self.default_update, memo)
         return twin
+
+    def clone(self) -> SharedVariable:
+        """A variable that shares the value of this one: what either is set to, both have."""
+        twin = _variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast)
+        twin.cell, twin.lock = self.cell, self.lock
+        twin.default_update = self.default_update
+        twin.__dict__.update(self.attributes())
+        return twin
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A pickle has the value, as it is between two calls that update it. The default update, which may be over the
+        variable itself, follows."""
+        made = (self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast, self.where)
+        return _restored, made, (self.attributes() or None, {"default_update": self.default_update})
 
     def _label(self) -> str:
         return f"shared variable {describe(self)}"
@@ -183,6 +208,14 @@ def _variable(
     variable.strict = strict
     variable.allow_downcast = allow_downcast
     return variable
+
+
+def _restored(
+    array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None, where: Where | None
+) -> SharedVariable:
+    made = _variable(as_array(array, array.dtype.name, "a pickled value"), sizes, name, strict, allow_downcast)
+    made.where = where
+    return made
 
 
 def _static_sizes(

@@ -19,15 +19,18 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
 startup             digest garbage idle_blas process record __init__
-.                   errors dtypes numerics options values
+.                   errors dtypes numerics options values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  node walk body interpret passes sizes closure text parse verify __init__
+ir                  samples symbol where kind node walk body interpret passes sizes closure text parse verify
+                    apply pickling __init__
 ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
 .                   autodiff testing
-tensor              variables elementary shaping creation indexing joining reductions products nnet __init__
-control             derivative loop states scan functional branch __init__
+tensor              variables elementary shaping masks keys creation indexing joining reductions products nnet __init__
+                    dispatch
+control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+                    equal_steps rolling
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
@@ -39,7 +42,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    guard_pages vectorcall interrupt signals entry __init__
+                    adopt guard_pages vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
@@ -50,10 +53,12 @@ codegen.transform   passes simplify privatize independence parallelize fuse forw
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
-codegen.pipeline    kernel program generation runtime compilation build stages __init__
+codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged counted __init__
+functions           convention check_arguments layouts variants callables staged counted nested __init__
 .                   function
+.                   inspection
+gof                 graph __init__
 .                   optim session
 .                   bench cli
 """
@@ -70,6 +75,16 @@ COMPILER = {
 
 LATE = {
     ("", "graphc.ir.parse"),
+    ("codegen.pipeline.beside", "graphc.ir.parse"),
+    ("functions.variants", "graphc.codegen.pipeline.beside"),
+    ("tensor", "graphc.tensor.dispatch"),
+    ("", "graphc.gof"),
+    ("", "graphc.gof.graph"),
+    ("", "graphc.inspection"),
+    ("", "graphc.ir.apply"),
+    ("functions.callables", "graphc.ir.pickling"),
+    ("ir.node", "graphc.ir.apply"),
+    ("ir.node", "graphc.ir.pickling"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
@@ -92,6 +107,9 @@ LATE = {
     ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
+    ("function", "graphc.functions.nested"),
+    ("ops.scan", "graphc.control.batch"),
+    ("ops.branch", "graphc.control.batch"),
     ("codegen.server.process", "tempfile"),
     ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
@@ -245,7 +263,8 @@ NOT_WARM = """
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
-codegen.server.worker ir.parse loops.ir loops.operators optim rewrite session testing
+codegen.server.worker gof inspection ir.apply ir.parse ir.pickling loops.ir loops.operators optim rewrite session
+tensor.dispatch testing
 """
 
 
@@ -297,8 +316,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "codegen.llvm.typed.ELEMENTS", "ir.node.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.node._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
+    "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
+    "ir.where._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
     "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""

@@ -229,6 +229,12 @@ GRAPHS = {
     "ones": Bad(lambda f: f([N], T.ones((2, N + 1))), ShapeError, "", r"axis 1, add\(…\) .* is -2", (-3,)),
     "alloc": Bad(lambda f: f([N], T.alloc(1.0, N, 2)), ShapeError, "n", "axis 0, n .* is -1", (-1,)),
     "full": Bad(lambda f: f([N], T.full((N, N), 2)), ShapeError, "n", "axis 0, n .* is -1", (-1,)),
+    "an element of an input": Bad(
+        lambda f: f([WHOLE], T.ones((3, WHOLE[1]))), ShapeError, "", r"axis 1, whole\[1\] .* is -2, which", ([1, -2],)
+    ),
+    "the last element of an input": Bad(
+        lambda f: f([WHOLE], T.zeros(WHOLE[-1] * 2)), ShapeError, "", r"axis 0, mul\(…\) .* is -4, which", ([1, -2],)
+    ),
     "eye": Bad(lambda f: f([N], T.eye(N)), ShapeError, "n", "^range .* n .* is -1, which is negative", (-1,)),
     "reshape": Bad(lambda f: f([X, N], X.reshape((N, -6))), ShapeError, "x", "axis 1 is -6|negative"),
     "reshape at the call": Bad(lambda f: f([X, N], X.reshape((N, 2))), ShapeError, "x n", "0, n .* is -3", (A, -3)),
@@ -416,9 +422,12 @@ BUILT = {
         lambda f: graphc.grad(X.sum(), Y, disconnected_inputs="drop"),  # type: ignore[arg-type]
         GradientError, "", "'drop'.*'raise', 'warn'",
     ),
+    "sizes in a vector": Bad(lambda f: T.ones(WHOLE), GraphTypeError, "whole", r"length of whole.*\(n\[0\], n\[1\]\)"),
+    "a vector among sizes": Bad(lambda f: T.ones((WHOLE, 4)), GraphTypeError, "whole", r"a size .* not whole .*int32"),
+    "an element that is no size": Bad(lambda f: T.ones((V[0], 4)), GraphTypeError, "", r"a size .*v\[0\] .*float64"),
     "truth": Bad(lambda f: 1 if X > 0 else 2, GraphTypeError, "", f"{FILE}.*no truth value.*where"),
     "length": Bad(lambda f: len(X), GraphTypeError, "x", "no length"),
-    "iteration": Bad(lambda f: list(X), GraphTypeError, "x", "no length"),
+    "iteration": Bad(lambda f: list(X), GraphTypeError, "x", "cannot be iterated over"),
     "a sum of known sizes": Bad(lambda f: FIXED + np.ones((2, 4)), ShapeError, "fixed", "3.*4"),
     "an unknown dtype": Bad(lambda f: T.matrix("m", dtype="float16"), GraphTypeError, "", "float16"),
     "an unknown name for floats": Bad(lambda f: X.astype("single precision"), GraphTypeError, "", "single precision"),

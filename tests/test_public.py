@@ -22,6 +22,9 @@ def public(item: object) -> list[str]:
     return sorted(name for name in dir(item) if not name.startswith("_"))
 
 
+KNOWN = (T, nnet, graphc.cache, graphc.gof, graphc.lax, graphc.scan_module)
+
+
 @pytest.mark.parametrize("module", [graphc, T, nnet, optim, graphc.cache])
 def test_a_module_shows_what_it_offers(module: types.ModuleType) -> None:
     assert dir(module) == sorted(module.__all__)
@@ -30,7 +33,7 @@ def test_a_module_shows_what_it_offers(module: types.ModuleType) -> None:
     foreign = [
         name
         for name, item in items.items()
-        if (isinstance(item, types.ModuleType) and item not in (T, nnet, graphc.cache, graphc.lax, graphc.scan_module))
+        if (isinstance(item, types.ModuleType) and item not in KNOWN)
         or not (getattr(item, "__module__", None) or "graphc").startswith("graphc")
     ]
     assert foreign == []
@@ -46,7 +49,7 @@ def test_options_show_themselves() -> None:
     assert all(inspect.getdoc(getattr(type(options), name)) for name in public(options))
 
 
-OWN = "T args attrs broadcastable dtype name ndim op owner shape size type where"
+OWN = "T args attrs broadcastable clone dtype index name ndim op owner shape size tag type where"
 KEPT = "allow_downcast container default_update get_value set_value strict"
 
 

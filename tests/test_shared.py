@@ -348,7 +348,6 @@ V = T.dvector("v")
         lambda: graphc.function([V], V * 2)(np.ones(2), out=MASKED),
         lambda: graphc.function([graphc.In(V, value=MASKED)], V * 2)().sum(),
         lambda: V + MASKED,
-        lambda: MASKED + V,
         lambda: T.dot(V, MASKED),
         lambda: T.stack([V, MASKED]),
         lambda: V[np.ma.masked_array([0, 1], mask=[False, True])],
@@ -360,3 +359,5 @@ V = T.dvector("v")
 def test_masks_are_never_lost(use: Callable[[], object]) -> None:
     with pytest.raises(GraphTypeError, match="masked array has elements without a value"):
         use()
+    with pytest.raises(GraphTypeError, match="v .*no elements"):
+        _ = MASKED + V

@@ -22,6 +22,7 @@ from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import broadcast_to
+from graphc.trees import is_nested, leaves, like, map_leaves, structure
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
@@ -53,10 +54,11 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only the one that is taken is computed.
 
-    Both are called once, when the graph is built. What they return must match as the branches of `ifelse` do.
+    Both are called once, when the graph is built. Operands and what the functions return are tensors or trees of them
+    (tuples, lists, dicts, dataclasses). The results must match as the branches of `ifelse` do.
     """
-    nodes = [as_node(operand) for operand in operands]
-    return ifelse(pred, true_fun(*nodes), false_fun(*nodes))
+    nodes = [map_leaves(as_node, operand) for operand in operands]
+    return _either(pred, true_fun(*nodes), false_fun(*nodes))
 
 
 def switch_case(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -69,7 +71,7 @@ def switch_case(index: Any, branches: Sequence[Callable[..., Any]], *operands: A
         raise GraphTypeError(f"switch_case: the index must be an integer, not {describe(place)} of type {place.type}")
     if not branches:
         raise GraphTypeError("switch_case: there are no branches")
-    nodes = [as_node(operand) for operand in operands]
+    nodes = [map_leaves(as_node, operand) for operand in operands]
     return _among(place, [branch(*nodes) for branch in branches], 0)
 
 
@@ -79,7 +81,14 @@ def _among(place: Node, results: Sequence[Any], first: int) -> Any:
         return results[0]
     half = len(results) // 2
     below, above = _among(place, results[:half], first), _among(place, results[half:], first + half)
-    return ifelse(elementwise("less", place, first + half), below, above)
+    return _either(elementwise("less", place, first + half), below, above)
+
+
+def _either(condition: Any, then: Any, orelse: Any) -> Any:
+    """`ifelse` of trees that are alike; of others it says what differs."""
+    if not is_nested(then) or not leaves(then) or structure(then) != structure(orelse):
+        return ifelse(condition, then, orelse)
+    return like(then, ifelse(condition, leaves(then), leaves(orelse)))
 
 
 # --- the two branches -------------------------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-"""Loops as JAX's users write them (`jax.lax`): functions of a carry, which is a tensor or tuples, lists and dicts of
-tensors.
+"""Loops as JAX's users write them (`jax.lax`): functions of a carry, which is a tensor or a tree of tensors.
 
 In: functions that are called once, with variables in the structure of their arguments. Out: tensors in the structure of
 what the functions return. All of them make the node of `ops/scan.py`, as Theano's `scan` does.
@@ -7,11 +6,13 @@ what the functions return. All of them make the node of `ops/scan.py`, as Theano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from graphc.control.branch import cond
+from graphc.control.branch import switch_case as switch
 from graphc.control.loop import Checkpoint, Step, carry_out
 from graphc.control.states import Returned, State, as_step, at, flat, settle, title
 from graphc.dtypes import INTEGERS
@@ -23,6 +24,7 @@ from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
+from graphc.trees import leaves, like, outline, structure
 
 
 def scan(
@@ -36,25 +38,25 @@ def scan(
     """`carry, ys = scan(f, init, xs)`: `f(carry, x)` for each element, which gives the next carry and a `y`.
 
     init: the first carry. xs: what has elements along its first axis, all the same number. Both, and what `f` returns,
-    are tensors or tuples, lists and dicts of them, at any depth; None has no tensors. length: the number of steps,
+    are tensors or trees of them: tuples, lists, dicts, dataclasses; None has no tensors. length: the number of steps,
     where there are no `xs`. reverse: from the last element to the first; row t of `ys` stays that of element t.
     checkpoint: as in `graphc.scan`. The result is the last carry, and the `ys` of all steps, stacked.
 
     Raises GraphTypeError where the carry changes its structure or a type, ShapeError where sequences differ in length.
     """
     since, states = next_serial(), _states(init)
-    rows = [as_node(leaf) for leaf in _leaves(xs)]
+    rows = [as_node(leaf) for leaf in leaves(xs)]
     count = _count(rows, length)
     rows = [_held(row, count) for row in rows]
     elements = [variable(row.dtype, row.type.shape[1:], at(row.name, 0)) for row in rows]
-    structure: list[Any] = []
+    shape: list[Any] = []
 
     def call(past: list[list[Node]]) -> Returned:
-        result = f(_like(init, flat(past)), _like(xs, elements))
+        result = f(like(init, flat(past)), like(xs, elements))
         if not isinstance(result, tuple) or len(result) != 2:
             raise GraphTypeError(f"scan: {title(f)} returns {result!r}; it must return the next carry and an output")
-        structure[:] = [result[1]]
-        made = [as_node(leaf) for leaf in _leaves(result[1])]
+        shape[:] = [result[1]]
+        made = [as_node(leaf) for leaf in leaves(result[1])]
         return Returned([*_matched("scan", f, init, result[0]), *made], {}, None, "scan")
 
     step, initial = _step(elements, states, call, since)
@@ -63,7 +65,7 @@ def scan(
         rows = [flip(row, 0) for row in rows]
     done = carry_out(step, count, rows, initial, checkpoint=checkpoint, reverse=reverse and not backwards)
     stacked = [flip(row, 0) for row in done.stacked] if backwards else done.stacked
-    return _like(init, done.last), _like(structure[0], stacked)
+    return like(init, done.last), like(shape[0], stacked)
 
 
 def map(f: Callable[..., Any], xs: Any) -> Any:
@@ -82,11 +84,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 
     def call(past: list[list[Node]]) -> Returned:
         place, *carry = flat(past)
-        after = _matched("for_loop", body, init, body(place, _like(init, carry)))
+        after = _matched("for_loop", body, init, body(place, like(init, carry)))
         return Returned([place + 1, *after], {}, None, "for_loop")
 
     step, initial = _step([], states, call, since)
-    return _like(init, carry_out(step, count, [], initial).last[1:])
+    return like(init, carry_out(step, count, [], initial).last[1:])
 
 
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
@@ -98,24 +100,24 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
     since, states = next_serial(), _states(init)
 
     def call(past: list[list[Node]]) -> Returned:
-        after = _matched("while_loop", body, init, body(_like(init, flat(past))))
+        after = _matched("while_loop", body, init, body(like(init, flat(past))))
         return Returned(after, {}, None, "while_loop")
 
     step, initial = _step([], states, call, since)
-    on = [_condition(cond, _like(init, carry)) for carry in (initial, step.after)]
+    on = [_condition(cond, like(init, carry)) for carry in (initial, step.after)]
     step = replace(step, condition=elementwise("logical_not", on[1]))
     most = literal(UNKNOWN, "int64")
     limit = elementwise("where", on[0], most, literal(0, "int64"))
-    return _like(init, carry_out(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
+    return like(init, carry_out(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
 def _states(init: Any) -> list[State]:
-    leaves = _leaves(init)
-    weak = [isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic) for leaf in leaves]
-    return [State(as_node(leaf), (-1,), own) for leaf, own in zip(leaves, weak, strict=True)]
+    begun = leaves(init)
+    weak = [isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic) for leaf in begun]
+    return [State(as_node(leaf), (-1,), own) for leaf, own in zip(begun, weak, strict=True)]
 
 
 def _step(
@@ -165,76 +167,14 @@ def _held(row: Node, count: Size) -> Node:
     return held_to(row, 0, Guard(size, "==", count, message))
 
 
-# --- structures -------------------------------------------------------------------------------------------------------
-
-
-def _leaves(tree: Any) -> list[Any]:
-    """The tensors of a structure, in its order."""
-    if tree is None:
-        return []
-    if isinstance(tree, dict):
-        return [leaf for part in tree.values() for leaf in _leaves(part)]
-    if isinstance(tree, tuple | list):
-        return [leaf for part in tree for leaf in _leaves(part)]
-    return [tree]
-
-
-def _like(tree: Any, leaves: Sequence[Any]) -> Any:
-    """`leaves` in the structure of `tree`."""
-    return _filled(tree, iter(leaves))
-
-
-def _filled(tree: Any, leaves: Iterator[Any]) -> Any:
-    if tree is None:
-        return None
-    if isinstance(tree, dict):
-        return {key: _filled(part, leaves) for key, part in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_filled(part, leaves) for part in tree))
-    if isinstance(tree, tuple | list):
-        return type(tree)([_filled(part, leaves) for part in tree])
-    return next(leaves)
-
-
 def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
     """The tensors of a carry that a step returns, in the order of the one it began with."""
-    if not _alike(tree, other):
+    if structure(tree) != structure(other):
         raise GraphTypeError(
-            f"{by}: {title(fn)} must return a carry of the structure that it is given, {_outline(tree)}, not "
-            f"{_outline(other)}"
+            f"{by}: {title(fn)} must return a carry of the structure that it is given, {outline(tree)}, not "
+            f"{outline(other)}"
         )
-    return [as_node(leaf) for leaf in _ordered(tree, other)]
+    return [as_node(leaf) for leaf in leaves(other)]
 
 
-def _alike(tree: Any, other: Any) -> bool:
-    if isinstance(tree, dict):
-        same = isinstance(other, dict) and tree.keys() == other.keys()
-        return same and all(_alike(part, other[key]) for key, part in tree.items())
-    if isinstance(tree, tuple | list):
-        same = type(tree) is type(other) and len(tree) == len(other)
-        return same and all(_alike(*pair) for pair in zip(tree, other, strict=True))
-    return (other is None) if tree is None else not (other is None or isinstance(other, dict | tuple | list))
-
-
-def _ordered(tree: Any, other: Any) -> Iterator[Any]:
-    if isinstance(tree, dict):
-        for key, part in tree.items():
-            yield from _ordered(part, other[key])
-    elif isinstance(tree, tuple | list):
-        for pair in zip(tree, other, strict=True):
-            yield from _ordered(*pair)
-    elif tree is not None:
-        yield other
-
-
-def _outline(tree: Any) -> str:
-    """A structure without its tensors."""
-    if isinstance(tree, dict):
-        return "{" + ", ".join(f"{key!r}: {_outline(part)}" for key, part in tree.items()) + "}"
-    if isinstance(tree, tuple | list):
-        inside = ", ".join(_outline(part) for part in tree)
-        return f"[{inside}]" if isinstance(tree, list) else f"({inside}{',' * (len(tree) == 1)})"
-    return "None" if tree is None else "*"
-
-
-__all__ = ["fori_loop", "map", "scan", "while_loop"]
+__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

@@ -52,6 +52,7 @@ from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of, substitute
 from graphc.ops.scan import SCAN
+from graphc.options import options
 from graphc.shared import SharedVariable, deep_copy
 from graphc.startup.record import record, replace
 
@@ -195,6 +196,11 @@ class Function:
         twin.name = self.name
         return twin
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A pickle has the graph with its shared variables and their values; the code is found in the cache, or
+        compiled, where it is read."""
+        return restored, (self.mode, packed(self.kernel), self.call, self.profile is not None, self.name)
+
     def __repr__(self) -> str:
         inputs = (f"{item.name or item.variable.name or '?'}: {item.variable.type}" for item in self.call.inputs)
         return f"<{self.mode} function {self.name}({', '.join(inputs)})>"
@@ -328,6 +334,33 @@ def make_function(kind: type[Function], kernel: Kernel, call: Convention, profil
         return kind(kernel, call, profile)
     made: Function = import_module("graphc.functions.staged").Staged(kernel, call, profile, stages, kind)
     return made
+
+
+def packed(kernel: Kernel) -> tuple[Any, ...]:
+    """A kernel as values that can be pickled, its graph in one piece."""
+    graph = import_module("graphc.ir.pickling").pack([*kernel.inputs, *kernel.shared, *kernel.results])
+    counts = (len(kernel.inputs), len(kernel.shared), len(kernel.outputs))
+    updated = tuple(kernel.shared.index(leaf) for leaf, _ in kernel.updates)
+    return kernel.name, graph, counts, updated, kernel.returns, kernel.threads, kernel.mutable
+
+
+def restored(mode: Mode, fields: tuple[Any, ...], call: Convention, profile: bool, name: str) -> Function:
+    """The function of a pickle."""
+    shown, graph, (inputs, shared, outputs), updated, returns, threads, mutable = fields
+    nodes = tuple(import_module("graphc.ir.pickling").unpack(graph))
+    leaves, variables, results = nodes[:inputs], nodes[inputs : inputs + shared], nodes[inputs + shared :]
+    updates = tuple(zip((variables[number] for number in updated), results[outputs:], strict=True))
+    kernel = Kernel(shown, leaves, variables, results[:outputs], updates, returns, threads, mutable)
+    function = make_function(kind_of(mode), kernel, call, profile)
+    function.name = name
+    return function
+
+
+def kind_of(mode: Mode) -> type[Function]:
+    """The class of the functions of a mode."""
+    native = Guarded if options.poison == "guard" else Compiled
+    kinds: dict[Mode, type[Function]] = {"compiled": native, "interpreted": Interpreted, "python": Generated}
+    return kinds[mode]
 
 
 class Interpreted(Function):

@@ -16,6 +16,9 @@ class _Required:
     def __repr__(self) -> str:
         return "required"
 
+    def __reduce__(self) -> str:
+        return "REQUIRED"
+
 
 REQUIRED = _Required()
 """The default of an input that every call must give."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ from graphc.startup.record import record, replace
 
 COPIED_FIRST = 2**28
 """Bytes that are copied for a combination of layouts before a kernel is compiled for it: some tenths of a second."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 Layouts = tuple[Layout | None, ...]
 Places = tuple[tuple[int, int], ...]
@@ -54,6 +59,11 @@ def fail(code: int, *args: Any) -> Failed:
     return Failed(code)
 
 
+def beside() -> Any:
+    """How kernels are built in another process. Not an import statement: a start needs no processes."""
+    return import_module("graphc.codegen.pipeline.beside")
+
+
 class Variants:
     """The variants of one function. `make` compiles a kernel or takes it from the cache, and gives its entry point and
     signature."""
@@ -63,6 +73,7 @@ class Variants:
         self.make = make
         self.entries: dict[Layouts | Places, Any] = {}
         self.copied: Counter[Layouts | Places] = Counter()
+        self.building: dict[Layouts | Places, tuple[Kernel, Popen[bytes] | None]] = {}
 
     @cached_property
     def is_pointwise(self) -> bool:
@@ -104,19 +115,32 @@ class Variants:
         return self.entry_of(key, copied, lambda: replace(self.kernel, mutable=inputs), key)
 
     def entry_of(self, key: Layouts | Places, copied: int, kernel_of: Callable[[], Kernel], donated: Places) -> Any:
-        """The entry point of a variant; None where it is not worth a kernel yet, with these bytes copied again, or its
-        kernel does not make exactly the results `donated` in arguments."""
-        if key not in self.entries:
-            kernel, first = kernel_of(), key not in self.copied
-            self.copied[key] += copied
-            if self.copied[key] < COPIED_FIRST and not (first and is_stored(kernel)):
+        """The entry point of a variant; None where it is not worth a kernel yet, with these bytes copied again, is
+        being built beside, or its kernel does not make exactly the results `donated` in arguments."""
+        if key in self.entries:
+            return self.entries[key]
+        first = key not in self.copied
+        self.copied[key] += copied
+        if key not in self.building:
+            if self.copied[key] < COPIED_FIRST and not (first and is_stored(kernel_of())):
                 return None
-            try:
-                entry, signature = self.make(kernel)
-            except CacheMissError:
-                entry = None
-            self.entries[key] = entry if entry is not None and signature.donated == donated else None
+            kernel = kernel_of()
+            self.building[key] = kernel, None if is_stored(kernel) else beside().build_beside(kernel)
+        kernel, process = self.building[key]
+        if process is not None and process.poll() is None:
+            return None
+        try:
+            entry, signature = self.make(kernel)
+        except CacheMissError:
+            entry = None
+        self.entries[key] = entry if entry is not None and signature.donated == donated else None
         return self.entries[key]
+
+    def wait(self) -> None:
+        """Until what is being built beside is there."""
+        for _, process in self.building.values():
+            if process is not None:
+                process.wait()
 
     def free(self) -> None:
         """Give back the memory kept for temporaries."""

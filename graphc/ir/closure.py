@@ -138,7 +138,9 @@ def guards_of(body: Body) -> tuple[Guard, ...]:
 
 def split_guards(body: Body, varying: Iterable[Node]) -> tuple[list[Guard], list[tuple[Node, Guard]]]:
     """The guards of a body that are about no parameter of `varying`, which hold every time or never; and the others,
-    each with the node that it is needed for."""
+    each with the node that it is needed for. None where there are said to be none."""
+    if body.checks is not None and not body.checks:
+        return [], []
     nodes = nodes_of(body.results)
     changing = dependents(nodes, varying)
     steady: list[Guard] = []

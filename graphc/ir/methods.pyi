@@ -82,8 +82,8 @@ class Methods:
     def min(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The minimum over `axis`, NaN where an element is. Equal minima share the derivative. Empty axes are an error."""
 
-    def nonzero(self) -> tuple[Node, ...]:
-        """The positions of the elements of a constant that are not 0, one vector for each axis."""
+    def nonzero(self, return_matrix: bool = False) -> Any:
+        """The positions of the elements that are not 0 in C order, one int64 vector for each axis."""
 
     def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Node:
         """The vector norm over `axis`, of all elements by default: the `ord`-th root of the sum of |x|**ord; None is 2."""

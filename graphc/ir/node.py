@@ -12,12 +12,9 @@ and type checkers of the methods.
 from __future__ import annotations
 
 import itertools
-import os
-import sys
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from importlib import import_module
 from operator import itemgetter
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
@@ -25,28 +22,31 @@ import numpy as np
 
 from graphc.dtypes import check_dtype, name_of
 from graphc.errors import GraphTypeError
+from graphc.ir.kind import Kind, Scratchpad
+from graphc.ir.samples import Argument as Argument
+from graphc.ir.samples import Laws as Laws
+from graphc.ir.samples import Sample as Sample
+from graphc.ir.samples import Samples as Samples
+from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
+from graphc.ir.symbol import Symbol
+from graphc.ir.where import Where as Where
+from graphc.ir.where import Words as Words
+from graphc.ir.where import user_line as user_line
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
-    from graphc.ir.methods import Methods
     from graphc.loops.ir import Expr
-else:
-    Methods = object
-
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Size: TypeAlias = "int | Node"
 Attributes: TypeAlias = Mapping[str, Any]
 Index: TypeAlias = "tuple[Expr, ...]"
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""What operators and methods of nodes do, by name; filled by the modules that define the functions."""
 
-
-@record()
-class Type:
-    """dtype and sizes of a tensor; a size is a number or an int64 scalar node."""
+@record(eq=False)
+class Type(Kind):
+    """dtype and sizes of a tensor; a size is a number or an int64 scalar node. Types are equal as Theano's are, by
+    dtype and by which sizes are 1: `is_same` compares sizes."""
 
     dtype: str
     shape: tuple[Size, ...]
@@ -60,11 +60,15 @@ class Type:
         """For each axis, whether its size is statically 1 (Theano's name for it)."""
         return tuple(size == 1 if isinstance(size, int) else False for size in self.shape)
 
+    def is_same(self, other: Type) -> bool:
+        """Whether the two have the same dtype and the same sizes."""
+        return self is other or (self.dtype == other.dtype and self.shape == other.shape)
+
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(describe_size, self.shape))}]"
 
 
-@record()
+@record(eq=False)
 class TupleType(Type):
     """The type of a node with several results, of which `item(node, k)` is the k-th: for whoever asks, a scalar of a
     dtype that no array has."""
@@ -72,6 +76,12 @@ class TupleType(Type):
     dtype: str
     shape: tuple[Size, ...]
     parts: tuple[Type, ...]
+
+    def is_same(self, other: Type) -> bool:
+        """Whether the two have the same parts."""
+        if not isinstance(other, TupleType) or len(self.parts) != len(other.parts):
+            return False
+        return all(mine.is_same(its) for mine, its in zip(self.parts, other.parts, strict=True))
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.parts))})"
@@ -210,6 +220,9 @@ class Body:
     def __repr__(self) -> str:
         return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return import_module("graphc.ir.pickling").reduce_body(self)
+
 
 @record()
 class Part:
@@ -243,67 +256,11 @@ Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
-@record()
-class Argument:
-    """How tests draw an argument of a sample: its shape, dtype kind and the interval of its elements."""
-
-    shape: tuple[int, ...]
-    kind: Literal["float", "int", "bool", "index"] = "float"
-    low: float = -2.0
-    high: float = 2.0
-
-
-@record()
-class Sample:
-    """An application of an op on which it is tested: value, dtype, layouts, gradient to second order."""
-
-    name: str
-    build: Callable[..., Node]
-    args: tuple[Argument, ...]
-    differentiable: bool = True
-
-
-class Samples(Sequence[Sample]):
-    """Samples that are made when somebody looks at them: programs do not, and would make a thousand when they start."""
-
-    def __init__(self, build: Callable[[], Iterable[Sample]]) -> None:
-        self._build = build
-        self._made: tuple[Sample, ...] | None = None
-
-    def _all(self) -> tuple[Sample, ...]:
-        if self._made is None:
-            self._made = tuple(self._build())
-        return self._made
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __getitem__(self, position: Any) -> Any:
-        return self._all()[position]
-
-
-@record()
-class Laws:
-    """What algebra knows of an op. Elements are numbers; op names refer to `OPS`.
-
-    identity: f(x, e) = x. zero: f(x, z) = z (true of real numbers; of IEEE numbers only where noted by the rules).
-    inverse: g with g(f(x)) = x. involution: f(f(x)) = x. idempotent: f(f(x)) = f(x).
-    """
-
-    identity: float | None = None
-    left_identity: float | None = None
-    zero: float | None = None
-    inverse: str | None = None
-    commutative: bool = False
-    associative: bool = False
-    involution: bool = False
-    idempotent: bool = False
-
-
 Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
 Eval: TypeAlias = "Callable[..., Array]"
 Vjp: TypeAlias = "Callable[[Node, Node], Sequence[Node | None]]"
 Vjps: TypeAlias = "Callable[[Node, Mapping[int, Node], Collection[int]], Sequence[Node | None]]"
+Batch: TypeAlias = "Callable[[Node, Sequence[Node], Sequence[bool], Size], Node | Sequence[tuple[Node, bool]] | None]"
 
 
 @record(eq=False)
@@ -314,6 +271,9 @@ class Op:
     NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. vjps(node, cotangents,
     wanted): the same of an op with several results, given the cotangents of some by their positions, for the arguments
     at the positions `wanted`. lower(node): how it becomes loops. guards(node): what must hold of sizes at run time.
+    batch(node, args, batched, size): what it makes for many elements at once, given its arguments, of which those that
+    `batched` marks have an axis of that size more, the first, as the result has; of an op with several results each,
+    with whether it has that axis. None where it is to be carried out for each element by a loop.
     cost: of one element, an addition being 1.
     """
 
@@ -329,9 +289,13 @@ class Op:
     doc: str = ""
     version: str = ""
     vjps: Vjps | None = None
+    batch: Batch | None = None
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> Any:
+        return import_module("graphc.ir.pickling").read_op, (self.name,)
 
 
 OPS: dict[str, Op] = {}
@@ -354,45 +318,6 @@ def _into_table(make: Callable[P, Op]) -> Callable[P, Op]:
 
 define_op = _into_table(Op)
 """Makes an op, and adds it to the table."""
-
-
-@record()
-class Words:
-    """How a check is told that a node makes for another (`ops.shape.held_to`): a guard's message, in which {left} is
-    the size that the node's argument has, or, where it is `turned`, the one that it ought to have."""
-
-    message: str
-    turned: bool
-
-
-@record()
-class Where:
-    """A line of the user's program; of a node that makes a check for another, also how that is told."""
-
-    file: str
-    line: int
-    words: Words | None = None
-
-    def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"
-
-
-def user_line() -> Where | None:
-    """The line of the innermost frame outside graphc."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if file not in _own_files:
-            if not file.startswith(PACKAGE):
-                return _where(file, frame.f_lineno)
-            _own_files.add(file)
-        frame = frame.f_back
-    return None
-
-
-_own_files: set[str] = set()
-"""The files of this package that have been met: looked up for each frame of each node."""
-_where = lru_cache(maxsize=1024)(Where)
 
 
 @record(eq=False)
@@ -490,10 +415,11 @@ def _unary(function: str) -> Callable[[Node], Node]:
     return operator
 
 
-class Node(Methods):
+class Node(Symbol):
     """A value of the graph: an op applied to arguments. Immutable but for its display name."""
 
     __slots__ = {
+        "__dict__": None,  # attributes that users set
         "__weakref__": None,
         "_name": None,
         "args": "What the op is applied to.",
@@ -512,9 +438,6 @@ class Node(Methods):
     where: Where | None
     serial: int
     mentioned: bool
-
-    __array_ufunc__ = None  # NumPy arrays leave their operators to us
-    __array_priority__ = 1000
 
     def __init__(self, op: Op, args: tuple[Node, ...], attrs: Attributes, kind: Type, name: str | None = None) -> None:
         self.op = op
@@ -561,9 +484,43 @@ class Node(Methods):
         return isinstance(self.type, TupleType)
 
     @property
-    def owner(self) -> Node | None:
-        """This node where an op made it, None for a leaf (Theano programs test for it)."""
-        return None if self.op in LEAVES else self
+    def owner(self) -> Any:
+        """The op with its inputs and outputs (`Apply`), where an op made this value; None of a leaf (Theano's name)."""
+        return None if self.op in LEAVES else import_module("graphc.ir.apply").apply_of(self)
+
+    @property
+    def index(self) -> int | None:
+        """Which output of its owner this value is; None of a leaf."""
+        return None if self.op in LEAVES else self.attrs["index"] if self.op.name == "item" else 0
+
+    @property
+    def tag(self) -> Any:
+        """A place for the user's attributes, which equal expressions share, since they are one object."""
+        kept = (self.node() if isinstance(self, Comparison) else self).__dict__
+        if "tag" not in kept:
+            kept["tag"] = Scratchpad()
+        return kept["tag"]
+
+    @tag.setter
+    def tag(self, value: Any) -> None:
+        self.__dict__["tag"] = value
+
+    def clone(self) -> Node:
+        """A fresh variable of the same type, name and tags; a constant is itself (Theano's name)."""
+        if self.op is CONSTANT:
+            return self
+        sizes = tuple(size if isinstance(size, int) else None for size in self.type.shape)
+        fresh = variable(self.dtype, sizes, self.name)
+        fresh.__dict__.update(self.attributes())
+        return fresh
+
+    def attributes(self) -> dict[str, Any]:
+        """What the user has set, tags copied."""
+        return {
+            name: value.copied() if isinstance(value, Scratchpad) else value
+            for name, value in self.__dict__.items()
+            if name[0] != "_"
+        }
 
     @property
     def shape(self) -> Node:
@@ -589,20 +546,15 @@ class Node(Methods):
     def __copy__(self) -> Node:
         return self
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return import_module("graphc.ir.pickling").reduce_node(self)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
         copied: Node = FUNCTIONS["deepcopy"](self, memo)
         return copied
 
-    def __bool__(self) -> bool:
-        raise GraphTypeError(
-            f"{describe(self)} is symbolic: it has no truth value while the graph is built; use where(), or &, |, ~"
-        )
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        raise GraphTypeError(
-            f"{describe(self)} is symbolic: it has no elements while the graph is built, so NumPy cannot take it; "
-            "graphc.tensor has functions of the same names, as T.dot(a, b), and x.eval({...}) gives a value"
-        )
+    def told(self) -> tuple[str, Array | None, bool]:
+        return describe(self), constant_value(self), bool(self.args) and self.type.dtype == "bool"
 
     __hash__ = object.__hash__
 
@@ -615,9 +567,18 @@ class Node(Methods):
     def __len__(self) -> int:
         if self.ndim and isinstance(self.type.shape[0], int):
             return self.type.shape[0]
-        raise GraphTypeError(f"{describe(self)} of type {self.type} has no length while the graph is built")
+        raise GraphTypeError(
+            f"{describe(self)} of type {self.type} has no length while the graph is built; x.shape[0] is its size, a "
+            "tensor, and shape=(3, None) makes a variable of known size"
+        )
 
     def __iter__(self) -> Iterator[Node]:
+        if not self.ndim or not isinstance(self.type.shape[0], int):
+            raise GraphTypeError(
+                f"{describe(self)} of type {self.type} cannot be iterated over or unpacked while the graph is built: "
+                f"{'its size is not known' if self.ndim else 'it has no axes'}; graphc.scan loops over an axis, and "
+                "shape=(3, None) makes a variable of known size"
+            )
         return (self[position] for position in range(len(self)))
 
     def __getitem__(self, key: Any) -> Node:
@@ -671,11 +632,14 @@ class Comparison(Node):
     one that all equal comparisons share (`node`).
     """
 
-    __slots__ = ("operands", "relation")
+    __slots__ = ("compared", "operands", "relation")
+
+    compared: Node | None
 
     def __init__(self, relation: str, left: Node, right: object) -> None:
         self.relation = relation
         self.operands = (left, right)
+        self.compared = None
 
     def __bool__(self) -> bool:
         left, right = self.operands
@@ -683,8 +647,9 @@ class Comparison(Node):
 
     def node(self) -> Node:
         """The comparison of elements; errors are those of `equal`."""
-        compared: Node = FUNCTIONS[self.relation](*self.operands)
-        return compared
+        if self.compared is None:
+            self.compared = FUNCTIONS[self.relation](*self.operands)
+        return self.compared
 
     if not TYPE_CHECKING:
 
@@ -698,6 +663,18 @@ class Comparison(Node):
             return getattr(node, name)
 
 
+class Constant(Node):
+    """A fixed array."""
+
+    __slots__ = ()
+
+    @property
+    def data(self) -> Array:
+        """The array, which cannot be written."""
+        value: Array = self.attrs["value"].value
+        return value
+
+
 METHODS = {
     name: name
     for name in (
@@ -708,7 +685,10 @@ METHODS = {
 } | {"set": "set_subtensor", "inc": "inc_subtensor"}
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
 
-INTERNAL = {"_name", "cell", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sizes"}
+INTERNAL = {
+    "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",
+    "serial", "sizes", "told",
+}  # fmt: skip
 """Attributes of nodes that are no user's business."""
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
@@ -718,16 +698,26 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
     arguments = tuple(args)
     attributes = attrs or {}
-    own = attributes.items() if len(attributes) < 2 else sorted(attributes.items(), key=_first)
-    key = (op.name, tuple(map(id, arguments)), tuple(own))
+    key = _key(op, arguments, attributes)
     found = _interned.get(key)
     if found is not None and found.op is op:
         return found
     if any(isinstance(arg, Comparison) for arg in arguments):
         return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
-    node = Node(op, arguments, attributes, op.infer(arguments, attributes))
+    node = (Constant if op is CONSTANT else Node)(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
     return node
+
+
+def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
+    """The node of `op` on `args` where there is one."""
+    return _interned.get(_key(op, args, attrs))
+
+
+def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
+    own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
+    sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
+    return op.name, tuple(map(id, args)), tuple(own), sizes
 
 
 _first = itemgetter(0)
@@ -753,6 +743,9 @@ def variable(dtype: str, sizes: Sequence[Size | None], name: str | None = None) 
     """A fresh input: its value is given at each call. Sizes that are None are known only then."""
     kind = leaf_type(dtype, sizes, name)
     return Node(INPUT, (), {"type": kind}, kind, name)
+
+
+FUNCTIONS["variable"] = variable
 
 
 def constant_value(node: Node) -> Array | None:

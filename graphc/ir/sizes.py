@@ -104,10 +104,17 @@ def known_nonnegative(size: Size) -> bool:
         elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
             if current.op.name == "maximum" and any(_is_natural_number(arg) for arg in current.args):
                 continue
+            if current.op.name == "sum" and _counts(current.args[0]):
+                continue
             if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
                 return False
             pending.extend(current.args[1:] if current.op.name == "where" else current.args)
     return True
+
+
+def _counts(node: Node) -> bool:
+    """Whether the sum of a node's elements counts those of a mask."""
+    return node.op.name == "cast" and node.args[0].dtype == "bool"
 
 
 def _is_natural_number(node: Node) -> bool:

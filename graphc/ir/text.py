@@ -60,7 +60,7 @@ def print_graph(graph: Graph) -> str:
     leaves = _group_leaves(graph, order)
     refs = _name_leaves(leaves)
     lines: list[str] = []
-    types: dict[Type, str] = {}
+    types: dict[tuple[Any, ...], str] = {}
     count = 0
     for node in order:
         if node in refs:
@@ -73,9 +73,11 @@ def print_graph(graph: Graph) -> str:
         if node.op is CONSTANT:
             lines.append(f"{ref} = constant({_print_array(node.attrs['value'].value)})")
             continue
-        kind = types.get(node.type)
+        whole = node.type
+        exact = (whole.dtype, whole.shape) if not node.is_tuple else (node,)  # equal types may have other sizes
+        kind = types.get(exact)
         if kind is None:
-            kind = types[node.type] = _describe_type(node.type, refs)
+            kind = types[exact] = _describe_type(node.type, refs)
         args = ", ".join([refs[arg] for arg in node.args])
         attrs = _print_attributes(node) if node.attrs else ""
         lines.append(f"{ref} = {print_op(node.op)}({args}{attrs})  # {kind}")

@@ -55,7 +55,7 @@ def _verify_type(node: Node) -> None:
         inferred = node.op.infer(node.args, node.attrs)
     except GraphcError as error:
         raise GraphTypeError(f"{describe(node)} of type {node.type} does not infer: {error}") from error
-    if inferred != node.type:
+    if not inferred.is_same(node.type):
         raise GraphTypeError(f"{describe(node)} has type {node.type}, but its op infers {inferred}")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from graphc.dtypes import floating, promote
 from graphc.errors import GraphTypeError
 from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Type, Vjp, describe, make
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
+from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
 from graphc.startup.digest import Digest
 
 PYTHON = Call("python")
@@ -49,6 +49,7 @@ def custom_op(
         cost=100.0,
         doc=compute.__doc__ or "",
         version=fingerprint(*code),
+        batch=aligned if infer is None else None,
     )
 
     def function(*operands: Any) -> Node:

@@ -35,6 +35,7 @@ from graphc.ir.node import (
     Argument,
     Array,
     Attributes,
+    Batch,
     Comparison,
     Guard,
     Infer,
@@ -180,6 +181,7 @@ def define(row: Row) -> None:
         row.cost,
         Samples(lambda: _samples(row)),
         row.doc,
+        batch=aligned,
     )
     FUNCTIONS[row.name] = user_function(row)
 
@@ -283,10 +285,27 @@ def _list_types(args: Sequence[Node]) -> str:
 
 
 def describe_origin(node: Node) -> str:
-    """`describe` of what the user wrote: casts and broadcasts that graphc put around it are left out."""
+    """`describe` of what the user wrote: casts and broadcasts that graphc put around it are left out, and an element
+    of a variable is shown as one."""
     while node.name is None and node.op.name in ("cast", "dimshuffle", "broadcast_to"):
         node = node.args[0]
-    return describe(node)
+    return _element(node) or describe(node)
+
+
+def _element(node: Node) -> str | None:
+    """`k[1]`, where a node is one element of a variable, or one from its end."""
+    if node.name is not None or node.op.name != "subtensor" or node.args[0].name is None:
+        return None
+    whole, starts = node.args[0], node.args[1 : 1 + node.ndim]
+    places = [
+        start.args[1] if start.op.name == "add" and start.args[0] is size else start
+        for start, size in zip(starts, whole.type.shape, strict=True)
+    ]
+    known = [constant_value(place) for place in places]
+    if any(number is None for number in known) or any(size != 1 for size in node.type.shape):
+        return None
+    shown = f"{whole.name}[{', '.join(map(str, known))}]"
+    return f"{shown} ({node.where})" if node.where else shown
 
 
 def common_shape(name: str, args: Sequence[Node]) -> tuple[Size, ...]:
@@ -366,6 +385,31 @@ def broadcast_node(node: Node, shape: Sequence[Size]) -> Node:
     if target == node.type.shape:
         return node
     return make(OPS["broadcast_to"], (node, *map(as_size_node, target)))
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def repeated(args: Sequence[Node], batched: Sequence[bool], size: Size) -> list[Node]:
+    """The arguments, all with a first axis of that size: those that have none are repeated along it."""
+    pairs = zip(args, batched, strict=True)
+    return [arg if has else broadcast_node(arg, (size, *arg.type.shape)) for arg, has in pairs]
+
+
+def aligned(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """The `batch` of ops that look at each element by itself."""
+    return make(node.op, repeated(args, batched, size), node.attrs)
+
+
+def shifted(attribute: str) -> Batch:
+    """The `batch` of ops that have an attribute for the axis, or the axes, along which they work."""
+
+    def batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        axes = node.attrs[attribute]
+        after = axes + 1 if isinstance(axes, int) else tuple(axis + 1 for axis in axes)
+        return make(node.op, repeated(args, batched, size), {**node.attrs, attribute: after})
+
+    return batch
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------
@@ -509,7 +553,7 @@ def _alike(row: Row, operands: Sequence[Any]) -> bool:
     if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
         return False
     kind = first.type
-    return all(isinstance(o, Node) and (o.type is kind or o.type == kind) for o in operands[1:])
+    return all(isinstance(o, Node) and (o.type is kind or o.type.is_same(kind)) for o in operands[1:])
 
 
 def _apply(name: str, nodes: Sequence[Node]) -> Node:

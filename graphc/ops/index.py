@@ -40,11 +40,12 @@ from graphc.ir.node import (
     make,
 )
 from graphc.ir.walk import as_size_node
-from graphc.ops.elementwise import elementwise
+from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.shape import (
     as_sizes,
     broadcast_to,
     check_naturals,
+    dimshuffle,
     equality_guard,
     expand,
     iota,
@@ -56,6 +57,7 @@ from graphc.ops.shape import (
     size_expr,
     zeros,
 )
+from graphc.startup.record import record
 
 if TYPE_CHECKING:
     from graphc.loops.ir import Expr
@@ -149,6 +151,51 @@ def _region_index(starts: Sequence[Size], steps: Sequence[int], index: Index, el
     )
 
 
+@record()
+class Points:
+    """Regions that begin elsewhere for each element of a batch, as elements at integer arrays: `indices`, those of the
+    batch first, then of `axes`, of arrays whose other axes, `rest`, come last."""
+
+    axes: tuple[int, ...]
+    rest: tuple[int, ...]
+    indices: tuple[Node, ...]
+
+    def turned(self, x: Node, batched: bool = True) -> Node:
+        """An array with its axes in that order."""
+        lead = int(batched)
+        return dimshuffle(x, (*range(lead), *(axis + lead for axis in (*self.axes, *self.rest))))
+
+    def back(self, x: Node) -> Node:
+        """What has such an order, with its axes as they were."""
+        order = (*self.axes, *self.rest)
+        return dimshuffle(x, (0, *(order.index(axis) + 1 for axis in range(len(order)))))
+
+
+def _points(
+    axes: Sequence[int],
+    starts: Sequence[Node],
+    batched: Sequence[bool],
+    shape: Sequence[Size],
+    lengths: Sequence[Size],
+    steps: Sequence[int],
+    size: Size,
+) -> Points:
+    """Element start + step*i of each of `axes`, for starts of which those that `batched` marks are one for each element
+    of a batch."""
+    wide = (size, *(shape[axis] for axis in axes))
+    indices = [broadcast_to(expand(iota(size), range(1, len(wide))), wide)]
+    for place, axis in enumerate(axes, 1):
+        start = expand(starts[axis], range(1, len(wide)) if batched[axis] else range(len(wide)))
+        counted = elementwise("mul", iota(shape[axis]), literal(steps[axis], "int64"))
+        counted = expand(counted, [k for k in range(len(wide)) if k != place])
+        position = elementwise("add", broadcast_to(start, wide), broadcast_to(counted, wide))
+        # A start before the first element is an error here, and no count from the end.
+        outside = elementwise("sub", position, as_size_node(lengths[axis]))
+        indices.append(elementwise("where", elementwise("less", position, 0), outside, position))
+    rest = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    return Points(tuple(axes), rest, tuple(indices))
+
+
 # --- subtensor ------------------------------------------------------------------------------------------------------
 
 
@@ -184,6 +231,20 @@ def _subtensor_guards(node: Node) -> Sequence[Guard]:
     return _region_guards(label_op(node), *_subtensor_parts(node.args), node.attrs["steps"])
 
 
+def _subtensor_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    x, *rest = args
+    half, steps = len(rest) // 2, node.attrs["steps"]
+    starts, shape, varying = rest[:half], as_sizes(rest[half:], "subtensor"), batched[1 : 1 + half]
+    if not any(varying):
+        return subtensor(x, (0, *as_sizes(starts, "subtensor")), (size, *shape), (1, *steps))
+    axes, lengths, lead = [axis for axis in range(half) if varying[axis]], node.args[0].type.shape, int(batched[0])
+    fixed = [(0, lengths[k], 1) if varying[k] else (sizes.as_size(starts[k]), shape[k], steps[k]) for k in range(half)]
+    parts = zip(*[(0, size, 1)] * lead, *fixed, strict=True) if lead else zip(*fixed, strict=True)
+    part = subtensor(x, *map(tuple, parts))
+    points = _points(axes, starts, varying, shape, lengths, steps, size)
+    return points.back(gather(points.turned(part, batched[0]), points.indices[1 - lead :], 0))
+
+
 def subtensor(x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]) -> Node:
     """Element start + step*i of each axis for i below its size."""
     whole = all(step == 1 for step in steps) and all(sizes.equal(start, 0) for start in starts)
@@ -211,6 +272,7 @@ define_op(
         )
     ),
     doc="A region with constant steps: element start + step*i of each axis.",
+    batch=_subtensor_batch,
 )
 
 
@@ -267,6 +329,24 @@ def _update_guards(node: Node) -> Sequence[Guard]:
     return _region_guards(label_op(node), x, as_sizes(rest, node.op.name), y.type.shape, node.attrs["steps"])
 
 
+def _update_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    (x, y), starts, varying, steps = repeated(args[:2], batched[:2], size), args[2:], batched[2:], node.attrs["steps"]
+    if not any(varying):
+        return make(node.op, (x, y, as_size_node(0), *starts), {"steps": (1, *steps)})
+    whole, part = (arg.type.shape for arg in node.args[:2])
+    axes = [
+        axis
+        for axis, (start, has) in enumerate(zip(starts, varying, strict=True))
+        if has
+        or steps[axis] != 1
+        or not sizes.equal(sizes.as_size(start), 0)
+        or not sizes.equal(whole[axis], part[axis])
+    ]
+    points = _points(axes, starts, varying, part, whole, steps, size)
+    scatter = set_gather if node.op.name == "set_subtensor" else inc_gather
+    return points.back(scatter(points.turned(x), points.turned(y), points.indices, 0))
+
+
 def set_subtensor(x: Node, y: Node, starts: Sequence[Size], steps: Sequence[int]) -> Node:
     """`x` with the region at `starts`, of the sizes of `y`, replaced by `y`."""
     return make(OPS["set_subtensor"], (x, y, *map(as_size_node, starts)), {"steps": tuple(steps)})
@@ -301,6 +381,7 @@ for _name, _update, _doc in (
             Sample("by itself", lambda x, f=_update: f(x, x, (1,), (-1,)), (Argument((2,)),)),
         ),
         doc=_doc,
+        batch=_update_batch,
     )
 
 
@@ -348,11 +429,24 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
 
 
 def never_negative(index: Node) -> bool:
-    """Whether an index array is known to count from the front: positions, or constants."""
-    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient"):
-        index = index.args[0]
-    value = constant_value(index)
-    return index.op.name in ("iota", "argmax", "argmin") if value is None else not (value < 0).any()
+    """Whether an index array is known to count from the front: positions, counts, or constants, chosen and placed."""
+    pending = [index]
+    while pending:
+        node = pending.pop()
+        value = constant_value(node)
+        if value is not None:
+            if (value < 0).any():
+                return False
+        elif node.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"):
+            pending.append(node.args[0])
+        elif node.op.name in ("where", "set_gather"):
+            pending += node.args[1:] if node.op.name == "where" else node.args[:2]
+        elif node.op.name == "running_sum":
+            if node.args[0].op.name != "cast" or node.args[0].args[0].dtype != "bool":
+                return False
+        elif node.op.name not in ("iota", "argmax", "argmin"):
+            return False
+    return True
 
 
 def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, element: Element) -> Index:
@@ -361,6 +455,25 @@ def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, ele
     position = index[axis : axis + rank]
     inner = (_wrapped(node, position, x.type.shape[axis + k], element) for k, node in enumerate(indices))
     return (*index[:axis], *inner, *index[axis + rank :])
+
+
+def _repeated_indices(indices: Sequence[Node], batched: Sequence[bool], size: Size) -> list[Node]:
+    """Indices for all elements of a batch, before them those of the elements themselves."""
+    wide = repeated(indices, batched, size)
+    rows = broadcast_to(expand(iota(size), range(1, wide[0].ndim)), (size, *wide[0].type.shape[1:]))
+    return [rows, *wide]
+
+
+def _to_front(x: Node, first: int, count: int) -> Node:
+    """`x`, the axes that begin at `first` moved to its front, after that of the batch."""
+    moved = range(first, first + count)
+    return dimshuffle(x, (0, *moved, *(axis for axis in range(1, x.ndim) if axis not in moved)))
+
+
+def _from_front(x: Node, first: int, count: int) -> Node:
+    """`x`, the axes after that of the batch moved to where they begin at `first`."""
+    rest = range(count + 1, x.ndim)
+    return dimshuffle(x, (0, *rest[: first - 1], *range(1, count + 1), *rest[first - 1 :]))
 
 
 # --- gather ---------------------------------------------------------------------------------------------------------
@@ -385,6 +498,17 @@ def _gather_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _gather_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     x, *indices = node.args
     return 0, _source_index(x, indices, node.attrs["axis"], index, element)
+
+
+def _gather_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    (x, *indices), axis, rank = args, node.attrs["axis"], node.args[1].ndim
+    if not any(batched[1:]):
+        return gather(x, indices, axis + 1)
+    wide = _repeated_indices(indices, batched[1:], size)
+    if not batched[0]:
+        found = gather(x, wide[1:], axis)
+        return dimshuffle(found, (axis, *(k for k in range(found.ndim) if k != axis)))
+    return _from_front(gather(_to_front(x, axis + 1, len(indices)), wide, 0), axis + 1, rank)
 
 
 def gather(x: Node, indices: Sequence[Node], axis: int) -> Node:
@@ -415,6 +539,7 @@ define_op(
         )
     ),
     doc="Elements at integer arrays; negative indices count from the end; bounds are checked.",
+    batch=_gather_batch,
 )
 
 
@@ -489,6 +614,16 @@ def _scatter_guards(node: Node) -> Sequence[Guard]:
     return guards
 
 
+def _scatter_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    (x, y), indices, axis = repeated(args[:2], batched[:2], size), args[2:], node.attrs["axis"]
+    if not any(batched[2:]):
+        return make(node.op, (x, y, *indices), {"axis": axis + 1})
+    count, rank = len(indices), indices[0].ndim - batched[2]
+    wide = _repeated_indices(indices, batched[2:], size)
+    fronts = _to_front(x, axis + 1, count), _to_front(y, axis + 1, rank)
+    return _from_front(make(node.op, (*fronts, *wide), {"axis": 0}), axis + 1, count)
+
+
 def set_gather(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:
     """`x` with the elements that `gather` would read replaced by `y`; where indices repeat, the last one wins."""
     return make(OPS["set_gather"], (x, y, *indices), {"axis": axis})
@@ -547,4 +682,5 @@ for _name, _scatter, _doc in (
             ),
         ),
         doc=_doc,
+        batch=_scatter_batch,
     )

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from graphc.dtypes import accumulated_in, is_float
+from graphc.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -37,9 +37,21 @@ from graphc.ir.node import (
     describe,
     make,
 )
-from graphc.ops.elementwise import elementwise
+from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
-from graphc.ops.shape import broadcast_to, dimshuffle, equality_guard, filled, label, label_op, label_origin, transpose
+from graphc.ops.shape import (
+    broadcast_to,
+    dimshuffle,
+    drop,
+    equality_guard,
+    expand,
+    filled,
+    label,
+    label_op,
+    label_origin,
+    reshape,
+    transpose,
+)
 from graphc.startup.record import record
 
 # --- matmul ---------------------------------------------------------------------------------------------------------
@@ -169,6 +181,25 @@ def outer(a: Node, b: Node) -> Node:
     return elementwise("mul", rows, columns)
 
 
+def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """One product of matrices where only one operand differs, else a batch of them, vectors as matrices of one row."""
+    (a, b), (left, right) = args, node.args
+    if left.ndim == right.ndim == 1 and accumulator(node.dtype) == node.dtype:
+        return reduce_sum(elementwise("mul", *repeated(args, batched, size)), (1,))
+    match left.ndim, right.ndim, *batched:
+        case 1, _, True, False:
+            return matmul(a, b)
+        case 2, 1, False, True:
+            return matmul(b, transpose(a))
+        case 2, 1 | 2, True, False:
+            rows = (sizes.multiply(size, left.type.shape[0]), left.type.shape[1])
+            return reshape(matmul(reshape(a, rows), b), (size, *node.type.shape))
+    a, b = repeated(args, batched, size)
+    a = expand(a, (1,)) if left.ndim == 1 else a
+    b = expand(b, (2,)) if right.ndim == 1 else b
+    return drop(matmul(a, b), [axis for axis, operand in ((1, left), (2, right)) if operand.ndim == 1])
+
+
 define_op(
     "matmul",
     _matmul_infer,
@@ -193,6 +224,7 @@ define_op(
         )
     ),
     doc="The matrix product, of ranks 1 and 2 in any mix, or of batches of equal rank.",
+    batch=_matmul_batch,
 )
 
 

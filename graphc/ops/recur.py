@@ -37,7 +37,7 @@ from graphc.ir.node import (
     describe,
     make,
 )
-from graphc.ops.elementwise import elementwise
+from graphc.ops.elementwise import elementwise, shifted
 from graphc.ops.shape import equality_guard, label, label_op
 
 FORMS = ("own", "before", "late")
@@ -221,6 +221,7 @@ define_op(
     lambda node: _recur(node, "-0.0" if is_float(node.dtype) else "0", "_0 + _1", "_1"),
     _sum_vjp,
     samples=Samples(lambda: _samples(running_sum, 1)),
+    batch=shifted("axis"),
     doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
 define_op(
@@ -230,6 +231,7 @@ define_op(
     _prod_lower,
     _prod_vjp,
     samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
+    batch=shifted("axis"),
     doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
 define_op(
@@ -241,5 +243,6 @@ define_op(
     _recurrence_guards,
     cost=2.0,
     samples=Samples(lambda: chain(*(_samples(_in_form(linear_recurrence, form), 2) for form in FORMS))),
+    batch=shifted("axis"),
     doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64.",
 )

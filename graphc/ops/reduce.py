@@ -35,7 +35,7 @@ from graphc.ir.node import (
     make,
 )
 from graphc.numerics import largest, smallest
-from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.recur import running_prod
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape
 
@@ -197,6 +197,7 @@ define_op(
     lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
     lambda node, cotangent: (restore(node, cotangent),),
     samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
+    batch=shifted("axes"),
     doc="The sum over axes; 0 where they are empty. docs/numerics.md bounds its error.",
 )
 define_op(
@@ -206,6 +207,7 @@ define_op(
     lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.dtype)),
     _prod_vjp,
     samples=Samples(lambda: (*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3])),
+    batch=shifted("axes"),
     doc="The product over axes; 1 where they are empty. float32 is accumulated in float64.",
 )
 
@@ -247,6 +249,7 @@ define_op(
     _extreme_vjp,
     _nonempty_guards,
     samples=Samples(lambda: (*_samples("max", empty=False), *_samples("max", "int", False, False)[:3])),
+    batch=shifted("axes"),
     doc="The maximum over axes, 0.0 of zeros, NaN where one is NaN. Equal maxima share the derivative.",
 )
 define_op(
@@ -257,6 +260,7 @@ define_op(
     _extreme_vjp,
     _nonempty_guards,
     samples=Samples(lambda: (*_samples("min", empty=False), *_samples("min", "int", False, False)[:3])),
+    batch=shifted("axes"),
     doc="The minimum over axes, -0.0 of zeros, NaN where one is NaN. Equal minima share the derivative.",
 )
 
@@ -275,6 +279,7 @@ define_op(
     lambda node: _fold(node, lowest(node.dtype), "accumulate_highest(_0, _1)", node.dtype),
     _extreme_vjp,
     samples=Samples(lambda: _samples("supremum")),
+    batch=shifted("axes"),
     doc="The maximum of floats over axes, either zero of zeros; -inf where they are empty.",
 )
 
@@ -299,6 +304,7 @@ define_op(
     lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
     _no_cotangent,
     samples=Samples(lambda: _samples("any", "bool", differentiable=False)),
+    batch=shifted("axes"),
     doc="Whether any element is true; false where there is none.",
 )
 define_op(
@@ -308,6 +314,7 @@ define_op(
     lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
     _no_cotangent,
     samples=Samples(lambda: _samples("all", "bool", differentiable=False)),
+    batch=shifted("axes"),
     doc="Whether all elements are true; true where there is none.",
 )
 
@@ -351,5 +358,6 @@ for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("
         _no_cotangent,
         _nonempty_guards,
         samples=Samples(lambda name=_name: _position_samples(name)),  # type: ignore[misc]
+        batch=shifted("axes"),
         doc="The position of the first extreme element, or of the first NaN, in C order of the reduced axes.",
     )

@@ -53,6 +53,7 @@ from graphc.ops.elementwise import (
     Partial,
     Row,
     Rule,
+    aligned,
     as_node,
     cast,
     define,
@@ -425,6 +426,7 @@ define_op(
         )
     ),
     doc="x converted to a dtype as NumPy's astype does; floats beyond an integer's range are the same everywhere.",
+    batch=aligned,
 )
 
 
@@ -442,4 +444,5 @@ STOP_GRADIENT = define_op(
     cost=0.0,
     samples=Samples(lambda: (Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),)),
     doc="x, held constant by differentiation.",
+    batch=aligned,
 )

@@ -42,7 +42,7 @@ from graphc.ir.node import (
     make,
 )
 from graphc.ir.walk import as_size_node, nodes_of
-from graphc.ops.elementwise import describe_origin
+from graphc.ops.elementwise import describe_origin, shifted
 from graphc.startup.record import replace
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def label_op(node: Node) -> str:
 
 def label_size(size: Size) -> str:
     """The variable or expression that a size comes from, for the text of a guard; nothing for a number."""
-    return f", {label(size)}," if isinstance(size, Node) else ""
+    return f", {label_origin(size)}," if isinstance(size, Node) else ""
 
 
 def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
@@ -214,13 +214,19 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     guards: list[Guard] = []
     for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
         new = sizes.as_size(target)
-        if words is not None:
-            guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
-        elif not sizes.equal(old, 1):
-            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
-        else:
+        if sizes.equal(old, 1):  # words that came along with a line, as rules pass them on, ask for nothing
             guards += naturals_guard((*(1,) * axis, new), what)
+        elif words is not None:
+            guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
+        else:
+            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
     return guards
+
+
+def _in_front(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
+    """The `batch` of ops of an array and the sizes of the result."""
+    x, *shape = args
+    return None if any(batched[1:]) else make(node.op, (x, as_size_node(size), *shape))
 
 
 def broadcast_to(x: Node, shape: Sequence[Size]) -> Node:
@@ -235,7 +241,10 @@ def held_to(x: Node, axis: int, guard: Guard) -> Node:
     it is checked at each call, in the words of the guard."""
     shape = x.type.shape
     turned = not sizes.equal(shape[axis], guard.left)
-    held = broadcast_to(x, (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :]))
+    target = (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :])
+    if sizes.equal(shape[axis], 1):
+        return reshape(x, target)  # a broadcast would expand it
+    held = broadcast_to(x, target)
     if held.where is not None and held.where.words is None:
         held.where = replace(held.where, words=Words(guard.message, turned))
     return held
@@ -260,6 +269,7 @@ define_op(
         )
     ),
     doc="Axes of static size 1 expanded to the given sizes; the other axes keep theirs.",
+    batch=_in_front,
 )
 
 
@@ -300,6 +310,11 @@ def _dimshuffle_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _dimshuffle_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     order: Order = node.attrs["order"]
     return 0, tuple(index[order.index(k)] if k in order else loops.ZERO for k in range(node.args[0].ndim))
+
+
+def _dimshuffle_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    order: Order = node.attrs["order"]
+    return dimshuffle(args[0], (0, *("x" if axis == "x" else int(axis) + 1 for axis in order)))
 
 
 def dimshuffle(x: Node, order: Sequence[int | str]) -> Node:
@@ -353,6 +368,7 @@ define_op(
         )
     ),
     doc="Axes in another order; 'x' is a new axis of size 1; axes left out have static size 1.",
+    batch=_dimshuffle_batch,
 )
 
 
@@ -435,6 +451,7 @@ define_op(
         )
     ),
     doc="The elements in C order, as an array of other sizes.",
+    batch=_in_front,
 )
 
 
@@ -531,6 +548,7 @@ define_op(
         )
     ),
     doc="Arrays one after the other along an axis.",
+    batch=shifted("axis"),
 )
 
 

@@ -97,7 +97,7 @@ def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
             done[before] = fitted(result, before.type)
             place_new(done[before], loop.node.where, loop.since)
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
-    _tell(name, graph, after)
+    tell(name, graph, after)
     return after
 
 
@@ -109,7 +109,8 @@ def _place(loop: OpenLoop, here: Where | None) -> None:
             node.where = loop.node.where
 
 
-def _tell(name: str, before: Graph, after: Graph) -> None:
+def tell(name: str, before: Graph, after: Graph) -> None:
+    """Say to whoever watches what a pass over loops has made."""
     if watched():
         leaves = tuple(node for node in nodes_of(before.outputs) if node.op in LEAVES)
         passed(Step(name, before, after), partial(verify, Graph((*before.inputs, *leaves), after.outputs)))
@@ -171,7 +172,7 @@ def rewrite_bodies(graph: Graph, bodies: Bodies) -> Rewritten:
     if not fired:
         return graph, []
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
-    _tell("loop_bodies", graph, after)
+    tell("loop_bodies", graph, after)
     return after, fired
 
 

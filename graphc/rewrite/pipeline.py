@@ -17,6 +17,7 @@ from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
+from graphc.rewrite.rolling import ROLLED, roll_steps
 from graphc.rewrite.scatter import REGIONS, SCATTERS
 from graphc.rewrite.stable import STABLE
 from graphc.rewrite.views import REDUCTIONS, TRANSPOSES, VIEWS
@@ -54,7 +55,7 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
     """
-    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - {*LOOPS, *BRANCHES}
+    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - {*LOOPS, *BRANCHES, ROLLED}
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
 
@@ -62,6 +63,17 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
         return rule.name not in excluding and (fast_math or rule.truth != REAL)
 
     passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
+    graph, fired = rewrite_nodes(graph, passes, excluding)
+    if ROLLED in excluding:
+        return graph, fired
+    graph, more = roll_steps(graph)
+    return graph, fired + more
+
+
+def rewrite_nodes(
+    graph: Graph, passes: Sequence[tuple[str, Sequence[AnyRule]]], excluding: Sequence[str]
+) -> tuple[Graph, list[Fired]]:
+    """The graph after the passes, with its loops and branches."""
     if not has_bodies(graph):
         return apply_in_turn(graph, passes)
     branches = partial(rewrite_branches, is_on=lambda name: name not in excluding)

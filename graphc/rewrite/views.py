@@ -292,6 +292,22 @@ def _sum_scaled(node: Node, uses: Uses) -> Node | None:
 
 
 _JOINED = ("sum", "prod", "max", "min", "supremum", "any", "all")
+
+
+def _reduce_in_memory_order(node: Node, uses: Uses) -> Node | None:
+    """A reduction of a transpose as one of what is transposed, whose loops go through memory as it lies.
+
+    Not of products of floats: in another order they may overflow.
+    """
+    (inner,) = node.args
+    if not _is_transpose(inner) or (node.op.name == "prod" and is_float(node.dtype)):
+        return None
+    order, reduced = inner.attrs["order"], node.attrs["axes"]
+    kept = [order[axis] for axis in range(node.args[0].ndim) if axis not in reduced]
+    result = make(node.op, inner.args, {"axes": tuple(sorted(order[axis] for axis in reduced))})
+    return dimshuffle(result, [sorted(kept).index(axis) for axis in kept])
+
+
 _POSITION_COST = 4.0
 """An element dearer than this is not computed twice to find where the largest is."""
 
@@ -321,6 +337,7 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
 
 TRANSPOSES: tuple[AnyRule, ...] = (
     Transformation("transpose_last", (), partial(_lift, _is_transpose), EXACT, operands=("dimshuffle",)),
+    Transformation("reduction_of_transpose", _JOINED, _reduce_in_memory_order, CLOSE, operands=("dimshuffle",)),
 )
 """After all that looks for products of transposed matrices: what is computed of one is computed in its order."""
 

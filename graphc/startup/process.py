@@ -38,6 +38,8 @@ class Process:
         """A compile process that was started for whoever is the first to need one (server/process.py)."""
         self.forgetting: list[Callable[[], None]] = []
         """How a forked child lets go of each compile process (server/process.py, server/client.py)."""
+        self.beside: list[Any] = []
+        """Processes that build kernels (pipeline/beside.py)."""
         self.is_expecting = False
         """Whether a compile process was started on an expectation, which nothing has borne out (server/prestart.py)."""
         self.calls: list[Any] = []

@@ -8,16 +8,22 @@ gives nodes their operators and methods. `import graphc.tensor as T` stands for 
 # ruff: noqa: F403 - each module says in its __all__ what it offers
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from graphc.autodiff import Lop as Lop
 from graphc.autodiff import Rop as Rop
 from graphc.autodiff import grad as grad
 from graphc.autodiff import hessian as hessian
 from graphc.autodiff import jacobian as jacobian
+from graphc.ir.node import FUNCTIONS
 from graphc.tensor import nnet as nnet
 from graphc.tensor.creation import *
 from graphc.tensor.elementary import *
 from graphc.tensor.indexing import *
 from graphc.tensor.joining import *
+from graphc.tensor.masks import *
+from graphc.tensor.masks import where as where
 from graphc.tensor.nnet import log_softmax as log_softmax
 from graphc.tensor.nnet import softmax as softmax
 from graphc.tensor.products import *
@@ -45,8 +51,31 @@ dscalars, dvectors, drows, dcols, dmatrices, dtensor3s, dtensor4s, dtensor5s = p
 as_tensor_variable = as_tensor
 outdim = flatten
 
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "true_div", "floor_divide": "floor_div",
+    "power": "pow", "remainder": "mod", "matmul": "matmul", "less": "less", "less_equal": "less_equal",
+    "greater": "greater", "greater_equal": "greater_equal",
+}  # fmt: skip
+"""NumPy's operators: a warm start, which may have one before a tensor, imports nothing for it."""
+
+
+def _array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    known = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
+    if known is not None:
+        return FUNCTIONS[known](*inputs)
+    return import_module("graphc.tensor.dispatch").call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def _array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return import_module("graphc.tensor.dispatch").call_function(function, args, kwargs)
+
+
+FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
+
 _INTERNAL = """
-annotations constructors creation elementary indexing joining plural_constructors products reductions shaping variables
+Any FUNCTIONS import_module
+annotations constructors creation elementary indexing joining keys masks plural_constructors products reductions shaping
+variables
 """
 __all__ = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
 

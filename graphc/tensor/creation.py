@@ -21,7 +21,7 @@ from graphc.ops import index
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.options import options
-from graphc.tensor.shaping import as_shape, as_size, swapaxes, unpack
+from graphc.tensor.shaping import ONE_BY_ONE, as_shape, as_size, swapaxes, unpack
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Node:
     """An array of `shape` filled with `fill_value`, which broadcasts; its dtype unless another is given."""
     value = as_node(fill_value, None if dtype is None else resolve_dtype(dtype))
-    target = as_shape(shape, "full")
+    target = as_shape(shape, "full", instead=ONE_BY_ONE)
     if value.ndim > len(target):
         raise ShapeError(f"full: {describe(value)} of type {value.type} has more axes than the shape")
     ops.check_naturals(target, "full")

@@ -1,9 +1,9 @@
 """Indexing: x[...] in all of NumPy's forms, and the update of what it selects.
 
-In: a tensor and a key of integers, slices, None, Ellipsis, integer arrays and constant boolean masks; every bound may
-be a node. Out: nodes of the subtensor and gather families. A key becomes a chain of stages, each a primitive op:
+In: a tensor and a key, which keys.py reads. Out: nodes of the subtensor and gather families. A key becomes a chain of
+stages, each a primitive op or, for a mask, few:
 
-    Stage := Region(starts, sizes, steps) | Points(indices, axis) | Order(axes)
+    Stage := Region(starts, sizes, steps) | Points(indices, axis) | Masked(mask, axis) | Order(axes)
 
 `set_subtensor(x[key], y)` runs the chain backwards: y takes the place of what the chain reads. The chain of the last
 `x[key]` that made a node is remembered beside the node, as an equal node has only one identity.
@@ -21,25 +21,29 @@ import numpy as np
 from graphc.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.startup.record import record
-from graphc.tensor.shaping import (
-    as_size,
-    flatten,
-    normalise_axes,
-    normalise_axis,
-    specify_shape,
-    vector_items,
-    vector_of,
+from graphc.tensor.keys import (
+    Cut,
+    Item,
+    Mask,
+    at_least,
+    axes_of,
+    constant_item,
+    from_end,
+    holds_node,
+    items_of,
+    known_item,
 )
-from graphc.values import refuse_masked
+from graphc.tensor.masks import positions
+from graphc.tensor.shaping import as_size, flatten, normalise_axes, normalise_axis
 
 __all__ = [
-    "diagonal", "flip", "fliplr", "flipud", "getitem", "inc_subtensor", "nonzero", "set_subtensor", "take",
+    "diagonal", "flip", "fliplr", "flipud", "getitem", "inc_subtensor", "set_subtensor", "take",
 ]  # fmt: skip
 
 # --- stages ---------------------------------------------------------------------------------------------------------
@@ -63,13 +67,21 @@ class Points:
 
 
 @record()
+class Masked:
+    """The elements for which a mask over the axes from `axis` on is true, in C order, as one axis in their place."""
+
+    mask: Node
+    axis: int
+
+
+@record()
 class Order:
     """Axes in another order, with new axes "x", without axes of size 1."""
 
     axes: tuple[int | str, ...]
 
 
-Stage: TypeAlias = Region | Points | Order
+Stage: TypeAlias = Region | Points | Masked | Order
 
 
 @record()
@@ -89,8 +101,16 @@ def _apply(stage: Stage, x: Node) -> Node:
             return ops.subtensor(x, starts, shape, steps)
         case Points(indices, axis):
             return ops.gather(x, indices, axis)
+        case Masked(mask, axis):
+            return ops.gather(_merged(x, mask, axis), (positions(mask),), axis)
         case Order(axes):
             return layout.dimshuffle(x, axes)
+
+
+def _merged(x: Node, mask: Node, axis: int) -> Node:
+    """`x` with the axes of a mask made one."""
+    shape, end = x.type.shape, axis + mask.ndim
+    return layout.reshape(x, (*shape[:axis], sizes.product(shape[axis:end]), *shape[end:]))
 
 
 def select(base: Node, stages: Sequence[Stage]) -> Node:
@@ -106,266 +126,56 @@ def select(base: Node, stages: Sequence[Stage]) -> Node:
     return node
 
 
-# --- keys -----------------------------------------------------------------------------------------------------------
-
-
-@record()
-class _Cut:
-    """A slice, normalised: `step` is a node where its value is not known."""
-
-    start: Size
-    size: Size
-    step: Size
-
-
-_Item: TypeAlias = "_Cut | Node | int | None"
-"""A part of a key: a slice, an integer array or a symbolic integer, a static integer, or a new axis."""
+# --- keys ---
 
 
 def getitem(x: Any, key: Any) -> Node:
-    """`x[key]`: NumPy's rules for integers, slices, None, Ellipsis, integer arrays and constant boolean masks.
+    """`x[key]`: NumPy's rules for integers, slices, None, Ellipsis, integer arrays and boolean masks.
 
-    Raises GraphTypeError for a key that cannot be (symbolic masks among them: their count is known only at run time)
-    and IndexOutOfBounds, at build where it is known, for an index outside its axis.
+    A mask has the sizes of the axes that it stands for; how many elements it selects may follow from values. Raises
+    GraphTypeError for a key that cannot be, ShapeError for a mask of other sizes, and IndexOutOfBounds, at build where
+    it is known, for an index outside its axis.
     """
     node = as_node(x)
-    direct = _known_item(node, key)
+    direct = known_item(node, key)
     if direct is not None:
         return direct
-    node, items = _items(node, key)
+    node, items = items_of(node, key)
     stages = _plan(node, items)
-    value = _constant_item(node, key)
+    value = constant_item(node, key)
     if value is None:
         return select(node, stages)
     _selections[value] = Selection(node, tuple(stages))
     return value
 
 
-def _known_item(x: Node, key: Any) -> Node | None:
-    """An element or a slice of a vector put together from scalars, such as `x.shape`, without reading the vector."""
-    if x.op.name != "concatenate" and not (x.op.name == "dimshuffle" and x.args[0].ndim == 0):
-        return None
-    items = vector_items(x)
-    if items is None or x.dtype != "int64":
-        return None
-    if isinstance(key, (int, np.integer)) and not isinstance(key, (bool, np.bool_)) and -len(items) <= key < len(items):
-        return as_size_node(items[int(key)])
-    if isinstance(key, slice) and _is_static(key):
-        return vector_of(items[key])
-    return None
-
-
-def _constant_item(x: Node, key: Any) -> Node | None:
-    """An element or a slice of a constant vector of integers, which may be a shape."""
-    value = constant_value(x)
-    if value is None or x.ndim != 1 or x.dtype != "int64" or not isinstance(key, (int, np.integer, slice)):
-        return None
-    return literal(value[key]) if not isinstance(key, slice) or _is_static(key) else None
-
-
-def _is_static(key: slice) -> bool:
-    return all(bound is None or isinstance(bound, (int, np.integer)) for bound in (key.start, key.stop, key.step))
-
-
-def _items(x: Node, key: Any) -> tuple[Node, list[_Item]]:
-    """A key as one item for each axis, and None for each new one; `x` with its sizes checked against masks."""
-    what = f"index of {describe(x)} of type {x.type}"
-    parts = list(key) if isinstance(key, tuple) else [key]
-    masks = [_mask(part, what) for part in parts]
-    if sum(part is Ellipsis for part in parts) > 1:
-        raise GraphTypeError(f"{what}: more than one Ellipsis")
-    taken = sum(
-        mask.ndim if mask is not None else 0 if part is None or part is Ellipsis else 1
-        for part, mask in zip(parts, masks, strict=True)
-    )
-    if taken > x.ndim:
-        raise IndexOutOfBounds(f"{what}: {taken} indices for {x.ndim} axes")
-    if not any(part is Ellipsis for part in parts):
-        parts.append(Ellipsis)
-        masks.append(None)
-    items: list[_Item] = []
-    axis = 0
-    for part, mask in zip(parts, masks, strict=True):
-        if part is None:
-            items.append(None)
-        elif part is Ellipsis:
-            rest = x.ndim - taken
-            items += [_cut(slice(None), x.type.shape[axis + k], what) for k in range(rest)]
-            axis += rest
-        elif mask is not None:
-            known = [mask.shape[k - axis] if axis <= k < axis + mask.ndim else None for k in range(x.ndim)]
-            x = specify_shape(x, known)
-            items += [as_node(positions) for positions in np.nonzero(mask)]
-            axis += mask.ndim
-        else:
-            items.append(_cut(part, x.type.shape[axis], what) if isinstance(part, slice) else _index(part, what))
-            axis += 1
-    return x, items
-
-
-def _mask(part: Any, what: str) -> Any:
-    """A constant boolean array of at least one axis, or None for another part of a key."""
-    value = constant_value(part) if isinstance(part, Node) else None
-    if isinstance(part, Node) and part.dtype == "bool" and value is None:
-        raise GraphTypeError(
-            f"{what}: the mask {describe(part)} is symbolic, and the number of elements known only at run time; "
-            "use where(mask, x, 0), or a constant mask"
-        )
-    if isinstance(part, (bool, np.bool_)):
-        raise GraphTypeError(f"{what}: {part!r} is no index")
-    if value is None and isinstance(part, (list, np.ndarray)) and not _holds_node(part):
-        refuse_masked(part, what)
-        value = np.asarray(part)
-    return value if value is not None and value.dtype == bool else None
-
-
-def _holds_node(part: Any) -> bool:
-    return isinstance(part, Node) or (isinstance(part, list) and any(map(_holds_node, part)))
-
-
-def _index(part: Any, what: str) -> Node | int:
-    """An integer or an integer array."""
-    if isinstance(part, (int, np.integer)):
-        return int(part)
-    if isinstance(part, (float, str)) or part is None:
-        raise GraphTypeError(f"{what}: {part!r} is no index")
-    empty = not isinstance(part, Node) and np.size(part) == 0 and not isinstance(part, np.ndarray)
-    node = as_node(np.zeros(np.shape(part), "int64") if empty else part)
-    if node.dtype not in INTEGERS:
-        raise GraphTypeError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")
-    value = constant_value(node)
-    if value is not None and value.ndim == 0:
-        return int(value)
-    return _within_int64(node) if node.dtype == "uint64" else node
-
-
-def _within_int64(index: Node) -> Node:
-    """An index of uint64 as int64: what that cannot hold is out of the bounds of any array, and must not wrap."""
-    most = np.uint64(np.iinfo(np.int64).max)
-    held = cast(elementwise("minimum", index, as_node(most)), "int64")
-    held.name = held.name or index.name
-    return held
-
-
-# --- slices ---------------------------------------------------------------------------------------------------------
-
-
-def _where(condition: Node, chosen: Size, other: Size) -> Size:
-    return sizes.as_size(elementwise("where", condition, as_size_node(chosen), as_size_node(other)))
-
-
-def _is_negative(value: Size) -> bool | None:
-    """Whether a bound counts from the end; None where that is known only at run time."""
-    if isinstance(value, int):
-        return value < 0
-    return False if sizes.known_nonnegative(value) else None
-
-
-def _from_end(value: Size, length: Size) -> Size:
-    """A bound counted from 0: negative ones count from the end. No clamping."""
-    match _is_negative(value):
-        case False:
-            return value
-        case True:
-            return sizes.add(length, value)
-        case _:
-            negative = elementwise("less", as_size_node(value), 0)
-            return _where(negative, sizes.add(length, value), value)
-
-
-def _at_least(value: Size, low: int) -> Size:
-    if low <= 0 and sizes.known_nonnegative(value):
-        return value
-    return sizes.maximum(value, low)
-
-
-def _cut(part: slice, length: Size, what: str) -> _Cut:
-    """The start, size and step of a slice of an axis of size `length`."""
-    start, stop = (None if bound is None else as_size(bound, f"{what}: a bound") for bound in (part.start, part.stop))
-    step = 1 if part.step is None else as_size(part.step, f"{what}: a step")
-    if isinstance(step, int):
-        if step == 0:
-            raise ShapeError(f"{what}: a slice's step cannot be 0")
-        if _is_backwards(start, stop, step):
-            return _Cut(0, 0, step)
-        first, extent = (_upward if step > 0 else _downward)(start, stop, length)
-        return _Cut(first, _count(extent, abs(step)), step)
-    positive = elementwise("greater", step, 0)
-    up, down = _upward(start, stop, length), _downward(start, stop, length)
-    sizes_up = _count(up[1], sizes.maximum(step, 1))
-    sizes_down = _count(down[1], sizes.maximum(sizes.subtract(0, step), 1))
-    # A step of 0 gives the size -1, which the guard of the result's size refuses.
-    downward = _where(elementwise("equal", step, 0), -1, sizes_down)
-    return _Cut(_where(positive, up[0], down[0]), _where(positive, sizes_up, downward), step)
-
-
-def _is_backwards(start: Size | None, stop: Size | None, step: int) -> bool:
-    """Whether bounds counted from the same end say that a slice is empty, whatever the length."""
-    if not (isinstance(start, int) and isinstance(stop, int)) or (start < 0) != (stop < 0):
-        return False
-    return stop <= start if step > 0 else start <= stop
-
-
-def _upward(start: Size | None, stop: Size | None, length: Size) -> tuple[Size, Size]:
-    """First element and extent (stop - start, perhaps negative) of a slice with a positive step.
-
-    The start is not cut to the length: where it is beyond, the slice is empty.
-    """
-    low: Size = 0 if start is None else _at_least(_from_end(start, length), 0)
-    if stop is None:
-        if isinstance(start, int) and start < 0:
-            return low, sizes.minimum(length, -start)
-        return low, sizes.subtract(length, low)
-    if _is_negative(stop) is False:
-        return low, sizes.subtract(sizes.minimum(length, stop), low)
-    high = _from_end(stop, length)
-    if _is_negative(stop) is None:
-        high = sizes.minimum(length, _at_least(high, 0))
-    # max(high, 0) - low is below 0 where high is, so high need not be cut
-    return low, sizes.subtract(high, low)
-
-
-def _downward(start: Size | None, stop: Size | None, length: Size) -> tuple[Size, Size]:
-    """First element and extent (start - stop, perhaps negative) of a slice with a negative step."""
-    last = sizes.add(length, -1)
-    high = last if start is None else _from_end(start, length)
-    if start is not None and _is_negative(start) is not True:
-        high = sizes.minimum(last, high)
-    low: Size = -1 if stop is None else _from_end(stop, length)
-    if stop is not None and _is_negative(stop) is not False:
-        low = sizes.maximum(low, -1)
-    return high, sizes.subtract(high, low)
-
-
-def _count(extent: Size, step: Size) -> Size:
-    """How many steps fit into an extent: its quotient rounded up, 0 where it is negative."""
-    extent = _at_least(extent, 0)
-    return sizes.floor_divide(sizes.add(extent, sizes.subtract(step, 1)), step)
-
-
 # --- the plan -------------------------------------------------------------------------------------------------------
 
 
-def _plan(x: Node, items: list[_Item]) -> list[Stage]:
+def _plan(x: Node, items: list[Item]) -> list[Stage]:
     """The stages of a key."""
     arrays = any(isinstance(item, Node) and item.ndim for item in items)
     cuts, order = _basic(x, items, arrays)
     stages: list[Stage] = [cuts]
-    stages += [
-        Points((_steps(item),), axis)
-        for axis, item in enumerate(item for item in items if item is not None)
-        if isinstance(item, _Cut) and isinstance(item.step, Node)
-    ]
-    stages += _advanced(x, items) if arrays else [Order(order)]
-    return stages
+    axis = 0
+    for item in items:
+        if isinstance(item, Cut) and isinstance(item.step, Node):
+            stages.append(Points((_steps(item),), axis))
+        axis += axes_of(item)
+    if arrays:
+        return [*stages, *_advanced(x, items)]
+    for place, item in enumerate(items):
+        if isinstance(item, Mask):
+            stages.append(Masked(item.array, sum(map(axes_of, items[:place]))))
+    return [*stages, Order(order)]
 
 
-def _steps(cut: _Cut) -> Node:
+def _steps(cut: Cut) -> Node:
     """The positions of a slice whose step is not known."""
     return elementwise("add", elementwise("mul", layout.iota(cut.size), cut.step), as_size_node(cut.start))
 
 
-def _basic(x: Node, items: list[_Item], arrays: bool) -> tuple[Region, tuple[int | str, ...]]:
+def _basic(x: Node, items: list[Item], arrays: bool) -> tuple[Region, tuple[int | str, ...]]:
     """The region of slices and integers, and the order that drops the integers' axes and puts in the new ones.
 
     Beside arrays, integers are arrays themselves (NumPy's rule), and their axes stay whole here.
@@ -374,21 +184,22 @@ def _basic(x: Node, items: list[_Item], arrays: bool) -> tuple[Region, tuple[int
     extents: list[Size] = []
     steps: list[int] = []
     order: list[int | str] = []
+    kept = 0  # axes of the region, those of a mask made one
     for item in items:
-        if item is None:
-            order.append("x")
-            continue
         axis = len(starts)
-        start, extent, step = 0, x.type.shape[axis], 1
-        if isinstance(item, _Cut):
-            order.append(axis)
-            if isinstance(item.step, int):
-                start, extent, step = item.start, item.size, item.step  # type: ignore[assignment]
-        elif not arrays:
-            start, extent = _position(x, axis, item), 1  # type: ignore[assignment]
-        starts.append(start)
-        extents.append(extent)
-        steps.append(step)
+        shape = x.type.shape[axis : axis + axes_of(item)]
+        begin: list[Size] = [0] * len(shape)
+        stride = [1] * len(shape)
+        if isinstance(item, Cut) and isinstance(item.step, int):
+            shape, begin, stride = (item.size,), [item.start], [item.step]
+        elif isinstance(item, (Node, int)) and not arrays:
+            shape, begin = (1,), [_position(x, axis, item)]
+        if item is None or isinstance(item, (Cut, Mask)):
+            order.append("x" if item is None else kept)
+        kept += item is not None
+        starts += begin
+        extents += shape
+        steps += stride
     return Region(tuple(starts), tuple(extents), tuple(steps)), tuple(order)
 
 
@@ -397,10 +208,10 @@ def _position(x: Node, axis: int, item: Node | int) -> Size:
     length = x.type.shape[axis]
     if isinstance(item, int) and isinstance(length, int) and not -length <= item < length:
         raise IndexOutOfBounds(f"index {item} is out of bounds for axis {axis} of {describe(x)}, of size {length}")
-    return _from_end(as_size(item), length)
+    return from_end(as_size(item), length)
 
 
-def _advanced(x: Node, items: list[_Item]) -> list[Stage]:
+def _advanced(x: Node, items: list[Item]) -> list[Stage]:
     """The stages that follow the slices where a key has integer arrays.
 
     The arrays' axes take the place of the indexed axes where these stand side by side in the key, else they come first.
@@ -435,7 +246,7 @@ def _in_bounds(x: Node, axis: int, item: Any) -> Node:
     return node
 
 
-def _final_order(items: list[_Item], places: list[int], first: int, rank: int, adjacent: bool) -> tuple[int | str, ...]:
+def _final_order(items: list[Item], places: list[int], first: int, rank: int, adjacent: bool) -> tuple[int | str, ...]:
     """The gathered axes in the key's order, with its new axes; gathered are `rank` axes from `first` on."""
     block = list(range(first, first + rank))
     order: list[int | str] = [] if adjacent else list(block)
@@ -443,7 +254,7 @@ def _final_order(items: list[_Item], places: list[int], first: int, rank: int, a
     for place, item in enumerate(items):
         if item is None:
             order.append("x")
-        elif isinstance(item, _Cut):
+        elif isinstance(item, Cut):
             order.append(next(others))
         elif adjacent and place == places[0]:
             order += block
@@ -496,13 +307,15 @@ def _update(name: str, x: Any, y: Any) -> Node:
     return elementwise("add", selection.base, value) if increments else value
 
 
-def _write(stage: Region | Points, whole: Node, value: Node, increments: bool) -> Node:
+def _write(stage: Region | Points | Masked, whole: Node, value: Node, increments: bool) -> Node:
     """`whole` with what the stage reads replaced by, or increased by, `value`."""
     match stage, increments:
         case Region(starts, _, steps), True:
             return ops.inc_subtensor(whole, value, starts, steps)
         case Region(starts, _, steps), False:
             return ops.set_subtensor(whole, value, starts, steps)
+        case Masked(mask, axis), _:
+            return _write_masked(mask, axis, whole, value, increments)
         case Points(indices, axis), True:
             return ops.inc_gather(whole, value, indices, axis)
         case Points(indices, axis), _:
@@ -510,9 +323,38 @@ def _write(stage: Region | Points, whole: Node, value: Node, increments: bool) -
     raise AssertionError(stage)
 
 
+def _write_masked(mask: Node, axis: int, whole: Node, value: Node, increments: bool) -> Node:
+    """`whole` with what a mask selects replaced by, or increased by, `value`.
+
+    Where one value goes to all the selected places, nothing has to be counted.
+    """
+    repeated = _repeated_along(value, axis)
+    if repeated is not None:
+        shape = whole.type.shape
+        wide = layout.broadcast_to(layout.expand(layout.drop(repeated, (axis,)), range(axis, axis + mask.ndim)), shape)
+        outer = [k for k in range(whole.ndim) if not axis <= k < axis + mask.ndim]
+        chosen = layout.broadcast_to(layout.expand(mask, outer), shape)
+        return elementwise("where", chosen, elementwise("add", whole, wide) if increments else wide, whole)
+    write = ops.inc_gather if increments else ops.set_gather
+    merged = write(_merged(whole, mask, axis), value, (positions(mask),), axis)
+    return layout.reshape(merged, whole.type.shape)
+
+
+def _repeated_along(value: Node, axis: int) -> Node | None:
+    """What is repeated along an axis of `value`, with size 1 along it; None where that is not known."""
+    before = value.args[0] if value.op.name in ("broadcast_to", "dimshuffle") else value
+    if value.op.name == "broadcast_to" and sizes.equal(before.type.shape[axis], 1):
+        shape = value.type.shape
+        return layout.broadcast_to(before, (*shape[:axis], 1, *shape[axis + 1 :]))
+    if value.op.name == "dimshuffle" and isinstance(value.attrs["order"][axis], int):
+        inner = _repeated_along(before, value.attrs["order"][axis])
+        return None if inner is None else layout.dimshuffle(inner, value.attrs["order"])
+    return value if sizes.equal(value.type.shape[axis], 1) else None
+
+
 def _fitted(name: str, x: Node, y: Any) -> Node:
     """`y` in the dtype and shape of the part it goes to."""
-    weak = isinstance(y, (bool, int, float, list, tuple)) and not _holds_node(y)
+    weak = isinstance(y, (bool, int, float, list, tuple)) and not holds_node(y)
     value = as_node(y, x.dtype) if weak and _keeps_kind(y, x.dtype) else as_node(y)
     what = f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}"
     if not can_cast_safely(value.dtype, x.dtype) and not (value.dtype[0] == x.dtype[0] == "f"):
@@ -569,23 +411,9 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     down, right = max(-offset, 0), max(offset, 0)
     height = sizes.add(node.type.shape[rows], -down)
     width = sizes.add(node.type.shape[columns], -right)
-    count = layout.iota(_at_least(sizes.minimum(height, width), 0))
+    count = layout.iota(at_least(sizes.minimum(height, width), 0))
     indices = tuple(elementwise("add", count, shift) if shift else count for shift in (down, right))
     return select(node, [Order((*others, rows, columns)), Points(indices, len(others))])
-
-
-def nonzero(x: Any) -> tuple[Node, ...]:
-    """The positions of the elements of a constant that are not 0, one vector for each axis.
-
-    Raises GraphTypeError for a symbolic array: how many there are is known only at run time.
-    """
-    node = as_node(x)
-    value = constant_value(node)
-    if value is None:
-        raise GraphTypeError(
-            f"nonzero of {describe(node)}: the number of elements would be known only at run time; use where()"
-        )
-    return tuple(as_node(positions) for positions in np.nonzero(value))
 
 
 def flip(x: Any, axis: Any = None) -> Node:
@@ -607,6 +435,6 @@ def flipud(x: Any) -> Node:
 
 
 FUNCTIONS.update(
-    diagonal=diagonal, getitem=getitem, inc_subtensor=inc_subtensor, nonzero=nonzero, set_subtensor=set_subtensor,
+    diagonal=diagonal, getitem=getitem, inc_subtensor=inc_subtensor, set_subtensor=set_subtensor,
     take=take,
 )  # fmt: skip

@@ -18,7 +18,7 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, describe_origin
 
 __all__ = [
     "addbroadcast", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "dimshuffle",
@@ -61,7 +61,7 @@ def as_size(value: Any, what: str = "a size") -> Size:
         return int(value)
     if isinstance(value, Node) and value.ndim == 0 and value.dtype in INTEGERS:
         return _folded(value)
-    shown = f"{describe(value)} of type {value.type}" if isinstance(value, Node) else repr(value)
+    shown = f"{describe_origin(value)} of type {value.type}" if isinstance(value, Node) else repr(value)
     raise GraphTypeError(f"{what} should be a whole number or an integer scalar, not {shown}")
 
 
@@ -84,15 +84,19 @@ def vector_items(x: Node) -> list[Size] | None:
     return items
 
 
-def as_shape(shape: Any, what: str, ndim: int | None = None) -> tuple[Size, ...]:
-    """Sizes given as one size, a sequence of sizes, or an integer vector whose length is known (or given by `ndim`)."""
+ONE_BY_ONE = "give the sizes one by one, as in (n[0], n[1])"
+
+
+def as_shape(shape: Any, what: str, ndim: int | None = None, instead: str = "give ndim=") -> tuple[Size, ...]:
+    """Sizes given as one size, a sequence of sizes, or an integer vector whose length is known (or given by `ndim`);
+    `instead`: what to write where it is not."""
     if isinstance(shape, np.ndarray) and shape.ndim == 1:
         shape = tuple(shape)
     if isinstance(shape, Node) and shape.ndim == 1:
         items = vector_items(shape)
         length = len(items) if items is not None else shape.type.shape[0] if ndim is None else ndim
         if not isinstance(length, int):
-            raise GraphTypeError(f"{what}: the length of {describe(shape)}, and so the rank, is not known: give ndim=")
+            raise GraphTypeError(f"{what}: the length of {describe(shape)}, and so the rank, is not known: {instead}")
         if items is None:
             items = [_folded(_element(shape, position)) for position in range(length)]
         return tuple(items)
@@ -349,7 +353,7 @@ def broadcast_to(x: Any, shape: Any) -> Node:
     """`x` expanded to `shape`: axes put in front, axes of size 1 repeated; a ShapeError where another size differs."""
     node = as_node(x)
     what = f"broadcast_to of {describe(node)} of type {node.type}"
-    target = as_shape(shape, what)
+    target = as_shape(shape, what, instead=ONE_BY_ONE)
     if len(target) < node.ndim:
         raise ShapeError(f"{what}: it has more axes than {tuple(map(describe_size, target))}")
     return ops.broadcast_to(ops.expand(node, range(len(target) - node.ndim)), target)

@@ -14,15 +14,18 @@ import numpy as np
 
 from graphc.dtypes import check_dtype
 from graphc.errors import GraphTypeError, ShapeError
-from graphc.ir.node import Node, describe, variable
+from graphc.ir.kind import Kind
+from graphc.ir.node import FUNCTIONS, Constant, Node, describe, variable
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import expand
 from graphc.options import options
-from graphc.startup.record import record
 
 __all__ = [
-    "TensorType", "as_tensor", "constant", "tensor",
+    "TensorConstant", "TensorType", "TensorVariable", "Variable", "as_tensor", "constant", "tensor",
 ]  # fmt: skip
+
+TensorVariable = Variable = Node
+TensorConstant = Constant
 
 Sizes = tuple[int | None, ...]
 
@@ -53,33 +56,51 @@ def _check_name(name: Any) -> str | None:
     return name
 
 
-@record()
-class TensorType:
+class Kinds(type):
+    """The class of `TensorType`, of which every tensor's type counts as an instance."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Kind)
+
+
+class TensorType(Kind, metaclass=Kinds):
     """A dtype and sizes (None: known at each call); calling it makes a variable.
 
-    `shape` is a tuple of sizes, or of bools in Theano's manner: True for an axis of size 1 that broadcasts.
+    `shape` is a tuple of sizes, or of bools in Theano's manner (`broadcastable`): True for an axis of size 1 that
+    broadcasts. Types are equal where dtype and broadcasting pattern are: `x.type == T.dvector`. `name` is what the type
+    is called.
     """
 
-    dtype: str
-    shape: Sizes = ()
+    __slots__ = ("dtype", "name", "shape")
 
-    def __init__(self, dtype: Any = None, shape: Sequence[Any] = (), *, broadcastable: Sequence[bool] | None = None):
-        object.__setattr__(self, "dtype", resolve_dtype(dtype))
-        chosen = shape if broadcastable is None else broadcastable
-        object.__setattr__(self, "shape", _check_sizes(chosen, None, "TensorType"))
+    def __init__(
+        self,
+        dtype: Any = None,
+        shape: Sequence[Any] = (),
+        name: str | None = None,
+        *,
+        broadcastable: Sequence[bool] | None = None,
+    ) -> None:
+        self.dtype = resolve_dtype(dtype)
+        self.shape = _check_sizes(shape if broadcastable is None else broadcastable, None, "TensorType")
+        self.name = _check_name(name)
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
 
-    @property
-    def broadcastable(self) -> tuple[bool, ...]:
-        """For each axis, whether its size is 1."""
-        return tuple(size == 1 for size in self.shape)
-
     def __call__(self, name: str | None = None) -> Node:
         """A fresh variable of this type."""
         return variable(self.dtype, self.shape, _check_name(name))
+
+    def __reduce__(self) -> Any:
+        return TensorType, (self.dtype, self.shape, self.name)
+
+    def __repr__(self) -> str:
+        return self.name or f"TensorType({self.dtype}, {self.shape})"
+
+
+FUNCTIONS["tensor_type"] = TensorType
 
 
 def tensor(
@@ -93,45 +114,67 @@ def tensor(
     return TensorType(dtype, shape, broadcastable=broadcastable)(name)
 
 
-class Constructor:
-    """Makes variables of one rank: `matrix("x")`, `matrix(name="x", dtype="float32", shape=(None, 3))`."""
+class Constructor(Kind):
+    """Makes variables of one rank: `matrix("x")`, `matrix(name="x", dtype="float32", shape=(None, 3))`; it is a type,
+    too: `x.type == dmatrix`."""
 
     def __init__(self, word: str, sizes: Sizes, dtype: str | None = None) -> None:
         self.__name__ = word
         self.__doc__ = f"A variable of {len(sizes)} axes and dtype {dtype or 'options.floatX, unless given'}."
-        self.sizes = sizes
-        self.dtype = dtype
+        self.shape = sizes
+        self.fixed = dtype
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the variables, `options.floatX` where the constructor has none of its own."""
+        return self.fixed or options.floatX
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __reduce__(self) -> Any:
+        return _constructor, (self.__name__, self.shape, self.fixed)
 
     def __call__(self, name: str | None = None, dtype: Any = None, shape: Sequence[Any] | None = None) -> Node:
         """A fresh variable. `shape` fixes sizes that are otherwise known only at each call."""
         what = f"{self.__name__} {_check_name(name) or ''}".strip()
-        if dtype is not None and self.dtype is not None and check_dtype(dtype) != self.dtype:
-            raise GraphTypeError(f"{what}: its dtype is {self.dtype}, not {check_dtype(dtype)}")
-        sizes = self.sizes if shape is None else _check_sizes(shape, len(self.sizes), what)
-        for fixed, given in zip(self.sizes, sizes, strict=True):
+        if dtype is not None and self.fixed is not None and check_dtype(dtype) != self.fixed:
+            raise GraphTypeError(f"{what}: its dtype is {self.fixed}, not {check_dtype(dtype)}")
+        sizes = self.shape if shape is None else _check_sizes(shape, len(self.shape), what)
+        for fixed, given in zip(self.shape, sizes, strict=True):
             if fixed is not None and given != fixed:
-                raise GraphTypeError(f"{what}: shape {tuple(sizes)} does not fit {self.sizes}")
-        return variable(self.dtype or resolve_dtype(dtype), sizes, name)
+                raise GraphTypeError(f"{what}: shape {tuple(sizes)} does not fit {self.shape}")
+        return variable(self.fixed or resolve_dtype(dtype), sizes, name)
 
     def __repr__(self) -> str:
         return f"<constructor {self.__name__}>"
 
 
+def _constructor(word: str, sizes: Sizes, dtype: str | None) -> Constructor:
+    return Constructor(word, sizes, dtype)
+
+
 class Constructors:
-    """Makes several variables at once: `dmatrices("x y")`, `dmatrices("x", "y")`, or `dmatrices(2)` without names."""
+    """Makes several variables at once: `dmatrices("xy")`, one for each letter, `dmatrices("left right")`, one for each
+    word, `dmatrices("x", "y")`, or `dmatrices(2)` without names. One alone is no list, as in Theano."""
 
     def __init__(self, constructor: Constructor, word: str) -> None:
         self.__name__ = word
         self.__doc__ = f"Several variables, each as from {constructor.__name__}."
         self.constructor = constructor
 
-    def __call__(self, *names: Any) -> list[Node]:
+    def __call__(self, *names: Any) -> Any:
         """One fresh variable for each name."""
         if len(names) == 1 and isinstance(names[0], int):
-            return [self.constructor() for _ in range(names[0])]
-        if len(names) == 1 and isinstance(names[0], str):
-            names = tuple(names[0].split())
-        return [self.constructor(name) for name in names]
+            made = [self.constructor() for _ in range(names[0])]
+        else:
+            if len(names) == 1 and isinstance(names[0], str):
+                names = tuple(names[0].split() if " " in names[0] else names[0])
+            elif len(names) == 1 and isinstance(names[0], list | tuple):
+                names = tuple(names[0])
+            made = [self.constructor(name) for name in names]
+        return made[0] if len(made) == 1 else made
 
     def __repr__(self) -> str:
         return f"<constructors {self.__name__}>"

@@ -48,6 +48,7 @@ assert 8 * ROWS * COLUMNS > MOST_COPIED
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variants are compiled at the first call."""
     monkeypatch.setattr(variants, "COPIED_FIRST", 0)
+    monkeypatch.setattr(variants.beside(), "build_beside", lambda kernel: None)
 
 
 SLICES = st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([1, 1, 2, 3, -1, -2]))
@@ -194,6 +195,23 @@ def test_variants_are_made_when_copies_have_cost_as_much() -> None:
     for _ in range(3):
         np.testing.assert_array_equal(f(value), np.full(200, 100.125))
     assert PROCESS.compilations == compiled and "not copied" not in f.explain()
+
+
+@pytest.mark.slow
+def test_variants_are_built_beside_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "COPIED_FIRST", 0)
+    x, w = T.dmatrix("x"), graphc.shared(np.zeros(()), name="w")
+    f: Any = graphc.function([x], [x.sum(axis=1) + w, T.exp(x[0])], updates=[(w, w + 1)])
+    value = np.asfortranarray(np.random.default_rng(0).normal(size=(ROWS, COLUMNS)))
+    compiled, calls = PROCESS.compilations, 0
+    while "not copied" not in f.explain():
+        sums, _ = f(value)
+        np.testing.assert_allclose(sums, value.sum(axis=1) + calls, rtol=0, atol=1e-12)
+        calls += 1
+        if calls == 3:  # the first ones found it under way
+            assert "not copied" not in f.explain()
+            f.variants.wait()
+    assert calls <= 4 and PROCESS.compilations == compiled
 
 
 @pytest.mark.slow

@@ -78,9 +78,9 @@ def test_containers_of_nodes_go_by_identity_whatever_the_types() -> None:
         elementwise("logical_not", nodes[0] == None)  # noqa: E711
 
 
-@pytest.mark.parametrize("take", [np.asarray, np.array, lambda x: np.dot(np.ones((2, 3)), x), np.ones((2, 3)).dot])
+@pytest.mark.parametrize("take", [np.asarray, np.array, np.ones((2, 3)).dot])
 def test_numpy_takes_no_node_apart(take: Callable[[Node], object]) -> None:
-    with pytest.raises(GraphTypeError, match=r"beta \(test_graph.py:\d+\) is symbolic.*T\.dot"):
+    with pytest.raises(GraphTypeError, match=r"beta \(test_graph.py:\d+\) is symbolic.*np\.dot"):
         take(variable("float64", (None,), "beta"))
 
 
@@ -91,8 +91,8 @@ def test_copies_are_the_node_itself() -> None:
 
 def test_a_node_has_no_truth_value_and_no_unknown_length() -> None:
     x = variable("float64", (None,), "x")
-    with pytest.raises(GraphTypeError, match=r"x \(test_graph.py:\d+\) is symbolic"):
-        bool(x)
+    with pytest.raises(GraphTypeError, match=r"greater.* \(test_graph.py:\d+\) is symbolic"):
+        bool(x > 0)
     with pytest.raises(GraphTypeError, match="no length"):
         len(x)
     assert len(variable("float64", (3, None))) == 3
@@ -107,7 +107,8 @@ def test_descriptions_name_the_variable_and_the_users_line() -> None:
     assert describe(literal(2.5)) == "2.5"
     assert str(x.type) == "float64[x.0, 2]"
     assert x.broadcastable == (False, False) and variable("float64", (1,)).broadcastable == (True,)
-    assert x.owner is None and elementwise("exp", x).owner is elementwise("exp", x)
+    y = elementwise("exp", x)
+    assert x.owner is None and y.owner is elementwise("exp", x).owner and y.owner.outputs == [y]
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------

@@ -374,6 +374,11 @@ VIEWS: Samples = {
         sample(lambda x: elementwise("exp", transpose(x)) * 2, _FLOATS),
         sample(lambda x: dimshuffle(x, (2, 0, 1)) - dimshuffle(x * x, (2, 0, 1)), Argument((2, 3, 2))),
     ],
+    "reduction_of_transpose": [
+        sample(lambda x: reduce_sum(transpose(x), (1,)), _FLOATS),
+        sample(lambda x: reduce_max(dimshuffle(x, (2, 0, 1)), (1,)), Argument((2, 3, 2))),
+        sample(lambda x: reduce_min(dimshuffle(x, (1, 2, 0)), (0, 2)), Argument((2, 3, 2), "int", -9, 9)),
+    ],
     "reduce_twice": [
         sample(lambda x: reduce_sum(reduce_sum(x, (1,)), (0,)), Argument(_SHAPE, "float", 0.5, 2.0)),
         sample(lambda x: reduce_max(reduce_max(x, (0, 2)), (0,)), Argument((2, 3, 2))),

@@ -192,6 +192,7 @@ def _process_record() -> tuple[int, ...]:
         "block": id(block),
         "wake": id(locks.wake),
         "ndarray": id(np.ndarray),
+        "list": id(list),
         "tuple": id(tuple),
         "float": id(float),
         "int": id(int),

@@ -1,7 +1,7 @@
 """The arguments of a call, checked in native code.
 
-In: the functions of objects.py. Out: arguments sorted by name, of the declared types, copied where they are not
-contiguous, and the same for arrays that are given for results: functions of LLVM IR.
+In: the functions of objects.py. Out: arguments sorted by name, whether they are of the declared types, and the same for
+arrays that are given for results: functions of LLVM IR.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from graphc.codegen.call.layout import (
     TUPLE_SIZE,
     WRITEABLE,
 )
-from graphc.codegen.call.objects import clear_error, each_output, new_copy, release, word, word_at
-from graphc.codegen.call.signature import MOST_COPIED
+from graphc.codegen.call.objects import NOTHING, Imported, each_output, release, retain, word, word_at
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import function
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
+
+intern = Imported("PyUnicode_InternInPlace", NOTHING, Ptr)
 
 
 @function("noinline")
@@ -35,6 +36,17 @@ def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flag
     has_rank = object.get(ARRAY_RANK) == rank
     has_flags = (object.get(ARRAY_FLAGS) & flags) == flags
     return has_dtype & has_rank & has_flags
+
+
+@function("noinline")
+def interned(code: Code, record: Ptr, name: Ptr) -> Ptr:
+    """The address of the one string of these letters that Python keeps; only to be compared."""
+    kept = code.local(Ptr)
+    retain(code, name)
+    kept.store(name)
+    intern(record, kept)
+    release(code, kept.load(Ptr), record)
+    return kept.load(Ptr)
 
 
 @function("noinline optnone")
@@ -55,12 +67,14 @@ def arrange(
     with code.when(kwnames != NULL):
         guess = code.variable(given)
         with code.count(0, kwnames.get(TUPLE_SIZE)) as k:
-            name = kwnames.at(TUPLE_ITEMS).at(k, Ptr).load(Ptr)
+            name = code.variable(kwnames.at(TUPLE_ITEMS).at(k, Ptr).load(Ptr))
             value = args.at(given + k, Ptr).load(Ptr)
-            with code.when(name == word(record, "out name")):
+            with code.when(name.value != keywords.at(guess.value, Ptr).load(Ptr)):
+                name.value = interned(code, record, name.value)
+            with code.when(name.value == word(record, "out name")):
                 out.store(value)
             with code.otherwise():
-                place = seek(code, keywords, count, name, guess.value, refuse)
+                place = seek(code, keywords, count, name.value, guess.value, refuse)
                 refuse.unless(places.at(place, Ptr).load(Ptr) == NULL)
                 places.at(place, Ptr).store(value)
                 guess.value = place + 1
@@ -83,36 +97,6 @@ def seek(code: Code, names: Ptr, count: I64, name: Ptr, guess: I64, missing: Lab
         place.value += 1
         tried.value += 1
     return place.value
-
-
-@function("noinline")
-def elements(code: Code, array: Ptr) -> I64:
-    """The number of elements of an array that exists: the product cannot overflow."""
-    shape, product = array.get(ARRAY_SHAPE), code.variable(I64.of(1))
-    with code.count(0, array.get(ARRAY_RANK).to(I64)) as axis:
-        product.value *= shape.at(axis, I64).load(I64)
-    return product.value
-
-
-@function("noinline")
-def adopt(
-    code: Code, object: Ptr, record: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, itemsize: I64, references: Ptr
-) -> Ptr:
-    """A contiguous copy of a small array of this descriptor and rank, put on the list of what the call holds; null to
-    refuse."""
-    refuse = code.label("refuse")
-    refuse.unless(fits(code, object, ndarray, descriptor, rank, I32.of(0)))
-    refuse.unless(elements(code, object) * itemsize <= MOST_COPIED)
-    new = new_copy(record, object, I32.of(0))
-    with code.when(new == NULL):
-        clear_error(record)
-        refuse.go()
-    number = references.load(I64) + 1
-    references.at(number, Ptr).store(new)
-    references.store(number)
-    code.ret(new)
-    code.place(refuse)
-    return NULL
 
 
 @function("noinline")

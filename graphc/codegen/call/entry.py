@@ -33,7 +33,8 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from graphc.codegen.call.check_arguments import adopt, arrange, discard, fits, suit
+from graphc.codegen.call.adopt import adopt
+from graphc.codegen.call.check_arguments import arrange, discard, fits, suit
 from graphc.codegen.call.interrupt import PATIENT
 from graphc.codegen.call.layout import (
     ALIGNED,
@@ -76,10 +77,10 @@ from graphc.codegen.call.scalars import scalar_function
 from graphc.codegen.call.signals import interrupted
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
+from graphc.codegen.llvm.functions import Function, external, function, module_text, table
 from graphc.codegen.llvm.poison import poison
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
-from graphc.dtypes import itemsize
+from graphc.dtypes import DTYPES, itemsize
 from graphc.startup.record import record
 
 RELEASE_GIL_ABOVE = 50_000
@@ -130,11 +131,6 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]
         return entry(code, self, args, flagged & (2**63 - 1), kwnames)
 
     return [entry, vectorcall, *([interrupted] if signature.polls else [])]
-
-
-def table(name: str, words: Sequence[int]) -> Global:
-    """Constant words."""
-    return Global(name, f"private constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]")
 
 
 def _modes(signature: Signature) -> list[int]:
@@ -262,8 +258,8 @@ class Call:
         else:
             taken = self.code.variable(object)
             with self.code.when(~has_form):
-                own = self.ndarray, descriptor, rank, I64.of(itemsize(array.dtype))
-                taken.value = adopt(self.code, object, self.record, *own, self.references)
+                number_of_dtype = I64.of(DTYPES.index(array.dtype))
+                taken.value = adopt(self.code, object, self.record, number_of_dtype, rank, self.references)
                 self.refuse.when(taken.value == NULL)
             object = taken.value
             self.objects.at(number + 1, Ptr).store(object)

@@ -32,6 +32,7 @@ ARRAY_RANK = HalfField(24)
 ARRAY_SHAPE = PointerField(32)
 ARRAY_DTYPE = PointerField(56)
 ARRAY_FLAGS = HalfField(64)
+DTYPE_NUMBER = HalfField(28)  # of a dtype: one for all byte orders
 
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
@@ -47,14 +48,15 @@ PYTHON_API = (
     "PyErr_Occurred",
     "PyErr_Fetch",
     "PyErr_Restore",
+    "PyUnicode_InternInPlace",
 )
 # Slots of NumPy's array API table; part of its stable ABI.
-ARRAY_API = {"PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
+ARRAY_API = {"PyArray_CastToType": 49, "PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
 
 RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
-    *("ndarray", "tuple", "float", "int", "true", "false", "none"),
+    *("ndarray", "list", "tuple", "float", "int", "true", "false", "none"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
@@ -81,6 +83,7 @@ def layout_tag() -> int:
         ARRAY_SHAPE,
         ARRAY_DTYPE,
         ARRAY_FLAGS,
+        DTYPE_NUMBER,
     )
     return int(digest_of(repr((offsets, RECORD)).encode())[:8], 16)
 
@@ -133,6 +136,7 @@ def _layout_checks() -> dict[str, bool]:
         "array dtype": word_at(id(array) + ARRAY_DTYPE) == id(np.dtype("float64")),
         "array flags": (half_at(id(array) + ARRAY_FLAGS) & mask, half_at(id(frozen) + ARRAY_FLAGS) & mask)
         == (mask, mask ^ WRITEABLE),
+        "dtype": all(half_at(id(np.dtype(each)) + DTYPE_NUMBER) == np.dtype(each).num for each in DTYPES),
         "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in DTYPES),
     }
 

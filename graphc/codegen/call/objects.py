@@ -69,7 +69,6 @@ clear_error = Imported("PyErr_Clear", NOTHING)
 has_error = Imported("PyErr_Occurred", Ptr)
 take_error = Imported("PyErr_Fetch", NOTHING, Ptr, Ptr, Ptr)
 set_error = Imported("PyErr_Restore", NOTHING, Ptr, Ptr, Ptr)
-new_copy = Imported("PyArray_NewCopy", Ptr, Ptr, I32)
 new_array = Imported("PyArray_NewFromDescr", Ptr, Ptr, Ptr, I32, Ptr, Ptr, Ptr, I32, Ptr)
 set_base = Imported("PyArray_SetBaseObject", I32, Ptr, Ptr)
 

@@ -169,6 +169,11 @@ class Global:
         return Ptr(code, f"@{self.name}")
 
 
+def table(name: str, words: Sequence[int]) -> Global:
+    """Constant words."""
+    return Global(name, f"private constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]")
+
+
 def module_text(
     functions: Sequence[Function[Any, Any]],
     data: Sequence[str] = (),

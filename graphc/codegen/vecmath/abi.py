@@ -53,9 +53,11 @@ def define_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int = 1) -
     return function
 
 
-def declare_pure(module: ir.Module, symbol: str, type: ir.Type, arity: int) -> ir.Function:
-    """The same, defined elsewhere."""
-    function = ir.Function(module, ir.FunctionType(type, [type] * arity), symbol)
+def declare_pure(
+    module: ir.Module, symbol: str, type: ir.Type, arity: int, result: ir.Type | None = None
+) -> ir.Function:
+    """The same, defined elsewhere. `result`: the type of what it gives, where that is another one."""
+    function = ir.Function(module, ir.FunctionType(result or type, [type] * arity), symbol)
     for attribute in ("noinline", "nounwind", "readnone", "willreturn"):
         set_attribute(function, attribute)
     return function
@@ -94,7 +96,19 @@ def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequen
     """A function of vectors for single numbers, each beside zeros, which no guard finds rare."""
     zeros = ir.Constant(function.args[0].type, None)
     vectors = [builder.insert_element(zeros, argument, LANE(0)) for argument in arguments]
-    return builder.extract_element(builder.call(function, vectors), LANE(0))
+    found = builder.call(function, vectors)
+    if not isinstance(found.type, ir.LiteralStructType):
+        return builder.extract_element(found, LANE(0))
+    parts = (builder.extract_value(found, place) for place in range(len(found.type.elements)))
+    return as_struct(builder, [builder.extract_element(part, LANE(0)) for part in parts])
+
+
+def as_struct(builder: ir.IRBuilder, values: Sequence[ir.Value]) -> ir.Value:
+    """Several values as one."""
+    whole: ir.Value = ir.Constant(ir.LiteralStructType([value.type for value in values]), ir.Undefined)
+    for place, value in enumerate(values):
+        whole = builder.insert_value(whole, value, place)
+    return whole
 
 
 def lanes_from(first: int, count: int) -> ir.Constant:

@@ -23,7 +23,7 @@ from llvmlite import ir
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
 from graphc.codegen.vecmath.abi import call_for_one, call_in_parts, declare_pure, limit_vectors, vector_of
 from graphc.codegen.vecmath.floats import F64, Format
-from graphc.codegen.vecmath.table import Symbol, arity_of, fill, read_symbol
+from graphc.codegen.vecmath.table import Symbol, arity_of, fill, read_symbol, result_type
 from graphc.startup.record import replace
 
 VECTORS = 4
@@ -61,7 +61,7 @@ def declare(module: ir.Module, symbol: Symbol) -> ir.Function:
     if str(symbol) in module.globals:
         return module.globals[str(symbol)]
     type = vector_of(symbol.format.type, symbol.lanes)
-    return declare_pure(module, str(symbol), type, arity_of(symbol.name))
+    return declare_pure(module, str(symbol), type, arity_of(symbol.name), result_type(symbol))
 
 
 def parts_called(module: ir.Module) -> list[str]:

@@ -18,7 +18,7 @@ from llvmlite import ir
 from graphc.codegen.llvm.unsupported import set_attribute
 from graphc.codegen.vecmath.abi import define_guarded, define_pure, define_variants, vector_of
 from graphc.codegen.vecmath.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
-from graphc.codegen.vecmath.floats import F64, Bits, Block, Format, Real, fma, multiply_exactly, of_one
+from graphc.codegen.vecmath.floats import F64, Bits, Block, Format, Real, find_any, fma, multiply_exactly, of_one
 
 Finish = Callable[[Real, Bits], Real]
 
@@ -41,8 +41,17 @@ def join_huge(x: Real, result: Real, name: str, finish: Finish) -> Real:
     builder = x.block.builder
     bound = argument_bound(x.format, x.block.has_fma)
     function = _define_guard(builder.module, name, x.block, bound, finish)
-    rest = Real(x.block, builder.call(function, [x.value]))
-    return (x.magnitude() < bound).select(result, rest)
+    if x.format.lanes == 1:  # a loop is vectorised around the call, as it is not around a branch
+        rest = Real(x.block, builder.call(function, [x.value]))
+        return (x.magnitude() < bound).select(result, rest)
+    small, before = x.magnitude() < bound, builder.block
+    with builder.if_then(find_any(builder, builder.not_(small.value)), likely=False):
+        rest = Real(x.block, builder.call(function, [x.value]))
+        joined, then = small.select(result, rest), builder.block
+    both = builder.phi(x.value.type)
+    both.add_incoming(result.value, before)
+    both.add_incoming(joined.value, then)
+    return Real(x.block, both)
 
 
 def _define_guard(module: ir.Module, name: str, block: Block, bound: float, finish: Finish) -> ir.Function:

@@ -28,7 +28,7 @@ from inspect import signature
 from llvmlite import ir
 
 from graphc.codegen.llvm.unsupported import remove_global
-from graphc.codegen.vecmath.abi import vector_of
+from graphc.codegen.vecmath.abi import as_struct, vector_of
 from graphc.codegen.vecmath.exponential import (
     acosh,
     asinh,
@@ -81,14 +81,20 @@ SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_([vx])(\d+))?")
 def read_symbol(text: str) -> Symbol | None:
     """What a name says; None for that of another function."""
     found = SYMBOL.fullmatch(text)
-    if found is None or found[1] not in VECTOR_MATH:
+    if found is None or (found[1] not in VECTOR_MATH and found[1] not in TOGETHER):
         return None
     name, format, relaxed, kind, lanes = found.groups()
     return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), kind == "x")
 
 
 def arity_of(name: str) -> int:
-    return len(signature(VECTOR_MATH[name]).parameters)
+    return len(signature(VECTOR_MATH[TOGETHER.get(name, (name,))[0]]).parameters)
+
+
+def result_type(symbol: Symbol) -> ir.Type:
+    """What a function gives: numbers, or those of each of several."""
+    type = vector_of(symbol.format.type, symbol.lanes)
+    return ir.LiteralStructType([type] * len(TOGETHER[symbol.name])) if symbol.name in TOGETHER else type
 
 
 def refer(module: ir.Module, name: str, type: ir.Type, relaxed: bool = False) -> ir.Function:
@@ -143,7 +149,9 @@ def fill(function: ir.Function, has_fma: bool, widths: tuple[int, ...]) -> None:
     format = symbol.format if symbol.lanes == 1 else widen(symbol.format, symbol.lanes)
     builder = ir.IRBuilder(function.append_basic_block())
     block = Block(builder, format, has_fma, widths, symbol.relaxed)
-    builder.ret(VECTOR_MATH[symbol.name](*(Real(block, argument) for argument in function.args)).value)
+    arguments = [Real(block, argument) for argument in function.args]
+    results = [VECTOR_MATH[name](*arguments).value for name in TOGETHER.get(symbol.name, (symbol.name,))]
+    builder.ret(results[0] if symbol.name not in TOGETHER else as_struct(builder, results))
 
 
 VECTOR_MATH: dict[str, Kernel] = {
@@ -155,3 +163,6 @@ VECTOR_MATH: dict[str, Kernel] = {
         *(cbrt, hypot, pow, erf, erfc, gammaln, digamma, trigamma),
     )
 }
+TOGETHER: dict[str, tuple[str, ...]] = {"sincos": ("sin", "cos")}
+"""Functions of one argument that share most of their work, which LLVM finds where one function computes them all: loops
+that call them apart call that."""

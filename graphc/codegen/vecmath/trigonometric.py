@@ -10,18 +10,7 @@ import math
 
 from graphc.codegen.vecmath import coefficients as table
 from graphc.codegen.vecmath.exponential import keep_tiny, round_scaled
-from graphc.codegen.vecmath.floats import (
-    Bits,
-    Format,
-    Mask,
-    Real,
-    add_exactly,
-    fma,
-    horner,
-    in_double,
-    multiply_exactly,
-    polynomial,
-)
+from graphc.codegen.vecmath.floats import Bits, Format, Mask, Real, add_exactly, fma, horner, in_double, polynomial
 from graphc.codegen.vecmath.payne_hanek import Finish, argument_bound, join_huge
 
 # --- circular functions ---------------------------------------------------------------------------------------------
@@ -31,9 +20,8 @@ def _subtract_quarters(x: Real, j: Real) -> Real:
     """x - j*pi/2, correctly rounded but for 0.01 ulp where |x| is below the bound of `join_huge` (Cody and Waite)."""
     if x.block.has_fma:
         first, second, third = table.PIO2_FMA[x.format.name]
-        product, product_error = multiply_exactly(j, x.block.real(-second))
-        r, error = add_exactly(fma(j, -first, x), product)
-        return r + fma(j, -third, error + product_error)
+        begun = fma(j, -first, x)  # exact: a multiple of the last place of `first`, below 1
+        return fma(j, -third, fma(j, -second, begun))
     parts = table.PIO2_SHORT[x.format.name]
     r, error = add_exactly(x - j * parts[0], j * -parts[1])
     r, rest = add_exactly(r, j * -parts[2])
@@ -47,13 +35,9 @@ def reduced_sine(r: Real) -> Real:
 
 
 def reduced_cosine(r: Real) -> Real:
-    """cos(r) for |r| <= pi/4: even polynomial of degree 14 (float32: 8), its first two terms rounded once more (Sun's
-    kernel).
-    """
+    """cos(r) for |r| <= pi/4: even polynomial of degree 14 (float32: 8)."""
     z = r * r
-    half = z * 0.5
-    lead = 1.0 - half
-    return lead + fma(z * z, polynomial(z, table.COS[r.format.name]), (1.0 - lead) - half)
+    return fma(z, fma(z, polynomial(z, table.COS[r.format.name]), -0.5), 1.0)
 
 
 def sine_of_half_turns(d: Real) -> Real:

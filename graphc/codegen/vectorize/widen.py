@@ -29,7 +29,7 @@ from graphc.codegen.llvm.values import suffix_of
 from graphc.codegen.vecmath.abi import call_in_parts, lanes_from, vector_of
 from graphc.codegen.vecmath.floats import splat
 from graphc.codegen.vecmath.outofline import held, refer_apart
-from graphc.codegen.vecmath.table import Symbol, refer_held
+from graphc.codegen.vecmath.table import TOGETHER, Symbol, refer_held
 from graphc.codegen.vectorize.legality import INDEX, Iteration, Sum, Value, extreme_of
 from graphc.codegen.vectorize.loopinfo import Counted
 from graphc.startup.record import record, replace
@@ -290,6 +290,9 @@ class Vectors:
         self.invariants, self.iteration, self.builder, self.lanes = invariants, invariants.iteration, builder, lanes
         self.apart, self.whole, self.index, self.mask = shape.apart, shape.lanes, index, mask
         self.made: dict[Value, ir.Value] = {}
+        self.together = computed_together(self.iteration, invariants.needed) if self.apart else {}
+        self.computed: dict[tuple[str, Value], ir.Value] = {}
+        """What functions have given that compute several at once."""
 
     def vector(self, value: Value) -> ir.Value:
         """A value of these iterations."""
@@ -319,6 +322,8 @@ class Vectors:
                 return gather(builder, self.vector(operands[0]), each.type, self.mask)
             case ir.GEPInstr():
                 return addresses(builder, self.invariants.number(operands[0]), self.vector(operands[1]), each.type)
+            case ir.CallInstr() if each in self.together:
+                return self.called_together(self.together[each], operands[1])
             case ir.CallInstr() if (symbol := held(each)) is not None:
                 return self.called(symbol, [*map(self.vector, operands[1:])])
             case ir.CallInstr():
@@ -339,12 +344,39 @@ class Vectors:
         call = ir.IRBuilder.call if at_once == self.lanes else call_in_parts
         return call(builder, function, arguments)
 
+    def called_together(self, part: tuple[Symbol, int], argument: Value) -> ir.Value:
+        """One of the results of a function that computes several at once: called for the first of them."""
+        symbol, place = part
+        if (symbol.name, argument) not in self.computed:
+            self.computed[symbol.name, argument] = self.called(symbol, [self.vector(argument)])
+        return self.builder.extract_value(self.computed[symbol.name, argument], place)
+
     def add_up(self, sum: Sum, total: ir.Value) -> ir.Value:
         """What is added up after these iterations."""
         term = self.vector(sum.term)
         if self.mask is not None:
             term = self.builder.select(self.mask, term, splat(term.type, neutral(sum.step)))
         return append(self.builder, sum.step, [total, term])
+
+
+def computed_together(
+    iteration: Iteration, needed: Sequence[ir.Instruction]
+) -> dict[ir.Instruction, tuple[Symbol, int]]:
+    """The elementary functions of one argument of which one function computes several: that, and as which of its
+    results."""
+    calls: dict[Value, dict[str, list[ir.Instruction]]] = {}
+    for each in needed:
+        if (symbol := held(each)) is not None and not iteration.is_steady(each):
+            calls.setdefault(iteration.operands[each][-1], {}).setdefault(symbol.name, []).append(each)
+    return {
+        each: (replace(symbol, name=name), place)
+        for names in calls.values()
+        for name, members in TOGETHER.items()
+        if names.keys() >= {*members}
+        for place, member in enumerate(members)
+        for each in names[member]
+        if (symbol := held(each)) is not None
+    }
 
 
 # --- instructions ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import marshal
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -54,6 +55,39 @@ PROBE = Signature(
     sizes=((1, 0), (2, 0), (3, 0)),
     returns="one",
 )
+
+COPIER_IR = """
+define i64 @sizes(ptr %x, i64 %n, i64 %m, ptr %dims) {
+  %last = getelementptr i64, ptr %dims, i64 LAST
+  store i64 %m, ptr %last
+  store i64 %n, ptr %dims
+  ret i64 0
+}
+
+define i64 @kernel(ptr noalias %x, ptr noalias %y, i64 %n, i64 %m) {
+  %columns = select i1 MATRIX, i64 %m, i64 1
+  %count = mul i64 %n, %columns
+  %bytes = mul i64 %count, ITEMSIZE
+  call void @llvm.memcpy.p0.p0.i64(ptr %y, ptr %x, i64 %bytes, i1 false)
+  ret i64 0
+}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+
+def copier(dtype: str, rank: int = 1) -> tuple[Signature, str]:
+    """A function that copies an array of one or two axes."""
+    shape = (None,) * rank
+    array = Array("x", dtype, shape)
+    places = ((0, 0), (0, rank - 1))
+    signature = Signature("copier", (array,), (), (Array("y", dtype, shape),), (), places, "one")
+    words = {"LAST": rank - 1, "MATRIX": int(rank == 2), "ITEMSIZE": np.dtype(dtype).itemsize}
+    text = COPIER_IR
+    for word, number in words.items():
+        text = text.replace(word, str(number))
+    return signature, text
+
 
 # command = (what sizes answers, rows of y, elements of tripled, what kernel answers)
 PROBE_IR = """
@@ -366,15 +400,31 @@ class Kind(np.ndarray[Any, Any]):
     pass
 
 
-REFUSED = {
+CONVERTED: dict[str, Any] = {
     "list": [1.0, 2.0],
-    "none": None,
-    "number": 1.0,
+    "tuple": (1, 2.5),
+    "list of its scalars": list(np.ones(2)),
     "float32": np.zeros(2, np.float32),
     "integers": np.zeros(2, np.int64),
+    "strided float32": np.arange(4, dtype=np.float32)[::2],
+    "unpickled": pickle.loads(pickle.dumps(np.ones(2))),
+    "swapped": np.arange(2, dtype=">f8"),
+}
+"""What becomes a contiguous array in native code, unless the function takes exact arguments."""
+
+REFUSED = {
+    "nested list": [[1.0, 2.0]],
+    "list of strings": ["1", "2"],
+    "large integers": [2**63, 1],
+    "list of arrays": [np.zeros(()), np.zeros(())],
+    "complex": np.zeros(2, complex),
+    "half": np.zeros(2, np.float16),
+    "objects": np.array([1.0, 2.0], object),
+    "times": np.zeros(2, "m8[s]"),
+    "none": None,
+    "number": 1.0,
     "matrix": np.zeros((2, 1)),
     "zero rank": np.zeros(()),
-    "swapped": np.zeros(2, ">f8"),
     "subclass": np.zeros(2).view(Kind),
     "masked": np.ma.zeros(2),
     "scalar": np.float64(1.0),
@@ -398,6 +448,71 @@ def test_copies_small_inputs_but_no_shared_value(x: Any) -> None:
         cells[cell][0] = x
         assert function(command(), np.ones(2))[0] == "refused"
         assert cells[cell][0] is x
+
+
+@pytest.mark.parametrize("x", CONVERTED.values(), ids=CONVERTED.keys())
+def test_converts_inputs_unless_they_are_exact(x: Any) -> None:
+    function, _ = probe(2)
+    np.testing.assert_array_equal(function(command(), x), expect_probe(2, 2, np.asarray(x, np.float64)))
+    cells = [[np.zeros(2)], [np.zeros(2)]]
+    exact = Keywords(("command", "x"), exact=True)
+    function = bind(compiled(PROBE, PROBE_IR), PROBE, cells, refused, failed, exact)
+    assert function(command(), x)[0] == "refused"
+    for cell in (0, 1):
+        function, cells = probe(2)
+        cells[cell][0] = x
+        assert function(command(), np.ones(2))[0] == "refused", "a shared variable"
+
+
+def number_lists() -> list[Any]:
+    """Lists of what users write in them, and of numbers about the limits of every dtype."""
+    limits = [
+        int(edge) + step
+        for name in INTEGERS
+        for edge in (np.iinfo(name).min, np.iinfo(name).max)
+        for step in (-1, 0, 1)
+    ]
+    kinds = [True, 3, -1, 2.5, 0.1, float("nan"), float("inf"), 1e300, 2**53 + 1, 2**60 + 1, 2**24 + 1]
+    scalars = [np.dtype(name).type(1) for name in DTYPES]
+    mixed = [[a, b] for a in (True, 1, 1.5, np.float64(0.1), np.int64(7), np.float32(0.1)) for b in (*kinds, *scalars)]
+    return [
+        [],
+        [[]],
+        *([limit] for limit in limits),
+        *([limit, 0.5] for limit in limits),
+        *mixed,
+        (1, 2.0),
+        [(1,)],
+        [None],
+    ]
+
+
+def test_lists_become_what_they_become_in_python() -> None:
+    """Where native code takes a list at all, its elements are those of values.as_array."""
+    taken = 0
+    for dtype in DTYPES:
+        signature, ir = copier(dtype)
+        function = bind(compiled(signature, ir), signature, [], refused, failed)
+        for value in number_lists():
+            result = function(value)
+            if isinstance(result, tuple):
+                continue
+            taken += 1
+            want = as_array(value, dtype, "it")
+            np.testing.assert_array_equal(result, want, strict=True)
+    assert taken > 400
+
+
+def test_nested_lists_of_equal_lengths() -> None:
+    signature, ir = copier("float32", rank=2)
+    function = bind(compiled(signature, ir), signature, [], refused, failed)
+    matrices: list[Any] = [[[1.0, 2], (3, 4.5)], ([1], [2]), [[], []], [[1e300, -0.0]]]
+    for value in matrices:
+        np.testing.assert_array_equal(function(value), as_array(value, "float32", "it"), strict=True)
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    for wrong in ([[1.0], [1.0, 2.0]], [[1.0], 2.0], [1.0], [], [[1.0], [None]], [[[1.0]]], cycle, [cycle]):
+        assert function(wrong)[0] == "refused"
 
 
 @pytest.mark.parametrize("x", REFUSED.values(), ids=REFUSED.keys())
@@ -455,6 +570,20 @@ def test_arguments_by_name() -> None:
     function, _ = named_probe(2, order, other)
     np.testing.assert_array_equal(function(), expect_probe(2, 2, other))
     np.testing.assert_array_equal(function(x=x), want)
+
+
+def test_names_that_nobody_interned() -> None:
+    order, x = command(), np.ones(2)
+    function, _ = named_probe(2)
+    parts = ("com", "mand"), ("", "x")
+    for names in (parts, parts[::-1]):
+        values = {"".join(name): x if name[1] == "x" else order for name in names}
+        np.testing.assert_array_equal(function(**values), expect_probe(2, 2, x))
+    given = np.empty((2, 2))
+    named: dict[str, Any] = {"OUT".lower(): given}
+    assert function(order, x, **named) is given
+    for number in range(100):
+        assert function(order, x, **{f"unknown{number}": x})[0] == "refused"
 
 
 def test_results_are_written_where_they_are_given() -> None:

@@ -25,7 +25,7 @@ from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.vecmath import outofline
 from graphc.codegen.vecmath.floats import F32, F64
 from graphc.codegen.vecmath.outofline import VECTORS, WEIGHT, one_vector
-from graphc.codegen.vecmath.table import VECTOR_MATH, arity_of
+from graphc.codegen.vecmath.table import TOGETHER, VECTOR_MATH, arity_of
 from graphc.errors import CacheWarning
 from graphc.options import options
 from graphc.startup.process import PROCESS
@@ -92,7 +92,7 @@ def test_called_or_held_each_bit_is_the_same(
 
 def calls(body: str, dtype: str = "float64", other: str = "float64") -> set[str]:
     """The functions apart that a loop calls."""
-    source = f"def f(x, y, n):\n    for i in independent(n):\n        x[i] = {body}\n    return 0\n"
+    source = f"def f(x, y, n):\n    for i in independent(n):\n        v = x[i]\n        x[i] = {body}\n    return 0\n"
     text = lower_source(source, [Prototype("f", (f"{dtype}*", f"{other}*", "int64"))], {}, False).ir
     return set(re.findall(r"call .*@\"?gc_([a-z0-9]+)_f\d+_x\d+\b", text))
 
@@ -106,6 +106,36 @@ def test_which_loops_call(dtype: str) -> None:
     for name, weight in WEIGHT.items():
         if weight > 2:
             assert calls(f"{name}(x[i])", dtype) == {name}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_that_share_their_work_are_one(dtype: str) -> None:
+    assert calls("sin(v) * cos(v)", dtype) == {"sincos"}
+    assert calls("sin(v) * cos(v + 1.0)", dtype) == {"sin", "cos"}
+    assert calls("sin(v) * cos(v) + sin(v + 1.0)", dtype) == {"sincos", "sin"}
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("together", TOGETHER)
+def test_together_or_alone_each_bit_is_the_same(together: str, dtype: str, fast_math: bool) -> None:
+    names = TOGETHER[together]
+    x = arguments(names[0], dtype)[0]
+    prototype = Prototype("f", (f"{dtype}*", f"{dtype}*", f"{dtype}*", "int64"))
+
+    def results(*bodies: str) -> list[NDArray[Any]]:
+        lines = [f"    for i in independent(n):\n        v = x[i]\n        {body}\n" for body in bodies]
+        source = f"def f(x, out, out2, n):\n{''.join(lines)}    return 0\n"
+        assert (f"gc_{together}_" in lower_source(source, [prototype], {}, fast_math).ir) == (len(bodies) == 1)
+        outs = [np.zeros_like(x) for _ in names]
+        with options.change(compile="inline"):
+            load(source, prototype, fast_math=fast_math).call("f", x, *outs, x.size)
+        return outs
+
+    one, other = (f"out{number}[i] = {name}(v)" for number, name in zip(("", "2"), names, strict=True))
+    for found, alone in zip(results(f"{one}; {other}"), results(one, other), strict=True):
+        np.testing.assert_array_equal(found, alone)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(alone))
 
 
 def test_vectors_that_functions_lack_are_not_asked_for() -> None:

@@ -1,0 +1,193 @@
+"""Graphs for many elements at once: what a function of one element computes, of arrays with an axis more, the first.
+
+In: results, and for the variables that they are computed from what has an element for each along its first axis. Out:
+the same of all elements. Each op has a rule for it, `batch` in its record; what has none, or declines, is carried out
+for each element by a loop, so that there is nothing that cannot be batched, but what has other sizes for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from graphc.errors import GraphTypeError
+from graphc.ir.body import ITEM, item, items_of
+from graphc.ir.closure import close
+from graphc.ir.node import Node, Size, TupleType, Type, describe, make, next_serial, variable
+from graphc.ir.walk import nodes_since, renamed, type_sizes
+from graphc.ops.branch import cond_node
+from graphc.ops.elementwise import repeated
+from graphc.ops.scan import Loop, loop_of, scan_node
+from graphc.ops.shape import dimshuffle
+from graphc.startup.record import record
+
+Value: TypeAlias = "tuple[Node, bool]"
+"""A value, and whether it has the axis of the batch, before its others."""
+
+
+def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) -> list[Value]:
+    """`results` with the nodes `given` replaced, by values of all elements or by one that is the same for all.
+
+    Raises GraphTypeError where sizes would differ from element to element.
+    """
+    done: dict[Node, Value] = dict(given)
+    several: dict[Node, Sequence[Value]] = {}
+    for node in nodes_since(results, min((leaf.serial for leaf in given), default=0)):
+        if node in done:
+            continue
+        if node.op is ITEM and node.args[0] in several:
+            done[node] = several[node.args[0]][node.attrs["index"]]
+            continue
+        values = [done.get(arg, (arg, False)) for arg in node.args]
+        args, flags = [value for value, _ in values], [has for _, has in values]
+        if not any(flags):
+            same = all(one is other for one, other in zip(args, node.args, strict=True))
+            done[node] = node if same else renamed(make(node.op, args, node.attrs), node), False
+            continue
+        _check_sizes(node, done)
+        made = node.op.batch(node, args, flags, size) if node.op.batch is not None else None
+        if made is None:
+            made = looped(node, args, flags, size)
+        if isinstance(made, Node):
+            done[node] = renamed(made, node), True
+        elif isinstance(node.type, TupleType):
+            several[node] = made
+        else:
+            ((value, has),) = made
+            done[node] = renamed(value, node), has
+    return [done.get(node, (node, False)) for node in results]
+
+
+def _check_sizes(node: Node, done: Mapping[Node, Value]) -> None:
+    """Raise where a size of a node is another for each element."""
+    kinds: Sequence[Type] = node.type.parts if isinstance(node.type, TupleType) else (node.type,)
+    for kind in kinds:
+        for axis, size in enumerate(kind.shape):
+            if isinstance(size, Node) and done.get(size, (size, False))[1]:
+                raise GraphTypeError(
+                    f"vmap: the size of {describe(node)} along axis {axis} is another for each element: it depends on "
+                    f"{describe(size)}; it must be the same for all: fill it up, or compute with where()"
+                )
+
+
+def looped(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Value]:
+    """The results of a node for each element, by a loop over the elements."""
+    since = next_serial()
+    rows = [arg for arg, has in zip(args, flags, strict=True) if has]
+    elements = [variable(row.dtype, row.type.shape[1:], row.name) for row in rows]
+    left = iter(elements)
+    own = make(node.op, [next(left) if has else arg for arg, has in zip(args, flags, strict=True)], node.attrs)
+    results = items_of(own) if isinstance(own.type, TupleType) else [own]
+    body, captured = close(elements, results, since)
+    loop = scan_node(size, body, rows, (), captured)
+    return [(item(loop, place), True) for place in range(len(results))]
+
+
+def all_batched(values: Sequence[Value], size: Size) -> list[Node]:
+    """The values of all elements; those that are the same for all are repeated."""
+    return repeated([value for value, _ in values], [has for _, has in values], size)
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+@record()
+class BatchedStep:
+    """One step of a loop for all elements: variables for an element of each sequence and for the states; what they run
+    over or begin with; the results of the body."""
+
+    variables: Sequence[Node]
+    rows: Sequence[Node]
+    initial: Sequence[Node]
+    results: Sequence[Value]
+    since: int
+
+
+def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Value] | None:
+    """A loop whose steps are carried out for all elements at once; None where elements may take different numbers of
+    steps."""
+    loop = loop_of(args, node.attrs)
+    first = len(args) - len(loop.operands)
+    if any(flags[:first]):
+        return None
+    own = list(flags[first:])
+    begin, end = len(loop.sequences), len(loop.sequences) + len(loop.initial)
+    while True:  # a state that begins the same for all elements may differ after a step
+        step = _step(loop, own, size)
+        after = [has or before for (_, has), before in zip(step.results, own[begin:end], strict=False)]
+        if after == own[begin:end]:
+            break
+        own[begin:end] = after
+    repeat = loop.repeat
+    if repeat.until and step.results[-1][1]:
+        return None
+    states = [value for value, _ in step.results[: len(after)]]
+    pairs = zip(step.results[: len(after)], after, strict=True)
+    states = [value if has or not wanted else repeated([value], [False], size)[0] for (value, has), wanted in pairs]
+    outputs = step.results[len(after) :]
+    body, captured = close(step.variables, [*states, *(value for value, _ in outputs)], step.since)
+    made = scan_node(
+        loop.count,
+        body,
+        step.rows,
+        step.initial,
+        captured,
+        reverse=repeat.reverse,
+        until=repeat.until,
+        limit=loop.limit,
+        recomputed=loop.recomputed,
+    )
+    made = renamed(made, node)
+    found = [item(made, place) for place in range(len(step.results))]
+    stacked = zip(found[len(after) :], outputs, strict=True)
+    return [
+        *zip(found[: len(after)], after, strict=True),
+        *((_turned(value) if has else value, has) for value, (_, has) in stacked),
+    ]
+
+
+def _step(loop: Loop, flags: Sequence[bool], size: Size) -> BatchedStep:
+    """A step in which the parameters that `flags` marks are those of all elements."""
+    since, params = next_serial(), loop.body.params
+    begin, end = len(loop.sequences), len(loop.sequences) + len(loop.initial)
+    rows = [_turned(row) if has else row for row, has in zip(loop.sequences, flags, strict=False)]
+    starts = zip(loop.initial, flags[begin:end], strict=True)
+    initial = [
+        start if not has or start.ndim > param.ndim else repeated([start], [False], size)[0]
+        for (start, has), param in zip(starts, loop.states, strict=True)
+    ]
+    elements = [variable(row.dtype, row.type.shape[1:], row.name) for row in rows]
+    states = [variable(start.dtype, start.type.shape, start.name) for start in initial]
+    values = zip((*elements, *states, *loop.constants), flags, strict=True)
+    results = batched(loop.body.results, dict(zip(params, values, strict=True)), size)
+    return BatchedStep((*elements, *states), rows, initial, results, since)
+
+
+def _turned(x: Node) -> Node:
+    """`x` with its first two axes exchanged: those of the batch and of the steps."""
+    return dimshuffle(x, (1, 0, *range(2, x.ndim)))
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+def cond_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Value] | None:
+    """A branch that all elements take; None where each may take its own."""
+    condition, *operands = args
+    if flags[0]:
+        return None
+    sides = []
+    for name in ("then", "orelse"):
+        body = node.attrs[name]
+        given = dict(zip(body.params, zip(operands, flags[1:], strict=True), strict=True))
+        sides.append(batched(body.results, given, size))
+    both = [any(has for _, has in pair) for pair in zip(*sides, strict=True)]
+    then, orelse = (
+        [all_batched([value], size)[0] if wanted else value[0] for value, wanted in zip(side, both, strict=True)]
+        for side in sides
+    )
+    at_hand = {*operands, *(each for operand in operands for each in type_sizes(operand))}
+    if isinstance(size, Node):
+        at_hand.add(size)
+    made = renamed(cond_node(condition, then, orelse, at_hand), node)
+    return [(item(made, place), has) for place, has in enumerate(both)]

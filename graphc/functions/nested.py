@@ -1,0 +1,112 @@
+"""Functions of trees: arguments and results within dicts, tuples, lists and dataclasses.
+
+In: trees of variables and of what is computed from them. Out: a `Function` that takes trees of values of the same
+structure and returns results in that of its outputs. It calls a function of all the leaves, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.functions.callables import Function, Memory
+from graphc.functions.convention import REQUIRED, In
+from graphc.ir.node import Array, Node
+from graphc.startup.record import replace
+from graphc.trees import is_nested, leaves, like, outline, paths, up_to
+
+
+def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any, given: Mapping[str, Any]) -> Function:
+    """What `function(inputs, outputs, **given)` makes of trees."""
+    named = isinstance(inputs, Mapping)
+    trees = list(inputs.values()) if named else [inputs] if isinstance(inputs, Node | In) else list(inputs)
+    names = list(inputs) if named else [None if is_nested(tree) else _name(tree) for tree in trees]
+    records = []
+    for place, (tree, name) in enumerate(zip(trees, names, strict=True)):
+        whole = name or f"argument {place}"
+        for leaf, path in zip(leaves(tree), paths(tree, whole), strict=True):
+            if not isinstance(leaf, Node | In):
+                raise GraphTypeError(f"inputs must be variables; {path} is {leaf!r}")
+            record = leaf if isinstance(leaf, In) else In(leaf)
+            records.append(record if record.name or record.variable.name else replace(record, name=path))
+    return Nested(function(records, leaves(outputs), **given), trees, names, outputs)
+
+
+def _name(item: Any) -> str | None:
+    return (item.name or item.variable.name) if isinstance(item, In) else item.name
+
+
+class Nested(Function):
+    """Calls `whole`, a function of leaves, with those of trees."""
+
+    def __init__(self, whole: Function, trees: Sequence[Any], names: Sequence[str | None], outputs: Any) -> None:
+        super().__init__(whole.kernel, whole.call, False)
+        self.whole, self.trees, self.names, self.outputs = whole, trees, names, outputs
+        self.mode, self.name, self.profile, self.foreign = whole.mode, whole.name, whole.profile, whole.foreign
+
+    @property
+    def kind(self) -> type[Function]:
+        return self.whole.kind
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        named = {}
+        if "out" in kwargs and "out" not in self.names:
+            out = kwargs.pop("out")
+            named["out"] = tuple(self.up_to(self.outputs, out, "out")) if out is not None else None
+        return like(self.outputs, self.whole(*self.flat(args, kwargs), **named))
+
+    def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The value of each leaf of the inputs."""
+        if len(args) > len(self.trees):
+            raise ArgumentError(f"{self.label} takes {len(self.trees)} arguments; got {len(args)}")
+        given = dict(enumerate(args))
+        for name, value in kwargs.items():
+            if self.names.count(name) != 1:
+                known = ", ".join(filter(None, self.names)) or "given by position"
+                raise ArgumentError(f"{self.label} has no one input called {name!r}; its inputs are {known}")
+            if self.names.index(name) in given:
+                raise ArgumentError(f"{self.label}: argument {name} is given twice")
+            given[self.names.index(name)] = value
+        values: list[Any] = []
+        for place, tree in enumerate(self.trees):
+            what = self.names[place] or f"argument {place}"
+            if place in given:
+                values += self.up_to(tree, given[place], what)
+                continue
+            defaults = [leaf.value if isinstance(leaf, In) else REQUIRED for leaf in leaves(tree)]
+            if any(value is REQUIRED for value in defaults):
+                raise ArgumentError(f"{self.label}: {what} is missing")
+            values += defaults
+        return values
+
+    def up_to(self, tree: Any, value: Any, what: str) -> list[Any]:
+        """What a value has for the leaves of a tree."""
+        try:
+            return up_to(tree, value)
+        except ValueError:
+            wanted = f"must be {outline(tree)}, with values for the asterisks"
+            raise ArgumentError(f"{self.label}: {what} {wanted}; got {outline(value)}") from None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        return Nested(self.whole.__deepcopy__(memo), self.trees, self.names, self.outputs)
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        return self.whole.run_values(values, given)
+
+    def memory(self, *sizes: Any) -> Memory:
+        return self.whole.memory(*sizes)
+
+    def free(self) -> None:
+        self.whole.free()
+
+    @property
+    def source(self) -> str:
+        return self.whole.source
+
+    @property
+    def assembly(self) -> str:
+        return self.whole.assembly
+
+    def explain(self) -> str:
+        return self.whole.explain()

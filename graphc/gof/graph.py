@@ -1,0 +1,237 @@
+"""Graphs as Theano's programs walk them: variables, and the applications of ops between them.
+
+In: variables. Out: lists of what they are computed from, copies with replacements. A size that is known only at a call
+stands for the variable whose size it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir.apply import Apply, apply_of
+from graphc.ir.node import INPUT, SHARED, SIZE, Constant, Node, describe, size_owner
+from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
+from graphc.ops.elementwise import as_node
+
+__all__ = [
+    "Apply", "Constant", "Variable", "ancestors", "clone", "clone_get_equiv", "clone_replace", "general_toposort",
+    "graph_replace", "inputs", "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "ops", "orphans",
+    "stack_search", "variables", "variables_and_orphans", "view_roots",
+]  # fmt: skip
+
+Variable = Node
+
+
+def _listed(variables: Any) -> list[Node]:
+    return [as_node(variables)] if isinstance(variables, Node) else [as_node(each) for each in variables]
+
+
+def _visible(node: Node) -> Node:
+    """The variable that a size is of; any other node itself."""
+    owner = size_owner(node) if node.op is SIZE else None
+    return node if owner is None else owner
+
+
+def parents(variable: Node) -> list[Node]:
+    """What a variable is computed from directly."""
+    return [] if variable.owner is None else [_visible(each) for each in variable.owner.inputs]
+
+
+def stack_search(
+    start: Iterable[Any], expand: Callable[[Any], Iterable[Any] | None], mode: str = "bfs", build_inv: bool = False
+) -> Any:
+    """Everything that `expand` leads to from `start`, breadth first ("bfs") or depth first ("dfs"). `build_inv`: and a
+    dict of what each was reached from. Raises GraphTypeError for another mode."""
+    if mode not in ("bfs", "dfs"):
+        raise GraphTypeError(f"stack_search: mode {mode!r} is neither 'bfs' nor 'dfs'")
+    pending = deque(start)
+    found: dict[Any, None] = {}
+    inverse: dict[Any, list[Any]] = {}
+    while pending:
+        item = pending.popleft() if mode == "bfs" else pending.pop()
+        if item in found:
+            continue
+        found[item] = None
+        for following in expand(item) or ():
+            pending.append(following)
+            if build_inv:
+                inverse.setdefault(following, []).append(item)
+    return (list(found), inverse) if build_inv else list(found)
+
+
+def ancestors(variable_list: Any, blockers: Iterable[Node] | None = None) -> list[Node]:
+    """The variables that some variables are computed from, themselves included; not what is behind `blockers`."""
+    stop = set(blockers or ())
+
+    def expand(variable: Node) -> list[Node]:
+        return [] if variable in stop else parents(variable)[::-1]
+
+    found: list[Node] = stack_search(reversed(_listed(variable_list)), expand, "dfs")
+    return found
+
+
+def inputs(variable_list: Any, blockers: Iterable[Node] | None = None) -> list[Node]:
+    """The leaves that some variables are computed from: inputs, shared variables and constants."""
+    return [each for each in ancestors(variable_list, blockers) if each.owner is None]
+
+
+def variables_and_orphans(i: Any, o: Any) -> tuple[list[Node], list[Node]]:
+    """The variables between inputs and outputs, both included, and those among them that are neither computed nor
+    inputs."""
+    given = _listed(i)
+    found = ancestors(o, blockers=given)
+    lone = [each for each in found if each.owner is None and each not in given]
+    return [*found, *(each for each in given if each not in found)], lone
+
+
+def variables(i: Any, o: Any) -> list[Node]:
+    """The variables between inputs and outputs, both included."""
+    return variables_and_orphans(i, o)[0]
+
+
+def orphans(i: Any, o: Any) -> list[Node]:
+    """The variables between inputs and outputs that are neither computed nor inputs."""
+    return variables_and_orphans(i, o)[1]
+
+
+def io_toposort(
+    inputs: Any, outputs: Any, orderings: Mapping[Apply, Sequence[Apply]] | None = None, clients: Any = None
+) -> list[Apply]:
+    """The applications of ops between inputs and outputs, each after all whose outputs it takes, and after those that
+    `orderings` lists for it."""
+    stop = set(_listed(inputs))
+
+    def needs(apply: Apply) -> list[Apply]:
+        made = (each.owner for each in apply.inputs if each not in stop)
+        return [*(owner for owner in made if owner is not None), *(orderings or {}).get(apply, ())]
+
+    ends = (each.owner for each in _listed(outputs) if each not in stop)
+    return toposort([end for end in ends if end is not None], needs)
+
+
+def general_toposort(outputs: Iterable[Any], deps: Callable[[Any], Iterable[Any]], **more: Any) -> list[Any]:
+    """Everything that `outputs` need by `deps`, each after what it needs. Raises CycleError (a ValueError)."""
+    return toposort(list(outputs), lambda item: list(deps(item)))
+
+
+def ops(i: Any, o: Any) -> set[Apply]:
+    """The applications of ops between inputs and outputs."""
+    return set(io_toposort(i, o))
+
+
+def list_of_nodes(inputs: Any, outputs: Any) -> list[Apply]:
+    """The applications of ops between inputs and outputs, outputs first."""
+    return io_toposort(inputs, outputs)[::-1]
+
+
+def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
+    """Whether `l_node` needs what `f_node` gives."""
+    return f_node in io_toposort([], l_node.outputs)
+
+
+def view_roots(r: Node) -> list[Node]:
+    """The variable itself: no value of graphc is a view of another one."""
+    return [r]
+
+
+def is_same_graph(var1: Any, var2: Any, givens: Any = None, debug: bool = False) -> bool:
+    """Whether two variables are the same computation of the same inputs, once those in `givens` (a dict or pairs) have
+    been replaced. Equal graphs are one object, so that without `givens` this is `var1 is var2`."""
+    left, right = replaced([as_node(var1), as_node(var2)], _pairs(givens))
+    return left is right
+
+
+def _pairs(replace: Any) -> dict[Node, Node]:
+    items = replace.items() if isinstance(replace, Mapping) else replace or ()
+    return {as_node(old): as_node(new) for old, new in items}
+
+
+def _checked(replace: Any, strict: bool) -> dict[Node, Node]:
+    """Replacements of the types of what they replace: cast, or an error."""
+    pairs = _pairs(replace)
+    for old, new in pairs.items():
+        if new.type != old.type and (strict or new.ndim != old.ndim):
+            raise GraphTypeError(
+                f"{describe(new)} of type {new.type} cannot replace {describe(old)} of type {old.type}; strict=False "
+                "allows another dtype"
+            )
+    return pairs
+
+
+def replaced(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
+    """Nodes with some replaced; the sizes of a computed one that is replaced too, where they came from variables that
+    nothing needs any more."""
+    new = substitute(nodes, pairs)
+    sizes = {
+        size: as_size_node(after)
+        for old, value in pairs.items()
+        for size, after in zip(old.type.shape, value.type.shape, strict=False)
+        if old.args and isinstance(size, Node) and size is not after
+    }
+    if not sizes:
+        return new
+    left = set(nodes_of(new))
+    lost = {
+        size: after
+        for size, after in sizes.items()
+        if not any(size_owner(leaf) in left for leaf in nodes_of([size]) if leaf.op is SIZE)
+    }
+    return substitute(nodes, {**lost, **pairs}) if lost else new
+
+
+def _like(outputs: Any, nodes: Sequence[Node]) -> Any:
+    if isinstance(outputs, Mapping):
+        return dict(zip(outputs, nodes, strict=True))
+    return type(outputs)(nodes) if isinstance(outputs, list | tuple) else nodes[0]
+
+
+def clone_replace(
+    output: Any, replace: Any = None, strict: bool = True, share_inputs: bool = True, copy_inputs: Any = None
+) -> Any:
+    """`output`, a variable or a list, tuple or dict, with the variables in `replace` (a dict or pairs) replaced.
+
+    strict: replacements must have the type of what they replace. share_inputs=False: the inputs that are left are fresh
+    variables. copy_inputs: Theano's old name for share_inputs. This is `theano.clone`.
+    """
+    items = list(output.values()) if isinstance(output, Mapping) else output
+    nodes = _listed(items) if isinstance(items, Node | list | tuple) else [as_node(items)]
+    pairs = _checked(replace, strict)
+    if not (share_inputs if copy_inputs is None else copy_inputs):
+        nodes = replaced(nodes, pairs)
+        pairs = {leaf: leaf.clone() for leaf in inputs(nodes) if leaf.op in (INPUT, SHARED)}
+    return _like(output, replaced(nodes, pairs))
+
+
+def graph_replace(outputs: Any, replace: Any = None, *, strict: bool = True) -> Any:
+    """`outputs` with the variables in `replace` replaced. Raises GraphTypeError for a variable that they do not need,
+    unless strict=False."""
+    pairs = _checked(replace, strict=False)
+    items = list(outputs.values()) if isinstance(outputs, Mapping) else outputs
+    known = set(ancestors(items))
+    for old in pairs:
+        if strict and old not in known:
+            raise GraphTypeError(f"{describe(old)} is to be replaced, and the outputs do not need it")
+    return _like(outputs, replaced(_listed(items), pairs))
+
+
+def clone(i: Any, o: Any, copy_inputs: bool = True, copy_orphans: bool | None = None) -> tuple[list[Node], list[Node]]:
+    """Inputs and outputs over fresh inputs (`copy_inputs`)."""
+    equivalent = clone_get_equiv(i, o, copy_inputs)
+    return [equivalent[each] for each in _listed(i)], [equivalent[each] for each in _listed(o)]
+
+
+def clone_get_equiv(
+    inputs: Any, outputs: Any, copy_inputs: bool = True, copy_orphans: bool = True, memo: Any = None
+) -> dict[Any, Any]:
+    """Every variable and application between inputs and outputs, with what it becomes over fresh inputs."""
+    given = _listed(inputs)
+    fresh = {each: each.clone() if copy_inputs else each for each in given} | dict(memo or {})
+    between = [each for each in variables(given, outputs) if each not in fresh]
+    equivalent: dict[Any, Any] = dict(fresh) | dict(zip(between, substitute(between, fresh), strict=True))
+    for old, new in list(equivalent.items()):
+        if old.owner is not None and new.owner is not None and old not in given:
+            equivalent[apply_of(old)] = apply_of(new)
+    return equivalent

@@ -1,0 +1,97 @@
+"""An op with its inputs and outputs, as Theano's programs walk graphs.
+
+In: a node. Out: the one `Apply` that stands for its op's application for as long as anybody holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import ref
+
+from graphc.ir.body import ITEM, items_of
+from graphc.ir.node import Comparison, Node, Op, Where, make
+
+
+class Apply:
+    """An op applied to inputs. Several results of one op have one owner."""
+
+    __slots__ = ("__weakref__", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    @property
+    def op(self) -> Op:
+        """What is computed."""
+        return self.node.op
+
+    @property
+    def inputs(self) -> list[Node]:
+        """What it is computed from."""
+        return list(self.node.args)
+
+    @property
+    def outputs(self) -> list[Node]:
+        """What it gives."""
+        return items_of(self.node) if self.node.is_tuple else [self.node]
+
+    @property
+    def nin(self) -> int:
+        """How many inputs there are."""
+        return len(self.node.args)
+
+    @property
+    def nout(self) -> int:
+        """How many outputs there are."""
+        return len(self.outputs)
+
+    @property
+    def out(self) -> Node:
+        """The only output, or the first."""
+        return self.outputs[0]
+
+    def default_output(self) -> Node:
+        """The only output, or the first."""
+        return self.outputs[0]
+
+    @property
+    def tag(self) -> Any:
+        """A place for the user's attributes."""
+        return self.node.tag
+
+    @property
+    def where(self) -> Where | None:
+        """The line of the program that made it."""
+        return self.node.where
+
+    def clone_with_new_inputs(self, inputs: Sequence[Node], strict: bool = True) -> Apply:
+        """The same op on other inputs. Raises GraphTypeError where it does not take them."""
+        return apply_of(make(self.node.op, inputs, self.node.attrs))
+
+    def clone(self) -> Apply:
+        """This application itself: equal ones are one object."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Apply) and self.node is other.node
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    def __reduce__(self) -> Any:
+        return apply_of, (self.node,)
+
+    def __repr__(self) -> str:
+        return f"{self.op}({', '.join(map(str, self.inputs))})"
+
+
+def apply_of(node: Node) -> Apply:
+    """The application that a node, or the one it is a result of, stands for; the existing one where somebody has it."""
+    whole = node.args[0] if node.op is ITEM else node.node() if isinstance(node, Comparison) else node
+    kept = whole.__dict__.get("_apply")
+    found: Apply | None = kept() if kept is not None else None
+    if found is None:
+        found = Apply(whole)
+        whole.__dict__["_apply"] = ref(found)
+    return found

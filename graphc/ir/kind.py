@@ -1,0 +1,109 @@
+"""What a dtype and sizes are to a user: Theano's tensor types.
+
+In: `Type` of nodes, `TensorType` and the constructors (`dmatrix`), which all are a `Kind`. Out: equality by dtype and
+broadcasting pattern, fresh variables, values checked and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import is_float
+from graphc.ir.symbol import FUNCTIONS
+from graphc.values import Array, as_array
+
+
+class Kind:
+    """A dtype, and sizes of which some may be known."""
+
+    __slots__ = ()
+
+    dtype: Any
+    shape: Any
+
+    @property
+    def broadcastable(self) -> tuple[bool, ...]:
+        """For each axis, whether its size is 1."""
+        return tuple(size == 1 if isinstance(size, int) else False for size in self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Kind):
+            return NotImplemented
+        return bool(self.dtype == other.dtype) and self.broadcastable == other.broadcastable
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.broadcastable))
+
+    def __call__(self, name: str | None = None) -> Any:
+        """A fresh variable of this type."""
+        return self.make_variable(name)
+
+    def make_variable(self, name: str | None = None) -> Any:
+        """A fresh variable of this type; sizes that are not numbers are known at each call."""
+        sizes = tuple(size if isinstance(size, int) else None for size in self.shape)
+        return FUNCTIONS["variable"](self.dtype, sizes, name)
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype."""
+        return np.dtype(str(self.dtype))
+
+    def clone(self, dtype: Any = None, broadcastable: Sequence[bool] | None = None) -> Any:
+        """A type of another dtype or broadcasting pattern."""
+        kept = tuple(size if isinstance(size, int) else None for size in self.shape)
+        sizes = kept if broadcastable is None else tuple(1 if one else None for one in broadcastable)
+        return FUNCTIONS["tensor_type"](self.dtype if dtype is None else dtype, sizes)
+
+    def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Array:
+        """`value` as an array of this type. Raises TypeError where it is none."""
+        what = f"a value of type {self}"
+        array = as_array(value, str(self.dtype), what, strict=strict, allow_downcast=allow_downcast)
+        wrong = array.ndim != len(self.shape) or any(
+            isinstance(size, int) and size != actual for size, actual in zip(self.shape, array.shape, strict=True)
+        )
+        if wrong:
+            raise TypeError(f"{what}: its shape is {array.shape}")
+        return array
+
+    def is_valid_value(self, value: Any) -> bool:
+        """Whether `filter` takes the value strictly."""
+        try:
+            self.filter(value, strict=True)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    def values_eq(self, a: Any, b: Any) -> bool:
+        """Whether two values are equal to the bit, NaN to NaN."""
+        return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b, equal_nan=is_float(str(self.dtype))))
+
+    def values_eq_approx(self, a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+        """Whether two values are equal but for rounding."""
+        if np.shape(a) != np.shape(b) or not is_float(str(self.dtype)):
+            return self.values_eq(a, b)
+        near = 1e-5 if self.dtype == "float64" else 1e-4
+        return bool(np.allclose(a, b, near if rtol is None else rtol, near if atol is None else atol, equal_nan=True))
+
+
+class Scratchpad:
+    """A place for attributes (`x.tag`)."""
+
+    def clear(self) -> None:
+        """Forget all attributes."""
+        vars(self).clear()
+
+    def update(self, other: Scratchpad) -> None:
+        """Take over the attributes of another one."""
+        vars(self).update(vars(other))
+
+    def copied(self) -> Scratchpad:
+        """One of its own with the same attributes."""
+        new = Scratchpad()
+        new.update(self)
+        return new
+
+    def __repr__(self) -> str:
+        return f"scratchpad{vars(self)}"

@@ -1,0 +1,157 @@
+"""Nodes and bodies as pickles: what a graph says, by the names of its ops, and no code.
+
+In: nodes. Out: leaves and a flat list of statements, from which nodes are made anew where they are read; where they
+exist already they are found, as equal nodes are one object. A chain of any length can be pickled. An op of the user is
+looked up by its name, so that the module that defines it has to be imported first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir.body import make_body, param
+from graphc.ir.node import (
+    CONSTANT,
+    INPUT,
+    OPS,
+    PARAM,
+    SHARED,
+    SIZE,
+    Array,
+    Body,
+    Comparison,
+    Node,
+    Op,
+    Size,
+    literal,
+    make,
+    size_leaf,
+    size_owner,
+    variable,
+)
+from graphc.ir.walk import nodes_of
+from graphc.startup.record import record
+
+
+@record()
+class Packed:
+    """A graph: leaves, a statement for each other node (op, positions of its arguments, attributes, what it is called,
+    where it was made, what the user set), and the positions of the nodes that were asked for."""
+
+    leaves: tuple[Node, ...]
+    statements: tuple[tuple[Any, ...], ...]
+    wanted: tuple[int, ...]
+
+
+def pack(nodes: Sequence[Node]) -> Packed:
+    """The graph of some nodes, as values that can be pickled."""
+    nodes = [node.node() if isinstance(node, Comparison) else node for node in nodes]
+    order = nodes_of(nodes)
+    leaves = [node for node in order if not node.args]
+    computed = [node for node in order if node.args]
+    position = {node: number for number, node in enumerate((*leaves, *computed))}
+    statements = [
+        (
+            node.op,
+            tuple(position[arg] for arg in node.args),
+            dict(node.attrs),
+            node.name,
+            node.where,
+            node.attributes() or None,
+        )
+        for node in computed
+    ]
+    return Packed(tuple(leaves), tuple(statements), tuple(position[node] for node in nodes))
+
+
+def unpack(packed: Packed) -> list[Node]:
+    """The nodes of `pack`."""
+    known = list(packed.leaves)
+    for op, args, attrs, name, where, attributes in packed.statements:
+        node = make(op, [known[arg] for arg in args], attrs)
+        if node.name is None and name is not None:
+            node.name, node.where = name, where
+        if attributes:
+            node.__dict__.update(attributes)
+        known.append(node)
+    return [known[number] for number in packed.wanted]
+
+
+def reduce_node(node: Node) -> tuple[Any, ...]:
+    """How a node is pickled."""
+    if isinstance(node, Comparison):
+        node = node.node()
+    if node.args:
+        return one_of, (pack([node]),)
+    if node.op is CONSTANT:
+        return read_constant, (node.attrs["value"].value, node.name), node.attributes() or None
+    if node.op is SIZE:
+        owner = size_owner(node)
+        return read_size, (owner, node.attrs["owner"], axis_of(owner, node) if owner else node.attrs["axis"])
+    if node.op is PARAM:
+        return param, (node.attrs["index"], node.type, node.name, node.attrs["natural"])
+    if node.op is INPUT:
+        return read_input, (node.dtype, given_sizes(node), node.name, node.where), node.attributes() or None
+    if node.op is not SHARED and OPS.get(node.op.name) is node.op:
+        return read_leaf, (node.op, dict(node.attrs), node.name)
+    raise GraphTypeError(f"{node!r} cannot be pickled")
+
+
+def given_sizes(leaf: Node) -> tuple[Size | None, ...]:
+    """The sizes that a leaf was made with; None for those that are its own."""
+    return tuple(None if isinstance(s, Node) and s.op is SIZE and size_owner(s) is leaf else s for s in leaf.type.shape)
+
+
+def axis_of(owner: Node, size: Node) -> int:
+    return next(axis for axis, own in enumerate(owner.type.shape) if own is size)
+
+
+def one_of(packed: Packed) -> Node:
+    (node,) = unpack(packed)
+    return node
+
+
+def read_leaf(op: Op, attrs: dict[str, Any], name: str | None) -> Node:
+    node = make(op, (), attrs)
+    node.name = node.name or name
+    return node
+
+
+def read_constant(value: Array, name: str | None) -> Node:
+    node = literal(value)
+    node.name = node.name or name
+    return node
+
+
+def read_input(dtype: str, sizes: tuple[Size | None, ...], name: str | None, where: Any) -> Node:
+    node = variable(dtype, sizes, name)
+    node.where = where
+    return node
+
+
+def read_size(owner: Node | None, label: str | None, axis: int) -> Node:
+    if owner is None:
+        return size_leaf(label, axis)
+    size = owner.type.shape[axis]
+    assert isinstance(size, Node)
+    return size
+
+
+def reduce_body(body: Body) -> tuple[Any, ...]:
+    """How a body is pickled; what was rewritten is never in a graph as it was written, so that there are no checks."""
+    return read_body, (pack([*body.params, *body.results]), len(body.params))
+
+
+def read_body(packed: Packed, count: int) -> Body:
+    nodes = unpack(packed)
+    return make_body(nodes[:count], nodes[count:])
+
+
+def read_op(name: str) -> Op:
+    """The op of a name. Raises GraphTypeError where this process has none."""
+    found = OPS.get(name)
+    if found is None:
+        raise GraphTypeError(f"there is no op {name!r} in this process: import the module that defines it first")
+    return found

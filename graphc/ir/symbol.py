@@ -1,0 +1,87 @@
+"""What a tensor answers where Python and NumPy want a value, which it has not while a graph is built.
+
+In: what Python's operators, NumPy's functions and built-in functions ask of an object. Out: nodes, where NumPy has
+let others define its functions (`__array_ufunc__`, `__array_function__`); one error with the tensor's name and line
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphc.errors import GraphTypeError
+
+if TYPE_CHECKING:
+    from graphc.ir.methods import Methods
+else:
+    Methods = object
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""What operators and methods of nodes do, by name; filled by the modules that define the functions."""
+
+
+class Symbol(Methods):
+    """A tensor as Python and NumPy meet it."""
+
+    __slots__ = ()
+
+    __array_priority__ = 1000
+
+    def told(self) -> tuple[str, np.ndarray[Any, np.dtype[Any]] | None, bool]:
+        """What messages call it; its value, where it is a constant; whether its truth is a question of values: it is
+        computed, and a bool."""
+        raise NotImplementedError
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return FUNCTIONS["array_function"](function, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise self._has_no_value(
+            "has no elements while the graph is built, so NumPy cannot take it: write np.dot(a, x) or a @ x for "
+            "a.dot(x), T.constant(a)[x] for a[x], T.stack([…]) for np.array([…]); x.eval({…}) gives a value"
+        )
+
+    def __bool__(self) -> bool:
+        name, _, in_question = self.told()
+        if in_question:
+            raise GraphTypeError(
+                f"{name} is symbolic: it has no truth value while the graph is built, as `if`, `and`, `or`, `not` and "
+                "chained comparisons ask for; use T.where(condition, a, b), graphc.ifelse, or &, |, ~"
+            )
+        return True
+
+    def __index__(self) -> int:
+        return int(self._number("index", "cannot be the size of a range or an index of a list; T.arange makes a range"))
+
+    def __int__(self) -> int:
+        return int(self._number("int", "cannot become an int; x.astype('int64') converts it in the graph"))
+
+    def __float__(self) -> float:
+        return float(self._number("float", "cannot become a float; T.exp and its kin take the place of math.exp"))
+
+    def __complex__(self) -> complex:
+        raise self._has_no_value("has no value while the graph is built, and graphc has no complex dtypes")
+
+    def _number(self, wanted: str, refused: str) -> Any:
+        """The Python number of a constant."""
+        _, value, _ = self.told()
+        if value is None or value.ndim or (wanted == "index" and value.dtype.kind not in "iu"):
+            raise self._has_no_value(f"has no value while the graph is built, and {refused}")
+        return float(value) if wanted == "float" else int(value)
+
+    def __format__(self, form: str) -> str:
+        if form:
+            raise self._has_no_value(
+                f"has no value while the graph is built that could be formatted by {form!r}; x.eval({{…}}) gives one, "
+                "graphc.printing.Print prints it in each call"
+            )
+        return str(self)
+
+    def _has_no_value(self, why: str) -> GraphTypeError:
+        return GraphTypeError(f"{self.told()[0]} is symbolic: it {why}")

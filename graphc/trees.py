@@ -1,0 +1,166 @@
+"""Trees: values within dicts, lists, tuples, named tuples and dataclasses, at any depth.
+
+In: a tree. Out: its leaves, which are whatever is none of these; another tree like it over other leaves; what two
+trees have in common that differ in their leaves alone. None is a tree without leaves. A dict's leaves come in the order
+of its keys, sorted where they can be, so that dicts of equal keys are alike however they were filled; a dict that is
+made like another has its keys in the same order. A field of a dataclass whose metadata says `static` belongs to the
+structure, not to the leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+Structure: TypeAlias = "Any"  # nested tuples, which are hashable
+
+LEAF: Structure = "*"
+"""The structure of a leaf."""
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree, in its order."""
+    return flatten(tree)[0]
+
+
+def structure(tree: Any) -> Structure:
+    """All of a tree but its leaves, to be compared and hashed."""
+    return flatten(tree)[1]
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves and the structure of a tree."""
+    found: list[Any] = []
+    return found, _flatten(tree, found)
+
+
+def _flatten(tree: Any, found: list[Any]) -> Structure:
+    kind = type(tree)
+    if kind is dict or isinstance(tree, dict):
+        keys = _ordered(tree)
+        return (kind, tuple(keys), *[_flatten(tree[key], found) for key in keys])
+    if isinstance(tree, tuple | list):
+        return (kind, *[_flatten(part, found) for part in tree])
+    if tree is None:
+        return None
+    if _is_dataclass(tree):
+        varying, static = _fields(tree)
+        kept = tuple(getattr(tree, name) for name in static)
+        return (kind, kept, *[_flatten(getattr(tree, name), found) for name in varying])
+    found.append(tree)
+    return LEAF
+
+
+def _ordered(tree: dict[Any, Any]) -> list[Any]:
+    if len(tree) < 2:
+        return list(tree)
+    try:
+        return sorted(tree)
+    except TypeError:
+        return sorted(tree, key=lambda key: (type(key).__name__, repr(key)))
+
+
+def _is_dataclass(tree: Any) -> bool:
+    return hasattr(type(tree), "__dataclass_fields__")
+
+
+def _fields(tree: Any) -> tuple[list[str], list[str]]:
+    """The names of a dataclass's fields that hold trees, and of those that are static."""
+    varying: list[str] = []
+    static: list[str] = []
+    for name, field in type(tree).__dataclass_fields__.items():
+        if field._field_type.name == "_FIELD":  # neither a ClassVar nor an InitVar
+            (static if field.metadata.get("static") else varying).append(name)
+    return varying, static
+
+
+def _parts(tree: Any) -> dict[str, Any] | None:
+    """The trees that a tree is made of, by how a program writes what comes after the tree's name; None of a leaf."""
+    if tree is None:
+        return {}
+    if isinstance(tree, dict):
+        return {f"[{key!r}]": tree[key] for key in _ordered(tree)}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return {f".{name}": part for name, part in zip(tree._fields, tree, strict=True)}
+    if isinstance(tree, tuple | list):
+        return {f"[{place}]": part for place, part in enumerate(tree)}
+    if _is_dataclass(tree):
+        return {f".{name}": getattr(tree, name) for name in _fields(tree)[0]}
+    return None
+
+
+def like(tree: Any, leaves: Sequence[Any]) -> Any:
+    """A tree of the structure of `tree` over other leaves, as many."""
+    return _filled(tree, iter(leaves))
+
+
+def _filled(tree: Any, leaves: Iterator[Any]) -> Any:
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        filled = tree.copy()
+        filled.update([(key, _filled(tree[key], leaves)) for key in _ordered(tree)])
+        return filled
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[_filled(part, leaves) for part in tree])
+    if isinstance(tree, tuple | list):
+        return type(tree)([_filled(part, leaves) for part in tree])
+    if _is_dataclass(tree):
+        varying, static = _fields(tree)
+        parts = {name: _filled(getattr(tree, name), leaves) for name in varying}
+        parts |= {name: getattr(tree, name) for name in static}
+        made = object.__new__(type(tree))  # no __post_init__, which may look into values that are not there yet
+        for name, part in parts.items():
+            object.__setattr__(made, name, part)
+        return made
+    return next(leaves)
+
+
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """A tree like `tree` over `function` of each leaf, and of those of others like it at the same place."""
+    return like(tree, [function(*each) for each in zip(leaves(tree), *map(leaves, others), strict=True)])
+
+
+def up_to(tree: Any, other: Any) -> list[Any]:
+    """What stands in `other` where `tree` has its leaves. Raises ValueError where the two part before."""
+    found: list[Any] = []
+    _up_to(tree, other, found)
+    return found
+
+
+def _up_to(tree: Any, other: Any, found: list[Any]) -> None:
+    own = _parts(tree)
+    if own is None:
+        found.append(other)
+        return
+    theirs = None if other is not None and type(other) is not type(tree) else _parts(other)
+    if theirs is None or own.keys() != theirs.keys():
+        raise ValueError(f"{outline(tree)} and {outline(other)} differ")
+    for key, part in own.items():
+        _up_to(part, theirs[key], found)
+
+
+def is_nested(tree: Any) -> bool:
+    """Whether a tree is more than a leaf."""
+    return _parts(tree) is not None
+
+
+def paths(tree: Any, name: str) -> list[str]:
+    """How a program writes each leaf of the tree `name`."""
+    parts = _parts(tree)
+    if parts is None:
+        return [name]
+    return [path for end, part in parts.items() for path in paths(part, name + end)]
+
+
+def outline(tree: Any) -> str:
+    """A tree with `*` for each leaf, for messages."""
+    parts = _parts(tree)
+    if parts is None or tree is None:
+        return "*" if parts is None else "None"
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key!r}: {outline(part)}" for key, part in tree.items()) + "}"
+    if type(tree) is list or type(tree) is tuple:
+        inside = ", ".join(map(outline, tree))
+        return f"[{inside}]" if type(tree) is list else f"({inside}{',' * (len(tree) == 1)})"
+    return f"{type(tree).__name__}({', '.join(f'{end[1:]}={outline(part)}' for end, part in parts.items())})"
