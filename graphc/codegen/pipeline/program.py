@@ -25,16 +25,13 @@ from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
-from graphc.codegen.schedule.memory import SHORT
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
-from graphc.codegen.transform.accumulations import reroll_sums
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
-from graphc.codegen.transform.order import order_by_use
 from graphc.codegen.transform.outline import Copies, Outlined, outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
@@ -42,7 +39,6 @@ from graphc.codegen.transform.passes import Passes
 from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
-from graphc.codegen.transform.reroll import Rerolled, reroll
 from graphc.codegen.transform.simplify import drop_unused, simplify
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
@@ -102,23 +98,20 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
-    first, lowered = lower_kernel(plan, lowerer, passes)
+    lowered = lower_kernel(plan, lowerer, passes)
     narrowed = narrow_sums(lowered, names.fresh)
     passes.know(narrowed.changed, narrowed.narrow)
     passes.ran("narrow_sums", narrowed.body)
     marked = passes.run("mark_independent", mark_independent, narrowed.body)
-    lengths = {buffer: length for buffer, length in static_lengths(plan).items() if length > SHORT}
-    rerolled = reroll_steps(marked, lengths, names, passes).beside(first)
-    body = passes.run("reroll_sums", lambda body: reroll_sums(body, names.fresh), rerolled.body)
-    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), body)
-    polls = polled != body
+    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), marked)
+    polls = polled != marked
     if plan.loops or plan.branches:
         polled = passes.run("drop_unused", drop_unused, polled)
-    kernel_part = outline(polled, names, outlining, rerolled.steps)
+    kernel_part = outline(polled, names, outlining)
     passes.know({}, (*kernel_part.scalars, *kernel_part.copies))
     passes.ran("outline", kernel_part.body, kernel_part.functions)
     check_sizes(sizing, dims, sizes_lowerer)
-    temporaries = arena(plan, narrowed, rerolled, kernel_part, sizes_lowerer)
+    temporaries = arena(plan, narrowed, marked, kernel_part, sizes_lowerer)
     work = [sizing.of(loops_of(kernel.results))] if polls else []
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
@@ -152,24 +145,11 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
 
 
-def static_lengths(plan: Plan) -> dict[ir.Buffer, int]:
-    """How long temporaries are that have a known length and are nothing but elements."""
-    known: dict[ir.Buffer, int] = {}
-    for slot in plan.arena:
-        lengths = [sizes.product(shape) for _, shape in slot.extents]
-        is_plain = slot.rows is None and slot.buffer.target is None
-        if is_plain and all(dtype == slot.buffer.dtype for dtype, _ in slot.extents):
-            numbers = [length for length in lengths if isinstance(length, int)]
-            if len(numbers) == len(lengths):
-                known[slot.buffer] = max(numbers)
-    return known
-
-
 def arena(
-    plan: Plan, narrowed: Narrowed, rerolled: Rerolled, outlined: Outlined, lowerer: Lowerer
+    plan: Plan, narrowed: Narrowed, body: Sequence[ir.Stmt], outlined: Outlined, lowerer: Lowerer
 ) -> list[tuple[ir.Buffer, Extents]]:
-    """The temporaries, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the function
-    that computes sizes."""
+    """The temporaries of `body`, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the
+    function that computes sizes."""
     sizing = plan.sizing
     slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
     rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
@@ -180,11 +160,10 @@ def arena(
     for few, target in narrowed.narrow.items():
         assert few.row is not None
         extents[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
-    held = read_buffers(rerolled.body) | stored_buffers(rerolled.body)
+    held = read_buffers(body) | stored_buffers(body)
     chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
     made = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in held]
-    plain = {**rerolled.buffers, **outlined.scalars}
-    made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in plain.items()]
+    made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
 
     def extent(copies: Copies) -> tuple[ir.Expr, ir.Expr]:
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
@@ -377,24 +356,12 @@ def operands_read(body: Sequence[ir.Stmt], operands: Sequence[Parameter]) -> tup
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
 
 
-LONG = 64
-"""Equal steps are looked for in a kernel of at least so many statements."""
-
-
-def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled, tuple[ir.Stmt, ...]]:
-    """The statements of a kernel, and what became of equal steps among them.
-
-    Steps that keep scalars, or arrays so short that it makes no difference to loops over them, become loops before
-    anything else is done. Those of longer ones wait until it is known which loops are independent: that is not to be
-    seen any more where all arrays are in one buffer."""
+def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt, ...]:
+    """The statements of a kernel, in few loops."""
     lower_parts(lowerer, plan, plan.parts, lowerer.top)
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
-    if len(lowered) >= LONG:
-        lowered = passes.run("order_by_use", order_by_use, lowered)
-    lengths = {buffer: length for buffer, length in static_lengths(plan).items() if length <= SHORT}
-    rerolled = reroll_steps(lowered, lengths, lowerer.names, passes)
-    body = simplify(rerolled.body, passes.run)
+    body = simplify(lowered, passes.run)
     merged = passes.run("merge_rows", merge_rows, body)
     if merged != body:
         forward = partial(forward_stores, fresh=lowerer.names.fresh)
@@ -403,17 +370,7 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled
     unrolled = passes.run("unroll_steps", short, body)
     if unrolled != body:
         body = simplify(unrolled, passes.run)
-    return rerolled, passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
-
-
-def reroll_steps(body: tuple[ir.Stmt, ...], lengths: Mapping[ir.Buffer, int], names: Names, passes: Passes) -> Rerolled:
-    """Equal steps as loops; `lengths`: of the temporaries that may share a buffer."""
-    if len(body) < LONG:
-        return Rerolled(body)
-    rerolled = reroll(body, lengths, names.fresh)
-    passes.know({}, rerolled.buffers)
-    passes.ran("reroll", rerolled.body)
-    return rerolled
+    return passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 
 def assemble(

@@ -102,12 +102,10 @@ class Copies:
     at_once: int
 
 
-def outline(
-    body: Sequence[ir.Stmt], names: Names, policy: str = "auto", steps: Collection[ir.Var] = frozenset()
-) -> Outlined:
+def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outlined:
     """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
-    threads may share them. `steps`: the variables of loops over steps that were written one after the other."""
-    parts = {} if policy == "never" else find_parts(body, policy == "always", steps)
+    threads may share them."""
+    parts = {} if policy == "never" else find_parts(body, policy == "always")
     caller = Caller(names, read_buffers(body) if parts else ())
     calls = call_parts(caller, parts)
     launches = {  # what chunks left is combined there, too

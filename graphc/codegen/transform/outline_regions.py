@@ -88,21 +88,19 @@ class Columns:
 def find_parts(
     body: Sequence[ir.Stmt],
     always: bool,
-    steps: Collection[ir.Var] = (),
     begun: Collection[ir.Var] = (),
     within: Path = (),
     are_many: bool = False,
 ) -> dict[Path, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large; and those of branches and of loops around nests. `steps`: the variables of loops over steps
-    that would be written out otherwise; `begun`: the scalars that have a value before `body`, the statements of the
-    loop or branch `within` which they stand; `are_many`: there are many nests around."""
+    where they are large; and those of branches and of loops around nests. `begun`: the scalars that have a value before
+    `body`, the statements of the loop or branch `within` which they stand; `are_many`: there are many nests around."""
     are_many = are_many or sum(isinstance(stmt, ir.Loop) for stmt in in_line(body)) > OUTLINE_ABOVE
     ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, ir.Let))
     parts = find_nests(body, begun)
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
-    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), steps, known)]
+    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
     if not (always or are_many):
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
@@ -111,24 +109,21 @@ def find_parts(
     for place in around:
         for number, inner in enumerate(bodies(body[place])):
             of_branch = are_many and isinstance(body[place], ir.If)
-            found |= find_parts(inner, always, steps, known, (*within, place, number), of_branch)
+            found |= find_parts(inner, always, known, (*within, place, number), of_branch)
     return found
 
 
-def is_around(
-    least: int, stmt: ir.Stmt, part: Part | None, steps: Collection[ir.Var], begun: Collection[ir.Var]
-) -> bool:
+def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir.Var]) -> bool:
     """Whether a statement has branches, or is a loop whose iterations follow one another, and each carries out at least
-    as many nests, some of which threads may share; or around such a loop. Of a loop over `steps` one is enough."""
+    as many nests, some of which threads may share; or around such a loop."""
     if not isinstance(stmt, ir.Loop) or (part is not None and part.shares is not None):
         return isinstance(stmt, ir.If)
     if is_of_columns(stmt):
         return True
-    is_step = stmt.var in steps
     loops = [inner for inner in in_line(stmt.body) if isinstance(inner, ir.Loop)]
-    if len(loops) < (1 if is_step else least):
-        return any(inner.conflicts is None and is_around(least, inner, None, steps, begun) for inner in loops)
-    return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= (1 if is_step else LEAST_NESTS)
+    if len(loops) < least:
+        return any(inner.conflicts is None and is_around(least, inner, None, begun) for inner in loops)
+    return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= LEAST_NESTS
 
 
 def is_of_columns(loop: ir.Loop) -> bool:
