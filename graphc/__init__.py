@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
@@ -30,7 +31,18 @@ with uncollected():
     import_numpy()
     import graphc.ops  # noqa: F401 - fills the table of ops
     from graphc import tensor
-    from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
+    from graphc.autodiff import (
+        Lop,
+        Rop,
+        grad,
+        hessian,
+        hessian_vector_product,
+        jacobian,
+        jvp,
+        subgraph_grad,
+        value_and_grad,
+        vjp,
+    )
     from graphc.codegen.cache import store as cache
     from graphc.codegen.pipeline.kernel import on_phase
     from graphc.control import functional as lax
@@ -50,39 +62,41 @@ with uncollected():
     from graphc.ops.custom import custom_op, op
     from graphc.options import options
     from graphc.shared import SharedVariable, shared
+    from graphc.startup.process import PROCESS
     from graphc.tensor import nnet
-
-__version__ = "0.1.0"
-config = options
-Variable = Node
+    from graphc.tensor.products import dot
 
 if TYPE_CHECKING:
+    from graphc import compile as compile
+    from graphc import configdefaults as configdefaults
+    from graphc import configparser as configparser
     from graphc import gof as gof
+    from graphc import gradient as gradient
+    from graphc import random as random
+    from graphc import sandbox as sandbox
+    from graphc import scalar as scalar
+    from graphc import updates as updates
+    from graphc.compile import FunctionMaker as FunctionMaker
+    from graphc.compile import Mode as Mode
+    from graphc.compile import OpFromGraph as OpFromGraph
+    from graphc.compile import Param as Param
+    from graphc.compile import as_op as as_op
+    from graphc.configdefaults import change_flags as change_flags
+    from graphc.gof import Apply as Apply
+    from graphc.gof import FunctionGraph as FunctionGraph
+    from graphc.gof import Op as Op
     from graphc.gof.graph import clone_replace as clone_replace
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
     from graphc.inspection import inspect as inspect
-    from graphc.ir.apply import Apply as Apply
+    from graphc.updates import OrderedUpdates as OrderedUpdates
 
     clone = clone_replace
 
-_LATE: dict[str, Callable[[], Any]] = {
-    "Apply": lambda: import_module("graphc.ir.apply").Apply,
-    "clone": lambda: import_module("graphc.gof.graph").clone_replace,
-    "clone_replace": lambda: import_module("graphc.gof.graph").clone_replace,
-    "gof": lambda: import_module("graphc.gof"),
-    "graph_replace": lambda: import_module("graphc.gof.graph").graph_replace,
-    "inspect": lambda: import_module("graphc.inspection").inspect,
-    "is_same_graph": lambda: import_module("graphc.gof.graph").is_same_graph,
-}
-"""Names that few programs use: the modules that have them are imported when one is asked for."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module 'graphc' has no attribute {name!r}")
-    found = globals()[name] = _LATE[name]()
-    return found
+__version__ = "0.1.0"
+config: Any = options
+"""Theano's name for the options; it has Theano's settings too, which `graphc.configdefaults` lists."""
+Variable = Node
 
 
 def parse_graph(text: str) -> Graph:
@@ -91,14 +105,65 @@ def parse_graph(text: str) -> Graph:
     return graph
 
 
+def compilations() -> int:
+    """How many graphs this process has compiled so far. What the cache has, a second function of an equal graph, and a
+    call with other sizes add nothing to it; a function whose sizes follow from values counts each of its stages, and a
+    large array of another layout may have code of its own compiled.
+    """
+    return PROCESS.compilations
+
+
+_MODULES: dict[str, Callable[[], ModuleType]] = {
+    "compile": lambda: import_module("graphc.compile"),
+    "configdefaults": lambda: import_module("graphc.configdefaults"),
+    "configparser": lambda: import_module("graphc.configparser"),
+    "gof": lambda: import_module("graphc.gof"),
+    "gof.graph": lambda: import_module("graphc.gof.graph"),
+    "gradient": lambda: import_module("graphc.gradient"),
+    "inspection": lambda: import_module("graphc.inspection"),
+    "random": lambda: import_module("graphc.random"),
+    "sandbox": lambda: import_module("graphc.sandbox"),
+    "scalar": lambda: import_module("graphc.scalar"),
+    "updates": lambda: import_module("graphc.updates"),
+}
+"""Modules under Theano's names, which few programs need: loaded when one is first named."""
+_NAMES = {
+    "compile": "FunctionMaker Mode OpFromGraph Param SymbolicInput SymbolicOutput as_op predefined_linkers "
+    "predefined_modes predefined_optimizers",
+    "configdefaults": "change_flags",
+    "gof": "Apply Container FunctionGraph InconsistencyError Op",
+    "gof.graph": "clone clone_replace graph_replace is_same_graph",
+    "inspection": "inspect",
+    "updates": "OrderedUpdates",
+}
+_RENAMED = {"clone": "clone_replace"}
+_LATE = {
+    **{name: name for name in _MODULES if "." not in name},
+    **{name: module for module in _NAMES for name in _NAMES[module].split()},
+}
+"""Every name that is there when it is first asked for, with the module that has it."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        place = _LATE.get(name)
+        if place is None:
+            near = [] if name.startswith("_") else import_module("difflib").get_close_matches(name, __dir__(), 1)
+            meant = "".join(f"; is {other!r} meant?" for other in near)
+            raise AttributeError(f"{name!r} is not in graphc{meant}")
+        module = _MODULES[place]()
+        found = globals()[name] = module if name == place else getattr(module, _RENAMED.get(name, name))
+        return found
+
+
 __all__ = [
-    "Apply", "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable",
-    "Variable", "cache", "clone", "clone_replace", "config", "custom_op", "foldl", "foldr", "for_loop", "function",
-    "gof", "grad", "graph_replace", "hessian", "hessian_vector_product", "ifelse", "inspect", "is_same_graph",
-    "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options", "parse_graph", "print_graph", "reduce",
-    "scan", "scan_module", "scan_utils", "shared", "tensor", "until", "value_and_grad", "vjp", "while_loop",
+    "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "Variable",
+    "cache", "compilations", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad", "hessian",
+    "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
+    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad", "tensor",
+    "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *_LATE})

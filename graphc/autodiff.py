@@ -15,15 +15,18 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from graphc.dtypes import is_float
-from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError
+from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, item
 from graphc.ir.closure import close
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
-from graphc.ir.walk import mention, nodes_of, substitute
+from graphc.ir.walk import dependents, mention, nodes_of, substitute
+from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType, routes
+from graphc.ops.elementwise import elementwise
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 from graphc.ops.sinking import sunk
+from graphc.options import options
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
@@ -36,30 +39,84 @@ def grad(
     cost: Node | None,
     wrt: Nodes,
     consider_constant: Iterable[Node] | None = None,
-    known_grads: Mapping[Node, Any] | None = None,
     disconnected_inputs: Disconnected = "raise",
+    add_names: bool = True,
+    known_grads: Mapping[Node, Any] | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
 ) -> Any:
     """The gradient of a scalar `cost` with respect to `wrt`.
 
-    `wrt` is one floating node or a list or tuple of them, inputs or intermediate values; the result has the same
-    structure and each gradient the dtype and shape of its node. Nodes in `consider_constant` are not differentiated
-    through. `known_grads` gives the gradient of some nodes, from which it is carried on; then `cost` may be None.
+    `wrt` is one node or a list or tuple of them, inputs or intermediate values; the result has the same structure and
+    each gradient the dtype and shape of its node. Nodes in `consider_constant` are not differentiated through.
+    `known_grads` gives the gradient of some nodes, from which it is carried on; then `cost` may be None.
     A `wrt` that the cost does not depend on raises DisconnectedInputError, or gives zeros with a warning ("warn") or
-    without one ("ignore"). Dependence through integers only (a comparison, a rounding cast) has gradient zero.
+    without one ("ignore"); return_disconnected: in place of zeros None ("None"), or a variable of `DisconnectedType`
+    ("Disconnected"). add_names: gradients are called (dcost/dx) where both have names.
 
-    Raises GradientError where the cost is not a floating scalar, `wrt` is not floating, or an op has no derivative.
+    Dependence through integers only (a comparison, a rounding cast, a cost of integers) has gradient zero. A `wrt` of
+    integers is taken as the real numbers that it is cast to; its gradient is floating.
+    Where an op says that its derivative is undefined, NullTypeGradError is raised, or, with null_gradients="return", a
+    variable of `NullType` returned. Raises GradientError where the cost is no scalar, or an op has no derivative.
     """
     targets = _as_list(wrt)
     seeds = {node: _as_cotangent(node, value) for node, value in (known_grads or {}).items()}
     if cost is None and not seeds:
         raise GradientError("grad needs a cost or known_grads")
     if cost is not None:
-        if not isinstance(cost, Node) or cost.ndim or not is_float(cost.dtype):
+        if not isinstance(cost, Node) or cost.ndim:
             label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
             raise GradientError(f"the cost must be a floating scalar, not {label}")
-        seeds.setdefault(cost, literal(1, cost.dtype))
-    gradients = _backward(seeds, targets, consider_constant or (), disconnected_inputs)
-    return _like(wrt, gradients)
+        seeds.setdefault(cost, literal(1, cost.dtype if is_float(cost.dtype) else options.floatX))
+    if null_gradients not in ("raise", "return") or return_disconnected not in ("zero", "None", "Disconnected"):
+        words = f"null_gradients={null_gradients!r} or return_disconnected={return_disconnected!r}"
+        raise GradientError(f"{words}: one is 'raise' or 'return', the other 'zero', 'None' or 'Disconnected'")
+    since = next_serial()
+    found = _gradients(seeds, targets, consider_constant or (), disconnected_inputs)
+    results: list[Any] = []
+    for target, each in zip(targets, found, strict=True):
+        gradient: Any = each
+        if isinstance(gradient, Absent) and gradient.is_null and null_gradients == "raise":
+            raise NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
+        if isinstance(gradient, Absent) and not gradient.is_null and return_disconnected != "Disconnected":
+            gradient = None if return_disconnected == "None" else _zeros_of(target)
+        named = cost.name if add_names and cost is not None and target.name else None
+        if named and isinstance(gradient, Node) and gradient.serial > since and gradient.args and not gradient.name:
+            gradient.name = f"(d{named}/d{target.name})"
+        results.append(gradient)
+    return _like(wrt, results)
+
+
+def subgraph_grad(
+    wrt: Sequence[Node],
+    end: Sequence[Node],
+    start: Mapping[Node, Any] | None = None,
+    cost: Node | None = None,
+    details: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of a part of a graph: by `wrt` and by `end`, at which differentiation stops, from `start`, the
+    gradients that are known, and those of `cost`; their sums where both are given.
+
+    Returns lists for `wrt` and `end`, with `details` also what came from `start` and from `cost` (None where not given)
+    by each of both without repetition. What nothing depends on has gradient zero. Raises GradientError without `start`
+    and `cost`.
+
+        >>> (dw,), (dh,) = subgraph_grad([w], [h], cost=((T.dot(h, w) - t) ** 2).sum())
+        >>> (dv,), _ = subgraph_grad([v], [x], start={h: dh})
+    """
+    if cost is None and start is None:
+        raise GradientError("subgraph_grad needs a cost or start")
+    params = list(dict.fromkeys([*wrt, *end]))
+    parts = [
+        None
+        if all(item is None for item in (of, known))
+        else grad(of, params, consider_constant=end, disconnected_inputs="ignore", known_grads=known)
+        for of, known in ((None, start), (cost, None))
+    ]
+    given = [part for part in parts if part is not None]
+    total = {node: given[0][n] if len(given) == 1 else _add(given[0][n], given[1][n]) for n, node in enumerate(params)}
+    both = [total[node] for node in wrt], [total[node] for node in end]
+    return (*both, *parts) if details else both
 
 
 def value_and_grad(cost: Node, wrt: Nodes, **arguments: Any) -> tuple[Node, Any]:
@@ -67,7 +124,13 @@ def value_and_grad(cost: Node, wrt: Nodes, **arguments: Any) -> tuple[Node, Any]
     return cost, grad(cost, wrt, **arguments)
 
 
-def vjp(outputs: Nodes, inputs: Nodes, cotangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
+def vjp(
+    outputs: Nodes,
+    inputs: Nodes,
+    cotangents: Any,
+    disconnected_inputs: Disconnected = "raise",
+    consider_constant: Iterable[Node] | None = None,
+) -> Any:
     """The product of `cotangents` with the Jacobian of `outputs` by `inputs`.
 
     There is one cotangent of the output's shape and dtype for each output. The result has the structure of `inputs`;
@@ -77,7 +140,9 @@ def vjp(outputs: Nodes, inputs: Nodes, cotangents: Any, disconnected_inputs: Dis
     for output, cotangent in zip(_as_list(outputs), _as_list(cotangents), strict=True):
         seed = _as_cotangent(output, cotangent)
         seeds[output] = _add(seeds[output], seed) if output in seeds else seed
-    return _like(inputs, _backward(seeds, _as_list(inputs), (), disconnected_inputs, replace=False))
+    return _like(
+        inputs, _backward(seeds, _as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
+    )
 
 
 def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
@@ -92,22 +157,52 @@ def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disco
     # The cotangents are variables: what vjp makes of them is linear, and its derivative no longer has them.
     dummies = [variable(end.dtype, end.type.shape) for end in ends]
     transposed = vjp(ends, starts, dummies, disconnected_inputs)
-    products = _backward(dict(_summed(zip(transposed, directions, strict=True))), dummies, (), "ignore", replace=False)
+    seeds = _summed(zip(transposed, directions, strict=True))
+    before, DIRECTION.is_forward = DIRECTION.is_forward, True
+    try:
+        products = _backward(seeds, dummies, (), "ignore", replace=False)
+    finally:
+        DIRECTION.is_forward = before
     return _like(outputs, substitute(products, {dummy: zeros(dummy.dtype, dummy.type.shape) for dummy in dummies}))
 
 
 def Lop(  # noqa: N802 - Theano's name
-    f: Nodes, wrt: Nodes, eval_points: Any, disconnected_inputs: Disconnected = "raise"
+    f: Nodes,
+    wrt: Nodes,
+    eval_points: Any,
+    consider_constant: Iterable[Node] | None = None,
+    disconnected_inputs: Disconnected = "raise",
 ) -> Any:
-    """Theano's name for `vjp`."""
-    return vjp(f, wrt, eval_points, disconnected_inputs)
+    """Theano's name for `vjp`; nodes in `consider_constant` are not differentiated through."""
+    return vjp(f, wrt, eval_points, disconnected_inputs, consider_constant)
 
 
 def Rop(  # noqa: N802 - Theano's name
-    f: Nodes, wrt: Nodes, eval_points: Any, disconnected_inputs: Disconnected = "raise"
+    f: Nodes,
+    wrt: Nodes,
+    eval_points: Any,
+    disconnected_outputs: Disconnected = "raise",
+    return_disconnected: str = "zero",
 ) -> Any:
-    """Theano's name for `jvp`."""
-    return jvp(f, wrt, eval_points, disconnected_inputs)
+    """Theano's form of `jvp`: inputs that no output depends on are fine.
+
+    An output whose way to every input is cut, as by `disconnected_grad`, or that is a variable of its own, raises
+    DisconnectedInputError, or with "warn" or "ignore" has the tangent zero, or what `return_disconnected` says, as of
+    `grad`. One that is computed from other variables has the tangent zero.
+    """
+    ends, starts = _as_list(f), _as_list(wrt)
+    tangents = _as_list(jvp(ends, starts, _as_list(eval_points), "ignore"))
+    order = nodes_of(ends)
+    connected, related = _dependents(order, starts, set()), dependents(order, starts)
+    instead = return_disconnected.lower()
+    if instead not in ("zero", "none", "disconnected"):
+        raise GradientError(f"return_disconnected={return_disconnected!r}: must be 'zero', 'None' or 'Disconnected'")
+    for place, end in enumerate(ends):
+        if end not in connected and end in related:
+            _tell(f"{describe(end)} does not depend on any of the inputs", disconnected_outputs, 3)
+            if instead != "zero":
+                tangents[place] = None if instead == "none" else DisconnectedType()()
+    return _like(f, tangents)
 
 
 def hessian_vector_product(cost: Node, wrt: Nodes, vectors: Any) -> Any:
@@ -195,10 +290,11 @@ def _like(structure: Any, parts: Sequence[Node]) -> Any:
 
 
 def _as_cotangent(node: Node, value: Any) -> Node:
-    """`value` as a node of the rank and dtype of `node`."""
-    if not is_float(node.dtype):
-        raise GradientError(f"{describe(node)} is {node.dtype}: only floating values have derivatives")
-    cotangent = value if isinstance(value, Node) else literal(value, node.dtype)
+    """`value` as a node of the rank and dtype of `node`; of any floating dtype for integers."""
+    dtype = node.dtype if is_float(node.dtype) else options.floatX
+    cotangent = value if isinstance(value, Node) else literal(value, dtype)
+    if not is_float(cotangent.dtype):
+        raise GradientError(f"the derivative given for {describe(node)} must be floating, not {cotangent.type}")
     _check_cotangent(node, cotangent, "the derivative given for")
     return cotangent
 
@@ -208,11 +304,18 @@ def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
         return
     sizes = zip(node.type.shape, cotangent.type.shape, strict=False)
     differ = any(isinstance(n, int) and isinstance(c, int) and n != c for n, c in sizes)
-    if node.dtype != cotangent.dtype or node.ndim != cotangent.ndim or differ:
+    other = is_float(node.dtype) and node.dtype != cotangent.dtype
+    if other or node.ndim != cotangent.ndim or differ:
         raise GradientError(f"{what} {describe(node)} must be {node.type}, not {cotangent.type}")
 
 
-def _add(left: Node, right: Node) -> Node:
+def _add(left: Any, right: Any) -> Any:
+    """The sum of two cotangents; an undefined one is an undefined sum."""
+    for part in (left, right):
+        if isinstance(part, Absent):
+            return part
+    if left.dtype != right.dtype:  # by integers
+        return elementwise("add", left, right)
     return make(OPS["add"], (left, right))
 
 
@@ -231,6 +334,29 @@ def _backward(
     disconnected: Disconnected,
     replace: bool = True,
 ) -> list[Node]:
+    """`_gradients`, zeros where there is none; NullTypeGradError where one is undefined."""
+    found = _gradients(seeds, targets, constants, disconnected, replace)
+    for target, gradient in zip(targets, found, strict=True):
+        if isinstance(gradient, Absent) and gradient.is_null:
+            raise NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
+    return [_zeros_of(t) if isinstance(g, Absent) else g for t, g in zip(targets, found, strict=True)]
+
+
+def _why(gradient: Absent) -> str:
+    return gradient.type.why_null if isinstance(gradient.type, NullType) else ""
+
+
+def _zeros_of(target: Node) -> Node:
+    return zeros(target.dtype if is_float(target.dtype) else options.floatX, target.type.shape)
+
+
+def _gradients(
+    seeds: Mapping[Node, Node],
+    targets: Sequence[Node],
+    constants: Iterable[Node],
+    disconnected: Disconnected,
+    replace: bool = True,
+) -> list[Node | Absent]:
     """The cotangent of each target, carried back from the cotangents in `seeds`.
 
     `replace`: a seed stands for the whole cotangent of its node (Theano's known_grads), else it is added to what comes
@@ -239,28 +365,30 @@ def _backward(
     for target in targets:
         if not isinstance(target, Node):
             raise GraphTypeError(f"{target!r} is not a node of the graph")
-        if not is_float(target.dtype):
-            raise GradientError(f"{describe(target)} is {target.dtype}: gradients are of floating values only")
     mention(seeds)
     seeds, targets, constants = _within_branches(seeds, targets, list(constants))
     order = nodes_of(seeds)
+    held: set[object] = {OPS["stop_gradient"], *constants}
     connected = _dependents(order, targets, set(constants))
-    cotangents, reached = dict(seeds), connected.intersection(seeds)
-    several: dict[Node, dict[int, Node]] = {}
+    whole = {target for target in targets if not is_float(target.dtype)}
+    cotangents: dict[Node, Node | Absent] = dict(seeds)
+    reached = connected.intersection(seeds)
+    several: dict[Node, dict[int, Node | Absent]] = {}
     for node in reversed(order):
-        if node not in reached or node.op is OPS["stop_gradient"]:
+        if node not in reached or node.op in held or node in held:
             continue
-        passed_on = [arg for arg in node.args if arg in connected]
+        passed_on = [arg for arg in (routes(node) if node.is_tuple else node.args) if arg in connected]
         reached.update(passed_on)
         if node.op is ITEM:
-            if node in cotangents:
+            if node in cotangents and is_float(node.dtype):
                 several.setdefault(node.args[0], {})[node.attrs["index"]] = cotangents[node]
             continue
         # What has no elements passes nothing on. Sums over them are 0, which an infinite derivative would make NaN.
         empty = any(isinstance(n, int) and n == 0 for n in node.type.shape)
-        if passed_on and (node in cotangents or node in several) and not empty:
+        has_one = node in several or (node in cotangents and is_float(node.dtype))
+        if passed_on and has_one and not empty:
             own = several[node] if node in several else cotangents[node]
-            for arg, cotangent in _pull_back(node, own, connected):
+            for arg, cotangent in _pull_back(node, own, connected, whole):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     result = partial(_result, cotangents=cotangents, reached=reached, disconnected=disconnected)
@@ -281,22 +409,33 @@ def _within_branches(
 
 
 def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[Node]) -> set[Node]:
-    """The nodes of `order` that depend on a target; constants and stop_gradient depend on nothing."""
+    """The nodes of `order` that depend on a target; constants and stop_gradient depend on nothing but themselves."""
     wanted, barrier = set(targets), OPS["stop_gradient"]
     connected: set[Node] = set()
     for node in order:
-        passes = node.op is not barrier and not connected.isdisjoint(node.args)
-        if node not in constants and (node in wanted or passes):
+        ways = routes(node) if node.is_tuple or node.op is ITEM else node.args
+        passes = node.op is not barrier and not connected.isdisjoint(ways)
+        if node in wanted or (passes and node not in constants):
             connected.add(node)
     return connected
 
 
-def _pull_back(node: Node, cotangent: Node | Mapping[int, Node], connected: set[Node]) -> list[tuple[Node, Node]]:
-    """The cotangents that a node passes on to those of its arguments that are differentiated."""
+def _pull_back(
+    node: Node, cotangent: Node | Absent | Mapping[int, Node | Absent], connected: set[Node], whole: set[Node]
+) -> list[tuple[Node, Node | Absent]]:
+    """The cotangents that a node passes on to those of its arguments that are differentiated. Numbers of `whole` are
+    integers that are taken as real numbers where they are cast to these."""
+    given = [*cotangent.values()] if isinstance(cotangent, Mapping) else [cotangent]
+    null = next((part for part in given if isinstance(part, Absent)), None)
+    if null is not None:
+        return [(arg, null) for arg in routes(node) if arg in connected and is_float(arg.dtype)]
+    if node.op.name == "cast" and node.args[0] in whole:
+        return [(node.args[0], given[0])]
     others: list[Guard] = []
-    if node.op.vjps is not None and not isinstance(cotangent, Node):
+    if node.op.vjps is not None and isinstance(cotangent, Mapping):
         wanted = [place for place, arg in enumerate(node.args) if arg in connected and is_float(arg.dtype)]
-        parts = node.op.vjps(node, cotangent, wanted)
+        known = {place: part for place, part in cotangent.items() if isinstance(part, Node)}
+        parts = node.op.vjps(node, known, wanted)
     elif node.op.vjp is not None and isinstance(cotangent, Node):
         guards = [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")]
         cotangent, others = _held(cotangent, guards)
@@ -307,9 +446,12 @@ def _pull_back(node: Node, cotangent: Node | Mapping[int, Node], connected: set[
         raise GradientError(
             f"the derivative of op {node.op.name} gives {len(parts)} cotangents for {len(node.args)} arguments"
         )
-    passed: list[tuple[Node, Node]] = []
+    passed: list[tuple[Node, Node | Absent]] = []
     for arg, part in zip(node.args, parts, strict=True):
-        if part is not None and arg in connected and is_float(arg.dtype):
+        if isinstance(part, Absent):
+            if part.is_null and arg in connected and is_float(arg.dtype):
+                passed.append((arg, part))
+        elif part is not None and arg in connected and is_float(arg.dtype):
             _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")
             passed.append((arg, _held(part, others)[0]))
     return passed
@@ -331,15 +473,22 @@ def _held(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:
     return cotangent, others
 
 
-def _result(target: Node, cotangents: Mapping[Node, Node], reached: set[Node], disconnected: Disconnected) -> Node:
+def _result(
+    target: Node, cotangents: Mapping[Node, Node | Absent], reached: set[Node], disconnected: Disconnected
+) -> Node | Absent:
     if target in cotangents:
         return cotangents[target]
-    if target not in reached:
-        message = f"the cost does not depend on {describe(target)}"
-        if disconnected == "raise":
-            raise DisconnectedInputError(message)
-        if disconnected == "warn":
-            warnings.warn(message, stacklevel=4)
-        elif disconnected != "ignore":
-            raise GradientError(f"disconnected_inputs={disconnected!r}: must be 'raise', 'warn' or 'ignore'")
-    return zeros(target.dtype, target.type.shape)
+    if target in reached:
+        return _zeros_of(target)
+    _tell(f"the cost does not depend on {describe(target)}", disconnected)
+    return DisconnectedType()()
+
+
+def _tell(message: str, disconnected: str, level: int = 5) -> None:
+    """What is done about what is disconnected."""
+    if disconnected == "raise":
+        raise DisconnectedInputError(message)
+    if disconnected == "warn":
+        warnings.warn(message, stacklevel=level)
+    elif disconnected != "ignore":
+        raise GradientError(f"disconnected_inputs={disconnected!r}: must be 'raise', 'warn' or 'ignore'")

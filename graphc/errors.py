@@ -48,6 +48,10 @@ class GradientError(GraphcError, ValueError):
     """A gradient that does not exist: a cost that is not a floating scalar, an op without a derivative."""
 
 
+class NullTypeGradError(GradientError, TypeError):
+    """A gradient that an op says is undefined, or not implemented."""
+
+
 class CycleError(GraphcError, ValueError):
     """A graph that should be acyclic has a cycle."""
 

@@ -21,10 +21,11 @@ from graphc.functions.callables import MODES, Function, Mode, kind_of, make_func
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
+from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
 from graphc.ops.sinking import sunk
-from graphc.options import check_threads, options
+from graphc.options import check_threads, flag, options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
 from graphc.trees import is_nested, leaves
@@ -33,7 +34,7 @@ from graphc.trees import is_nested, leaves
 def function(
     inputs: Sequence[Any] | Mapping[str, Any] | Node = (),
     outputs: Any = None,
-    mode: str | None = None,
+    mode: Any = None,
     updates: Any = None,
     givens: Any = None,
     no_default_updates: bool | Sequence[Node] = False,
@@ -41,7 +42,7 @@ def function(
     name: str | None = None,
     rebuild_strict: bool = True,
     allow_input_downcast: bool | None = None,
-    profile: bool | None = None,
+    profile: Any = None,
     on_unused_input: str | None = None,
     trust_input: bool = False,
     threads: int | str | None = None,
@@ -49,11 +50,12 @@ def function(
     """A callable that computes `outputs` from `inputs` and then carries out `updates`.
 
     inputs: variables, or `In` records; a dict of them by the names that calls use. outputs: one value (the call returns
-    an array), a list or tuple (a list), a dict (a dict), or None (None). An input may be a tree of variables (a dict,
-    tuple, list or dataclass of them, at any depth), for which a call gives such a tree of values; outputs that are such
-    a tree come back as one. updates: a dict, list or tuple of pairs (shared variable, new value); outputs are computed
-    from the values before the updates, which are all made at once. givens: pairs (variable, replacement), replaced
-    before anything else. mode: "compiled", "interpreted" or "python"; options.mode where None. no_default_updates:
+    an array), a list or tuple (a list), a dict (a dict), or None (an empty list). An input may be a tree of variables
+    (a dict, tuple, list or dataclass of them, at any depth), for which a call gives such a tree of values; outputs that
+    are such a tree come back as one. updates: a dict, list or tuple of pairs (shared variable, new value); outputs are
+    computed from the values before the updates, which are all made at once. givens: pairs (variable, replacement),
+    replaced before anything else. mode: "compiled", "interpreted" or "python", Theano's names for them, or a `Mode`;
+    options.mode where None. no_default_updates:
     leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
     arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
     an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
@@ -73,6 +75,10 @@ def function(
         nested: Function = import_module("graphc.functions.nested").nested_function(function, inputs, outputs, given)
         return nested
     records = [item if isinstance(item, In) else In(item) for item in _listed(inputs)]
+    if any(record.is_state for record in records):
+        rest = {name: value for name, value in locals().items() if name not in ("inputs", "records")}
+        stateful: Function = import_module("graphc.functions.states").make_stateful(function, records, **rest)
+        return stateful
     values, keys, returns = _outputs(outputs)
     pairs = _updates(updates)
     replaced = _givens(givens)
@@ -80,7 +86,14 @@ def function(
     replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
     values, pairs = _replace(values, pairs, replacements)
     pairs = _default_updates(values, pairs, no_default_updates, replacements)
-    _check_inputs(records, values, pairs, replaced, on_unused_input or options.on_unused_input)
+    unused = on_unused_input or options.on_unused_input
+    forgotten = _check_inputs(records, values, pairs, replaced, unused)
+    if forgotten:
+        values, pairs = _replace(values, pairs, _implied(forgotten, values, pairs))
+        for size in _check_inputs(records, values, pairs, replaced, unused):
+            owner = size_owner(size)
+            whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
+            raise MissingInputError(f"the graph needs {describe(size)}{whose}")
     values, pairs = _sunk(values, pairs)
     graph_inputs = tuple(record.variable for record in records)
     if threads is not None:
@@ -89,16 +102,35 @@ def function(
     mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
     shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
     kernel = Kernel(shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
-    chosen = MODES.get(mode or options.mode)
-    if chosen is None:
-        raise ArgumentError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
+    chosen, excluding = _mode(mode)
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
-    made = make_function(kind_of(chosen), kernel, call, bool(profile))
+    kind = kind_of(chosen)
+    profiled = bool(flag("profile") if profile is None else profile)
+    if excluding:
+        with options.change(excluding={*options.excluding, *excluding}):
+            made = make_function(kind, kernel, call, profiled)
+    else:
+        made = make_function(kind, kernel, call, profiled)
     made.name = name or "function"
     return made
+
+
+def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
+    """The mode that is meant, and the rules that are off in it."""
+    excluding: tuple[str, ...] = ()
+    if mode is not None and not isinstance(mode, str):
+        settings = getattr(mode, "settings", None)
+        if settings is None:
+            raise ArgumentError(f"mode {mode!r}: must be a Mode, or one of {', '.join(MODES)}")
+        mode, excluding = settings()
+    name = mode or flag("slow") or options.mode
+    chosen = MODES.get(name)
+    if chosen is None:
+        raise ArgumentError(f"mode {name!r}: must be one of {', '.join(MODES)}")
+    return chosen, excluding
 
 
 @cache
@@ -140,7 +172,7 @@ def _outputs(outputs: Any) -> tuple[list[Node], tuple[str, ...] | None, str]:
         return as_node(value.variable if isinstance(value, Out) else value)
 
     if outputs is None:
-        return [], None, "none"
+        return [], None, "list"
     if isinstance(outputs, Mapping):
         if not all(isinstance(key, str) for key in outputs):
             raise GraphTypeError("the keys of a dict of outputs must be strings")
@@ -294,8 +326,11 @@ def _replace(
 
 
 def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node], list[tuple[Node, Node]]]:
-    """Outputs and updates, what only a branch needs within that branch."""
-    new = sunk([*values, *(value for _, value in pairs)])
+    """Outputs and updates over plain values, what only a branch needs within that branch."""
+    roots = [*values, *(value for _, value in pairs)]
+    if any(node.is_tuple for node in nodes_of(roots)):
+        roots = sunk(without_overrides(roots))
+    new = roots
     return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
 
 
@@ -328,7 +363,8 @@ def _check_inputs(
     pairs: Sequence[tuple[Node, Node]],
     replaced: Mapping[Node, Node],
     on_unused: str,
-) -> None:
+) -> list[Node]:
+    """Raise what is wrong with the inputs. Returns the sizes that the graph needs of variables that are none."""
     if on_unused not in ("raise", "warn", "ignore"):
         raise ArgumentError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]
@@ -339,15 +375,14 @@ def _check_inputs(
     sizes = {node: leaf for leaf in inputs for node in leaf.type.shape if isinstance(node, Node)}
     known = set(inputs)
     owned = {size for node in nodes if node.op in (INPUT, SHARED) for size in node.type.shape}
+    forgotten: list[Node] = []
     for node in nodes:
         if node.op is INPUT and node not in known:
             raise MissingInputError(f"the graph needs {describe(node)} of type {node.type}, which is not an input")
         if node.op is SIZE and node not in sizes and node not in owned:
             owner = size_owner(node)
-            if owner is not None and owner.op is SHARED:
-                continue
-            whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
-            raise MissingInputError(f"the graph needs {describe(node)}{whose}")
+            if owner is None or owner.op is not SHARED:
+                forgotten.append(node)
     used = set(nodes) | {sizes[node] for node in nodes if node in sizes} | set(replaced)
     unused = [node for node in inputs if node not in used and not node.mentioned]
     if unused and on_unused != "ignore":
@@ -355,6 +390,23 @@ def _check_inputs(
         if on_unused == "raise":
             raise UnusedInputError(f"{message}; on_unused_input='ignore' allows it")
         warnings.warn(message, stacklevel=3)
+    return forgotten
+
+
+def _implied(forgotten: Sequence[Node], values: Sequence[Node], pairs: Sequence[tuple[Node, Node]]) -> dict[Node, Node]:
+    """What sizes of variables that are no inputs must be, where only a derivative checks them: the derivative of a
+    product by a factor that it does not need holds for whatever fits (`Lop(dot(x, w), w, v)`)."""
+    found: dict[Node, Node] = {}
+    for node in nodes_of([*values, *(new for _, new in pairs)]):
+        if node.where is None or node.where.words is None:
+            continue
+        for guard in node.op.guards(node):
+            for size, other in ((guard.left, guard.right), (guard.right, guard.left)):
+                if guard.relation == "==" and isinstance(size, Node) and size in forgotten and size not in found:
+                    implied = as_size_node(other)
+                    if not set(nodes_of([implied])) & set(forgotten):
+                        found[size] = implied
+    return found
 
 
 def evaluate(node: Node, inputs_to_values: Mapping[Node, Any] | None = None, mode: str | None = None) -> Array:

@@ -54,6 +54,7 @@ PREFIX = "GRAPHC_"
 ELSEWHERE = ("GRAPHC_PROGRAMS", "GRAPHC_UPDATE")
 """Environment variables that the tests read."""
 
+MODES = ("compiled", "interpreted", "python", "FAST_RUN", "FAST_COMPILE", "JIT", "Mode")
 MOST_THREADS = 1024
 NATIVE = "native"
 TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512")
@@ -153,7 +154,7 @@ class Options:
     floatX = option(  # noqa: N815 - Theano's name
         _choice("float32", "float64"), "float64", "The dtype of Python floats and of the typeless constructors."
     )
-    mode = option(_choice("compiled", "interpreted", "python"), "compiled", "How functions run.")
+    mode = option(_choice(*MODES), "compiled", "How functions run; Theano's names mean one of the first three.")
     compile = option(_choice("process", "inline"), "process", "Compile in a helper process or in this one.")
     target = option(
         _choice(*TARGETS),
@@ -215,14 +216,20 @@ class Options:
     if not TYPE_CHECKING:  # which know the names
 
         def __setattr__(self, name: str, value: Any) -> None:
-            if name not in OPTIONS:
-                raise GraphcError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
-            object.__setattr__(self, name, value)
+            if name in OPTIONS:
+                object.__setattr__(self, name, value)
+            else:
+                theano_flags().set_flag(self, name, value)
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return theano_flags().get_flag(self, name)
 
     @contextmanager
     def change(self, **values: Unpack[Changes]) -> Iterator[None]:
         """Set options for the time of a with-block."""
-        before = {name: getattr(self, name) for name in values if name in OPTIONS}
+        before = {name: getattr(self, name) for name in values}
         try:
             for name, value in values.items():
                 setattr(self, name, value)
@@ -239,6 +246,20 @@ OPTIONS: dict[str, Option] = {name: item for name, item in vars(Options).items()
 """All options by name."""
 
 
+def theano_flags() -> Any:
+    """Theano's settings that are none of graphc's own. Not an import statement: few programs name one."""
+    return import_module("graphc.configdefaults")
+
+
+FLAGS = "flags"
+"""Where `options` keeps what Theano's settings were set to, once one was."""
+
+
+def flag(name: str) -> Any:
+    """What one of Theano's settings was set to, None where none was."""
+    return vars(options).get(FLAGS, {}).get(name)
+
+
 def warn_of_unknown(variables: Iterable[str]) -> None:
     """One warning for the environment variables that look like options and are none."""
     known = [name.upper() for name in OPTIONS]
@@ -253,4 +274,6 @@ def warn_of_unknown(variables: Iterable[str]) -> None:
 
 
 options = Options()
+if "THEANO_FLAGS" in os.environ:
+    theano_flags().read_flags(options, os.environ["THEANO_FLAGS"])
 warn_of_unknown(name for name in os.environ if name not in ELSEWHERE)

@@ -132,13 +132,13 @@ class SharedVariable(Node):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
         """A variable of its own with a copy of the value, its default update over copied variables as well."""
-        twin = memo[id(self)] = _variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
+        twin = memo[id(self)] = own_variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
         twin.default_update = deep_copy(self.default_update, memo)
         return twin
 
     def clone(self) -> SharedVariable:
         """A variable that shares the value of this one: what either is set to, both have."""
-        twin = _variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast)
+        twin = own_variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast)
         twin.cell, twin.lock = self.cell, self.lock
         twin.default_update = self.default_update
         twin.__dict__.update(self.attributes())
@@ -180,7 +180,7 @@ def shared(
     array = as_array(value, natural_dtype(value, what), what)
     sizes = _static_sizes(array.ndim, broadcastable, shape, what)
     _check_static(sizes, array, what)
-    return _variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
+    return own_variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
 
 
 def deep_copy(value: Any, memo: dict[int, Any]) -> Any:
@@ -196,9 +196,10 @@ def _deepcopy(node: Node, memo: dict[int, Any]) -> Node:
 FUNCTIONS["deepcopy"] = _deepcopy
 
 
-def _variable(
+def own_variable(
     array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None
 ) -> SharedVariable:
+    """A shared variable of an array, which it takes itself."""
     kind = leaf_type(array.dtype.name, sizes, name)
     variable = SharedVariable(SHARED, (), {"type": kind}, kind, name)
     variable.lock = Lock()
@@ -210,10 +211,18 @@ def _variable(
     return variable
 
 
+def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedVariable:
+    """A shared variable of the value in a container: the variables of one container have one value."""
+    _check_static(sizes, container.storage[0], f"shared variable {name or ''}".rstrip())
+    variable = own_variable(container.storage[0], sizes, name, False, None)
+    variable.cell, variable.lock = container.storage, container.lock
+    return variable
+
+
 def _restored(
     array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None, where: Where | None
 ) -> SharedVariable:
-    made = _variable(as_array(array, array.dtype.name, "a pickled value"), sizes, name, strict, allow_downcast)
+    made = own_variable(as_array(array, array.dtype.name, "a pickled value"), sizes, name, strict, allow_downcast)
     made.where = where
     return made
 

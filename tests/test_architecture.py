@@ -19,17 +19,18 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
 startup             digest garbage idle_blas process record __init__
-.                   errors dtypes numerics options values trees
+.                   errors dtypes numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  samples symbol where kind node walk body interpret passes sizes closure text parse verify
                     apply pickling __init__
-ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking __init__
+ops                 elementwise custom scalar shape index recur reduce linalg scan branch given sinking derivative
+                    __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products nnet __init__
                     dispatch
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse
-rewrite             engine algebra views stable linear moments pairs scatter open_loops steps loops branches
+rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
                     equal_steps rolling
                     pipeline __init__
 codegen             __init__
@@ -42,22 +43,27 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    adopt guard_pages vectorcall interrupt signals entry __init__
+                    adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding registers unroll partial_sums
-                    polls nontemporal outline_regions outline_merge outline __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
+                    partial_sums polls nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-functions           convention check_arguments layouts variants callables staged counted nested __init__
-.                   function
-.                   inspection
-gof                 graph __init__
+random              bits distributions rejection orders __init__ streams
+tensor              shared_randomstreams
+sandbox.cuda        rng_curand __init__
+sandbox             rng_mrg __init__
+functions           convention check_arguments layouts variants callables staged counted states nested __init__
+.                   function gradient updates inspection
+scalar              __init__ basic
+gof                 graph test_values op fg null_type type __init__
+compile             builders ops mode io sharedvalue pfunc function_module __init__
 .                   optim session
 .                   bench cli
 """
@@ -73,17 +79,32 @@ COMPILER = {
 """The only modules that may import numba; they are imported by each other, and late by `codegen.server.client`."""
 
 LATE = {
-    ("", "graphc.ir.parse"),
+    ("", "difflib"),
+    ("", "graphc.compile"),
+    ("", "graphc.configdefaults"),
+    ("", "graphc.configparser"),
+    ("", "graphc.random"),
+    ("", "graphc.sandbox"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
-    ("tensor", "graphc.tensor.dispatch"),
     ("", "graphc.gof"),
+    ("", "graphc.gradient"),
+    ("", "graphc.ir.parse"),
+    ("", "graphc.scalar"),
+    ("", "graphc.updates"),
+    ("configdefaults", "graphc.gof.test_values"),
+    ("configdefaults", "graphc.rewrite.pipeline"),
+    ("function", "graphc.functions.states"),
+    ("functions.callables", "graphc.compile.function_module"),
+    ("functions.callables", "graphc.functions.states"),
+    ("options", "graphc.configdefaults"),
+    ("tensor", "graphc.tensor.dispatch"),
     ("", "graphc.gof.graph"),
     ("", "graphc.inspection"),
-    ("", "graphc.ir.apply"),
     ("functions.callables", "graphc.ir.pickling"),
     ("ir.node", "graphc.ir.apply"),
     ("ir.node", "graphc.ir.pickling"),
+    ("ir.apply", "graphc.gof.op"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
@@ -106,6 +127,8 @@ LATE = {
     ("functions.callables", "graphc.codegen.call.launch_python"),
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
+    ("codegen.call.callback", "graphc.codegen.call.native_op"),
+    ("codegen.call.native_op", "numba"),
     ("function", "graphc.functions.nested"),
     ("ops.scan", "graphc.control.batch"),
     ("ops.branch", "graphc.control.batch"),
@@ -259,6 +282,7 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
+compile configdefaults functions.states gof gradient scalar updates
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
@@ -315,6 +339,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
+    "configdefaults.ADDED", "gof.op._performers",
     "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
     "ir.where._own_files", "ir.node._owners", "ir.passes._watchers", "ops.elementwise.ROWS", "session._default",
     "session._gradients", "tensor.indexing._selections",

@@ -99,7 +99,7 @@ def test_functions_of_trees() -> None:
 def test_inputs_by_name_and_defaults() -> None:
     x, y = T.dvectors("x", "y")
     scale = T.dscalar("scale")
-    f = graphc.function({"p": (x, [y]), "s": graphc.In(scale, 2.0)}, [(x + y) * scale], mode="interpreted")
+    f = graphc.function({"p": (x, [y]), "s": graphc.In(scale, value=2.0)}, [(x + y) * scale], mode="interpreted")
     npt.assert_array_equal(f(([1.0], [[2.0]]))[0], [6.0])
     npt.assert_array_equal(f(s=1.0, p=([1.0], [[2.0]]))[0], [3.0])
     with pytest.raises(GraphTypeError, match=r"p\[1\] is 3"):

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from graphc.codegen.cache.key import Key
 from graphc.codegen.call import result_memory
 from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
 from graphc.codegen.call.callback import CALLBACK, Failures, address, native_callback
@@ -65,14 +66,18 @@ MODES: dict[str, Mode] = {
     "FAST_RUN": "compiled",
     "FAST_COMPILE": "interpreted",
     "JIT": "compiled",
+    "Mode": "compiled",
 }
 
 
 PUBLIC = (
     "assembly",
+    "container",
+    "copy",
     "explain",
     "free",
     "graph",
+    "maker",
     "memory",
     "mode",
     "name",
@@ -80,6 +85,7 @@ PUBLIC = (
     "shared",
     "source",
     "text",
+    "value",
     "where",
 )
 """What a user asks of a function besides calling it."""
@@ -201,18 +207,63 @@ class Function:
         compiled, where it is read."""
         return restored, (self.mode, packed(self.kernel), self.call, self.profile is not None, self.name)
 
+    def copy(
+        self,
+        share_memory: bool = False,
+        swap: Mapping[SharedVariable, SharedVariable] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+        profile: Any = None,
+    ) -> Function:
+        """The same function once more, over other shared variables or without its updates; nothing is compiled for it.
+
+        swap: other shared variables of the same types in place of some of its own. delete_updates: leave the updates
+        out (another graph, which is compiled). name: that of this one and " copy" where None. States that are its own
+        (`In(update=...)`) begin anew. share_memory: for Theano's sake. Raises ArgumentError for a variable that is not
+        its own, GraphTypeError for one of another type.
+        """
+        made: Function = states().copy_function(self, swap or {}, delete_updates, name, profile)
+        return made
+
+    @property
+    def value(self) -> Any:
+        """The values of its states and shared variables, by variable or by name: `f.value[w]`, which is `f[w]`."""
+        return states().Values(self)
+
+    @property
+    def container(self) -> Any:
+        """Where they are kept: `f.container[w]` may be the value of an `In` of another function, which shares it."""
+        return states().Containers(self)
+
+    @property
+    def maker(self) -> Any:
+        """What the function was made of, in Theano's words: `f.maker.fgraph` is its graph after rewriting."""
+        return import_module("graphc.compile.function_module").FunctionMaker(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.value[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.value[key] = value
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.value
+
     def __repr__(self) -> str:
         inputs = (f"{item.name or item.variable.name or '?'}: {item.variable.type}" for item in self.call.inputs)
         return f"<{self.mode} function {self.name}({', '.join(inputs)})>"
 
-    def in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def in_order(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], convention: Convention | None = None
+    ) -> list[Any]:
         """What is given for each input, by position, name or default; ArgumentError where that is not one each."""
-        records, given = self.call.inputs, dict(enumerate(args))
+        call = convention or self.call
+        records, given = call.inputs, dict(enumerate(args))
         if len(args) > len(records):
             wanted = f"{len(records)} arguments ({list_inputs(records)})"
             raise ArgumentError(f"{self.label} takes {wanted}; got {len(args)}")
         for key, value in kwargs.items():
-            position = self.call.positions.get(key)
+            position = call.positions.get(key)
             if position is None:
                 known = list_inputs(records)
                 raise ArgumentError(f"{self.label} has no one input called {key!r}; its inputs are {known}")
@@ -317,6 +368,11 @@ class Function:
     def explain(self) -> str:
         """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
         return f"{self!r}\ninterpreted: one NumPy call for each of {len(nodes_of(self.kernel.results))} nodes"
+
+
+def states() -> Any:
+    """What few functions are asked for. Not an import statement: a warm start needs none of it."""
+    return import_module("graphc.functions.states")
 
 
 def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
@@ -530,13 +586,16 @@ class Compiled(Lowered, Direct):
 
     mode: Mode = "compiled"
     entry: Any
+    key: Key
 
     def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Compiled:
         return object.__new__(cls if profile or call.keys is not None else _direct())
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> None:
         super().__init__(kernel, call, profile)
-        built, load_code = build_native(kernel, found or look_up(kernel))
+        found = found or look_up(kernel)
+        self.key = found.key
+        built, load_code = build_native(kernel, found)
         self.take(built)
         self.callbacks: list[Any] = []
         self.library = load_code(self.callback_addresses(built))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphc.ir.node import Node
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node, describe
 from graphc.startup.record import record
 
 
@@ -26,26 +27,54 @@ REQUIRED = _Required()
 
 @record(eq=False)
 class In:
-    """An input with more to say: a default `value`, a `name` for keyword calls, whether a lossy cast is allowed.
+    """An input with more to say: a `name` for keyword calls, a default `value`, whether a lossy cast is allowed.
 
+    update: what the value is after each call: then the input is a state of the function, which keeps it between calls;
+    it begins as `value`, is `f[variable]`, and may be given in a call. implicit: it may not; this is so by itself where
+    `value` is the container of a state (`f.container[variable]`) or of a shared variable, which is then shared.
     `strict` refuses any conversion. mutable: a call may write the array it is given, and return it as a result of the
     same dtype and sizes; what it holds afterwards is not specified. An array that is read-only, not contiguous, of
-    another dtype, or overlaps another argument is copied first; a default is never written. `borrow` is accepted for
-    Theano's sake and changes nothing.
+    another dtype, or overlaps another argument is copied first; a default is never written. autoname: the name is the
+    variable's where none is given. `borrow` and `shared` are accepted for Theano's sake and change nothing.
+
+    Raises GraphTypeError for an update of another type, and for an implicit input without a value.
     """
 
     variable: Node
-    value: Any = REQUIRED
     name: str | None = None
-    allow_downcast: bool | None = None
+    value: Any = REQUIRED
+    update: Any = None
+    mutable: bool | None = False
     strict: bool = False
-    borrow: bool = False
-    mutable: bool = False
+    allow_downcast: bool | None = None
+    autoname: bool = True
+    implicit: bool | None = None
+    borrow: bool | None = None
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        if self.value is None:
+            object.__setattr__(self, "value", REQUIRED)
+        if self.implicit and self.value is REQUIRED:
+            raise GraphTypeError(f"an implicit input needs a value: {describe(self.variable)}")
+        new = self.update
+        if new is not None and (not isinstance(new, Node) or not _of_one_type(new, self.variable)):
+            what = f"{describe(new)} of type {new.type}" if isinstance(new, Node) else repr(new)
+            raise GraphTypeError(f"the update of {describe(self.variable)} must be {self.variable.type}, not {what}")
 
     @property
     def may_be_written(self) -> bool:
         """Whether a call may write the array: a default must be the same at the next."""
-        return self.mutable and self.value is REQUIRED and self.variable.ndim > 0
+        return bool(self.mutable) and self.value is REQUIRED and self.variable.ndim > 0
+
+    @property
+    def is_state(self) -> bool:
+        """Whether the value is kept between calls."""
+        return self.update is not None or bool(self.implicit) or hasattr(self.value, "storage")
+
+
+def _of_one_type(left: Node, right: Node) -> bool:
+    return left.dtype == right.dtype and left.ndim == right.ndim
 
 
 @record(eq=False)
@@ -67,5 +96,5 @@ class Convention:
 
 def name_positions(records: Sequence[In]) -> dict[str, int]:
     """The keyword of each input; a name two inputs share is no keyword."""
-    names = [record.name or record.variable.name for record in records]
+    names = [record.name or (record.variable.name if record.autoname else None) for record in records]
     return {name: position for position, name in enumerate(names) if name is not None and names.count(name) == 1}

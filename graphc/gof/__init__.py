@@ -1,8 +1,19 @@
-"""Theano's package of graphs: `graph` walks them."""
+"""Theano's `gof`: ops of the user, and graphs to look at. `op` has `Op` and `Apply`, `fg` a graph with its inputs and
+outputs, `test_values` what tensors are while a graph is built."""
 
-from __future__ import annotations
+from graphc.errors import CycleError, MissingInputError
+from graphc.gof import fg, graph, null_type, op
+from graphc.gof import type as type
+from graphc.gof.fg import FunctionGraph
+from graphc.gof.op import Apply, MethodNotDefined, Op, PureOp
+from graphc.gof.type import Type
+from graphc.ir.node import Constant
+from graphc.ir.node import Node as Variable
+from graphc.shared import Container
 
-from graphc.gof import graph as graph
-from graphc.gof.graph import Apply as Apply
-from graphc.gof.graph import Constant as Constant
-from graphc.gof.graph import Variable as Variable
+InconsistencyError = CycleError
+
+__all__ = [
+    "Apply", "Constant", "Container", "FunctionGraph", "InconsistencyError", "MethodNotDefined", "MissingInputError",
+    "Op", "PureOp", "Type", "Variable", "fg", "graph", "null_type", "op", "type",
+]  # fmt: skip

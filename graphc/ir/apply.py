@@ -6,11 +6,12 @@ In: a node. Out: the one `Apply` that stands for its op's application for as lon
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 from weakref import ref
 
 from graphc.ir.body import ITEM, items_of
-from graphc.ir.node import Comparison, Node, Op, Where, make
+from graphc.ir.node import Comparison, Node, Where, make
 
 
 class Apply:
@@ -18,13 +19,19 @@ class Apply:
 
     __slots__ = ("__weakref__", "node")
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __new__(cls, node: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> Apply:
+        """`Apply(op, inputs, outputs)` applies an op of the user's, as its `make_node` does."""
+        kind = cls if inputs is None else import_module("graphc.gof.op").Application
+        made: Apply = object.__new__(kind)
+        return made
+
+    def __init__(self, node: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> None:
+        self.node: Node = node
 
     @property
-    def op(self) -> Op:
-        """What is computed."""
-        return self.node.op
+    def op(self) -> Any:
+        """What is computed: an op of graphc, or of the user."""
+        return getattr(self.node.op.eval, "user", self.node.op)
 
     @property
     def inputs(self) -> list[Node]:

@@ -152,10 +152,11 @@ class Fold:
 class Recur:
     """The elements along `axis` come one after the other, each from a carry that the ones before have left.
 
-    The arguments have the result's sizes. The carry starts as the literal `start` and has `dtype`. In every iteration
-    `value` is the result's element, over (`_0` the carry, then the arguments' elements), and `carry` the next carry,
-    over (`_0` the carry, `_1` that value in the carry's dtype, then the arguments' elements). `reverse`: from the last
-    element to the first.
+    The arguments have the result's sizes, or are scalars, over which (`_0` the first) the carry starts as `start`. It
+    has `dtype`. In every iteration `value` is the result's element, over (`_0` the carry, then the arguments'
+    elements), and `carry` the next carry, over (`_0` the carry, `_1` that value in the carry's dtype, then the
+    arguments' elements). `reverse`: from the last element to the first. `apart`: an iteration is so short that the
+    arguments are computed before, by vectors.
     """
 
     axis: int
@@ -164,6 +165,7 @@ class Recur:
     carry: str
     dtype: str
     reverse: bool = False
+    apart: bool = False
 
 
 @record()
@@ -706,6 +708,9 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
         return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
     node = (Constant if op is CONSTANT else Node)(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
+    watch = FUNCTIONS.get("made")
+    if watch is not None:
+        watch(node)
     return node
 
 

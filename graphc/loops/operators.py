@@ -86,6 +86,8 @@ LOGICAL_OR = Operator("logical_or", result="bool", neutral="zero")
 ACCUMULATE = Operator("accumulate", neutral="zero", accumulates=True)
 """Additions whose order is the compiler's to choose."""
 ACCUMULATE_IN_ORDER = Operator("accumulate_in_order", accumulates=True)
+MULTIPLY_ADD = Operator("multiply_add", 3)
+"""a * b + c, rounded once where the processor can."""
 ROUNDING = Operator("rounding")
 """What an addition rounds away."""
 ACCUMULATE_MINIMUM = Operator("accumulate_minimum", neutral="highest", accumulates=True)
@@ -106,6 +108,7 @@ _COSTS = {
     "pow ipow logaddexp logaddexp2 softplus atan2 gammaln digamma trigamma": 40.0,
     "gcd": 60.0,
     "lcm": 80.0,
+    "philox_low philox_high": 30.0,
 }
 _COST = {name: cost for names, cost in _COSTS.items() for name in names.split()}
 _UNARY = (
@@ -126,12 +129,13 @@ def _functions() -> tuple[Operator, ...]:
         *(Operator(name, 2, "call", "", (), _COST.get(name, 1.0), "", False, name in _BY_KNOWN) for name in _BINARY),
         *(Operator(name, 1, "call", "bool") for name in ("isnan", "isinf", "signbit", "logical_not")),
         Operator("logical_xor", result="bool"),
+        *(Operator(name, 3, cost=_COST[name]) for name in ("philox_low", "philox_high")),
         Operator("accumulate_product", neutral="one", accumulates=True),
         Operator("accumulate_maximum", neutral="lowest", accumulates=True),
         Operator("accumulate_lowest", neutral="highest", accumulates=True),
         Operator("accumulate_highest", neutral="lowest", accumulates=True),
         *(SELECT, MINIMUM, MAXIMUM, ISFINITE, LOGICAL_AND, LOGICAL_OR),
-        *(ACCUMULATE, ACCUMULATE_IN_ORDER, ROUNDING, ACCUMULATE_MINIMUM),
+        *(ACCUMULATE, ACCUMULATE_IN_ORDER, MULTIPLY_ADD, ROUNDING, ACCUMULATE_MINIMUM),
         *(CHUNK, COLUMNS, FILLS, READS, *CASTS.values()),
     )
 

@@ -27,6 +27,7 @@ def custom_op(
     compute: Callable[..., Any],
     infer: Callable[..., Type] | None = None,
     vjp: Callable[[Node, Node], Any] | None = None,
+    native: bool = False,
 ) -> Callable[..., Node]:
     """A function of nodes whose value `compute(*arrays)` gives; the arrays are read-only.
 
@@ -35,14 +36,27 @@ def custom_op(
     `vjp(node, cotangent)` gives the cotangent of each of `node.args` (or the only one), None where there is none;
     without it the op has no derivative. Defining an op of the user again replaces it; raises GraphTypeError where
     graphc has an op of that name, and, when it runs, where `compute` gives another type than was said.
+
+    native: `compute`, a Python function that numba compiles in its nopython mode (or what `numba.njit` made of one), is
+    called as machine code, with no Python between; operands without axes come to it as numbers. It must not write its
+    operands. The other modes run it as Python. Each process that has such a function imports numba and compiles it.
+
+        >>> @graphc.op(native=True, infer=lambda x: Type(x.dtype, ()))
+        ... def longest_run(x):
+        ...     most = run = 0.0
+        ...     for value in x:
+        ...         run = run + 1.0 if value > 0.0 else 0.0
+        ...         most = max(most, run)
+        ...     return most
     """
+    compiled, compute = compute, getattr(compute, "py_func", compute)
     if name in OPS and OPS[name].lower is not _lower:
         raise GraphTypeError(f"there is an op {name!r} already")
     code = [compute, *(f for f in (infer, vjp) if f is not None)]
     op = OPS[name] = Op(
         name,
         infer=_elementwise_type if infer is None else _infer(name, infer),
-        eval=_evaluate(compute),
+        eval=_evaluate(compute, compiled if native else None),
         lower=_lower,
         vjp=None if vjp is None else _vjp(vjp),
         guards=equal_sizes if infer is None else lambda node: (),
@@ -70,6 +84,7 @@ def op(
     name: str | None = None,
     infer: Callable[..., Type] | None = None,
     vjp: Callable[[Node, Node], Any] | None = None,
+    native: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Node]]: ...
 
 
@@ -77,13 +92,14 @@ def op(
     name: str | Callable[..., Any] | None = None,
     infer: Callable[..., Type] | None = None,
     vjp: Callable[[Node, Node], Any] | None = None,
+    native: bool = False,
 ) -> Callable[..., Any]:
     """`custom_op` as a decorator: `@op` or `@op(vjp=...)` before `def square(x): return x * x`."""
     if callable(name):
         return custom_op(name.__name__, name)
 
     def define(compute: Callable[..., Any]) -> Callable[..., Node]:
-        return custom_op(name or compute.__name__, compute, infer, vjp)
+        return custom_op(name or compute.__name__, compute, infer, vjp, native)
 
     return define
 
@@ -153,9 +169,15 @@ def _infer(name: str, infer: Callable[..., Type]) -> Infer:
     return infer_type
 
 
-def _evaluate(compute: Callable[..., Any]) -> Callable[..., Array]:
+def native_of(op: Op) -> Any:
+    """The function of an op that numba compiles; None of other ops."""
+    return getattr(op.eval, "native", None)
+
+
+def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., Array]:
     def evaluate(node: Node, *values: Array) -> Array:
-        result = np.array(compute(*map(_read_only, values)))
+        given = map(_read_only, values)
+        result = np.array(compute(*(value[()] if native and not value.ndim else value for value in given)))
         sizes = zip(node.type.shape, result.shape, strict=False)
         wrong = result.ndim != node.ndim or any(isinstance(size, int) and size != actual for size, actual in sizes)
         if node.op.infer is _elementwise_type:
@@ -167,6 +189,7 @@ def _evaluate(compute: Callable[..., Any]) -> Callable[..., Array]:
             )
         return result.astype(node.dtype, order="C", copy=False)
 
+    evaluate.native = native  # type: ignore[attr-defined]  # the op has no other place for what few have
     return evaluate
 
 

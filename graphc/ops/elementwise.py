@@ -125,6 +125,7 @@ NUMBER = Rule(_number, INTEGERS + FLOATS)
 INTEGER = Rule(_common, INTEGERS)
 SHIFT = Rule(_number, INTEGERS)
 BITS = Rule(_common, DISCRETE)
+BITS64 = Rule(_common, ("uint64",))
 FLOAT = Rule(_float, FLOATS)
 QUOTIENT = Rule(_quotient, FLOATS)
 DOUBLE = Rule(_always("float64"), ("float64",))
@@ -267,10 +268,14 @@ def _samples(row: Row) -> tuple[Sample, ...]:
         domain = row.domain or ((-2.0, 2.0),) * count
         floats = tuple(Argument(_SHAPE, "float", low, high) for low, high in domain)
         samples.append(Sample(row.name, build, leading + floats, row.partials is not None))
-    if "int64" in row.rule.accepts:
+    if set(INTEGERS) & set(row.rule.accepts):
         integers = row.integers or ((-7, 7),) * count
         ints = tuple(Argument(_SHAPE, "int", low, high) for low, high in integers)
-        samples.append(Sample(f"{row.name} of integers", build, leading + ints, differentiable=False))
+
+        def build_whole(*args: Node) -> Node:
+            return build(*args) if "int64" in row.rule.accepts else build(*(cast(arg, "uint64") for arg in args))
+
+        samples.append(Sample(f"{row.name} of integers", build_whole, leading + ints, differentiable=False))
     if "bool" in row.rule.accepts:
         bools = (Argument(_SHAPE, "bool"),) * count
         samples.append(Sample(f"{row.name} of bools", build, leading + bools, differentiable=False))

@@ -10,16 +10,20 @@ The linear recurrence is h[i] = a[i] * h[i - 1] + b[i] with h[-1] = 0. Its forms
     late     h[i] = a[i - 1] * h[i - 1] + b[i], as the derivative of "own" wants it
 
 These three are closed under differentiation: the derivative of one is another in the other direction.
+
+The stepped extreme, h[i] = minimum(h[i - 1] + step, x[i] - step) of integers, is what a row of a dynamic program is, as
+of an edit distance. It is given x with the step added, which vectors do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
 
-from graphc.dtypes import accumulated_in, accumulator, is_float
+from graphc.dtypes import INTEGERS, accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import (
     OPS,
@@ -41,6 +45,7 @@ from graphc.ops.elementwise import elementwise, shifted
 from graphc.ops.shape import equality_guard, label, label_op
 
 FORMS = ("own", "before", "late")
+EXTREMES = ("minimum", "maximum")
 
 
 def running_sum(x: Node, axis: int, reverse: bool = False) -> Node:
@@ -56,6 +61,13 @@ def running_prod(x: Node, axis: int, reverse: bool = False, form: str = "own") -
 def linear_recurrence(a: Node, b: Node, axis: int, reverse: bool = False, form: str = "own") -> Node:
     """h[i] = a[i] * h[i - 1] + b[i] along `axis`, in a form of `FORMS`."""
     return make(OPS["linear_recurrence"], (a, b), {"axis": axis, "reverse": reverse, "form": form})
+
+
+def stepped_extreme(x: Node, begin: Node, extreme: str, step: int, reverse: bool = False) -> Node:
+    """h[i] = extreme(h[i - 1] + step, x[i] - step) of integers, from h = begin, a scalar; `extreme` is one of
+    `EXTREMES`."""
+    attrs = {"extreme": extreme, "step": step, "axis": 0, "reverse": reverse}
+    return make(OPS["stepped_extreme"], (x, begin), attrs)
 
 
 def _check(name: str, args: Sequence[Node], attrs: Attributes) -> None:
@@ -95,6 +107,14 @@ def _recurrence_guards(node: Node) -> Sequence[Guard]:
     ]
 
 
+def _stepped_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, begin = args
+    if x.ndim != 1 or begin.ndim or x.dtype not in INTEGERS or begin.dtype != x.dtype:
+        wanted = "a vector of integers and a scalar of its dtype"
+        raise GraphTypeError(f"stepped_extreme of {describe(x)} and {describe(begin)} takes {wanted}")
+    return x.type
+
+
 # --- NumPy's meaning ------------------------------------------------------------------------------------------------
 
 
@@ -129,6 +149,16 @@ def _recurrence_eval(node: Node, a: Array, b: Array) -> Array:
     return result
 
 
+def _stepped_eval(node: Node, x: Array, begin: Array) -> Array:
+    result, extreme = np.empty_like(x), getattr(np, node.attrs["extreme"])
+    iterations, carry = _ahead(node, result), begin
+    step = np.asarray(node.attrs["step"]).astype(x.dtype)
+    with np.errstate(all="ignore"):
+        for iteration, term in enumerate(_ahead(node, x) - step):
+            iterations[iteration] = carry = extreme(carry + step, term)
+    return result
+
+
 # --- lowering -------------------------------------------------------------------------------------------------------
 
 
@@ -145,11 +175,20 @@ def _prod_lower(node: Node) -> Lowering:
 def _recurrence_lower(node: Node) -> Lowering:
     match node.attrs["form"]:
         case "own":
-            return _recur(node, "0", "_1 * _0 + _2", "_1")
+            return _recur(node, "0", "multiply_add(_1, _0, _2)", "_1")
         case "before":
-            return _recur(node, "0", "_0", "_2 * _0 + _3")
+            return _recur(node, "0", "_0", "multiply_add(_2, _0, _3)")
         case _:
             return _recur(node, "0", "_0 + _2", "_2 * _1")
+
+
+def _stepped_lower(node: Node) -> Lowering:
+    """The carry is what the next element is compared with: so an iteration waits for the one before as long as it takes
+    to compare and to choose; the step is added to both meanwhile."""
+    step, least = f"{node.dtype}({node.attrs['step']})", node.attrs["extreme"] == "minimum"
+    chosen = f"select(_1 - {step} {'<' if least else '>'} _0, _1, _0 + {step})"
+    value, carry, reverse = f"{chosen} - {step}", f"_1 + {step}", node.attrs["reverse"]
+    return Recur(0, f"_0 + {step}", value, carry, node.dtype, reverse, apart=True)
 
 
 # --- derivatives ----------------------------------------------------------------------------------------------------
@@ -235,6 +274,25 @@ define_op(
     doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
 define_op(
+    "stepped_extreme",
+    _stepped_infer,
+    _stepped_eval,
+    _stepped_lower,
+    cost=2.0,
+    samples=Samples(
+        lambda: (
+            Sample(
+                f"{extreme} of {count}{', reversed' if reverse else ''}",
+                partial(stepped_extreme, extreme=extreme, step=step, reverse=reverse),
+                (Argument((count,), "int"), Argument((), "int")),
+            )
+            for extreme, step in zip(EXTREMES, (1, -3), strict=True)
+            for count, reverse in ((5, False), (9, True), (0, False))
+        )
+    ),
+    doc="h[i] = minimum(h[i - 1] + step, x[i] - step) of a vector of integers, or the maximum, from a scalar.",
+)
+define_op(
     "linear_recurrence",
     _recurrence_infer,
     _recurrence_eval,
@@ -244,5 +302,6 @@ define_op(
     cost=2.0,
     samples=Samples(lambda: chain(*(_samples(_in_form(linear_recurrence, form), 2) for form in FORMS))),
     batch=shifted("axis"),
-    doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64.",
+    doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64. Compiled "
+    "code rounds an element once where the processor can multiply and add at once.",
 )

@@ -39,6 +39,7 @@ from graphc.ir.node import (
 from graphc.ops.elementwise import (
     ANY,
     BITS,
+    BITS64,
     CHOICE,
     COMPARISON,
     DOUBLE,
@@ -374,6 +375,13 @@ _binary("right_shift", np.right_shift, "shift_right(_0, _1)", SHIFT, None, None,
 _binary("gcd", np.gcd, "gcd(_0, _1)", INTEGER, None, None, "Greatest common divisor.",
         laws=Laws(commutative=True, associative=True), cost=60.0)
 _binary("lcm", np.lcm, "lcm(_0, _1)", INTEGER, None, None, "Least common multiple.", laws=_SYMMETRIC, cost=80.0)
+
+# Random bits: uniform, and independent for each counter and key.
+define(Row("philox_low", numerics.philox_low, "philox_low(_0, _1, _2)", BITS64, (None, None, None),
+           "64 random bits: the first half of the block of Philox 4x32-10 of a counter (index, draw) and a key.",
+           arity=3, cost=30.0))
+define(Row("philox_high", numerics.philox_high, "philox_high(_0, _1, _2)", BITS64, (None, None, None),
+           "64 more random bits: the other half of that block.", arity=3, cost=30.0))
 
 # --- choice and conversion --------------------------------------------------------------------------------------------
 

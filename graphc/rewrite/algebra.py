@@ -16,6 +16,7 @@ from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, OPS, Array, Laws, Node, Scalar, literal, make
 from graphc.ops.custom import PYTHON
+from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise
 from graphc.ops.shape import filled
 from graphc.rewrite.engine import (
@@ -45,7 +46,7 @@ def _argument(node: Node, uses: Uses) -> Node:
 # --- prune ------------------------------------------------------------------------------------------------------------
 
 PRUNE: tuple[AnyRule, ...] = (
-    Transformation("stop_gradient", ("stop_gradient",), _argument, EXACT),
+    Transformation("stop_gradient", ("stop_gradient", *IDENTITIES), _argument, EXACT),
     Transformation("positive", ("positive",), _argument, EXACT),
 )
 
@@ -323,6 +324,18 @@ def _divide_by_constant(exactly: bool, node: Node, uses: Uses) -> Node | None:
     return scaled(reciprocal, node.args[0]) if _usable(reciprocal) and bool(power_of_two) is exactly else None
 
 
+def _join_quotients(node: Node, uses: Uses) -> Node | None:
+    """c / x - y / x as (c - y) / x for a number c, beside which no y overflows."""
+    left, right = node.args
+    if left is right or any(arg.op.name != "true_div" or uses(arg) > 1 for arg in node.args):
+        return None
+    (a, divisor), (b, other) = left.args, right.args
+    number = next((found for found in map(scalar_constant, (a, b)) if found is not None), None)
+    if divisor is not other or number is None or not abs(number) <= 2.0**10:
+        return None
+    return elementwise("true_div", elementwise(node.op.name, a, b), divisor)
+
+
 def _cast_twice(node: Node, uses: Uses) -> Node | None:
     """A cast of a cast as one, where the one in between loses nothing; a cast to the same dtype as nothing."""
     inner = node.args[0]
@@ -361,6 +374,14 @@ NUMERIC: tuple[AnyRule, ...] = (
     ),
     Transformation("negate_factor", ("neg",), _negate_factor, EXACT, operands=("mul",)),
     Transformation("collect", ("add",), _collect, BETTER, operands=("mul",)),
+    Transformation(
+        "join_quotients",
+        ("add", "sub"),
+        _join_quotients,
+        BETTER,
+        operands=("true_div",),
+        mends="a quotient overflows",
+    ),
     Transformation("div_power_of_two", ("true_div",), partial(_divide_by_constant, True), EXACT, operands=NUMBERS),
     Transformation("div_constant", ("true_div",), partial(_divide_by_constant, False), REAL, operands=NUMBERS),
     Transformation("cast_twice", ("cast",), _cast_twice, EXACT),

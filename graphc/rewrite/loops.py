@@ -5,7 +5,7 @@ pass is a function of an open loop (`open_loops.py`), or of all loops of a graph
 A loop within a loop is rewritten with the body that it stands in, before the loop around it.
 
     exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, last_row, first_row, rows_outside,
-             fuse_loops, sink_elementwise
+             fuse_loops, sink_elementwise, dear_rows
     close    batch_products, sum_of_products, project_rows, recurrence: sums in another order
 
 Guards are those of the graph as it was written: what was an error remains one, also where a pass makes a value of it,
@@ -26,6 +26,7 @@ from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
 from graphc.ops.scan import SCAN, is_recomputed
+from graphc.rewrite.dear_steps import move_dear_rows
 from graphc.rewrite.engine import Fired, place_new
 from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
 from graphc.rewrite.steps import CHANGES, Change, Surroundings, sink_elementwise
@@ -40,7 +41,7 @@ LOOPS = (
     "join_loops",
     *CHANGES,
     "fuse_loops",
-    "sink_elementwise",
+    *(LAST := {"sink_elementwise": sink_elementwise, "dear_rows": move_dear_rows}),
 )
 """The passes by name, in their order."""
 
@@ -59,7 +60,7 @@ def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) ->
         join,
         ("", partial(_each, changes=alone)),
         ("fuse_loops", partial(_merged, name="fuse_loops")),
-        ("sink_elementwise", partial(_each, changes={"sink_elementwise": sink_elementwise})),
+        ("", partial(_each, changes={name: change for name, change in LAST.items() if is_on(name)})),
     ]
     fired: list[Fired] = []
     for name, stage in stages:

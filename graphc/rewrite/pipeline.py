@@ -48,6 +48,8 @@ AFTER_LOOPS = ("linear", "moments", "pairs")
 
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
 """Every rule by name."""
+NAMES = {*RULES, *(step.name for step in PIPELINE), *LOOPS, *BRANCHES, ROLLED}
+"""All that may be off: rules and passes."""
 
 
 def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()) -> tuple[Graph, list[Fired]]:
@@ -55,7 +57,7 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
     """
-    unknown = set(excluding) - set(RULES) - {step.name for step in PIPELINE} - {*LOOPS, *BRANCHES, ROLLED}
+    unknown = set(excluding) - NAMES
     if unknown:
         raise GraphcError(f"there is no rewrite rule or pass {', '.join(sorted(unknown))}")
 

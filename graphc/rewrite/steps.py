@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from graphc.dtypes import accumulator, is_float
+from graphc.dtypes import INTEGERS, accumulator, is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.node import CONSTANT, Node, Size, literal, make, variable
@@ -18,11 +18,11 @@ from graphc.ir.walk import nodes_since, rebuilt, toposort
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_subtensor, subtensor
 from graphc.ops.linalg import matmul
-from graphc.ops.recur import linear_recurrence, running_sum
+from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_extreme
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed
 from graphc.ops.shape import concatenate, dimshuffle, drop, expand, filled, transpose, zeros
-from graphc.rewrite.engine import is_number
+from graphc.rewrite.engine import is_number, scalar_constant
 from graphc.rewrite.open_loops import (
     OpenLoop,
     fitted,
@@ -420,35 +420,50 @@ def _leave(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
 
 def _as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
     """A loop whose states are running sums and linear recurrences as these, which need no loop of their own; its
-    outputs may be elementwise of what they go through.
+    outputs, and what is added up, may be elementwise of what states go through.
 
-    Not a recurrence of which only the last value is taken: its rows would be stored for that.
+    Not a recurrence of which only the last value is taken, nor one of arrays for the sake of sums: its rows would be
+    stored for that.
     """
     rows = loop.rows
     if not loop.is_whole or not loop.states:
         return False
     order = loop.order()
     varying = loop.varying(order)
-    able = liftable(loop.elements, order, varying)
     given: dict[Node, Callable[[], Node]] = {}
-    ends: dict[Node, Callable[[], Node]] = {}
-    for state in loop.states:
-        found = _recurrence(loop, state, varying, able)
-        if found is None or (found.factor is not None and not rows):
+    found: dict[Node, Recurrence] = {}
+    while len(found) < len(loop.states):
+        able = liftable([*loop.elements, *given], order, varying)
+        left = [state for state in loop.states if state not in found]
+        more = {state: each for state in left if (each := _recurrence(loop, state, varying, able, given)) is not None}
+        if not more:
             return False
-        given |= {found.node: found.rows, state: partial(_before, loop, state, varying, found)}
-        ends[state] = partial(_end, loop, state, varying, found)
+        found |= more
+        for state, each in more.items():
+            given |= {each.node: each.rows, state: partial(_before, loop, state, varying, each, given)}
+    if not rows and not all(
+        _is_added_up(loop, state, each) for state, each in found.items() if each.factor is not None
+    ):
+        return False
     if not liftable([*loop.elements, *given], order, varying).issuperset(rows.values()):
         return False
     made = dict(zip(rows, lifted(loop, list(rows.values()), varying, given), strict=True))
-    _leave(loop, made | {stand_in: ends[state]() for stand_in, state in loop.last.items()})
+    ends = {s: _end(loop, state, varying, found[state], given) for s, state in loop.last.items()}
+    _leave(loop, made | ends)
     return True
+
+
+def _is_added_up(loop: OpenLoop, state: Node, found: Recurrence) -> bool:
+    """Whether what a scalar goes through is read by another state."""
+    others = [after for other, after in loop.after.items() if other is not state]
+    return not state.ndim and not {state, found.node}.isdisjoint(nodes_since(others, loop.since))
 
 
 @record()
 class Recurrence:
     """A node of a step that is a recurrence: x[t] = term[t] + factor[t] * x[t - 1], or where it is `late` the factor of
     the step before; without a factor a running sum. The terms have rows for all steps. `initial`: the state begins so.
+    `extreme`: it is that of factor + x[t - 1] and of term[t], integers.
     """
 
     node: Node
@@ -458,14 +473,18 @@ class Recurrence:
     late: bool
     count: Size
     reverse: bool
+    extreme: str = ""
 
     def rows(self) -> Node:
         """The values in all steps."""
+        if self.extreme:
+            return self._extremes()
         if self.factor is None:
             sums = running_sum(self.term, 0, self.reverse)
             zero = is_number(self.initial, 0.0)
             return sums if zero else elementwise("add", spread(self.count, self.initial), sums)
-        return linear_recurrence(self.factor, self._terms(), 0, self.reverse, "late" if self.late else "own")
+        late = self.late and repeated(self.factor) is None  # by one factor it is the same to multiply before or after
+        return linear_recurrence(self.factor, self._terms(), 0, self.reverse, "late" if late else "own")
 
     def _terms(self) -> Node:
         """The terms, the first with what the initial value adds to it, if there is a first."""
@@ -482,18 +501,32 @@ class Recurrence:
             begin = elementwise("mul", first, begin)
         return inc_subtensor(self.term, begin, starts, steps)
 
+    def _extremes(self) -> Node:
+        """The values in all steps, where they are extremes."""
+        assert self.factor is not None
+        number = scalar_constant(self.factor)
+        assert number is not None
+        terms = elementwise("add", self.term, spread(self.count, self.factor))
+        return stepped_extreme(terms, self.initial, self.extreme, int(number), self.reverse)
 
-def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]) -> Recurrence | None:
-    """The recurrence that a state is, if it is one over what elements of sequences give: a sum of it, or of its
-    product, with another node, or the product of such a sum."""
-    if not is_float(state.dtype) or accumulator(state.dtype) != state.dtype:
+
+Given: TypeAlias = Mapping[Node, Callable[[], Node]]
+"""What all steps make of nodes that are known to be recurrences, and of their states."""
+
+
+def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
+    """The recurrence that a state is, if it is one over what elements of sequences give, and what is given: a sum of
+    it, or of its product, with another node, or the product of such a sum."""
+    if not is_float(state.dtype):
+        return _extreme(loop, state, varying, able, given)
+    if accumulator(state.dtype) != state.dtype:
         return None
 
     def fits(node: Node) -> bool:
         return node in able or node not in varying
 
     def made(node: Node, factor: Node | None, term: Node, late: bool = False) -> Recurrence:
-        rows, *factors = lifted(loop, [term] if factor is None else [term, factor], varying)
+        rows, *factors = lifted(loop, [term] if factor is None else [term, factor], varying, given)
         own = factors[0] if factors else None
         return Recurrence(node, loop.states[state], own, rows, late, loop.count, loop.reverse)
 
@@ -511,30 +544,44 @@ def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]
     return None
 
 
+def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
+    """The extreme that a state of integers is of itself, with a number added, and of what is given."""
+    after = loop.after[state]
+    for extreme in EXTREMES if state.dtype in INTEGERS and not state.ndim else ():
+        for first, other in _pairs(held(after), extreme):
+            for second, step in _pairs(held(first), "add"):
+                steady = held(second) is state and scalar_constant(step) is not None
+                if steady and (other in able or other not in varying):
+                    (rows,) = lifted(loop, [other], varying, given)
+                    begin = loop.states[state]
+                    return Recurrence(after, begin, step, rows, True, loop.count, loop.reverse, extreme)
+    return None
+
+
 def _pairs(node: Node, op: str) -> list[tuple[Node, Node]]:
     """The arguments of a node of this op, in both orders."""
     return [(node.args[0], node.args[1]), (node.args[1], node.args[0])] if node.op.name == op else []
 
 
-def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) -> Node:
+def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
     """The initial value of a state and those after all steps, in the order of the rows."""
-    after = lifted(loop, [loop.after[state]], varying, {found.node: found.rows})[0]
+    after = lifted(loop, [loop.after[state]], varying, {**given, found.node: found.rows})[0]
     begin = expand(found.initial, (0,))
     return concatenate((after, begin) if loop.reverse else (begin, after), 0)
 
 
-def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) -> Node:
+def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
     """The values of a state before all steps."""
     if found.factor is not None and not found.late and is_number(found.initial, 0.0):
         return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
-    return part_of(_all_values(loop, state, varying, found), 1 if loop.reverse else 0, loop.count)
+    return part_of(_all_values(loop, state, varying, found, given), 1 if loop.reverse else 0, loop.count)
 
 
-def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence) -> Node:
+def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
     """The value of a state after all steps, of which there may be none."""
     if found.factor is None:
         return _plus(found.initial, [reduce_sum(found.term, (0,))])
-    return drop(part_of(_all_values(loop, state, varying, found), 0 if loop.reverse else loop.count, 1), (0,))
+    return drop(part_of(_all_values(loop, state, varying, found, given), 0 if loop.reverse else loop.count, 1), (0,))
 
 
 # --- into the loop ----------------------------------------------------------------------------------------------------

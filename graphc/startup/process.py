@@ -60,6 +60,8 @@ class Process:
         """Memory of large results (call/result_memory.py)."""
         self.warned: set[str] = set()
         """What was said of the cache (cache/store.py)."""
+        self.codes: Any = None
+        """The code of the functions that live, by the digests of their keys (pipeline/build.py)."""
         self.compilations = 0
         """How many graphs were compiled (pipeline/build.py): a new size must never add to it."""
 

@@ -190,6 +190,12 @@ def nextafter(x: Any, y: Any, /) -> Node:
 def not_equal(x: Any, y: Any, /) -> Node:
     """x != y; NaN differs from all."""
 
+def philox_high(x: Any, y: Any, z: Any, /) -> Node:
+    """64 more random bits: the other half of that block."""
+
+def philox_low(x: Any, y: Any, z: Any, /) -> Node:
+    """64 random bits: the first half of the block of Philox 4x32-10 of a counter (index, draw) and a key."""
+
 def positive(x: Any, /) -> Node:
     """The argument itself."""
 

@@ -56,6 +56,13 @@ def _check_name(name: Any) -> str | None:
     return name
 
 
+def declared(made: Node) -> Node:
+    """A variable that the program made, and no loop or derivative: one that a test value may be asked of
+    (gof/test_values.py)."""
+    made.__dict__["_declared"] = True
+    return made
+
+
 class Kinds(type):
     """The class of `TensorType`, of which every tensor's type counts as an instance."""
 
@@ -91,7 +98,7 @@ class TensorType(Kind, metaclass=Kinds):
 
     def __call__(self, name: str | None = None) -> Node:
         """A fresh variable of this type."""
-        return variable(self.dtype, self.shape, _check_name(name))
+        return declared(variable(self.dtype, self.shape, _check_name(name)))
 
     def __reduce__(self) -> Any:
         return TensorType, (self.dtype, self.shape, self.name)
@@ -145,7 +152,7 @@ class Constructor(Kind):
         for fixed, given in zip(self.shape, sizes, strict=True):
             if fixed is not None and given != fixed:
                 raise GraphTypeError(f"{what}: shape {tuple(sizes)} does not fit {self.shape}")
-        return variable(self.fixed or resolve_dtype(dtype), sizes, name)
+        return declared(variable(self.fixed or resolve_dtype(dtype), sizes, name))
 
     def __repr__(self) -> str:
         return f"<constructor {self.__name__}>"

@@ -61,7 +61,7 @@ def derivatives(cost: Node, wrt: Sequence[Node]) -> list[Node]:
     again: Any = sum((T.sqr(each) * 0.5).sum() for each in first)
     second = graphc.grad(again, list(wrt), disconnected_inputs="ignore")
     along = [T.cos(each) for each in wrt]
-    return [cost, *first, *second, *graphc.Rop(first, list(wrt), along, disconnected_inputs="ignore")]
+    return [cost, *first, *second, *graphc.Rop(first, list(wrt), along)]
 
 
 def check(

@@ -86,6 +86,10 @@ ALGEBRA: Samples = {
     ],
     "negate_factor": [sample(lambda x: -(x * 3), _FLOATS)],
     "collect": [sample(lambda x: 3.0 * x + x * 0.7, _FLOATS), sample(lambda x: x + x * 5, _INTS)],
+    "join_quotients": [
+        sample(lambda x, y: 0.5 / x - y / x, _POSITIVE, _FLOATS),
+        sample(lambda x, y: y / x + 3.0 / x, _POSITIVE, _FLOATS),
+    ],
     "div_power_of_two": [sample(lambda x: x / 8, _FLOATS)],
     "div_constant": [sample(lambda x: x / 3, _FLOATS)],
     "cast_twice": [

@@ -533,6 +533,54 @@ def test_what_costs_much_stays_outside_where_a_step_has_no_vectors() -> None:
     check([x, h], [rows], [draw(3), draw()])
 
 
+def test_what_costs_much_moves_outside_where_what_it_is_made_of_is_stored() -> None:
+    x, h = T.dvector("x"), T.dscalar("h")
+
+    def step(a: Any, s: Any) -> Any:
+        total = T.exp(s * a)
+        return s * a / total, T.log(total + 0.5) + T.sqr(a) / total, total
+
+    (states, costs, totals), _ = graphc.scan(step, x, [h, None, None])
+    after, fired = rewritten([x, h], [costs.sum(), totals, states])
+    (loop,) = loops(after.outputs)
+    assert "dear_rows" in fired and all(node.op.name != "log" for node in nodes_of(loop.body.results))
+    assert "dear_rows" not in rewritten([x, h], [costs.sum(), states])[1]  # another array would be stored for it
+    for steps in (0, 1, 4):
+        check([x, h], with_gradients([costs, totals, states], [x, h]), [draw(steps), draw()])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_sums_of_what_a_recurrence_goes_through(backwards: bool) -> None:
+    x, h, c = T.dvector("x"), T.dscalar("h"), T.dscalar("c")
+
+    def step(a: Any, s: Any, total: Any, other: Any) -> Any:
+        s = s * c + a
+        return s, total + s * a, other + total
+
+    (_, totals, others), _ = graphc.scan(step, x, [h, h, h], go_backwards=backwards)
+    after, fired = rewritten([x, h, c], [totals[-1]])
+    assert "recurrence" in fired and not loops(after.outputs)
+    assert not loops(rewritten([x, h, c], [others])[0].outputs)
+    for steps in (1, 2, 5):
+        check([x, h, c], with_gradients([totals[-1], others[-1]], [x, h, c]), [draw(steps), draw(), draw()])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint32"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_an_extreme_with_a_step(backwards: bool, dtype: str) -> None:
+    x, h = T.vector("x", dtype=dtype), T.scalar("h", dtype=dtype)
+    one = np.ones((), dtype)
+    least, _ = graphc.scan(lambda a, s: T.minimum(a, s + one), x, h, go_backwards=backwards)
+    most, _ = graphc.scan(lambda a, s: T.maximum(s + (one + one), a), x, h, go_backwards=backwards)
+    after, fired = rewritten([x, h], [least, most])
+    assert "recurrence" in fired and not loops(after.outputs)
+    ends = np.iinfo(dtype)
+    some = np.asarray([5, 3, 4, ends.max, ends.min, ends.max - 1, 9], dtype)  # sums wrap
+    for values in (some, some[:1], some[:0]):
+        for begin in (4, ends.max, ends.min):
+            check([x, h], [least, most], [values, np.asarray(begin, dtype)])
+
+
 def test_loops_within_loops() -> None:
     x, w, u, h = T.dmatrix("x"), T.dmatrix("w"), T.dmatrix("u"), T.dvector("h")
 
@@ -564,7 +612,8 @@ def test_each_pass_can_be_switched_off(name: str) -> None:
     maps, _ = graphc.map(T.exp, x)
     same, _ = graphc.scan(lambda a, s, r: [T.tanh(s * r + a), r], x[:, 1], [T.constant(0.5), T.constant(1.0)])
     other, _ = graphc.scan(lambda a, b, s: T.tanh(s * a - b), [x[:, 2], x[:, 2]], T.constant(0.5))
-    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), scaled, sums, maps, same[0], other[-1]]
+    dear, _ = graphc.scan(lambda a, s: [T.tanh(s - a), T.log(2.0 + T.tanh(s - a))], x[:, 2], [T.constant(0.25), None])
+    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), scaled, sums, maps, same[0], other[-1], *dear]
     assert name in rewritten(inputs, outputs)[1]
     after, fired = rewritten(inputs, outputs, [name])
     assert name not in fired

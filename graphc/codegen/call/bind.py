@@ -48,7 +48,7 @@ METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 class Library:
     """A loaded program: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
     code (`owner`, as in link/image.py). `settings` is what its parallel loops read at each call (threads/settings.py),
-    None where it has none.
+    None where it has none. `code`: what it was loaded from, kept for functions of equal graphs (pipeline/build.py).
     """
 
     entry: int
@@ -57,6 +57,7 @@ class Library:
     kernel: int
     owner: AnyArray
     settings: AnyArray | None = None
+    code: object = None
 
 
 ABSENT = object()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from graphc.dtypes import itemsize
 from graphc.errors import ShapeError
 from graphc.ir.node import Array, Node, describe
+from graphc.ops.custom import native_of
 
 CALLBACK = "callback"
 """What functions that call back into Python are named in generated source, with a number behind."""
@@ -51,7 +53,11 @@ def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
 
 
 def native_callback(node: Node, failures: Failures) -> Any:
-    """A ctypes function; its address stays valid as long as it lives."""
+    """A ctypes function; its address stays valid as long as it lives. That of an op for numba is its own."""
+    compute = native_of(node.op)
+    if compute is not None:
+        function: Any = import_module("graphc.codegen.call.native_op").native_function(node, compute)
+        return function
     operands = (*node.args, node)
     count = sum(operand.ndim for operand in operands)
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)

@@ -25,6 +25,8 @@ from graphc.codegen.llvm.integers import (
     gcd,
     integer_power,
     lcm,
+    philox_high,
+    philox_low,
     shift_left,
     shift_right,
     signed_absolute,
@@ -55,7 +57,10 @@ from graphc.codegen.llvm.values import (
 from graphc.codegen.vecmath.table import VECTOR_MATH, refer
 from graphc.startup.record import record
 
-REASSOCIATE = ("reassoc",)
+CONTRACT = ("contract",)
+"""Of products: one that is accumulated, and nothing else, may be rounded with the sum. Where a product is an operand of
+another addition it is rounded by itself, for that addition has no such flag."""
+REASSOCIATE = ("reassoc", *CONTRACT)
 FAST = ("reassoc", "nsz", "arcp", "contract", "afn")
 
 
@@ -164,14 +169,19 @@ def _by_kind(on_float: Emit, on_signed: Emit, on_unsigned: Emit | None = None) -
 def _arithmetic(float_op: str, int_op: str, flags: tuple[str, ...] = ()) -> Emit:
     def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
         if dtype in FLOATS:
-            return getattr(builder, float_op)(*args, flags=flags or _float_flags(builder))
+            return getattr(builder, float_op)(*args, flags=(*flags, *_float_flags(builder, flags)))
         return getattr(builder, int_op)(*args)
 
     return emit
 
 
-def _float_flags(builder: Builder) -> tuple[str, ...]:
-    return FAST if isinstance(builder.module, FastModule) else ()
+def _float_flags(builder: Builder, known: Sequence[str] = ()) -> tuple[str, ...]:
+    return tuple(flag for flag in FAST if flag not in known) if isinstance(builder.module, FastModule) else ()
+
+
+def _multiply_add(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    multiply, add = _arithmetic("fmul", "mul", CONTRACT), _arithmetic("fadd", "add", CONTRACT)
+    return add(builder, dtype, [multiply(builder, dtype, args[:2]), args[2]])
 
 
 def _divide(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -385,6 +395,8 @@ def _build_table() -> dict[str, Intrinsic]:
         ("ipow", _same(2, INTEGERS), integer_power),
         ("gcd", _same(2, INTEGERS), gcd),
         ("lcm", _same(2, INTEGERS), lcm),
+        ("philox_low", _same(3, ("uint64",)), philox_low),
+        ("philox_high", _same(3, ("uint64",)), philox_high),
         ("isnan", _test(1, both), _by_kind(_isnan, _fixed(0))),
         ("isinf", _test(1, both), _by_kind(_to_infinity("=="), _fixed(0))),
         ("isfinite", _test(1, both), _by_kind(_to_infinity("<"), _fixed(1))),
@@ -392,6 +404,7 @@ def _build_table() -> dict[str, Intrinsic]:
         ("heaviside", _same(2, FLOATS), _step(0.0)),
         ("accumulate", _same(2, NUMBERS), add),
         ("accumulate_in_order", _same(2, FLOATS), lambda builder, dtype, args: builder.fadd(*args)),
+        ("multiply_add", _same(3, NUMBERS), _multiply_add),
         ("rounding", _same(2, FLOATS), _rounding),
         ("accumulate_product", _same(2, NUMBERS), multiply),
         ("accumulate_minimum", _same(2, both), _MINIMUM),
@@ -415,7 +428,7 @@ def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
     rows: list[tuple[str, Any, Emit]] = [
         ("add", _same(2, NUMBERS), _arithmetic("fadd", "add")),
         ("sub", _same(2, NUMBERS), _arithmetic("fsub", "sub")),
-        ("mul", _same(2, NUMBERS), _arithmetic("fmul", "mul")),
+        ("mul", _same(2, NUMBERS), _arithmetic("fmul", "mul", CONTRACT)),
         ("truediv", _infer_divide, _divide),
         ("floordiv", _same(2, NUMBERS), _FLOORDIV),
         ("mod", _same(2, NUMBERS), _MOD),

@@ -132,6 +132,12 @@ def rounding(a: Scalar, b: Scalar) -> Scalar:
     return (a - (total - of_b)) + (b - of_b)
 
 
+@_quiet
+def multiply_add(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
+    """a * b + c. Compiled code rounds it once where the processor can."""
+    return a * b + c
+
+
 def advance(pointer: Array, count: int) -> Array:
     """The pointer to element `count`."""
     return pointer[count:]
@@ -197,8 +203,15 @@ def _build_prelude() -> dict[str, Function]:
     table |= {f"accumulate_{name}": table[name] for name in ("minimum", "maximum")}
     table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
+    table |= {"philox_low": _quiet(numerics.philox_low), "philox_high": _quiet(numerics.philox_high)}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
-    table |= {"chunk": chunk, "columns": columns, "parallel": parallel, "rounding": rounding}
+    table |= {
+        "chunk": chunk,
+        "columns": columns,
+        "parallel": parallel,
+        "rounding": rounding,
+        "multiply_add": multiply_add,
+    }
     table |= {"fills": fills, "reads": reads, "independent": independent}
     return table
 

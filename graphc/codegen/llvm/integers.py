@@ -22,6 +22,7 @@ from graphc.codegen.llvm.values import (
     llvm_type,
     width,
 )
+from graphc.numerics import PHILOX_BUMPS, PHILOX_FACTORS, PHILOX_ROUNDS
 
 
 def _safe_divisor(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
@@ -166,6 +167,60 @@ def _define_power(module: ir.Module, dtype: str) -> ir.Function:
     builder.position_at_end(done)
     builder.ret(result)
     return function
+
+
+def philox_low(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """The first two words of a block of Philox 4x32-10 (numerics.py)."""
+    return _join(builder, _block_of_bits(builder, args)[:2])
+
+
+def philox_high(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """The last two."""
+    return _join(builder, _block_of_bits(builder, args)[2:])
+
+
+def _block_of_bits(builder: Builder, args: Sequence[Value]) -> Sequence[Value]:
+    """The words of a block, written once for both halves where these stand in one basic block of a source: what a loop
+    over vectors makes of two LLVM would no longer find to be the same."""
+    before = builder.block.instructions
+    marked = f"philox of {' '.join(str(_source_of(arg)) for arg in args)}"
+    for place, each in enumerate(before):
+        words = getattr(each, "philox", None)
+        if words is not None and words[0] == marked:
+            changed = {str(later.operands[1]) for later in before[place:] if isinstance(later, ir.StoreInstr)}
+            if not changed & {str(_source_of(arg)) for arg in args}:
+                return list(words[1])
+    made = _philox(builder, args)
+    builder.block.instructions[-1].philox = marked, made
+    return made
+
+
+def _source_of(value: Value) -> Value:
+    """The local variable that a value was read from; else the value."""
+    return value.operands[0] if isinstance(value, ir.LoadInstr) else value
+
+
+def _philox(builder: Builder, args: Sequence[Value]) -> list[Value]:
+    """Four words of 32 bits, each the low half of one of 64: so products of halves are what vectors have."""
+    half, low = (constant("uint64", number) for number in (32, 2**32 - 1))
+    index, draw, key = args
+    words = [index, builder.lshr(index, half), draw, builder.lshr(draw, half)]
+    keys = [key, builder.lshr(key, half)]
+    for step in range(PHILOX_ROUNDS):
+        sides = zip(words[::2], PHILOX_FACTORS, strict=True)
+        products = [builder.mul(builder.and_(word, low), constant("uint64", factor)) for word, factor in sides]
+        high = [builder.lshr(product, half) for product in products]
+        now = [
+            builder.add(each, constant("uint64", step * bump)) for each, bump in zip(keys, PHILOX_BUMPS, strict=True)
+        ]
+        first, third = (builder.xor(builder.xor(high[1 - side], words[2 * side + 1]), now[side]) for side in (0, 1))
+        words = [first, products[1], third, products[0]]
+    return words
+
+
+def _join(builder: Builder, words: Sequence[Value]) -> Value:
+    half, low = (constant("uint64", number) for number in (32, 2**32 - 1))
+    return builder.or_(builder.and_(words[0], low), builder.shl(words[1], half))
 
 
 def gcd(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:

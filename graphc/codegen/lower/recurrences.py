@@ -33,7 +33,9 @@ def _along_rows(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around: 
     *sizes, length = lowerer.extents(nest.space)
     scope = lowerer.enter_all(around, outer, sizes)
     carry = Var(lowerer.names.fresh("carry"), recur.dtype)
-    scope.body.append(Set(carry, start_const(recur.start, recur.dtype)))
+    scalars = tuple(cast(lowerer.element(arg, ()), recur.dtype) for arg in node.args if not arg.ndim)
+    start = filled(recur.start, scalars, recur.dtype) if scalars else start_const(recur.start, recur.dtype)
+    scope.body.append(Set(carry, start))
     inner = lowerer.enter(scope, step, length)
     lowerer.scopes[carry] = inner
     value, following = _iteration(lowerer, node, recur, (*outer, _taken(lowerer, recur, step, length)), carry)
@@ -67,7 +69,7 @@ def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
 
 def _iteration(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: Expr) -> tuple[Store, Expr]:
     """The store of the element at `index`, and the next carry."""
-    elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args)
+    elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args if arg.ndim)
     value = lowerer.bind(filled(recur.value, (carry, *elements), recur.dtype), lowerer.labels(node))
     following = filled(recur.carry, (carry, value, *elements), recur.dtype)
     store = Store(lowerer.buffers[node], lowerer.place(node, index), cast(value, node.dtype))

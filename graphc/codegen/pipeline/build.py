@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -52,7 +53,7 @@ from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS
-from graphc.startup.record import record
+from graphc.startup.record import record, replace
 
 
 def generation() -> ModuleType:
@@ -147,11 +148,40 @@ class Lookup:
     entry: store.Loaded | None
 
 
-def look_up(kernel: Kernel) -> Lookup:
-    """Look for a kernel in the cache."""
+class Code:
+    """The code of a graph, which all functions of equal graphs share while one of them lives: what an entry of the
+    cache says of it, the bytes where no cache has them, and, by what decides how many threads they use, the library
+    that it was loaded as."""
+
+    def __init__(self, metadata: Mapping[str, Any], code: bytes) -> None:
+        self.metadata = metadata
+        self.object = code
+        self.loaded: dict[Any, tuple[ref[Any], Library]] = {}
+
+    def library(self, settings: Any) -> Library | None:
+        """The library for these settings, while somebody uses it."""
+        owner, library = self.loaded.get(settings, (None, None))
+        alive = owner() if owner is not None else None
+        return replace(library, owner=alive, code=self) if library is not None and alive is not None else None
+
+    def keep(self, settings: Any, library: Library) -> None:
+        """Remember a library for as long as its code is in memory."""
+        self.loaded[settings] = ref(library.owner), replace(library, owner=None, code=None)
+
+
+def codes() -> WeakValueDictionary[str, Code]:
+    """The code of the functions that live, by the digests of their keys."""
+    if PROCESS.codes is None:
+        PROCESS.codes = WeakValueDictionary()
+    found: WeakValueDictionary[str, Code] = PROCESS.codes
+    return found
+
+
+def look_up(kernel: Kernel, known: Key | None = None) -> Lookup:
+    """Look for a kernel in the cache; `known` is its key, or that of one that differs in nothing but names."""
     report = Report(kernel.name)
     with report.phase("key"):
-        key = key_of(kernel)
+        key = known or key_of(kernel)
         report.key = key.digest
     with report.phase("cache"):
         return Lookup(key, report, store.find(key))
@@ -161,12 +191,20 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     """The code of a kernel, which was looked up, from the cache or the compiler; and a function that loads it given
     callbacks' addresses. Raises CacheMissError where `options.cache_require` wants it to be in the cache."""
     key, report, entry = found.key, found.report, found.entry
-    if entry is not None:
-        built = restore(kernel, entry, report)
+    code = codes().get(report.key)
+    linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
+    if code is None and entry is not None:
+        code = Code(entry.metadata, b"")
+    if code is not None and (linked or code.library(threads_of(kernel)) is not None):
+        built = restore(kernel, code.metadata, report)
         if built is not None:
-            note_hit()
-            return built, loader(kernel, entry.object, entry.metadata["products"], entry.metadata["parallel"], report)
-    elif options.cache_require:
+            if entry is not None:
+                note_hit()
+            else:
+                report.origin = "memory"
+            codes()[report.key] = code
+            return built, loader(kernel, code, linked, report)
+    if entry is None and options.cache_require:
         store.refuse_miss(key)
     start_compiler()
     ahead = begin_entry_points()
@@ -182,12 +220,18 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
         for name, part in compiled.parts.items():
             keep_part(name, part)
         others = [part_code(name) for name in (*compiled.called, ENTRY_POINTS)]
-        code: bytes = compiler.link([*compiled.objects, *others], EXPORTS)
+        linked = compiler.link([*compiled.objects, *others], EXPORTS)
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report)
-        store.store(store.Entry(key, program.plan, program.source, metadata, code))
+        store.store(store.Entry(key, program.plan, program.source, metadata, linked))
+    codes()[report.key] = code = Code(metadata, b"" if options.cache else linked)
     built = Built(program.signature, program.source, program.constants, program.calls, report)
-    return built, loader(kernel, code, products, program.parallel, report)
+    return built, loader(kernel, code, linked, report)
+
+
+def threads_of(kernel: Kernel) -> int | str:
+    """How many threads the calls of a kernel may use."""
+    return options.threads if kernel.threads is None else kernel.threads
 
 
 @record(eq=False)
@@ -265,22 +309,33 @@ def ready_blocks(suffix: str) -> int:
     return load_blocks(suffix, code, products_pool()) if code else 0
 
 
-def loader(
-    kernel: Kernel, code: bytes, products: Sequence[str], parallel: bool, report: Report
-) -> Callable[[Mapping[str, int]], Library]:
+def loader(kernel: Kernel, code: Code, linked: bytes, report: Report) -> Callable[[Mapping[str, int]], Library]:
+    """What loads the code of a kernel, given the addresses of the user's functions. Where there are none, functions of
+    equal graphs have it in memory once."""
+
     def load_kernel(symbols: Mapping[str, int]) -> Library:
         keep_target()
+        wanted = threads_of(kernel)
+        known = None if symbols else code.library(wanted)
         with report.phase("load"):
-            addresses = {**symbols, **product_addresses(products, kernel.threads)}
-            settings = None
-            if parallel:
-                pool, crossover = ready_pool()
-                settings = settings_of(kernel.threads, crossover)
-                functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
-                addresses |= functions | {SETTINGS: settings.ctypes.data}
-            return load(code, addresses, settings)
+            library = known or load_code_of(kernel, code, linked, symbols)
+        if not symbols and known is None:
+            code.keep(wanted, library)
+        return library
 
     return load_kernel
+
+
+def load_code_of(kernel: Kernel, code: Code, linked: bytes, symbols: Mapping[str, int]) -> Library:
+    """The code of a kernel, brought into memory."""
+    addresses = {**symbols, **product_addresses(code.metadata["products"], kernel.threads)}
+    settings = None
+    if code.metadata["parallel"]:
+        pool, crossover = ready_pool()
+        settings = settings_of(kernel.threads, crossover)
+        functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
+        addresses |= functions | {SETTINGS: settings.ctypes.data}
+    return replace(load(linked, addresses, settings), code=code)
 
 
 def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: Report) -> dict[str, Any]:
@@ -302,9 +357,8 @@ def identity(node: Node) -> list[Any]:
     return [node.op.name, node.op.version, *(f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True))]
 
 
-def restore(kernel: Kernel, found: store.Loaded, report: Report) -> Built | None:
-    """What a cache entry holds, bound to this graph's nodes; None where an entry does not fit, which compiles anew."""
-    metadata = found.metadata
+def restore(kernel: Kernel, metadata: Mapping[str, Any], report: Report) -> Built | None:
+    """What a cache entry says, bound to this graph's nodes; None where an entry does not fit, which compiles anew."""
     try:
         signature = Signature.from_fields(metadata["signature"])
         constants = tuple(np.frombuffer(data, dtype).reshape(shape) for dtype, shape, data in metadata["constants"])

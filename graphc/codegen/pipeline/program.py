@@ -29,6 +29,7 @@ from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose,
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
+from graphc.codegen.transform.copies import write_where_copied
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -366,6 +367,7 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt,
     if merged != body:
         forward = partial(forward_stores, fresh=lowerer.names.fresh)
         body = simplify(passes.run("forward_stores", forward, merged), passes.run)
+    body = passes.run("write_where_copied", write_where_copied, body)
     short = partial(unroll_steps, steps=lowerer.steps, fresh=lowerer.names.fresh)
     unrolled = passes.run("unroll_steps", short, body)
     if unrolled != body:

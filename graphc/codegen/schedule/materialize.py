@@ -27,7 +27,7 @@ from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nests import NEST_OPS, Nests
 from graphc.codegen.schedule.plan import Use, is_bufferless, lowering_of, variables_of
 from graphc.ir.body import ITEM
-from graphc.ir.node import LEAVES, Call, Fold, Index, Node, Recur, Writes
+from graphc.ir.node import LEAVES, Call, Fold, Index, Node, Recur, Scalar, Writes
 from graphc.loops.ir import Apply, Opaque, Var, subexpressions
 
 MOST_OPS = 200
@@ -121,6 +121,8 @@ class Scheduler(Nests):
         if not node.ndim:
             large = "its nest is large enough" if self.is_large(node, uses) else None
             return large or ("a scalar used in several nests" if several else None)
+        if isinstance(lowering, Scalar) and any(map(self.is_read_apart, uses)):
+            return "computed by vectors: a recurrence would wait for it"
         if any(is_long(use.index) for use in uses):
             return "its index is long enough"
         if node in self.relied:
@@ -210,6 +212,12 @@ class Scheduler(Nests):
         sizes = dict(zip(draft.vars, draft.space, strict=True))
         again = [sizes.get(var) for var in use.path if var not in wanted]
         return min(prod(size if isinstance(size, int) else MANY for size in again), MANY)
+
+    def is_read_apart(self, use: Use) -> bool:
+        """Whether a recurrence of short iterations reads a value."""
+        draft = self.drafts[use.nest]
+        lowering = lowering_of(draft.roots[0]) if draft.kind == "recurrence" else None
+        return isinstance(lowering, Recur) and lowering.apart
 
     def goes_across(self, use: Use) -> bool:
         """Whether the innermost loop goes across the rows that another one goes along: LLVM does not vectorise it."""

@@ -375,7 +375,7 @@ class Nests:
         """Note what a recurrence needs: each element of the result the same one of every argument."""
         draft.ops += 1
         for arg in node.args:
-            self.want(arg, Use(draft.number, draft.vars, draft.vars))
+            self.want(arg, Use(draft.number, draft.vars, draft.vars) if arg.ndim else Use(draft.number, (), ()))
 
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)

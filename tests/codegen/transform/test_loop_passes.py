@@ -23,6 +23,7 @@ from watched import differs
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PROTOTYPES
+from graphc.codegen.transform.copies import write_where_copied
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -86,6 +87,7 @@ def outlined(function: Function) -> Functions:
 PASSES: dict[str, Pass] = {
     **{name: partial(changed, step) for name, step in STEPS},
     "merge_rows": partial(changed, merge_rows),
+    "write_where_copied": partial(changed, write_where_copied),
     "forward_stores": forwarded,
     "keep_in_registers": kept_in_registers,
     "narrow_sums": narrowed,

@@ -1,0 +1,64 @@
+"""Theano's `compile`: how functions take their inputs, their modes, ops made of functions and of graphs.
+
+`io` has `In`, `Out` and `Param`, `mode` the modes, `ops` has `as_op`, `builders` has `OpFromGraph`, `sharedvalue`
+shared variables, `function_module` what a function was made of.
+"""
+
+from graphc.compile.builders import OpFromGraph
+from graphc.compile.function_module import FunctionMaker
+from graphc.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput
+from graphc.compile.mode import (
+    FAST_COMPILE,
+    FAST_RUN,
+    Mode,
+    get_default_mode,
+    get_mode,
+    predefined_linkers,
+    predefined_modes,
+    predefined_optimizers,
+    register_mode,
+)
+from graphc.compile.ops import FromFunctionOp, as_op, shape
+from graphc.errors import UnusedInputError
+from graphc.function import function
+from graphc.functions.callables import Function
+from graphc.gof.graph import is_same_graph
+from graphc.ir.node import Node as Variable
+from graphc.ops.derivative import DisconnectedType, NullType
+from graphc.options import options as config
+from graphc.shared import SharedVariable, shared
+
+pfunc = function
+
+__all__ = [
+    "FAST_COMPILE",
+    "FAST_RUN",
+    "DisconnectedType",
+    "FromFunctionOp",
+    "Function",
+    "FunctionMaker",
+    "In",
+    "Mode",
+    "NullType",
+    "OpFromGraph",
+    "Out",
+    "Param",
+    "SharedVariable",
+    "SymbolicInput",
+    "SymbolicOutput",
+    "UnusedInputError",
+    "Variable",
+    "as_op",
+    "config",
+    "function",
+    "get_default_mode",
+    "get_mode",
+    "is_same_graph",
+    "pfunc",
+    "predefined_linkers",
+    "predefined_modes",
+    "predefined_optimizers",
+    "register_mode",
+    "shape",
+    "shared",
+]  # fmt: skip

@@ -1,0 +1,190 @@
+"""Ops made of graphs: `OpFromGraph`.
+
+In: inputs and outputs, and derivatives of the user's where wanted. Out: a callable that puts the graph in, over other
+inputs. The graph is always inlined, so that the compiler sees through it; `inline` is accepted and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from graphc.autodiff import jvp, pulled_back
+from graphc.dtypes import can_cast_safely, is_float
+from graphc.errors import ArgumentError, GradientError, GraphTypeError
+from graphc.gof.op import rule_of
+from graphc.ir.node import Node, describe, variable
+from graphc.ir.walk import substitute
+from graphc.ops.derivative import Absent, DisconnectedType, overridden
+from graphc.ops.elementwise import as_node, cast
+from graphc.ops.shape import zeros
+
+DEFAULT = "default"
+
+
+class OpFromGraph:
+    """A function of tensors that stands for a graph: called with tensors, it gives the outputs for these in place of
+    the inputs; one, or a list of several. Shared variables of the graph stay what they are.
+
+    inputs: a list of variables. outputs: a list of values. grad_overrides: derivatives of the user's, a function of
+    (inputs, output_grads) that gives the cotangent of each input; or a list with one for each input, functions of one
+    result, the word "default", an `OpFromGraph` of inputs and output_grads, or a variable of `NullType` or
+    `DisconnectedType`. lop_overrides: the same of (inputs, outputs, output_grads). rop_overrides: of (inputs,
+    eval_points), the tangent of each output, or a list with one for each output. connection_pattern: for each input,
+    for each output, whether this depends on that. inline and other keywords: for Theano's sake.
+
+    Raises GraphTypeError for what is no variable, and for other types when it is called; ArgumentError for two kinds of
+    overrides, updates or givens.
+
+        >>> x, y, z = T.scalars("xyz")
+        >>> twice = lambda inputs, grads: 2 * inputs[2] * grads[0]
+        >>> op = OpFromGraph([x, y, z], [x + y * z], grad_overrides=["default", twice, "default"])
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Node],
+        outputs: Sequence[Any],
+        inline: bool = False,
+        lop_overrides: Any = DEFAULT,
+        grad_overrides: Any = DEFAULT,
+        rop_overrides: Any = DEFAULT,
+        connection_pattern: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(outputs, list):
+            raise GraphTypeError(f"OpFromGraph: the outputs must be a list, not {outputs!r}")
+        for node in (*inputs, *outputs):
+            if not isinstance(node, Node):
+                raise GraphTypeError(f"OpFromGraph: inputs and outputs must be variables; got {node!r}")
+        if {"updates", "givens"} & set(kwargs):
+            raise ArgumentError("OpFromGraph takes no updates and no givens")
+        if not _is_default(lop_overrides) and not _is_default(grad_overrides):
+            raise ArgumentError("OpFromGraph takes lop_overrides or grad_overrides, not both")
+        for override in (lop_overrides, grad_overrides, rop_overrides):
+            for item in override if isinstance(override, list) else [override]:
+                if not (_is_default(item) or callable(item) or isinstance(item, Absent)):
+                    raise GraphTypeError(f"OpFromGraph: an override is 'default' or a function, not {item!r}")
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.is_inline, self.name, self.connection_pattern = inline, name, connection_pattern
+        self.with_outputs = not _is_default(lop_overrides)
+        self.backward_overrides = lop_overrides if self.with_outputs else grad_overrides
+        self.forward_overrides = rop_overrides
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The outputs for other inputs of the same types."""
+        if len(inputs) != len(self.inputs):
+            raise GraphTypeError(f"{self} takes {len(self.inputs)} inputs; got {len(inputs)}")
+        given = [_fitted(self, as_node(value), own) for value, own in zip(inputs, self.inputs, strict=True)]
+        results = self.over(given)
+        own = [self.backward_overrides, self.forward_overrides, self.connection_pattern]
+        if not all(_is_default(item) or item is None for item in own):
+            forward = None if _is_default(self.forward_overrides) else self.forward
+            results = overridden(results, given, rule_of(self.backward, forward, self.again), self.connection_pattern)
+        return results[0] if len(results) == 1 else results
+
+    def over(self, given: Sequence[Node]) -> list[Node]:
+        """The values of the outputs over nodes in place of the inputs."""
+        return substitute(self.outputs, dict(zip(self.inputs, given, strict=True)))
+
+    def again(self, given: Sequence[Node]) -> list[Node]:
+        """The outputs for other inputs."""
+        results = self(*given)
+        return results if isinstance(results, list) else [results]
+
+    def backward(self, inputs: Sequence[Node], outputs: Sequence[Node], grads: Sequence[Any]) -> list[Any]:
+        """The cotangents of the inputs."""
+        known = [
+            zeros(out.dtype, out.type.shape) if isinstance(grad, Absent) else grad
+            for grad, out in zip(grads, outputs, strict=True)
+        ]
+        args = [[*inputs], [*outputs], known] if self.with_outputs else [[*inputs], known]
+        return _overridden(self.backward_overrides, args, len(inputs), partial(self.default_backward, inputs, grads))
+
+    def default_backward(self, inputs: Sequence[Node], grads: Sequence[Any]) -> list[Any]:
+        """The cotangents of the inputs by the graph itself."""
+        x = [variable(node.dtype, node.type.shape, node.name) for node in inputs]
+        results = self.over(x)
+        seeds: dict[Node, Any] = {}
+        stand_ins: dict[Node, Node] = {}
+        for result, grad in zip(results, grads, strict=True):
+            if isinstance(grad, Node) and is_float(result.dtype):
+                seed = variable(grad.dtype, grad.type.shape)
+                stand_ins[seed] = grad
+                seeds[result] = seeds[result] + seed if result in seeds else seed
+        floats = [node for node in x if is_float(node.dtype)]
+        found = dict(zip(floats, pulled_back(seeds, floats), strict=True))
+        parts = substitute(list(found.values()), {**dict(zip(x, inputs, strict=True)), **stand_ins})
+        by_input = dict(zip(found, parts, strict=True))
+        return [by_input.get(node) for node in x]
+
+    def forward(self, inputs: Sequence[Node], points: Sequence[Any]) -> list[Any]:
+        """The tangents of the outputs."""
+        known = [
+            zeros(node.dtype, node.type.shape) if point is None and is_float(node.dtype) else point
+            for point, node in zip(points, inputs, strict=True)
+        ]
+        found = _overridden(
+            self.forward_overrides, [[*inputs], known], len(self.outputs), partial(self.default_forward, inputs, known)
+        )
+        return [None if isinstance(part, Absent) and not part.is_null else part for part in found]
+
+    def default_forward(self, inputs: Sequence[Node], points: Sequence[Any]) -> list[Any]:
+        """The tangents of the outputs by the graph itself."""
+        x = [variable(node.dtype, node.type.shape, node.name) for node in inputs]
+        pairs = [(node, point) for node, point in zip(x, points, strict=True) if isinstance(point, Node)]
+        tangents = jvp(self.over(x), [node for node, _ in pairs], [point for _, point in pairs], "ignore")
+        return substitute(tangents, dict(zip(x, inputs, strict=True)))
+
+    def __str__(self) -> str:
+        return f"{self.name or type(self).__name__}{{inline={self.is_inline}}}"
+
+
+def _is_default(override: Any) -> bool:
+    return isinstance(override, str) and override == DEFAULT
+
+
+def _fitted(op: OpFromGraph, value: Node, own: Node) -> Node:
+    """An argument in the type of an input."""
+    if value.dtype != own.dtype and can_cast_safely(value.dtype, own.dtype):
+        value = cast(value, own.dtype)
+    if value.dtype != own.dtype or value.ndim != own.ndim:
+        raise GraphTypeError(
+            f"{op}: {describe(value)} of type {value.type} cannot stand for {describe(own)} of {own.type}"
+        )
+    return value
+
+
+def _overridden(override: Any, args: list[list[Any]], count: int, default: Callable[[], list[Any]]) -> list[Any]:
+    """What overrides say, each of all or of one result."""
+    if _is_default(override):
+        return default()
+    if not isinstance(override, list):
+        found = _carried_out(override, args)
+        found = [override] * count if isinstance(override, Absent) else found
+        parts = list(found) if isinstance(found, list | tuple) else [found]
+        if len(parts) != count:
+            raise GradientError(f"an override gives {len(parts)} results where {count} are needed")
+        return parts
+    if len(override) != count:
+        raise GradientError(f"a list of {len(override)} overrides is given where {count} are needed")
+    usual = default() if any(map(_is_default, override)) else [None] * count
+    parts = []
+    for item, own in zip(override, usual, strict=True):
+        found = own if _is_default(item) else _carried_out(item, args)
+        parts.append(found[0] if isinstance(found, list | tuple) and len(found) == 1 else found)
+    return parts
+
+
+def _carried_out(override: Any, args: list[list[Any]]) -> Any:
+    """What one override says. An `OpFromGraph` takes all arguments in a row."""
+    if isinstance(override, Absent):
+        return override
+    if isinstance(override, OpFromGraph):
+        return override(*(value for group in args for value in group))
+    return override(*args)
+
+
+__all__ = ["DisconnectedType", "OpFromGraph"]

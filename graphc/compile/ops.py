@@ -1,0 +1,69 @@
+"""Ops of the user made of a Python function of arrays: `as_op`.
+
+In: a function, and the types of its arguments and results. Out: a function of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphc.gof.op import Apply, Op
+from graphc.ir.node import Array
+from graphc.tensor.shaping import shape
+
+
+class FromFunctionOp(Op):
+    """The op of a Python function of arrays; two of one function and the same types are equal."""
+
+    __props__ = ("fn", "itypes", "otypes", "infer_shape_fn")
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        itypes: Sequence[Any],
+        otypes: Sequence[Any],
+        infer_shape: Callable[..., Any] | None = None,
+    ) -> None:
+        self.fn, self.itypes, self.otypes, self.infer_shape_fn = fn, tuple(itypes), tuple(otypes), infer_shape
+        if infer_shape is not None:
+            self.infer_shape = infer_shape
+        self.__name__ = getattr(fn, "__name__", "function")
+        self.__doc__ = fn.__doc__
+
+    def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
+        """The function's value: one array, or as many as there are types."""
+        results = self.fn(*inputs)
+        if len(output_storage) == 1 and not (isinstance(results, list | tuple) and len(results) == 1):
+            results = [results]
+        if len(results) != len(output_storage):
+            raise ValueError(f"{self} gives {len(results)} results where its types say {len(output_storage)}")
+        for cell, result in zip(output_storage, results, strict=True):
+            cell[0] = result
+
+    def __str__(self) -> str:
+        return f"FromFunctionOp{{{self.__name__}}}"
+
+
+def as_op(
+    itypes: Any, otypes: Any, infer_shape: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], FromFunctionOp]:
+    """A decorator: a Python function of arrays becomes an op, without a derivative.
+
+    itypes, otypes: the types of the arguments and of the results, as `T.dmatrix` or `x.type`, or lists of them.
+    infer_shape(node, input_shapes): the sizes of each result, where they are to be known before.
+    Raises GraphTypeError when it is applied to other types.
+
+        >>> @as_op(itypes=[T.dmatrix, T.dmatrix], otypes=[T.dmatrix])
+        ... def product(a, b):
+        ...     return np.dot(a, b)
+    """
+    kinds = [tuple(kind) if isinstance(kind, list | tuple) else (kind,) for kind in (itypes, otypes)]
+
+    def make_op(fn: Callable[..., Any]) -> FromFunctionOp:
+        return FromFunctionOp(fn, kinds[0], kinds[1], infer_shape)
+
+    return make_op
+
+
+__all__ = ["FromFunctionOp", "as_op", "shape"]

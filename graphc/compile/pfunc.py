@@ -1,0 +1,8 @@
+"""Theano's place for `pfunc`, another name for `function`, and for the rebuilding of graphs."""
+
+from graphc.compile.io import Param
+from graphc.function import function
+
+pfunc = function
+
+__all__ = ["Param", "pfunc"]

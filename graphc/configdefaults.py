@@ -1,0 +1,248 @@
+"""Theano's settings that are none of graphc's own: which are obeyed, which change nothing, which cannot be.
+
+In: names as Theano has them (`config.warn.round`), values. Out: what they were set to; a warning of one sentence for a
+value that graphc does not follow. Loaded when a program first names one, or where THEANO_FLAGS is set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
+from importlib import import_module
+from typing import Any
+from warnings import warn
+
+from graphc.errors import GraphcError
+from graphc.options import FLAGS, OPTIONS, Options, options
+
+config = options
+
+SENTENCES = {
+    "device": ("cpu", "graphc computes on the CPU: device={value!r} is taken as 'cpu'"),
+    "init_gpu_device": ("", "graphc computes on the CPU: init_gpu_device={value!r} changes nothing"),
+    "cast_policy": (
+        "custom numpy",
+        "dtypes are NumPy 2's: cast_policy={value!r} changes nothing",
+    ),
+    "int_division": ("int", "a quotient of integers is float64, as NumPy's: int_division={value!r} changes nothing"),
+    "warn_float64": ("ignore", "graphc does not look for float64: warn_float64={value!r} changes nothing"),
+    "compute_test_value_opt": (
+        "off",
+        "test values are of graphs as written: compute_test_value_opt={value!r} changes nothing",
+    ),
+    "compute_test_value": ("off ignore warn raise", "compute_test_value={value!r} is taken as 'raise'"),
+    "on_shape_error": ("warn", "errors of shapes are always raised: on_shape_error={value!r} changes nothing"),
+    "on_opt_error": ("warn raise", "errors of rewriting are always raised: on_opt_error={value!r} changes nothing"),
+}
+"""Settings of which some values cannot be followed: the values that can, and what is said of another."""
+
+OBEYED = {
+    "optimizer": "o4",
+    "linker": "vm",
+    "profile": False,
+    "compute_test_value": "off",
+    "optimizer_excluding": "",
+    "NanGuardMode.nan_is_error": True,
+    "NanGuardMode.inf_is_error": True,
+    "NanGuardMode.big_is_error": True,
+    "NanGuardMode.action": "raise",
+}
+"""Settings that mean something, with what they are at first. Optimizer 'fast_compile' or 'None' and linker 'py' make
+functions that are not told their mode interpreted; optimizer_excluding names rules that are off."""
+
+HARMLESS: dict[str, Any] = {
+    "device": "cpu", "init_gpu_device": "", "force_device": False, "print_active_device": True, "contexts": "",
+    "assert_no_cpu_op": "ignore", "print_global_stats": False, "cast_policy": "custom", "int_division": "int",
+    "warn_float64": "ignore", "deterministic": "default", "exception_verbosity": "low", "allow_gc": True,
+    "compute_test_value_opt": "off", "print_test_value": False, "pickle_test_value": True, "nocleanup": False,
+    "optimizer_verbose": False, "optimizer_including": "", "optimizer_requiring": "", "on_opt_error": "warn",
+    "on_shape_error": "warn", "openmp": False, "openmp_elemwise_minsize": 200000, "check_input": True,
+    "cache_optimizations": False, "unpickle_function": True, "reoptimize_unpickled_function": False,
+    "profile_optimizer": False, "profile_memory": False, "cycle_detection": "regular", "check_stack_trace": "off",
+    "cxx": "", "compiledir": "", "base_compiledir": "", "compiledir_format": "",
+}  # fmt: skip
+"""Settings that are kept, and read back, and change nothing."""
+
+SECTIONS = {
+    "warn": "ignore_bug_before argmax_pushdown_bug gpusum_01_011_0111_bug sum_sum_bug sum_div_dimshuffle_bug "
+    "subtensor_merge_bug gpu_set_subtensor1 vm_gc_bug signal_conv2d_interface reduce_join inc_set_subtensor1 round "
+    "inc_subtensor1_opt identify_1pexp_bug",
+    "NanGuardMode": "nan_is_error inf_is_error big_is_error action",
+    "DebugMode": "patience check_c check_py check_finite check_strides warn_input_not_reused "
+    "check_preallocated_output check_preallocated_output_ndim",
+    "profiling": "time_thunks n_apply n_ops output_line_width min_memory_size min_peak_memory destination debugprint "
+    "ignore_first_call",
+    "traceback": "limit compile_limit",
+    "numpy": "seterr_all seterr_divide seterr_over seterr_under seterr_invalid",
+    "unittests": "rseed",
+    "scan": "allow_gc allow_output_prealloc debug",
+    "experimental": "unpickle_gpu_on_cpu local_alloc_elemwise local_alloc_elemwise_assert",
+    "tensor": "cmp_sloppy local_elemwise_fusion insert_inplace_optimizer_validate_nb",
+    "gcc": "cxxflags",
+    "cmodule": "warn_no_version remove_gxx_opt compilation_warning preload_cache age_thresh_use debug",
+    "blas": "ldflags check_openmp",
+    "compile": "wait timeout",
+    "optdb": "position_cutoff max_use_ratio",
+    "vm": "lazy",
+    "lib": "amdlibm cnmem",
+    "conv": "assert_shape",
+    "gpu": "local_elemwise_fusion",
+    "gpuarray": "sync preallocate sched single_stream cache_path",
+    "gpuelemwise": "sync",
+    "cuda": "root include_path enabled",
+    "nvcc": "fastmath flags compiler_bindir",
+    "dnn": "enabled include_path library_path base_path bin_path",
+    "magma": "enabled include_path library_path",
+    "metaopt": "verbose optimizer_excluding optimizer_including",
+    "ctc": "root",
+    "pthreads": "inter_ops",
+}
+"""Settings of two words. Those that are not among `OBEYED` change nothing."""
+AT_FIRST = {"traceback.limit": 8, "unittests.rseed": 666, "warn.ignore_bug_before": "0.9"}
+SLOW = {"optimizer": ("fast_compile", "None"), "linker": ("py",)}
+"""Values in which functions are interpreted."""
+
+
+ADDED: dict[str, Any] = {}
+"""Settings of the program's own (configparser.py): what each is at first, and what makes its values."""
+
+
+class Section:
+    """The settings of two words with one first word, as `config.warn`."""
+
+    def __init__(self, name: str) -> None:
+        object.__setattr__(self, "_name", name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return get_flag(options, f"{self._name}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        set_flag(options, f"{self._name}.{name}", value)
+
+    def __dir__(self) -> list[str]:
+        return SECTIONS.get(self._name, "").split()
+
+
+def is_known(name: str) -> bool:
+    """Whether Theano has a setting of that name."""
+    section, _, rest = name.partition(".")
+    # Of nvcc and dnn there are dozens, none of which means anything here.
+    return name in OBEYED or name in HARMLESS or name in ADDED or (section in SECTIONS and bool(rest))
+
+
+def get_flag(kept: Options, name: str) -> Any:
+    """What a setting was set to, or is at first; a `Section` for the first of two words; AttributeError for none."""
+    values = vars(kept).get(FLAGS, {})
+    if name in ("change_flags", "FLAGS", "add"):
+        return change_flags
+    if name in values:
+        return values[name]
+    if name in ADDED:
+        return ADDED[name].default
+    if name in SECTIONS or any(other.startswith(f"{name}.") for other in ADDED):
+        return Section(name)
+    if not is_known(name):
+        raise AttributeError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
+    return {**HARMLESS, **OBEYED, **AT_FIRST}.get(name, False)
+
+
+def set_flag(kept: Options, name: str, value: Any) -> None:
+    """Set one; GraphcError for what is no setting."""
+    if name in OPTIONS:
+        setattr(kept, name, value)
+        return
+    if not is_known(name):
+        raise GraphcError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
+    value = ADDED[name].filter(value) if name in ADDED else value
+    allowed, sentence = SENTENCES.get(name, ("", ""))
+    if name in SENTENCES and str(value) not in (*allowed.split(), ""):
+        warn(sentence.format(value=value), stacklevel=3)
+    values = vars(kept).setdefault(FLAGS, {})
+    values[name] = value
+    slow = any(
+        values.get(other) in words or str(values.get(other)) in words
+        for other, words in SLOW.items()
+        if other in values
+    )
+    values["slow"] = "interpreted" if slow else None
+    if name == "optimizer_excluding":
+        set_flag(kept, "excluding", known_rules(str(value).replace(":", ",").split(",")))
+    if name == "compute_test_value":
+        watch = import_module("graphc.gof.test_values")
+        watch.watch(value)
+
+
+def known_rules(names: list[str]) -> list[str]:
+    """Those of the names that are rules or passes of graphc: Theano's others change nothing."""
+    rules = import_module("graphc.rewrite.pipeline")
+    return [name for name in names if name in rules.NAMES]
+
+
+def read_added(name: str) -> None:
+    """Set a setting of the program's own as THEANO_FLAGS has it."""
+    pairs = (part.partition("=") for part in os.environ.get("THEANO_FLAGS", "").split(","))
+    for given, _, value in pairs:
+        if given.strip() == name:
+            set_flag(options, name, value.strip())
+
+
+def read_flags(kept: Options, text: str) -> None:
+    """Settings as the environment variable THEANO_FLAGS lists them: `floatX=float32,warn.round=False`."""
+    for part in text.split(","):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if not name:
+            continue
+        word: Any = {"true": True, "false": False}.get(value.lower(), value)
+        if name in OPTIONS or is_known(name):
+            set_flag(kept, name, word)
+        else:
+            warn(f"THEANO_FLAGS: there is no option {name!r}", stacklevel=2)
+
+
+class change_flags:  # noqa: N801 - Theano's name
+    """Settings for the time of a with-block, or of a function's calls: `with change_flags(floatX="float32"):`, or
+    `@change_flags(compute_test_value="off")`. Names of two words come in a dict."""
+
+    def __init__(self, *flags: dict[str, Any], **values: Any) -> None:
+        self.values = {name: value for group in flags for name, value in group.items()} | values
+        self.before: list[AbstractContextManager[None]] = []
+
+    def __enter__(self) -> None:
+        block = _changed(self.values)
+        block.__enter__()
+        self.before.append(block)
+
+    def __exit__(self, *error: Any) -> None:
+        self.before.pop().__exit__(*error)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            with _changed(self.values):
+                return function(*args, **kwargs)
+
+        return changed
+
+
+@contextmanager
+def _changed(values: dict[str, Any]) -> Iterator[None]:
+    before = {name: get(name) for name in values}
+    try:
+        for name, value in values.items():
+            set_flag(options, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            set_flag(options, name, value)
+
+
+def get(name: str) -> Any:
+    """What a setting, of either kind, is."""
+    return getattr(options, name)
+
+
+__all__ = ["change_flags", "config"]

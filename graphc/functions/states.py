@@ -1,0 +1,264 @@
+"""What few functions have: states of their own, values that are read and set by variable or name, copies.
+
+In: a `Function`, or the arguments of `function` with inputs that are states (`In(update=...)`). Out: values, copies,
+a `Stateful`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.pipeline.build import look_up, shared_of
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.functions.callables import Compiled, Function, Memory, make_function
+from graphc.functions.check_arguments import label
+from graphc.functions.convention import REQUIRED, Convention, In, name_positions
+from graphc.ir.node import Array, Node, describe
+from graphc.ir.walk import substitute
+from graphc.shared import Container, SharedVariable, own_variable, variable_of
+from graphc.startup.record import replace
+from graphc.values import as_array
+
+# Values by variable or name -------------------------------------------------------------------------------------------
+
+
+class Values:
+    """The values of a function's states and shared variables, by variable, name, or position of an input."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.find(key)
+        if isinstance(found, SharedVariable):
+            return found.get_value()
+        return None if found.value is REQUIRED else found.value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        found = self.find(key)
+        if not isinstance(found, SharedVariable):
+            what = f"argument {label(found)} of {self.function.label} is given at each call"
+            raise ArgumentError(f"{what}; only states and shared variables can be set")
+        found.set_value(value)
+
+    def __contains__(self, key: Any) -> bool:
+        try:
+            self.find(key)
+        except ArgumentError:
+            return False
+        return True
+
+    def find(self, key: Any) -> SharedVariable | In:
+        """The variable that keeps a value, or the input; ArgumentError where there is none, or more than one."""
+        inputs, states = self.function.call.inputs, states_of(self.function)
+        if isinstance(key, int) and 0 <= key < len(inputs):
+            return states.get(key, inputs[key])
+        entries: list[tuple[Any, str | None, SharedVariable | In]] = [
+            (item.variable, item.name or item.variable.name, states.get(place, item))
+            for place, item in enumerate(inputs)
+        ]
+        own = [leaf for leaf in self.function.shared if leaf not in states.values()]
+        entries += [(leaf, leaf.name, leaf) for leaf in own]
+        found = [item for node, name, item in entries if node is key or (isinstance(key, str) and name == key)]
+        if len(found) == 1:
+            return found[0]
+        what = "has several inputs or variables" if found else "has no input and no shared variable"
+        known = ", ".join(name or describe(node) for node, name, _ in entries)
+        shown = describe(key) if isinstance(key, Node) else repr(key)
+        raise ArgumentError(f"{self.function.label} {what} called {shown}; it has {known or 'none'}")
+
+
+class Containers(Values):
+    """Where they are kept."""
+
+    def __getitem__(self, key: Any) -> Container:
+        found = self.find(key)
+        if not isinstance(found, SharedVariable):
+            raise ArgumentError(f"argument {label(found)} of {self.function.label} is given at each call and not kept")
+        return found.container
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ArgumentError(f"containers of {self.function.label} cannot be replaced; set f.value[...]")
+
+
+def states_of(function: Function) -> dict[int, SharedVariable]:
+    """The inputs that are states, by position, each with the variable that keeps its value."""
+    return function.states if isinstance(function, Stateful) else {}
+
+
+# States ---------------------------------------------------------------------------------------------------------------
+
+
+def make_stateful(
+    function: Callable[..., Function], records: Sequence[In], updates: Any = None, givens: Any = None, **rest: Any
+) -> Function:
+    """The function of these inputs, of which some are states. Each becomes a shared variable within it."""
+    outputs = rest.get("outputs")
+    roots = [
+        *(
+            outputs.values()
+            if isinstance(outputs, Mapping)
+            else outputs
+            if isinstance(outputs, list | tuple)
+            else [outputs]
+        )
+    ]
+    known = {id(leaf.cell): leaf for leaf in variables_of([node for node in roots if isinstance(node, Node)])}
+    states: dict[int, SharedVariable] = {}
+    for place, item in enumerate(records):
+        if item.is_state:
+            leaf = _variable_of(item)
+            states[place] = known.setdefault(id(leaf.cell), leaf)  # a value has one variable in a function
+    replaced = {records[place].variable: leaf for place, leaf in states.items()}
+    news = [(leaf, records[place].update) for place, leaf in states.items() if records[place].update is not None]
+    given = list(givens.items()) if isinstance(givens, Mapping) else list(givens or ())
+    more = list(updates.items()) if isinstance(updates, Mapping) else list(updates or ())
+    plain = [item for place, item in enumerate(records) if place not in states]
+    inner = function(plain, updates=[*more, *news], givens=[*given, *replaced.items()], **rest)
+    return Stateful(inner, tuple(records), states)
+
+
+def variables_of(roots: Sequence[Node]) -> list[SharedVariable]:
+    """The shared variables that nodes need."""
+    return [leaf for leaf in shared_of(roots, ()) if isinstance(leaf, SharedVariable)]
+
+
+def _variable_of(record: In) -> SharedVariable:
+    """What keeps the value of a state: that of a container, or one of its own."""
+    node, value = record.variable, record.value
+    sizes = tuple(size if isinstance(size, int) else None for size in node.type.shape)
+    if isinstance(value, SharedVariable):
+        value = value.container
+    if isinstance(value, Container):
+        return variable_of(value, sizes, node.name)
+    if value is REQUIRED:
+        value = np.zeros([0 if size is None else size for size in sizes], node.dtype)
+    array = as_array(value, node.dtype, f"the value of {describe(node)}", allow_downcast=record.allow_downcast)
+    if array.ndim != node.ndim:
+        raise GraphTypeError(f"the value of {describe(node)} must have {node.ndim} axes; it has {array.ndim}")
+    return own_variable(array.copy(), sizes, node.name, record.strict, record.allow_downcast)
+
+
+class Stateful(Function):
+    """Runs `inner`, to which states are shared variables."""
+
+    def __init__(self, inner: Function, records: tuple[In, ...], states: dict[int, SharedVariable]) -> None:
+        call = Convention(records, name_positions(records), inner.call.keys)
+        super().__init__(inner.kernel, call, profile=False)
+        self.inner, self.states, self.mode = inner, states, inner.mode
+        self.profile, self.foreign = inner.profile, inner.foreign
+        self.name = inner.name
+        kept = [
+            replace(item, value=self) if place in states and item.value is not REQUIRED else item
+            for place, item in enumerate(records)
+        ]
+        self.ordered = replace(call, inputs=tuple(kept))
+
+    @property
+    def kind(self) -> type[Function]:
+        return self.inner.kind
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        out = {name: kwargs.pop(name) for name in ("out",) if name in kwargs and name not in self.call.positions}
+        values: list[Any] = []
+        for place, value in enumerate(self.all_in_order(args, kwargs)):
+            if place not in self.states:
+                values.append(value)
+            elif value is not REQUIRED:
+                self.states[place].set_value(value)
+        return self.inner(*values, **out)
+
+    def all_in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """What is given for each input; `REQUIRED` for a state that keeps its value."""
+        records = self.call.inputs
+        given = self.in_order(args, kwargs, self.ordered)
+        for place in self.states:
+            if given[place] is self:
+                given[place] = REQUIRED
+            elif is_implicit(records[place]):
+                raise ArgumentError(f"{self.label}: {label(records[place])} is implicit and cannot be given")
+        return given
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        return self.inner.run_values(values, given)
+
+    def memory(self, *sizes: Any) -> Memory:
+        return self.inner.memory(*sizes)
+
+    def free(self) -> None:
+        self.inner.free()
+
+    @property
+    def source(self) -> str:
+        return self.inner.source
+
+    @property
+    def assembly(self) -> str:
+        return self.inner.assembly
+
+    def explain(self) -> str:
+        return self.inner.explain()
+
+
+def is_implicit(record: In) -> bool:
+    """Whether a state cannot be given in a call: that of a container is shared, not to be overwritten unawares."""
+    return hasattr(record.value, "storage") if record.implicit is None else record.implicit
+
+
+# Copies ---------------------------------------------------------------------------------------------------------------
+
+
+def copy_function(
+    function: Function,
+    swap: Mapping[SharedVariable, SharedVariable],
+    delete_updates: bool,
+    name: str | None,
+    profile: Any,
+) -> Function:
+    """`Function.copy`."""
+    _check_swap(function, swap)
+    shown = name or f"{function.name} copy"
+    if isinstance(function, Stateful):
+        fresh = {place: _fresh(function.call.inputs[place], leaf) for place, leaf in function.states.items()}
+        own = {leaf: fresh[place] for place, leaf in function.states.items()}
+        inner = copy_function(function.inner, {**own, **swap}, delete_updates, shown, profile)
+        states = {place: swap.get(leaf, leaf) for place, leaf in fresh.items()}
+        return Stateful(inner, function.call.inputs, states)
+    kernel = function.kernel
+    pairs = () if delete_updates else kernel.updates
+    leaves: dict[Node, Node] = dict(swap.items())
+    results = substitute([*kernel.outputs, *(new for _, new in pairs)], leaves)
+    outputs = tuple(results[: len(kernel.outputs)])
+    updates = tuple(
+        (leaves.get(leaf, leaf), new) for (leaf, _), new in zip(pairs, results[len(outputs) :], strict=True)
+    )
+    shared = shared_of(outputs, updates) if delete_updates else tuple(leaves.get(leaf, leaf) for leaf in kernel.shared)
+    copied = replace(kernel, outputs=outputs, updates=updates, shared=shared)
+    profiled = function.profile is not None if profile is None else bool(profile)
+    if isinstance(function, Compiled) and not delete_updates:
+        kind: Any = function.kind
+        made: Function = kind(copied, function.call, profiled, look_up(copied, function.key))
+    else:
+        made = make_function(function.kind, copied, function.call, profiled)
+    made.name = shown
+    return made
+
+
+def _fresh(record: In, leaf: SharedVariable) -> SharedVariable:
+    """The variable of a state in a copy: that of its container, or a new one that begins as this one did."""
+    return leaf if hasattr(record.value, "storage") else _variable_of(record)
+
+
+def _check_swap(function: Function, swap: Mapping[SharedVariable, SharedVariable]) -> None:
+    for old, new in swap.items():
+        if old not in function.shared:
+            raise ArgumentError(f"copy of {function.label}: it has no shared variable {describe(old)}")
+        if not isinstance(new, SharedVariable) or (old.dtype, old.sizes) != (new.dtype, new.sizes):
+            what = f"{describe(new)} of type {new.type}" if isinstance(new, Node) else repr(new)
+            raise GraphTypeError(f"copy of {function.label}: {what} cannot stand for {describe(old)} of {old.type}")
+
+
+__all__ = ["Containers", "Stateful", "Values", "copy_function", "make_stateful", "states_of"]

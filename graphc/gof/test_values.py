@@ -1,0 +1,131 @@
+"""Values that tensors have while a graph is built: `config.compute_test_value`.
+
+In: `x.tag.test_value`, which the program sets for its inputs; shared variables and constants have values of their own.
+Out: `tag.test_value` of every node that is made, computed as the interpreter computes it, so that an error in shapes or
+dtypes is raised on the line that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from warnings import warn as tell
+
+import numpy as np
+
+from graphc.errors import GraphTypeError, MissingInputError
+from graphc.ir.interpret import interpret
+from graphc.ir.node import FUNCTIONS, INPUT, PARAM, SHARED, SIZE, Array, Node, constant_value, describe, size_owner
+from graphc.ir.walk import Graph, nodes_of
+from graphc.shared import SharedVariable
+
+HOOK = "made"
+"""What `ir.node.make` calls with each node that it has made."""
+
+
+class MissingTestValue(MissingInputError, AttributeError):
+    """A value that is needed has none."""
+
+
+class InnerValue(MissingTestValue):
+    """A value within a loop, a branch or a derivative, which has one at each call only."""
+
+
+def watch(how: str) -> None:
+    """Compute the values of nodes from now on: "raise", "warn" or "ignore" what has none; "off" for no values."""
+    if how == "off":
+        FUNCTIONS.pop(HOOK, None)
+    else:
+        FUNCTIONS[HOOK] = {"warn": _warn, "ignore": _ignore}.get(how, _raise)
+
+
+def _raise(node: Node) -> None:
+    with suppress(InnerValue):
+        get_test_value(node)
+
+
+def _warn(node: Node) -> None:
+    try:
+        _raise(node)
+    except MissingTestValue as error:
+        tell(str(error), stacklevel=4)
+
+
+def _ignore(node: Node) -> None:
+    with suppress(MissingTestValue):
+        get_test_value(node)
+
+
+def get_test_value(value: Any) -> Any:
+    """The test value of a tensor, an array. Raises AttributeError where it depends on a variable that has none, and the
+    errors of a call: ShapeError, IndexOutOfBounds."""
+    if not isinstance(value, Node):
+        return np.asarray(value)
+    known = _own(value)
+    if known is not None:
+        return known
+    hook = FUNCTIONS.pop(HOOK, None)  # what is made while values are computed is no part of the program's graph
+    try:
+        return _computed(value)
+    finally:
+        if hook is not None:
+            FUNCTIONS[HOOK] = hook
+
+
+def _own(node: Node) -> Any:
+    """The value that a node has itself."""
+    if node.op is SIZE:
+        owner = size_owner(node)
+        held = None if owner is None else _own(owner)
+        return None if held is None else np.asarray(np.shape(held)[node.attrs["axis"]], "int64")
+    if isinstance(node, SharedVariable):
+        return node.get_value(borrow=True)
+    constant = constant_value(node)
+    return constant if constant is not None else getattr(node.tag, "test_value", None)
+
+
+def _computed(node: Node) -> Any:
+    """The value of a node from those of what it is computed from."""
+    known: dict[Node, Array] = {}
+    for leaf in nodes_of([node]):
+        if leaf.op is PARAM:
+            raise InnerValue(f"{describe(node)} is within a loop or a branch and has no test value")
+        owner = size_owner(leaf) if leaf.op is SIZE else leaf
+        if leaf.op not in (SIZE, INPUT, SHARED):
+            continue
+        held = None if owner is None else _own(owner)
+        if owner is None or (held is None and "_declared" not in owner.__dict__):
+            raise InnerValue(f"{describe(node)} is within a loop or a derivative and has no test value")
+        if held is None:
+            raise MissingTestValue(f"no test value is set for {describe(owner)}: x.tag.test_value = an array")
+        known[owner] = _as_own(owner, held)
+    if node.is_tuple:
+        return None
+    (value,) = interpret(Graph(tuple(known), (node,)), known)
+    value.flags.writeable = False
+    node.tag.test_value = value
+    return value
+
+
+def _as_own(leaf: Node, value: Any) -> Array:
+    array = np.asarray(value)
+    if array.ndim != leaf.ndim or not np.can_cast(array.dtype, leaf.dtype, "same_kind"):
+        raise GraphTypeError(
+            f"the test value of {describe(leaf)} must be {leaf.type}, not {array.dtype}{[*array.shape]}"
+        )
+    return np.ascontiguousarray(array, leaf.dtype).reshape(array.shape)
+
+
+def get_debug_values(*values: Any) -> Iterator[list[Any]]:
+    """Once the test values of all, where all have one; nothing where one is missing."""
+    found = []
+    for value in values:
+        try:
+            found.append(get_test_value(value))
+        except MissingTestValue:
+            return
+    yield found
+
+
+__all__ = ["MissingTestValue", "get_debug_values", "get_test_value", "watch"]

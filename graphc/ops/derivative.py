@@ -1,0 +1,268 @@
+"""Values whose derivative is what the user says, and what stands for a derivative that does not exist.
+
+In: values, and what is to be passed on in place of their cotangents. Out: nodes of the same values. `zero_grad` and its
+kin are ops that rewriting takes away; `overridden` stands before values that were computed in any way, and is taken
+away when a function is made (`without_overrides`), so that neither the compiler nor the cache knows of it.
+"""
+
+from __future__ import annotations
+
+from _thread import _local as local  # what threading calls so, without the rest of it
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from graphc.errors import GradientError
+from graphc.ir.body import ITEM, bodies_of, item, items_of, make_body
+from graphc.ir.node import (
+    Argument,
+    Attributes,
+    Lowering,
+    Node,
+    Op,
+    Sample,
+    Samples,
+    Scalar,
+    Type,
+    define_op,
+    describe,
+    make,
+    tuple_of,
+)
+from graphc.ir.walk import nodes_of, rebuilt, renamed
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.shape import zeros
+from graphc.startup.record import record
+
+# What is no derivative -----------------------------------------------------------------------------------------------
+
+
+@record(eq=False)
+class NullType:
+    """The type of a derivative that is not defined, or not implemented. why_null: the reason, for messages."""
+
+    why_null: str = "(no explanation given)"
+
+    def __call__(self, name: str | None = None) -> Absent:
+        """A variable of this type."""
+        return Absent(self, name)
+
+    def __str__(self) -> str:
+        return "NullType"
+
+
+@record(eq=False)
+class DisconnectedType:
+    """The type of a derivative by what a value does not depend on."""
+
+    def __call__(self, name: str | None = None) -> Absent:
+        """A variable of this type."""
+        return Absent(self, name)
+
+    def __str__(self) -> str:
+        return "DisconnectedType"
+
+
+@record(eq=False)
+class Absent:
+    """What stands for a derivative that does not exist: Theano's variables of the types above."""
+
+    type: NullType | DisconnectedType
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return self.name or f"<{self.type}>"
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is undefined, and not merely zero."""
+        return isinstance(self.type, NullType)
+
+
+def undefined(op: object, position: int, node: object, comment: str = "") -> Absent:
+    """The derivative of an op by its argument at a position, where it has none."""
+    return _null("mathematically undefined", op, position, node, comment)
+
+
+def not_implemented(op: object, position: int, node: object, comment: str = "") -> Absent:
+    """The derivative of an op by its argument at a position, where nobody has written it."""
+    return _null("not implemented", op, position, node, comment)
+
+
+def _null(what: str, op: object, position: int, node: object, comment: str) -> Absent:
+    label = describe(node) if isinstance(node, Node) else str(node)
+    return NullType(f"the derivative of op {op} by argument {position}, {label}, is {what}. {comment}".rstrip(" ."))()
+
+
+# Identities ----------------------------------------------------------------------------------------------------------
+
+
+def _identity(name: str, vjp: Callable[[Node, Node], Node | Absent], build: Callable[[Any], Node], doc: str) -> Op:
+    return define_op(
+        name,
+        infer=lambda args, attrs: args[0].type,
+        eval=lambda node, value: value,
+        lower=lambda node: Scalar("_0"),
+        vjp=lambda node, cotangent: [vjp(node, cotangent)],  # type: ignore[list-item]  # autodiff knows of Absent
+        cost=0.0,
+        samples=Samples(lambda: (Sample(name, build, (Argument((2, 3)),), differentiable=False),)),
+        doc=doc,
+    )
+
+
+def zero_grad(x: Any) -> Node:
+    """`x`, whose derivative is zero: what it is made of counts as connected, with gradient zero (Theano's word for it;
+    with `disconnected_grad` it counts as disconnected, and is never looked into).
+
+        >>> T.grad(zero_grad(x) ** 2, x)  # zeros
+    """
+    return make(ZERO_GRAD, (as_node(x),))
+
+
+def grad_scale(x: Any, multiplier: Any) -> Node:
+    """`x`, whose derivative is multiplied by a number, or a tensor, on its way back.
+
+    >>> T.grad(grad_scale(T.sin(x), -1.0), x)  # -cos(x)
+    """
+    node = as_node(x)
+    if isinstance(multiplier, Node):
+        return overridden([node], [node], lambda inputs, results, given, wanted: [_scaled(node, given[0], multiplier)])[
+            0
+        ]
+    return make(GRAD_SCALE, (node,), {"multiplier": float(multiplier)})
+
+
+def _scaled(node: Node, cotangent: Node, multiplier: Any) -> Node:
+    return cast(elementwise("mul", cotangent, multiplier), node.dtype)
+
+
+def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Node:
+    """`x`, whose derivative is held between two bounds, element by element, on its way back.
+
+    Raises GradientError where the bounds are in the wrong order.
+
+        >>> T.grad(grad_clip(x, -1, 1) ** 2, x)  # clip(2 * x, -1, 1)
+    """
+    if not lower_bound <= upper_bound:
+        raise GradientError(f"grad_clip: the lower bound {lower_bound} is above the upper bound {upper_bound}")
+    return make(GRAD_CLIP, (as_node(x),), {"lower": float(lower_bound), "upper": float(upper_bound)})
+
+
+def undefined_grad(x: Any) -> Node:
+    """`x`, of which a derivative is an error (NullTypeGradError), or is returned as null (`null_gradients`)."""
+    return make(UNDEFINED_GRAD, (as_node(x),))
+
+
+ZERO_GRAD = _identity(
+    "zero_grad",
+    lambda node, cotangent: zeros(cotangent.dtype, cotangent.type.shape),
+    zero_grad,
+    "x, whose derivative is zero.",
+)
+GRAD_SCALE = _identity(
+    "grad_scale",
+    lambda node, cotangent: _scaled(node, cotangent, node.attrs["multiplier"]),
+    lambda x: grad_scale(x, -0.5),
+    "x, whose derivative is multiplied by a number.",
+)
+GRAD_CLIP = _identity(
+    "grad_clip",
+    lambda node, cotangent: elementwise(
+        "minimum", elementwise("maximum", cotangent, node.attrs["lower"]), node.attrs["upper"]
+    ),
+    lambda x: grad_clip(x, -0.5, 0.25),
+    "x, whose derivative is held between bounds.",
+)
+UNDEFINED_GRAD = _identity(
+    "undefined_grad",
+    lambda node, cotangent: undefined("undefined_grad", 0, node.args[0]),
+    undefined_grad,
+    "x, whose derivative is undefined.",
+)
+IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad")
+"""Ops whose value is that of their argument."""
+
+
+# Values of any ops ----------------------------------------------------------------------------------------------------
+
+Rule = Callable[[Sequence[Node], Sequence[Node], Mapping[int, Node], Collection[int]], Sequence[Any]]
+"""(inputs, results, cotangents of some results, positions of wanted inputs) -> a cotangent, None or `Absent` for each
+input."""
+NAME = "overridden"
+
+
+class Direction(local):
+    """Whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds."""
+
+    def __init__(self) -> None:
+        self.is_forward = False
+
+
+DIRECTION = Direction()
+
+
+def overridden(
+    values: Sequence[Node], inputs: Sequence[Node], rule: Rule, connected: Sequence[Sequence[bool]] | None = None
+) -> list[Node]:
+    """The values, whose derivatives by `inputs`, and by nothing else, are those that `rule` gives.
+
+    connected: for each input, for each value, whether the value depends on it; all do where None.
+    """
+    count = len(values)
+
+    def vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
+        inputs = node.args[count:]
+        parts = rule(inputs, items_of(node), cotangents, [place - count for place in wanted if place >= count])
+        if len(parts) != len(inputs):
+            raise GradientError(f"a derivative gives {len(parts)} cotangents for {len(inputs)} inputs")
+        return [*(None for _ in range(count)), *parts]
+
+    def evaluate(node: Node, *arrays: Any) -> Any:
+        return arrays[:count]
+
+    op = Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
+    attrs: dict[str, Any] = {"values": count}
+    if connected is not None:
+        attrs["connected"] = tuple(tuple(map(bool, row)) for row in connected)
+    whole = make(op, [*values, *inputs], attrs)
+    results = [item(whole, place) for place in range(count)]
+    for result, value in zip(results, values, strict=True):
+        result.name = value.name
+    return results
+
+
+def _tuple_of_values(count: int) -> Callable[[Sequence[Node], Attributes], Type]:
+    return lambda args, attrs: tuple_of([value.type for value in args[:count]])
+
+
+def _no_lowering(node: Node) -> Lowering:
+    raise GradientError(f"{describe(node)} has no loops")
+
+
+def is_overriding(node: Node) -> bool:
+    """Whether a node stands before values whose derivative the user has given."""
+    return node.is_tuple and node.op.name == NAME
+
+
+def routes(node: Node) -> Sequence[Node]:
+    """The arguments through which a node depends on others, as far as derivatives go."""
+    if is_overriding(node):
+        return node.args[node.attrs["values"] :]
+    if node.op is ITEM and is_overriding(node.args[0]) and "connected" in node.args[0].attrs:
+        pattern, place = node.args[0].attrs["connected"], node.attrs["index"]
+        return [arg for arg, row in zip(routes(node.args[0]), pattern, strict=True) if row[place]]
+    return node.args
+
+
+def without_overrides(roots: Sequence[Node]) -> list[Node]:
+    """The roots over the values themselves, in bodies too."""
+    done: dict[Node, Node] = {}
+    for node in nodes_of(roots):
+        if node.op is ITEM and is_overriding(node.args[0]):
+            value = node.args[0].args[node.attrs["index"]]
+            done[node] = rebuilt(done, value)
+        elif bodies := bodies_of(node):
+            inner = {name: make_body(b.params, without_overrides(b.results), b.checks) for name, b in bodies.items()}
+            new = rebuilt(done, node)
+            if any(inner[name] is not body for name, body in bodies.items()):
+                done[node] = renamed(make(new.op, new.args, {**new.attrs, **inner}), node)
+    return [rebuilt(done, root) for root in roots]

@@ -1,0 +1,53 @@
+"""Random numbers, in JAX's functional form, and streams of them, in Theano's.
+
+In: keys and shapes, or a seed. Out: nodes like any others: they fuse, are compiled and cached, and give the same
+numbers in every mode, on every machine and for every number of threads.
+
+    key = graphc.random.key(0)
+    noise = graphc.random.normal(key, (3, n))
+
+bits.py has the generator, distributions.py what is a function of uniform numbers, rejection.py what takes trials,
+orders.py orders and choices, streams.py Theano's RandomStreams.
+"""
+
+from graphc.random.bits import fold_in, key, split
+from graphc.random.distributions import (
+    bernoulli,
+    bits,
+    categorical,
+    cauchy,
+    exponential,
+    geometric,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    normal,
+    pareto,
+    randint,
+    uniform,
+    wald,
+    weibull_min,
+)
+from graphc.random.orders import choice, multinomial, permutation
+from graphc.random.rejection import (
+    beta,
+    binomial,
+    chisquare,
+    dirichlet,
+    f,
+    gamma,
+    negative_binomial,
+    poisson,
+    t,
+    truncated_normal,
+    vonmises,
+)
+from graphc.random.rejection import log_gamma_number as loggamma
+
+__all__ = [
+    "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",
+    "f", "fold_in", "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal",
+    "multinomial", "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint", "split", "t",
+    "truncated_normal", "uniform", "vonmises", "wald", "weibull_min",
+]  # fmt: skip

@@ -1,0 +1,194 @@
+"""Random arrays, in JAX's functional form: `graphc.random.normal(key, (3, n))`.
+
+In: a key, parameters that broadcast, a shape that may be symbolic (None: that of the parameters). Out: nodes. Those
+that are functions of uniform or normal numbers have derivatives by their parameters, as have gamma numbers and what is
+made of them; whole numbers have none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import INTEGERS, is_float
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir.node import Node, Size, describe, literal
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.options import options
+from graphc.random.bits import as_key, below, blocks, fold_in, halves, places, unit
+from graphc.tensor.shaping import as_shape
+
+Shape = Any
+E = elementwise
+
+
+def sized(what: str, shape: Shape, *parameters: Any) -> tuple[tuple[Size, ...], list[Node]]:
+    """The shape of a draw and the parameters in it. ShapeError where a parameter has more axes than the shape."""
+    nodes = [as_node(each) for each in parameters]
+    if shape is None:
+        own: Sequence[Size] = broadcast_sizes(what, nodes) if nodes else ()
+    else:
+        own = as_shape((shape,) if isinstance(shape, int | np.integer) else shape, what, instead="give ndim=")
+        for each in nodes:
+            if each.ndim > len(own):
+                raise ShapeError(f"{what}: {describe(each)} of type {each.type} has more axes than the shape")
+    return tuple(own), [broadcast_node(each, own) for each in nodes]
+
+
+def float_of(what: str, dtype: Any, *parameters: Node) -> str:
+    """The dtype of a draw of floats: the one asked for, else that of the parameters, else floatX."""
+    kind = np.dtype(dtype).name if dtype is not None else None
+    if kind is None:
+        given = {each.dtype for each in parameters if is_float(each.dtype)}
+        strong = given - {"float64"} if options.floatX == "float32" else given
+        kind = "float64" if "float64" in strong else "float32" if strong else options.floatX
+    if not is_float(kind):
+        raise GraphTypeError(f"{what}: numbers of dtype {kind} are asked for; these are float32 or float64")
+    return kind
+
+
+def bits(key: Any, shape: Shape = (), dtype: Any = "uint64") -> Node:
+    """Random whole numbers of an unsigned dtype, all equally likely."""
+    own, _ = sized("bits", shape)
+    low, _ = halves(as_key(key), own)
+    return cast(low, np.dtype(dtype).name)
+
+
+def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Node:
+    """Numbers from `minval` to below `maxval`: minval + (maxval - minval) * u, u a multiple of 2**-53 (2**-24)."""
+    own, (low, high) = sized("uniform", shape, minval, maxval)
+    kind = float_of("uniform", dtype, low, high)
+    number = unit(halves(as_key(key), own)[0], kind)
+    if _is_number(minval, 0) and _is_number(maxval, 1):
+        return number
+    low, high = cast(low, kind), cast(high, kind)
+    return low + (high - low) * number
+
+
+def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
+    """Standard normal numbers, by the method of Box and Muller (1958)."""
+    own, _ = sized("normal", shape)
+    return gaussian(as_key(key), places(own), float_of("normal", dtype))
+
+
+def gaussian(key: Node, index: Node, kind: str, draw: int | Node = 0) -> Node:
+    """The normal number of each counter."""
+    low, high = blocks(key, index, draw)
+    radius = E("sqrt", -2.0 * E("log", unit(low, kind, above_zero=True)))
+    return radius * E("cos", literal(np.dtype(kind).type(2 * math.pi), kind) * unit(high, kind))
+
+
+def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int64") -> Node:
+    """Whole numbers from `minval` to below `maxval`, all equally likely but for a part in 2**64 / (maxval - minval)."""
+    own, (low, high) = sized("randint", shape, minval, maxval)
+    for each in (low, high):
+        if each.dtype not in INTEGERS:
+            raise GraphTypeError(f"randint: {describe(each)} of type {each.type}: the limits are whole numbers")
+    low, high = cast(low, "int64"), cast(high, "int64")
+    number = low + below(halves(as_key(key), own)[0], high - low)
+    return cast(number, np.dtype(dtype).name)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
+    """True with probability `p`."""
+    own, (chance,) = sized("bernoulli", shape, p)
+    kind = float_of("bernoulli", None, chance)
+    return E("less", unit(halves(as_key(key), own)[0], kind), cast(chance, kind))
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> Node:
+    """The place along `axis` of one of the categories, whose chances are proportional to exp(logits): where logits
+    with Gumbel noise are largest."""
+    scores = as_node(logits)
+    if not scores.ndim:
+        raise GraphTypeError(f"categorical: {describe(scores)} of type {scores.type} has no axis of categories")
+    place = axis % scores.ndim
+    if shape is not None:
+        rest = [size for number, size in enumerate(scores.type.shape) if number != place]
+        wanted = as_shape(shape, "categorical")
+        front = wanted[: len(wanted) - len(rest)]
+        full = (*front, *scores.type.shape)
+        return (broadcast_node(scores, full) + gumbel(key, full, scores.dtype)).argmax(axis=len(front) + place)
+    return (scores + gumbel(key, scores.type.shape, scores.dtype)).argmax(axis=place)
+
+
+def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
+    """Exponential numbers of mean 1: -log u."""
+    own, _ = sized("exponential", shape)
+    return -E("log", unit(halves(as_key(key), own)[0], float_of("exponential", dtype), above_zero=True))
+
+
+def gumbel(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
+    """Gumbel numbers: -log(-log u)."""
+    return -E("log", exponential(key, shape, dtype))
+
+
+def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
+    """Logistic numbers: the difference of two Gumbel numbers, log e1 - log e2 of exponential ones."""
+    own, _ = sized("logistic", shape)
+    kind = float_of("logistic", dtype)
+    first, second = (-E("log", unit(half, kind, above_zero=True)) for half in halves(as_key(key), own))
+    return E("log", first) - E("log", second)
+
+
+def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
+    """Laplace numbers: the difference of two exponential ones."""
+    own, _ = sized("laplace", shape)
+    kind = float_of("laplace", dtype)
+    first, second = (E("log", unit(half, kind, above_zero=True)) for half in halves(as_key(key), own))
+    return first - second
+
+
+def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
+    """Cauchy numbers: the tangent of an angle."""
+    kind = float_of("cauchy", dtype)
+    return E("tan", literal(np.dtype(kind).type(math.pi), kind) * (uniform(key, shape, kind) - 0.5))
+
+
+def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = (), dtype: Any = None) -> Node:
+    """exp(sigma * z), z normal."""
+    own, (width,) = sized("lognormal", shape, sigma)
+    kind = float_of("lognormal", dtype, width)
+    return E("exp", cast(width, kind) * normal(key, own, kind))
+
+
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """scale * e ** (1 / concentration), e exponential."""
+    own, (factor, power) = sized("weibull_min", shape, scale, concentration)
+    kind = float_of("weibull_min", dtype, factor, power)
+    return cast(factor, kind) * exponential(key, own, kind) ** (1.0 / cast(power, kind))
+
+
+def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """exp(e / b), e exponential: 1 at least, with a tail of power b."""
+    own, (power,) = sized("pareto", shape, b)
+    kind = float_of("pareto", dtype, power)
+    return E("exp", exponential(key, own, kind) / cast(power, kind))
+
+
+def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
+    """How many trials of chance `p` it takes to succeed, the last one counted: ceil(log u / log(1 - p))."""
+    own, (chance,) = sized("geometric", shape, p)
+    kind = float_of("geometric", None, chance)
+    waited = -exponential(key, own, kind) / E("log1p", -cast(chance, kind))
+    return cast(E("maximum", E("ceil", waited), literal(np.dtype(kind).type(1), kind)), np.dtype(dtype).name)
+
+
+def wald(key: Any, mean: Any, scale: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Node:
+    """Inverse Gaussian numbers (Michael, Schucany and Haas, The American Statistician 30, 1976), in a form that does
+    not cancel: the smaller root of their quadratic is mean**2 over the larger one."""
+    own, (middle, width) = sized("wald", shape, mean, scale)
+    kind = float_of("wald", dtype, middle, width)
+    middle, width = cast(middle, kind), cast(width, kind)
+    square = E("sqr", normal(fold_in(key, 0), own, kind)) * middle / (2.0 * width)
+    large = middle * (1.0 + square + E("sqrt", square * (2.0 + square)))
+    small = middle * middle / large
+    number = uniform(fold_in(key, 1), own, kind)
+    return E("where", E("less_equal", number * (middle + small), middle), small, large)
+
+
+def _is_number(value: Any, number: float) -> bool:
+    return isinstance(value, int | float) and value == number

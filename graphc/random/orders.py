@@ -1,0 +1,150 @@
+"""Random orders, choices and counts of categories.
+
+In: keys, items or chances, shapes. Out: nodes, of loops over exchanges or categories.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphc.control.functional import fori_loop, map, scan
+from graphc.dtypes import is_float
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, describe, literal
+from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import as_node, broadcast_node, cast
+from graphc.ops.elementwise import elementwise as E
+from graphc.ops.shape import reshape
+from graphc.random.bits import as_key, below, blocks, fold_in, places, unit
+from graphc.random.distributions import Shape, categorical, exponential, float_of, sized
+from graphc.random.rejection import binomial
+from graphc.tensor.creation import arange
+from graphc.tensor.indexing import set_subtensor
+
+
+def order(key: Any, count: Node) -> Node:
+    """0 … count - 1 in random order, all orders equally likely: Fisher's and Yates's exchanges, from the end on."""
+    bits, begun = as_key(key), arange(count)
+
+    def exchange(step: Node, places: Node) -> Node:
+        last = count - 1 - step
+        other = below(blocks(bits, cast(step, "uint64"))[0], last + 1)
+        here, there = places[last], places[other]
+        return set_subtensor(set_subtensor(places[last], there)[other], here)
+
+    made: Node = fori_loop(0, count - 1, exchange, begun)
+    return made
+
+
+def permutation(key: Any, x: Any) -> Node:
+    """The rows of an array in random order, all orders equally likely; of a number n, 0 … n - 1 in random order."""
+    array = as_node(x)
+    if not array.ndim:
+        return order(key, cast(array, "int64"))
+    return array[order(key, array.shape[0])]
+
+
+def orders(key: Any, shape: Shape, count: Any) -> Node:
+    """For each element of a shape the numbers 0 … count - 1 in random order, along a last axis."""
+    own, _ = sized("permutation", shape)
+    number, bits = cast(as_node(count), "int64"), as_key(key)
+    if not own:
+        return order(bits, number)
+    index = reshape(places(own), (sizes.product(own),))
+    made = map(lambda each: order(fold_in(bits, each), number), index)
+    return reshape(made, (*own, *made.type.shape[1:]))
+
+
+def shuffled_rows(key: Any, x: Any) -> Node:
+    """Each row of a matrix in random order, of a vector its elements."""
+    array = as_node(x)
+    if array.ndim == 1:
+        return permutation(key, array)
+    if array.ndim != 2:
+        raise GraphTypeError(f"shuffle_row_elements: {describe(array)} of type {array.type} is no matrix or vector")
+    bits = as_key(key)
+    numbers = places((array.type.shape[0],))
+    made: Node = map(lambda each: each[0][order(fold_in(bits, each[1]), array.shape[1])], (array, numbers))
+    return made
+
+
+def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
+    """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
+    `replace` no item comes twice. ShapeError where there are fewer items than are asked for."""
+    items = as_node(a)
+    own, _ = sized("choice", shape)
+    count = items.shape[0] if items.ndim else cast(items, "int64")
+    if replace:
+        if p is None:
+            chosen = below(blocks(as_key(key), places(own))[0], broadcast_node(count, own))
+        else:
+            chosen = categorical(key, E("log", as_node(p)), shape=own)
+    else:
+        total = as_size_node(sizes.product(own))
+        ranked = order(as_key(key), count) if p is None else _ranked(key, as_node(p))
+        chosen = reshape(ranked[:total], own)
+    if items.ndim:
+        return items[chosen]
+    return chosen if dtype is None else cast(chosen, np.dtype(dtype).name)
+
+
+def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
+    """How often each category, along the last axis of its chances `pvals`, comes up in `n` trials: binomial numbers of
+    what is left, one category after the other. shape: without the axis of categories."""
+    chances = as_node(pvals)
+    kind = float_of("multinomial", None, chances)
+    rest, categories = chances.type.shape[:-1], chances.type.shape[-1]
+    own, _ = sized("multinomial", shape) if shape is not None else (rest, [])
+    wide = broadcast_node(cast(chances, kind), (*own, categories))
+    if isinstance(n, int | np.integer) and n == 1:
+        limit = unit(blocks(as_key(key), places(own))[0], kind) * wide.sum(axis=-1)
+        below_it = E(
+            "less_equal", wide.cumsum(axis=-1), broadcast_node(limit.dimshuffle(*range(len(own)), "x"), wide.type.shape)
+        )
+        chosen = E("minimum", cast(below_it, "int64").sum(axis=-1), as_size_node(categories) - 1)
+        numbers = broadcast_node(arange(as_size_node(categories)), wide.type.shape)
+        return cast(E("equal", numbers, chosen.dimshuffle(*range(len(own)), "x")), np.dtype(dtype).name)
+    columns = wide.dimshuffle(len(own), *range(len(own)))
+    bits = as_key(key)
+    begun = (broadcast_node(cast(as_node(n), "int64"), own), columns.sum(axis=0))
+
+    def step(carry: tuple[Node, Node], given: tuple[Node, Node]) -> tuple[tuple[Node, Node], Node]:
+        left, weight = carry
+        chance, number = given
+        share = E(
+            "clip", chance / E("maximum", weight, literal(np.dtype(kind).type(np.finfo(kind).tiny), kind)), 0.0, 1.0
+        )
+        drawn = binomial(fold_in(bits, number), left, share)
+        return (left - drawn, weight - chance), drawn
+
+    _, counts = scan(step, begun, (columns, places((categories,))))
+    return cast(counts.dimshuffle(*range(1, counts.ndim), 0), np.dtype(dtype).name)
+
+
+def without_replacement(key: Any, n: Any, pvals: Any, dtype: Any = "int64") -> Node:
+    """`n` different categories for each row of chances: the first in the order of exponential numbers over chances
+    (Efraimidis and Spirakis, Information Processing Letters 97, 2006)."""
+    chances = as_node(pvals)
+    number = as_node(n)
+    if chances.ndim == 1:
+        return cast(_ranked(key, chances)[:number], np.dtype(dtype).name)
+    rows = places((chances.type.shape[0],))
+    return cast(
+        map(lambda each: _ranked(fold_in(key, each[1]), each[0])[:number], (chances, rows)), np.dtype(dtype).name
+    )
+
+
+def _ranked(key: Any, chances: Node) -> Node:
+    """Categories in random order, those of larger chances rather before others: by exponential numbers over chances,
+    the smallest first."""
+    waits = exponential(key, chances.type.shape, chances.dtype if is_float(chances.dtype) else None) / chances
+
+    def step(waits: Node, _: Node) -> tuple[Node, Node]:
+        first = waits.argmin()
+        return set_subtensor(waits[first], literal(np.dtype(waits.dtype).type(np.inf), waits.dtype)), first
+
+    found: Node = scan(step, waits, places((chances.type.shape[0],)))[1]
+    return found

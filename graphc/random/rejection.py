@@ -1,0 +1,330 @@
+"""Random numbers that are drawn until one is accepted, each in a loop of its own, and arrays in random order.
+
+In: a key and parameters, broadcast to the shape. Out: nodes: a loop over elements around a loop over trials. Trial t of
+element i has the blocks of counters (i, 2 t + 2) and (i, 2 t + 3), so that no element waits for another's bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphc.control.branch import cond
+from graphc.control.functional import map, while_loop
+from graphc.ir import sizes
+from graphc.ir.node import Node, literal
+from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import elementwise as E
+from graphc.ops.scalar import stop_gradient
+from graphc.ops.shape import reshape
+from graphc.random.bits import as_key, blocks, fold_in, places, unit
+from graphc.random.distributions import Shape, float_of, gaussian, normal, sized
+
+EXACTLY = "float64"
+"""What whole numbers are drawn in, whatever the dtypes of parameters."""
+Trial = Callable[[Node, Node], tuple[Node, Node]]
+"""The number of a trial, of the counters of its two blocks, and whether it is accepted."""
+
+
+class Element:
+    """The element that is drawn: its place, its dtype, and its random numbers."""
+
+    def __init__(self, key: Node, index: Node, kind: str) -> None:
+        self.key, self.index, self.kind = key, index, kind
+
+    def units(self, draw: int | Node) -> tuple[Node, Node]:
+        """Two numbers in (0, 1] of a block."""
+        low, high = blocks(self.key, self.index, draw)
+        return unit(low, self.kind, above_zero=True), unit(high, self.kind, above_zero=True)
+
+    def normal(self, draw: int | Node) -> Node:
+        return gaussian(self.key, self.index, self.kind, draw)
+
+    def until_accepted(self, trial: Trial) -> Node:
+        """The number of the first trial that is accepted."""
+
+        def attempt(carry: tuple[Node, Node, Node]) -> tuple[Node, Node, Node]:
+            draw, _, _ = carry
+            number, accepted = trial(draw, draw + 1)
+            return draw + 2, cast(number, self.kind), accepted
+
+        begin = literal(2), self.number(0.0), literal(np.False_, "bool")
+        number: Node = while_loop(lambda carry: E("logical_not", carry[2]), attempt, begin)[1]
+        return number
+
+    def number(self, value: float) -> Node:
+        return literal(np.dtype(self.kind).type(value), self.kind)
+
+
+def each(what: str, draw: Callable[..., Node], key: Any, shape: Shape, dtype: Any, *parameters: Any) -> Node:
+    """`draw(element, *parameters)` for each element. What it gives has no derivative of its own."""
+    own, nodes = sized(what, shape, *parameters)
+    kind = float_of(what, dtype, *nodes)
+    count, bits = sizes.product(own), as_key(key)
+    index, *flat = (reshape(node, (count,)) for node in (places(own), *(cast(stop_gradient(n), kind) for n in nodes)))
+    made: Node = map(lambda given: draw(Element(bits, given[0], kind), *given[1:]), (index, *flat))
+    return reshape(made, own)
+
+
+# Gamma numbers, and what is made of them ------------------------------------------------------------------------------
+
+
+def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Gamma numbers of shape parameter `a` and scale 1 (Marsaglia and Tsang, ACM Transactions on Mathematical Software
+    26, 2000)."""
+    return each("gamma", lambda element, alpha: _gamma(element, alpha)[0], key, shape, dtype, a)
+
+
+def log_gamma_number(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """The logarithms of gamma numbers: where `a` is small the numbers themselves underflow."""
+    return each("loggamma", lambda element, alpha: _gamma(element, alpha)[1], key, shape, dtype, a)
+
+
+def _gamma(element: Element, alpha: Node) -> tuple[Node, Node]:
+    """A number and its logarithm. Below 1 it is one of alpha + 1 times u ** (1 / alpha)."""
+    is_small = E("less", alpha, element.number(1.0))
+    third = E("where", is_small, alpha + 1.0, alpha) - 1.0 / 3.0
+    slope = 1.0 / E("sqrt", 9.0 * third)
+
+    def trial(first: Node, second: Node) -> tuple[Node, Node]:
+        x = element.normal(first)
+        cube = (1.0 + slope * x) ** 3
+        chance = 0.5 * x * x + third * (1.0 - cube + E("log", E("maximum", cube, element.number(0.0))))
+        return cube, E("logical_and", E("greater", cube, 0.0), E("less", E("log", element.units(second)[0]), chance))
+
+    whole = third * element.until_accepted(trial)
+    power = E("log", element.units(1)[0]) / alpha
+    return (
+        E("where", is_small, whole * E("exp", power), whole),
+        E("where", is_small, E("log", whole) + power, E("log", whole)),
+    )
+
+
+def chisquare(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """2 g, g of shape parameter df / 2."""
+    return 2.0 * gamma(key, 0.5 * as_node(df), shape, dtype)
+
+
+def beta(key: Any, a: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """g1 / (g1 + g2), by their logarithms: so small parameters give no 0 / 0."""
+    own, (left, right) = sized("beta", shape, a, b)
+    logs = [log_gamma_number(fold_in(key, n), each, own, dtype) for n, each in enumerate((left, right))]
+    return E("sigmoid", logs[0] - logs[1])
+
+
+def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Vectors of sum 1 along the last axis: gamma numbers over their sum. shape: without that axis."""
+    chances = as_node(alpha)
+    if shape is not None:
+        front, _ = sized("dirichlet", shape)
+        shape = (*front, chances.type.shape[-1])
+    logs = log_gamma_number(key, chances, shape, dtype)
+    powers = E("exp", logs - logs.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Student's t: z / sqrt(chi2 / df)."""
+    own, (freedom,) = sized("t", shape, df)
+    kind = float_of("t", dtype, freedom)
+    half = 0.5 * cast(freedom, kind)
+    return normal(fold_in(key, 0), own, kind) * E("sqrt", half / gamma(fold_in(key, 1), half, own, kind))
+
+
+def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """The ratio of two chi-square numbers, each over its degrees of freedom."""
+    own, (above, under) = sized("f", shape, dfnum, dfden)
+    kind = float_of("f", dtype, above, under)
+    halves = [0.5 * cast(each, kind) for each in (above, under)]
+    numbers = [gamma(fold_in(key, n), each, own, kind) / each for n, each in enumerate(halves)]
+    return numbers[0] / numbers[1]
+
+
+# Whole numbers --------------------------------------------------------------------------------------------------------
+
+
+def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
+    """Poisson numbers of mean `lam`: for a mean below 10 the distribution is added up, above that Hörmann's method
+    PTRS (Insurance: Mathematics and Economics 12, 1993)."""
+
+    def draw(element: Element, mean: Node) -> Node:
+        def large() -> Node:
+            root = E("sqrt", mean)
+            b = 0.931 + 2.53 * root
+            limits = _Hat(
+                -0.059 + 0.02483 * b, b, mean + 0.43, 0.9277 - 3.6224 / (b - 2.0), 1.1239 + 1.1328 / (b - 3.4)
+            )
+            log_mean = E("log", mean)
+            return limits.draw(element, lambda k: k * log_mean - mean - E("gammaln", k + 1.0))
+
+        def small() -> Node:
+            return _add_up(element, E("exp", -mean), lambda k: mean / k)
+
+        drawn: Node = cond(E("less", mean, 10.0), small, large)
+        return drawn
+
+    return cast(each("poisson", draw, key, shape, EXACTLY, lam), np.dtype(dtype).name)
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
+    """How many of `n` trials of chance `p` succeed: where few do the distribution is added up, else Hörmann's method
+    BTRS (Journal of Statistical Computation and Simulation 46, 1993)."""
+
+    def draw(element: Element, count: Node, chance: Node) -> Node:
+        is_rare = E("less_equal", chance, 0.5)
+        q = E("where", is_rare, chance, 1.0 - chance)
+        odds = q / (1.0 - q)
+
+        def small() -> Node:
+            return _add_up(element, E("exp", count * E("log1p", -q)), lambda k: (count - k + 1.0) / k * odds, count)
+
+        def large() -> Node:
+            width = E("sqrt", count * q * (1.0 - q))
+            b = 1.15 + 2.53 * width
+            hat = _Hat(-0.0873 + 0.0248 * b + 0.01 * q, b, count * q + 0.5, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * width)
+            mode, log_odds = E("floor", (count + 1.0) * q), E("log", odds)
+            top = E("gammaln", mode + 1.0) + E("gammaln", count - mode + 1.0)
+
+            def log_chance(k: Node) -> Node:
+                return top - E("gammaln", k + 1.0) - E("gammaln", count - k + 1.0) + (k - mode) * log_odds
+
+            return hat.draw(element, log_chance, count)
+
+        successes = cond(E("less", count * q, 10.0), small, large)
+        return E("where", is_rare, successes, count - successes)
+
+    return cast(each("binomial", draw, key, shape, EXACTLY, n, p), np.dtype(dtype).name)
+
+
+def negative_binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
+    """How many trials of chance `p` fail before `n` succeed: Poisson numbers of a gamma mean."""
+    own, (count, chance) = sized("negative_binomial", shape, n, p)
+    count, chance = cast(count, EXACTLY), cast(chance, EXACTLY)
+    mean = gamma(fold_in(key, 0), count, own, EXACTLY) * (1.0 - chance) / chance
+    return poisson(fold_in(key, 1), mean, own, dtype)
+
+
+def _add_up(element: Element, first: Node, ratio: Callable[[Node], Node], most: Node | None = None) -> Node:
+    """The first k at which the chances of 0 … k exceed a uniform number; ratio(k) is that of chance k to the one
+    before."""
+    limit = element.units(1)[0]
+
+    def goes_on(carry: tuple[Node, Node, Node]) -> Node:
+        k, chance, total = carry
+        more = E("logical_and", E("less", total, limit), E("greater", chance, 0.0))
+        return more if most is None else E("logical_and", more, E("less", k, most))
+
+    def step(carry: tuple[Node, Node, Node]) -> tuple[Node, Node, Node]:
+        k, chance, total = carry
+        following = chance * ratio(k + 1.0)
+        return k + 1.0, following, total + following
+
+    found: Node = while_loop(goes_on, step, (element.number(0.0), first, first))[0]
+    return found
+
+
+class _Hat:
+    """Hörmann's transformed rejection: k = floor((2 a / (1/2 - |u|) + b) u + c), taken at once where v is at most
+    `quick`, else where v * scale / (a / (1/2 - |u|)**2 + b) is at most the chance of k."""
+
+    def __init__(self, a: Node, b: Node, c: Node, quick: Node, scale: Node) -> None:
+        self.a, self.b, self.c, self.quick, self.scale = a, b, c, quick, scale
+
+    def draw(self, element: Element, log_chance: Callable[[Node], Node], most: Node | None = None) -> Node:
+        def trial(first: Node, second: Node) -> tuple[Node, Node]:
+            u, v = element.units(first)
+            u = u - 0.5
+            near = 0.5 - abs(u)
+            k = E("floor", (2.0 * self.a / near + self.b) * u + self.c)
+            is_quick = E("logical_and", E("greater_equal", near, 0.07), E("less_equal", v, self.quick))
+            fits = E("greater_equal", k, 0.0)
+            if most is not None:
+                fits = E("logical_and", fits, E("less_equal", k, most))
+            held = E("maximum", k, element.number(0.0))
+            held = held if most is None else E("minimum", held, most)
+            below = E("log", v * self.scale / (self.a / (near * near) + self.b))
+            is_under = E("less_equal", below, log_chance(held))
+            return k, E("logical_and", fits, E("logical_or", is_quick, is_under))
+
+        return element.until_accepted(trial)
+
+
+# Angles and parts of the normal distribution --------------------------------------------------------------------------
+
+
+def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi."""
+
+    def draw(element: Element, kappa: Node) -> Node:
+        r = 1.0 + E("sqrt", 1.0 + 4.0 * kappa * kappa)
+        # (r - sqrt(2 r)) / (2 kappa), which cancels for a small kappa
+        rho = 2.0 * kappa / (r + E("sqrt", 2.0 * r))
+        s = (1.0 + rho * rho) / (2.0 * rho)
+
+        def trial(first: Node, second: Node) -> tuple[Node, Node]:
+            u, v = element.units(first)
+            z = E("cos", math.pi * u)
+            w = (1.0 + s * z) / (s + z)
+            c = kappa * (s - w)
+            accepted = E("logical_or", E("less", v, c * (2.0 - c)), E("greater_equal", E("log", c / v) + 1.0, c))
+            return w, accepted
+
+        return element.until_accepted(trial)
+
+    own, (centre, concentration) = sized("vonmises", shape, mu, kappa)
+    kind = float_of("vonmises", dtype, centre, concentration)
+    cosine = each("vonmises", draw, fold_in(key, 0), own, kind, concentration)
+    low, high = blocks(fold_in(key, 1), places(own))
+    side = E("where", E("less", unit(low, kind), 0.5), -1.0, 1.0)
+    # without concentration the angle is uniform
+    flat = (2.0 * unit(high, kind) - 1.0) * math.pi
+    angle = E("where", E("less", cast(concentration, kind), 1e-8), flat, side * E("arccos", cosine))
+    turned = E("mod", cast(centre, kind) + angle + math.pi, 2.0 * math.pi) - math.pi
+    return cast(turned, kind)
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Standard normal numbers between two limits (Robert, Statistics and Computing 5, 1995)."""
+
+    def draw(element: Element, low: Node, high: Node) -> Node:
+        turned = E("less", high, element.number(0.0))
+        a, b = E("where", turned, -high, low), E("where", turned, -low, high)
+
+        def anywhere() -> Node:
+            def trial(first: Node, second: Node) -> tuple[Node, Node]:
+                x = element.normal(first)
+                return x, E("logical_and", E("greater_equal", x, a), E("less_equal", x, b))
+
+            return element.until_accepted(trial)
+
+        def evenly() -> Node:
+            peak = E("maximum", a, element.number(0.0))
+
+            def trial(first: Node, second: Node) -> tuple[Node, Node]:
+                u, v = element.units(first)
+                x = a + (b - a) * u
+                return x, E("less_equal", E("log", v), 0.5 * (peak * peak - x * x))
+
+            return element.until_accepted(trial)
+
+        def tail() -> Node:
+            rate = 0.5 * (a + E("sqrt", a * a + 4.0))
+
+            def trial(first: Node, second: Node) -> tuple[Node, Node]:
+                u, v = element.units(first)
+                x = a - E("log", u) / rate
+                within = E("less_equal", x, b)
+                return x, E("logical_and", within, E("less_equal", E("log", v), -0.5 * E("sqr", x - rate)))
+
+            return element.until_accepted(trial)
+
+        is_wide = E(
+            "greater", b - a, E("where", E("less_equal", a, 0.0), 2.5, 2.0 / E("maximum", a, element.number(0.1)))
+        )
+        drawn = cond(is_wide, lambda: cond(E("less_equal", a, 0.3), anywhere, tail), evenly)
+        return E("where", turned, -drawn, drawn)
+
+    return each("truncated_normal", draw, key, shape, dtype, lower, upper)

@@ -1,0 +1,239 @@
+"""Random streams as Theano's programs have them: `RandomStreams(seed).normal((3, n))`.
+
+In: a seed. Out: variables that have other numbers at each call of a function, of each of which the state is a shared
+variable with an update of its own. The state is a key and a count of draws; a draw's key is made of both, so that the
+numbers of draw t can be had without those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphc.ir.node import Node
+from graphc.numerics import philox_low
+from graphc.ops.elementwise import as_node, cast
+from graphc.random import distributions, orders, rejection
+from graphc.random.bits import FOLDING, fold_in, word
+from graphc.shared import SharedVariable, shared
+from graphc.tensor.indexing import set_subtensor
+from graphc.tensor.shaping import as_shape
+
+Size = Any
+
+
+class RandomStreams:
+    """Streams of random variables.
+
+    seed: a whole number; None for one of the system's. Two of the same seed give the same numbers, whatever the mode
+    and the number of threads. Each method makes a variable of its own stream:
+
+        rng = RandomStreams(seed=234)
+        noise = rng.normal((2, 2))
+        f = graphc.function([], noise)      # other numbers at each call
+        g = graphc.function([], noise, no_default_updates=True)     # the same numbers until `f` is called
+
+    size: a shape, which may be symbolic; None for that of the parameters. ndim: how many axes, where a symbolic shape
+    does not tell. dtype: floatX for floats, int64 for whole numbers.
+    """
+
+    def __init__(self, seed: int | None = None, use_cuda: bool | None = None, no_warn: bool = False) -> None:
+        self.state_updates: list[tuple[SharedVariable, Node]] = []
+        """The state of each variable with its next value."""
+        self.default_instance_seed = 0
+        self._key = 0
+        self.seed(seed)
+
+    def seed(self, seed: Any = None) -> None:
+        """Begin all streams anew, those made so far included."""
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+            parts = [int(part) for part in np.ravel(np.asarray(seed))]
+            seed = sum(part << 32 * place for place, part in enumerate(parts))
+        self.default_instance_seed = int(seed)
+        self._key = _hash(int(seed) % 2**64, 0)
+        for place, (state, _) in enumerate(self.state_updates):
+            state.set_value(self._first(place))
+
+    def updates(self) -> list[tuple[SharedVariable, Node]]:
+        """The updates of all states, for functions that are made without default updates."""
+        return list(self.state_updates)
+
+    def gen(self, op: Callable[..., Node], *args: Any, **kwargs: Any) -> Node:
+        """A variable of a stream of its own: `op(key, *args, **kwargs)`."""
+        state = shared(self._first(len(self.state_updates)), name=f"random state {len(self.state_updates)}", shape=(2,))
+        following = set_subtensor(state[1], state[1] + word(1))
+        state.default_update = following
+        self.state_updates.append((state, following))
+        return op(fold_in(state[0], state[1]), *args, **kwargs)
+
+    def _first(self, place: int) -> Any:
+        return np.array([_hash(place, self._key), 0], np.uint64)
+
+    # What programs draw --------------------------------------------------------------------------------------------
+
+    def uniform(
+        self,
+        size: Size = None,
+        low: Any = 0.0,
+        high: Any = 1.0,
+        ndim: int | None = None,
+        dtype: Any = None,
+        **more: Any,
+    ) -> Node:
+        """Numbers from `low` to below `high`."""
+        return self.gen(distributions.uniform, _shape(size, ndim), dtype, low, high)
+
+    def normal(
+        self, size: Size = None, avg: Any = 0.0, std: Any = 1.0, ndim: int | None = None, dtype: Any = None, **more: Any
+    ) -> Node:
+        """Normal numbers of mean `avg` and standard deviation `std`."""
+        return self.gen(_normal, _shape(size, ndim), avg, std, dtype)
+
+    def truncated_normal(
+        self, size: Size = None, avg: Any = 0.0, std: Any = 1.0, ndim: int | None = None, dtype: Any = None, **more: Any
+    ) -> Node:
+        """Normal numbers at most two standard deviations from their mean."""
+        return self.gen(_truncated_normal, _shape(size, ndim), avg, std, dtype)
+
+    def binomial(
+        self,
+        size: Size = None,
+        n: Any = 1,
+        p: Any = 0.5,
+        ndim: int | None = None,
+        dtype: Any = "int64",
+        prob: Any = None,
+        **more: Any,
+    ) -> Node:
+        """How many of `n` trials of chance `p` succeed."""
+        chance = p if prob is None else prob
+        return self.gen(_binomial, _shape(size, ndim), n, chance, dtype)
+
+    def random_integers(
+        self, size: Size = None, low: Any = 0, high: Any = 1, ndim: int | None = None, dtype: Any = "int64"
+    ) -> Node:
+        """Whole numbers from `low` to `high`, both among them."""
+        return self.gen(distributions.randint, _shape(size, ndim), low, as_node(high) + 1, dtype)
+
+    def randint(
+        self, size: Size = None, low: Any = 0, high: Any = None, ndim: int | None = None, dtype: Any = "int64"
+    ) -> Node:
+        """Whole numbers from `low` to below `high`; from 0 to below `low` where there is no `high`."""
+        limits = (0, low) if high is None else (low, high)
+        return self.gen(distributions.randint, _shape(size, ndim), *limits, dtype)
+
+    def poisson(self, size: Size = None, lam: Any = 1.0, ndim: int | None = None, dtype: Any = "int64") -> Node:
+        """Poisson numbers of mean `lam`."""
+        return self.gen(rejection.poisson, lam, _shape(size, ndim), dtype)
+
+    def exponential(self, size: Size = None, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+        """Exponential numbers of mean `scale`."""
+        return self.gen(_scaled(distributions.exponential), _shape(size, ndim), 0.0, scale, dtype)
+
+    def gamma(
+        self, size: Size = None, a: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Gamma numbers of shape parameter `a`, times `scale`."""
+        return self.gen(lambda key: as_node(scale) * rejection.gamma(key, a, _shape(size, ndim), dtype))
+
+    def beta(self, size: Size = None, a: Any = 1.0, b: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+        """Beta numbers."""
+        return self.gen(rejection.beta, a, b, _shape(size, ndim), dtype)
+
+    def choice(
+        self,
+        size: Size = 1,
+        a: Any = 2,
+        replace: bool = True,
+        p: Any = None,
+        ndim: int | None = None,
+        dtype: Any = "int64",
+        **more: Any,
+    ) -> Node:
+        """Items of `a`, a vector or a number that stands for 0 … a - 1, with chances `p` where given."""
+        return self.gen(orders.choice, a, _shape(size, ndim), replace, p, dtype)
+
+    def permutation(self, size: Size = (), n: Any = 1, ndim: int | None = None, dtype: Any = "int64") -> Node:
+        """For each element of `size` the numbers 0 … n - 1 in random order, along the last axis."""
+        return self.gen(lambda key: cast(orders.orders(key, _shape(size, ndim), n), _name(dtype)))
+
+    def shuffle_row_elements(self, input: Any) -> Node:
+        """Each row of a matrix in random order, of a vector its elements."""
+        return self.gen(orders.shuffled_rows, input)
+
+    def multinomial(
+        self,
+        size: Size = None,
+        n: Any = 1,
+        pvals: Any = (0.5, 0.5),
+        ndim: int | None = None,
+        dtype: Any = "int64",
+        **more: Any,
+    ) -> Node:
+        """How often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
+        return self.gen(orders.multinomial, n, pvals, _shape(size, ndim), dtype)
+
+    def multinomial_wo_replacement(
+        self,
+        size: Size = None,
+        n: Any = 1,
+        pvals: Any = (0.5, 0.5),
+        ndim: int | None = None,
+        dtype: Any = "int64",
+        replace: bool = False,
+    ) -> Node:
+        """`n` different categories for each row of chances `pvals`."""
+        return self.gen(orders.without_replacement, n, pvals, dtype)
+
+    choice_wo_replacement = multinomial_wo_replacement
+
+
+def _hash(number: int, key: int) -> int:
+    """64 bits of a number and a key."""
+    return int(philox_low(*(np.array(each, np.uint64) for each in (number, FOLDING, key))))
+
+
+def _name(dtype: Any) -> str:
+    return str(np.dtype(dtype).name)
+
+
+def _shape(size: Size, ndim: int | None) -> Any:
+    """A shape as `as_shape` takes it, or None."""
+    if size is None:
+        return None
+    if isinstance(size, int | np.integer) or (isinstance(size, Node) and not size.ndim):
+        return (size,)
+    return as_shape(size, "size", ndim)
+
+
+def _normal(key: Node, shape: Any, avg: Any, std: Any, dtype: Any) -> Node:
+    own, (mean, width) = distributions.sized("normal", shape, avg, std)
+    kind = distributions.float_of("normal", dtype, mean, width)
+    return cast(mean, kind) + cast(width, kind) * distributions.normal(key, own, kind)
+
+
+def _truncated_normal(key: Node, shape: Any, avg: Any, std: Any, dtype: Any) -> Node:
+    own, (mean, width) = distributions.sized("truncated_normal", shape, avg, std)
+    kind = distributions.float_of("truncated_normal", dtype, mean, width)
+    return cast(mean, kind) + cast(width, kind) * rejection.truncated_normal(key, -2.0, 2.0, own, kind)
+
+
+def _binomial(key: Node, shape: Any, n: Any, p: Any, dtype: Any) -> Node:
+    if isinstance(n, int | np.integer) and n == 1:
+        return cast(distributions.bernoulli(key, p, shape), _name(dtype))
+    return rejection.binomial(key, n, p, shape, dtype)
+
+
+def _scaled(draw: Callable[..., Node]) -> Callable[..., Node]:
+    """A draw that is moved and scaled."""
+
+    def scaled(key: Node, shape: Any, place: Any, scale: Any, dtype: Any) -> Node:
+        own, (begin, width) = distributions.sized("draw", shape, place, scale)
+        kind = distributions.float_of("draw", dtype, begin, width)
+        return cast(begin, kind) + cast(width, kind) * draw(key, own, kind)
+
+    return scaled

@@ -1,0 +1,93 @@
+"""Theano's scalar ops and types: here scalars are tensors of no axes, and a scalar op is the function of tensors.
+
+In: names as Theano has them. Out: the functions of `graphc.tensor` of these names, constructors of scalars by dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc import tensor
+from graphc.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, promote
+from graphc.ir.node import Node, Type, describe, literal
+from graphc.ops.elementwise import as_node
+from graphc.tensor.elementary import cast
+
+OPS = """
+abs_ add and_ angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil chi2sf clip complex conj cos cosh deg2rad
+eq erf erfc erfcinv erfcx erfinv exp exp2 expm1 floor floor_div gamma gammainc gammaincc gammaln ge gt i0 i1 identity
+imag int_div inv invert isinf isnan iv j0 j1 jv le log log10 log1p log2 lt maximum minimum mod mul neg neq or_ pow psi
+rad2deg real round_half_away_from_zero round_half_to_even second sgn sin sinh sqr sqrt sub switch tan tanh tri_gamma
+true_div trunc xor sigmoid softplus
+"""
+"""Theano's scalar ops: those that `graphc.tensor` has are there."""
+RENAMED = {"identity": "tensor_copy", "conj": "conj", "inv": "inv"}
+
+_types = {dtype: Type(dtype, ()) for dtype in DTYPES}
+"""For each dtype the constructor of scalars: `scalar.float64("x")`."""
+int_types = [_types[dtype] for dtype in SIGNED]
+uint_types = [_types[dtype] for dtype in UNSIGNED]
+float_types = [_types[dtype] for dtype in FLOATS]
+discrete_types = [_types[dtype] for dtype in ("bool", *INTEGERS)]
+continuous_types = float_types
+all_types = (*discrete_types, *continuous_types)
+
+
+def get_scalar_type(dtype: Any) -> Type:
+    """The type of scalars of a dtype; calling it makes a variable. Raises KeyError for other dtypes."""
+    return _types[np.dtype(dtype).name]
+
+
+Scalar = get_scalar_type
+
+
+def upcast(dtype: str, *dtypes: str) -> str:
+    """The dtype that values of these dtypes are combined in, as NumPy has it."""
+    return promote(dtype, *dtypes)
+
+
+def as_scalar(x: Any, name: str | None = None) -> Node:
+    """`x` as a scalar. Raises TypeError where it has axes."""
+    node = as_node(x)
+    if node.ndim:
+        raise TypeError(f"{name or describe(node)} has {node.ndim} axes and is no scalar")
+    return node
+
+
+def constant(x: Any, name: str | None = None, dtype: str | None = None) -> Node:
+    """A number as a scalar."""
+    node = literal(x, dtype)
+    node.name = name
+    return node
+
+
+def floats(names: str | Sequence[str], *others: str) -> list[Node]:
+    """Scalars of floatX, one a letter of a string, or one for each name."""
+    return [tensor.scalar(name) for name in [*names, *others]]
+
+
+def ints(names: str | Sequence[str], *others: str) -> list[Node]:
+    """Scalars of int64, one a letter of a string, or one for each name."""
+    return [tensor.lscalar(name) for name in [*names, *others]]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _types:
+        return _types[name]
+    place = RENAMED.get(name, name)
+    if name in OPS.split() and hasattr(tensor, place):
+        return getattr(tensor, place)
+    raise AttributeError(f"graphc.scalar has no {name!r}; its ops are functions of graphc.tensor")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_types, *(name for name in OPS.split() if hasattr(tensor, RENAMED.get(name, name)))})
+
+
+__all__ = [
+    "Scalar", "all_types", "as_scalar", "cast", "constant", "continuous_types", "discrete_types", "float_types",
+    "floats", "get_scalar_type", "int_types", "ints", "uint_types", "upcast",
+]  # fmt: skip

@@ -1,0 +1,160 @@
+"""States of a function, its values by variable or name, its copies, shared code: as Theano 1.0.5 has them."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc as theano
+import graphc.tensor as T
+from graphc import In, function, shared
+from graphc.compile.io import Param
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.functions.callables import Compiled
+
+MODES = ["interpreted", "compiled"]
+X, Y, INC, STATE = (T.dscalar(name) for name in ("x", "y", "inc", "state"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_input_with_an_update_is_a_state(mode: str) -> None:
+    f = function([INC, In(STATE, value=7.0, update=STATE + INC)], STATE, mode=mode)
+    assert (f(1.0), f[STATE], f["state"], f[1], f(2.0), f[STATE]) == (7.0, 8.0, 8.0, 8.0, 8.0, 10.0)
+    f[STATE] = 100.0
+    assert (f(1.0), f[STATE], f(1.0, 5.0), f[STATE], f(1.0, state=50), f.value["state"]) == (100, 101, 5, 6, 50, 51)
+    assert f[INC] is None and f[0] is None and STATE in f and "inc" in f and X not in f and 7 not in f
+    twin = f.copy(name="twin")
+    assert (twin[STATE], twin(1.0), twin[STATE], f[STATE], twin.name) == (7.0, 7.0, 8.0, 51.0, "twin")
+    out = np.zeros(())
+    assert f(inc=1.0, out=out) is out
+    assert out == 51.0 and f.kind is twin.kind and "inc" in repr(f) and f.explain()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_states_may_be_shared(mode: str) -> None:
+    w: Any = shared(10.0, name="w")
+    first = function([INC, In(STATE, value=w.container, update=STATE + INC)], STATE, mode=mode)
+    assert (first(1.0), w.get_value()) == (10.0, 11.0)
+    second = function([INC, In(STATE, value=first.container[STATE], update=STATE - INC)], STATE * w, mode=mode)
+    assert (second(1.0), second[STATE], first[STATE], w.get_value()) == (121.0, 10.0, 10.0, 10.0)
+    with pytest.raises(ArgumentError, match="state .* is implicit"):
+        first(1.0, 2.0)
+    given = function([In(STATE, value=w.container, implicit=False)], STATE * 2, mode=mode)
+    assert (given(), given(3.0), w.get_value(), given()) == (20.0, 6.0, 3.0, 6.0)
+    assert first.copy()[STATE] == 3.0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_defaults_and_values(mode: str) -> None:
+    w = shared(np.array([1.0, 2.0]), name="w")
+    with pytest.warns(DeprecationWarning, match="Param"):
+        old = Param(Y, default=2.0)
+    f = function([X, old], X * Y * w, mode=mode)
+    np.testing.assert_array_equal(f(3.0), [6.0, 12.0])
+    assert f[Y] == 2.0 and f[X] is None and w in f
+    np.testing.assert_array_equal(f["w"], [1.0, 2.0])
+    f[w] = [3.0]
+    assert w.get_value() == [3.0] and f(1.0, 1.0) == [3.0]
+    f[w][0] = 9.0
+    assert w.get_value() == [3.0], "what is read is a copy"
+    f.container[w].storage[0][0] = 9.0
+    assert w.get_value() == [9.0]
+
+
+def test_what_is_refused() -> None:
+    w = shared(1.0, "w")
+    f = function([X, In(Y, value=1.0), In(INC, name="x")], X + Y + INC + w, mode="interpreted")
+    for act, error, message in (
+        (lambda: f["nope"], ArgumentError, "no input and no shared variable called 'nope'; it has x, y, x, w"),
+        (lambda: f["x"], ArgumentError, "several inputs or variables called 'x'"),
+        (lambda: f.value.__setitem__(Y, 2.0), ArgumentError, "y .* is given at each call"),
+        (lambda: f.container[X], ArgumentError, "not kept"),
+        (lambda: f.container.__setitem__(w, 1), ArgumentError, "cannot be replaced"),
+        (lambda: In(X, update=T.iscalar("i")), GraphTypeError, r"update of x .* must be float64"),
+        (lambda: In(X, implicit=True), GraphTypeError, "implicit input needs a value"),
+        (lambda: f.copy(swap={shared(0.0, "other"): w}), ArgumentError, "no shared variable other"),
+        (lambda: f.copy(swap={w: shared(0, "n")}), GraphTypeError, "n .* cannot stand for w"),
+        (lambda: function([In(X, value=[1.0], update=X)], X), GraphTypeError, "must have 0 axes"),
+    ):
+        with pytest.raises(error, match=message):
+            act()
+    needed = function([In(STATE, update=STATE + 1)], STATE, mode="interpreted")
+    with pytest.raises(ArgumentError, match="missing"):
+        needed()
+    assert needed(2.0) == 2.0 and needed[STATE] == 3.0
+
+
+@pytest.mark.parametrize("mode", [*MODES, "python"])
+def test_copies(mode: str) -> None:
+    state: Any = shared(0, "state")
+    other: Any = shared(0, "other")
+    n = T.iscalar("n")
+    f: Any = function([n], state * 2, updates=[(state, state + n)], name="accumulate", mode=mode)
+    assert f(10) == 0 and state.get_value() == 10
+    before = theano.compilations()
+    twin = f.copy(swap={state: other})
+    assert theano.compilations() == before, "nothing is compiled for a copy"
+    assert (twin(100), state.get_value(), other.get_value(), twin.name) == (0, 10, 100, "accumulate copy")
+    same = f.copy()
+    assert (same(1), state.get_value(), f(1), same[state], twin.shared) == (20, 11, 22, 12, (other,))
+    still = f.copy(delete_updates=True)
+    assert (still(9000), state.get_value(), still.copy(swap={state: other})(1)) == (24, 12, 200)
+    unused = function([n], n * 2, updates=[(state, state + 1)], mode=mode).copy(delete_updates=True)
+    assert unused(2) == 4 and unused.shared == ()
+    assert f.copy(profile=True).profile is not None
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_equal_graphs_share_their_code(cached: bool, tmp_path: Path) -> None:
+    def build(factor: float = 3.0, **given: Any) -> Any:
+        x, w = T.dmatrix("x"), shared(np.ones(3), "w")
+        return function([x], T.exp(T.dot(x, w)) * factor, updates=[(w, w + 1)], **given)
+
+    gc.collect()
+    with theano.options.change(cache=cached, cache_dir=tmp_path):
+        before = theano.compilations()
+        first = build()
+        assert theano.compilations() == before + 1
+        second = build()
+        copied = first.copy()
+        assert theano.compilations() == before + 1
+        assert isinstance(first, Compiled) and isinstance(second, Compiled)
+        assert first.library.kernel == second.library.kernel == copied.library.kernel
+        assert second.built.report.origin == ("cache" if cached else "memory")
+        for rows in (0, 2, 1000):
+            given = np.ones((rows, 3)) / 3
+            np.testing.assert_array_equal(first(given), second(given))
+        assert theano.compilations() == before + 1, "another size compiles nothing"
+        assert build(threads=1)(np.ones((2, 3))).shape == (2,) and second.source and second.explain()
+        del first, second, copied
+        gc.collect()
+        build()
+        build(4.0)
+        assert theano.compilations() >= before + 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_function_was_made_of(mode: str) -> None:
+    w = shared(2.0, "w")
+    f = function([X, In(Y, value=3.0)], [X * 1 + Y], updates=[(w, w + X)], name="made", mode=mode)
+    graph = f.maker.fgraph
+    assert graph.inputs == [X, Y, w] and len(graph.outputs) == 2 and graph.name == "made"
+    ops = [node.op.name for node in graph.toposort()]
+    assert ops == (["add", "add"] if mode == "compiled" else ["mul", "add", "add"])
+    assert len(graph.apply_nodes) == len(ops) == len(graph) and X in graph.variables
+    users = graph.clients[X]
+    assert len(users) == 2 and all(node is not None for node, _ in users)
+    assert graph.clients[graph.outputs[0]] == [("output", 0)] and "outputs" in str(graph)
+    assert [item.variable for item in f.maker.inputs] == [X, Y, w] and f.maker.outputs[0].variable.ndim == 0
+    assert theano.function([X], X, mode=f.maker.mode).mode == mode
+    with pytest.raises(theano.GraphcError, match="never changes"):
+        graph.replace(X, Y)
+
+
+def test_no_outputs() -> None:
+    w = shared(1.0)
+    assert function([], updates=[(w, w * 2)], mode="interpreted")() == [] and w.get_value() == 2.0

@@ -1,0 +1,98 @@
+"""Values that tensors have while a graph is built, as Theano 1.0.5's compute_test_value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc as theano
+import graphc.tensor as T
+from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.gof.op import Op
+from graphc.gof.test_values import get_debug_values, get_test_value
+from graphc.ifelse import ifelse
+from graphc.options import FLAGS
+
+
+@pytest.fixture(autouse=True)
+def computed() -> Iterator[None]:
+    with theano.change_flags(compute_test_value="raise"):
+        yield
+    vars(theano.options).pop(FLAGS, None)
+
+
+def given(name: str, value: Any) -> Any:
+    variable = T.vector(name)
+    variable.tag.test_value = np.asarray(value)
+    return variable
+
+
+def test_every_node_has_a_value() -> None:
+    a, w = given("a", np.ones(3)), theano.shared(np.arange(3.0), "w")
+    y = T.exp(a) * 2 + w
+    np.testing.assert_allclose(y.tag.test_value, 2 * np.e + np.arange(3.0))
+    np.testing.assert_array_equal(theano.grad((a**2).sum() ** 2, a).tag.test_value, [12.0] * 3)
+    assert get_test_value(a.shape[0]) == 3 and y[1:].tag.test_value.shape == (2,)
+    assert not y.tag.test_value.flags.writeable
+    assert [[value.tolist() for value in pair] for pair in get_debug_values(a, a * 3)] == [[[1.0] * 3, [3.0] * 3]]
+    np.testing.assert_array_equal(get_test_value(w), np.arange(3.0))
+    np.testing.assert_array_equal(get_test_value([1, 2]), [1, 2])
+
+
+def test_errors_come_on_the_line_that_makes_them() -> None:
+    a, b = given("a", np.ones(3)), given("b", np.ones(4))
+    with pytest.raises(ShapeError, match=r"test_test_values.py"):
+        a + b
+    with pytest.raises(IndexOutOfBounds):
+        a[7]
+    with pytest.raises(GraphTypeError, match=r"the test value of m .* must be float64"):
+        given("m", np.ones((2, 2))) * 5
+
+
+def test_what_has_no_value() -> None:
+    x, a = T.vector("x"), given("a", np.ones(3))
+    for error in (AttributeError, ValueError):
+        with pytest.raises(error, match=r"no test value is set for x \(test_test_values.py"):
+            x + 1
+    assert list(get_debug_values(a, x)) == []
+    with theano.change_flags(compute_test_value="warn"), pytest.warns(UserWarning, match="no test value"):
+        x + 2
+    with theano.change_flags(compute_test_value="ignore"):
+        assert not hasattr((x + 3).tag, "test_value")
+        np.testing.assert_array_equal((a + 3).tag.test_value, [4.0] * 3)
+    with theano.change_flags(compute_test_value="off"):
+        assert not hasattr((a + 4).tag, "test_value")
+
+
+def test_loops_branches_and_derivatives() -> None:
+    a = given("a", [1.0, 2.0])
+    states, _ = theano.scan(lambda s: s * 2 + T.tanh(s), outputs_info=[a], n_steps=3)
+    gradient = theano.grad(states[-1].sum(), a)
+    assert states.tag.test_value.shape == (3, 2) and gradient.tag.test_value.shape == (2,)
+    chosen = ifelse(a.sum() > 0, a * 2, a * 3)
+    np.testing.assert_array_equal(chosen.tag.test_value, [2.0, 4.0])
+    np.testing.assert_array_equal(theano.Rop(a**2, a, a).tag.test_value, [2.0, 8.0])
+    np.testing.assert_array_equal(theano.gradient.jacobian(a**2, a).tag.test_value, [[2.0, 0.0], [0.0, 4.0]])
+
+
+def test_ops_of_the_user() -> None:
+    class Twice(Op):
+        """2 * x."""
+
+        itypes = (T.dvector,)
+        otypes = (T.dvector,)
+
+        def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+            output_storage[0][0] = 2 * inputs[0]
+
+    a = given("a", [1.0, 2.0])
+    y = Twice()(a)
+    np.testing.assert_array_equal(y.tag.test_value, [2.0, 4.0])
+    assert isinstance(y.owner, theano.Apply) and isinstance(y.owner.op, Twice) and y.owner.inputs == [a]
+    assert y.owner.outputs == [y] and y.owner.nout == 1 and str(y.owner) == "Twice(a)"
+    with theano.change_flags(compute_test_value="off"):
+        f = theano.function([a], y + 1)
+        assert any(isinstance(node.op, Twice) for node in f.maker.fgraph.toposort())

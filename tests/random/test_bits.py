@@ -1,0 +1,91 @@
+"""The generator: published answers, the same in every mode; keys of keys; bits of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.random as R
+import graphc.tensor as T
+from graphc.errors import GraphTypeError
+from graphc.numerics import philox_low
+from graphc.ops.elementwise import elementwise
+
+ANSWERS = (
+    # counter, key, block: those that the authors of the generator publish with their code (Random123, kat_vectors)
+    ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+)
+
+
+def words(text: str) -> list[np.uint64]:
+    parts = [int(part, 16) for part in text.split()]
+    return [np.uint64(low | high << 32) for low, high in zip(parts[::2], parts[1::2], strict=True)]
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
+def test_published_answers(mode: str) -> None:
+    leaves = [T.vector(name, dtype="uint64") for name in ("index", "draw", "key")]
+    f = graphc.function(leaves, [elementwise("philox_low", *leaves), elementwise("philox_high", *leaves)], mode)
+    for counter, key, block in ANSWERS:
+        for size in (1, 9):  # a number, and vectors with what is left of them
+            given = [np.full(size, word) for word in (*words(counter), *words(key))]
+            for found, want in zip(f(*given), words(block), strict=True):
+                np.testing.assert_array_equal(found, np.full(size, want))
+
+
+def test_one_block_is_made_for_both_halves() -> None:
+    n, key = T.lscalar("n"), T.scalar("key", dtype="uint64")
+    place = T.cast(T.arange(n), "uint64")
+    zero = T.constant(np.uint64(0))
+    halves = [elementwise(name, place, zero, key) for name in ("philox_low", "philox_high")]
+    both = graphc.function([n, key], halves).assembly.count("vpmuludq")
+    one = graphc.function([n, key], halves[0]).assembly.count("vpmuludq")
+    assert both <= one + 4
+
+
+def bits_of(seed: int, count: int) -> Any:
+    return graphc.function([], R.bits(R.key(seed), (count,)), mode="interpreted")()
+
+
+def test_keys_of_keys() -> None:
+    key = T.scalar("key", dtype="uint64")
+    f = graphc.function([key], [R.split(key, 3), R.fold_in(key, 0), R.fold_in(key, 1), R.bits(key, (2,))])
+    made = np.concatenate([np.ravel(each) for each in (*f(np.uint64(1)), *f(np.uint64(2)))])
+    assert len(np.unique(made)) == made.size
+    assert not set(bits_of(0, 100)) & set(bits_of(1, 100))
+    np.testing.assert_array_equal(bits_of(7, 100)[:10], bits_of(7, 10))
+    with pytest.raises(GraphTypeError, match=r"a key is a uint64 scalar.*seed"):
+        R.normal(T.iscalar("seed"), (2,))
+    with pytest.raises(GraphTypeError, match="whole number"):
+        R.key(1.5)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 64])
+def test_bits_look_random(stride: int) -> None:
+    """Of the tests of NIST SP 800-22: monobit, runs, and the frequencies of bytes; of one sequence, of every second and
+    64th number, and of the first numbers of many keys. Each is within five standard deviations of its mean."""
+    index = np.arange(40_000 * stride, step=stride, dtype=np.uint64)
+    zero, one = np.zeros(1, np.uint64), np.ones(1, np.uint64)
+    for numbers in (
+        philox_low(index, zero, one),
+        philox_low(zero, zero, index),
+        philox_low(zero, index, zero),
+    ):
+        bits = np.unpackbits(numbers.view(np.uint8), bitorder="little").astype(np.int64)
+        n = bits.size
+        assert abs(bits.sum() - n / 2) < 5 * np.sqrt(n / 4)
+        runs = 1 + np.count_nonzero(bits[1:] != bits[:-1])
+        assert abs(runs - n / 2) < 5 * np.sqrt(n / 4)
+        counts = np.bincount(numbers.view(np.uint8), minlength=256)
+        expected = counts.sum() / 256
+        assert abs(((counts - expected) ** 2 / expected).sum() - 255) < 5 * np.sqrt(2 * 255)
+        columns = np.unpackbits(numbers.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=0)
+        assert (abs(columns - index.size / 2) < 5 * np.sqrt(index.size / 4)).all()
+        for lag in (1, 2, 3, 8):
+            same = np.count_nonzero(bits[lag * 64 :] == bits[: -lag * 64])
+            assert abs(same - (n - lag * 64) / 2) < 5 * np.sqrt(n / 4)

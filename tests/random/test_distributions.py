@@ -1,0 +1,169 @@
+"""Each distribution against SciPy's, for keys that are always the same; shapes, dtypes, modes and derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import graphc
+import graphc.random as R
+import graphc.tensor as T
+from graphc.errors import GraphTypeError, ShapeError
+
+N = 20_000
+KEY = T.scalar("key", dtype="uint64")
+LEAST = 1e-4
+"""The chance that a right sample fails, for each case; keys are fixed, so a case that passes passes always."""
+
+Draw = Callable[[Any], Any]
+
+FLOATS: dict[str, tuple[Draw, Any]] = {
+    "uniform": (lambda s: R.uniform(KEY, s), stats.uniform()),
+    "uniform in float32": (lambda s: R.uniform(KEY, s, "float32", -2.0, 3.0), stats.uniform(-2, 5)),
+    "normal": (lambda s: R.normal(KEY, s), stats.norm()),
+    "normal in float32": (lambda s: R.normal(KEY, s, "float32"), stats.norm()),
+    "exponential": (lambda s: R.exponential(KEY, s), stats.expon()),
+    "gumbel": (lambda s: R.gumbel(KEY, s), stats.gumbel_r()),
+    "logistic": (lambda s: R.logistic(KEY, s), stats.logistic()),
+    "laplace": (lambda s: R.laplace(KEY, s), stats.laplace()),
+    "cauchy": (lambda s: R.cauchy(KEY, s), stats.cauchy()),
+    "lognormal": (lambda s: R.lognormal(KEY, 0.7, s), stats.lognorm(0.7)),
+    "weibull_min": (lambda s: R.weibull_min(KEY, 2.0, 1.5, s), stats.weibull_min(1.5, scale=2)),
+    "pareto": (lambda s: R.pareto(KEY, 3.0, s), stats.pareto(3)),
+    "wald": (lambda s: R.wald(KEY, 2.0, 1.5, s), stats.invgauss(2 / 1.5, scale=1.5)),
+    "gamma of 0.3": (lambda s: R.gamma(KEY, 0.3, s), stats.gamma(0.3)),
+    "gamma of 5": (lambda s: R.gamma(KEY, 5.0, s), stats.gamma(5)),
+    "gamma of 100": (lambda s: R.gamma(KEY, 100.0, s), stats.gamma(100)),
+    "loggamma": (lambda s: R.loggamma(KEY, 0.01, s), stats.loggamma(0.01)),
+    "chisquare": (lambda s: R.chisquare(KEY, 3.0, s), stats.chi2(3)),
+    "beta": (lambda s: R.beta(KEY, 0.5, 2.0, s), stats.beta(0.5, 2)),
+    "t": (lambda s: R.t(KEY, 4.0, s), stats.t(4)),
+    "f": (lambda s: R.f(KEY, 4.0, 7.0, s), stats.f(4, 7)),
+    "vonmises": (lambda s: R.vonmises(KEY, 0.0, 2.0, s), stats.vonmises(2.0)),
+    "vonmises of little": (lambda s: R.vonmises(KEY, 0.0, 0.01, s), stats.vonmises(0.01)),
+    "truncated_normal": (lambda s: R.truncated_normal(KEY, -1.0, 2.0, s), stats.truncnorm(-1, 2)),
+    "a tail": (lambda s: R.truncated_normal(KEY, 3.0, 9.0, s), stats.truncnorm(3, 9)),
+    "the other tail": (lambda s: R.truncated_normal(KEY, -8.0, -2.0, s), stats.truncnorm(-8, -2)),
+    "a narrow part": (lambda s: R.truncated_normal(KEY, 1.0, 1.5, s), stats.truncnorm(1, 1.5)),
+    "a narrow middle": (lambda s: R.truncated_normal(KEY, -0.1, 0.3, s), stats.truncnorm(-0.1, 0.3)),
+    "dirichlet": (lambda s: R.dirichlet(KEY, [1.0, 2.0, 3.0], s)[..., 0], stats.beta(1, 5)),
+}
+
+WHOLE: dict[str, tuple[Draw, Any]] = {
+    "poisson of 3": (lambda s: R.poisson(KEY, 3.0, s), stats.poisson(3)),
+    "poisson of 10": (lambda s: R.poisson(KEY, 10.0, s), stats.poisson(10)),
+    "poisson of 50": (lambda s: R.poisson(KEY, 50.0, s), stats.poisson(50)),
+    "binomial of few": (lambda s: R.binomial(KEY, 10, 0.3, s), stats.binom(10, 0.3)),
+    "binomial of 25": (lambda s: R.binomial(KEY, 25, 0.5, s), stats.binom(25, 0.5)),
+    "binomial of many": (lambda s: R.binomial(KEY, 200, 0.4, s), stats.binom(200, 0.4)),
+    "binomial, mostly": (lambda s: R.binomial(KEY, 50, 0.9, s), stats.binom(50, 0.9)),
+    "geometric": (lambda s: R.geometric(KEY, 0.3, s), stats.geom(0.3)),
+    "negative_binomial": (lambda s: R.negative_binomial(KEY, 4.0, 0.3, s), stats.nbinom(4, 0.3)),
+    "randint": (lambda s: R.randint(KEY, s, -3, 7), stats.randint(-3, 7)),
+    "bernoulli": (lambda s: T.cast(R.bernoulli(KEY, 0.3, s), "int64"), stats.bernoulli(0.3)),
+    "categorical": (
+        lambda s: R.categorical(KEY, np.log([0.2, 0.5, 0.3]), shape=s),
+        stats.rv_discrete(values=([0, 1, 2], [0.2, 0.5, 0.3])),
+    ),
+    "choice": (
+        lambda s: R.choice(KEY, 3, s, p=[0.2, 0.5, 0.3]),
+        stats.rv_discrete(values=([0, 1, 2], [0.2, 0.5, 0.3])),
+    ),
+    "multinomial": (lambda s: R.multinomial(KEY, 9, [0.2, 0.5, 0.3], s)[..., 1], stats.binom(9, 0.5)),
+    "one of a kind": (lambda s: R.multinomial(KEY, 1, [0.2, 0.5, 0.3], s)[..., 1], stats.bernoulli(0.5)),
+}
+
+
+def sample(draw: Draw, shape: Any, key: int = 5) -> Any:
+    return graphc.function([KEY], draw(shape))(np.uint64(key))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats_are_distributed_as_they_should(name: str) -> None:
+    draw, expected = FLOATS[name]
+    for key in (1, 12345):
+        assert stats.kstest(sample(draw, (N,), key), expected.cdf).pvalue > LEAST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_numbers_are_distributed_as_they_should(name: str) -> None:
+    draw, expected = WHOLE[name]
+    found = sample(draw, (N,))
+    values = np.arange(int(expected.ppf(1e-6)), int(expected.ppf(1 - 1e-6)) + 1)
+    assert values[0] <= found.min() and found.max() <= values[-1] + 1
+    counts = np.array([np.count_nonzero(found == value) for value in values])
+    wanted = expected.pmf(values) * N
+    often = wanted >= 5
+    counts, wanted = (np.append(each[often], N - each[often].sum()) for each in (counts, wanted))
+    kept = wanted > 1
+    assert stats.chisquare(counts[kept], wanted[kept] * counts[kept].sum() / wanted[kept].sum()).pvalue > LEAST
+
+
+@pytest.mark.parametrize("name", [*FLOATS, *WHOLE])
+def test_the_modes_agree_for_any_shape(name: str) -> None:
+    """Symbolic, empty and scalar shapes; the bits are the same, what is computed of them close."""
+    draw, _ = {**FLOATS, **WHOLE}[name]
+    n = T.lscalar("n")
+    outputs = [draw((n, 2)), draw(())]
+    want = graphc.function([n, KEY], outputs, mode="interpreted")
+    made = graphc.function([n, KEY], outputs)
+    for size in (0, 3):
+        for found, other in zip(made(size, np.uint64(3)), want(size, np.uint64(3)), strict=True):
+            assert found.dtype == other.dtype and found.shape == other.shape
+            rtol, atol = (2e-5, 1e-5) if found.dtype == "float32" else (1e-9, 1e-12)
+            np.testing.assert_allclose(found, other, rtol=rtol, atol=atol)
+    assert made(3, np.uint64(3))[0].shape == (3, 2)
+
+
+def test_parameters_broadcast_and_have_derivatives() -> None:
+    scale, place = T.dvector("scale"), T.dvector("place")
+    drawn = place[:, None] + scale[:, None] * R.normal(KEY, (3, 4))
+    shares = T.grad(drawn.sum(), [scale, place])
+    waits = R.exponential(KEY, (3,)) / scale
+    f = graphc.function([KEY, scale, place], [drawn, *shares, waits, T.grad(waits.sum(), scale)])
+    widths = np.array([1.0, 2.0, 3.0])
+    value, by_scale, by_place, waited, slower = f(np.uint64(1), widths, np.zeros(3))
+    np.testing.assert_allclose(by_scale, (value / widths[:, None]).sum(axis=1))
+    np.testing.assert_array_equal(by_place, [4, 4, 4])
+    np.testing.assert_allclose(slower, -waited / widths)
+    assert graphc.function([KEY, scale], R.gamma(KEY, scale))(np.uint64(1), widths).shape == (3,)
+
+
+def test_orders_are_permutations_all_equally_likely() -> None:
+    f = graphc.function([KEY], [R.permutation(KEY, 4), R.permutation(KEY, np.arange(6.0).reshape(3, 2))])
+    seen: dict[tuple[int, ...], int] = {}
+    for key in range(2400):
+        numbers, rows = f(np.uint64(key))
+        seen[tuple(numbers)] = seen.get(tuple(numbers), 0) + 1
+        assert sorted(rows[:, 0]) == [0, 2, 4] and (rows[:, 1] == rows[:, 0] + 1).all()
+    assert len(seen) == 24 and stats.chisquare(list(seen.values())).pvalue > LEAST
+
+
+def test_no_item_comes_twice_without_replacement() -> None:
+    items = np.array([3.5, 1.5, 2.5])
+    f = graphc.function(
+        [KEY], [R.choice(KEY, 5, (3,), replace=False), R.choice(KEY, items, (2,), replace=False, p=[0.0001, 0.5, 0.5])]
+    )
+    rare = 0
+    for key in range(200):
+        places, chosen = f(np.uint64(key))
+        assert len(set(places)) == 3 and set(places) <= set(range(5)) and len(set(chosen)) == 2
+        rare += 3.5 in chosen
+    assert rare <= 2
+    with pytest.raises(ShapeError):
+        graphc.function([KEY], R.choice(KEY, 2, (3,), replace=False))(np.uint64(0))
+
+
+def test_wrong_parameters_say_so() -> None:
+    with pytest.raises(ShapeError, match="more axes than the shape"):
+        R.uniform(KEY, (2,), minval=T.dmatrix("low"))
+    with pytest.raises(GraphTypeError, match="float32 or float64"):
+        R.normal(KEY, (2,), "int64")
+    with pytest.raises(GraphTypeError, match="limits are whole numbers"):
+        R.randint(KEY, (2,), 0, T.dscalar("high"))

@@ -1,0 +1,132 @@
+"""Theano's streams: states with updates, seeds, the methods, within loops and branches."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.random.streams import RandomStreams
+
+EVERY: dict[str, Any] = {
+    "uniform": lambda r: r.uniform((2, 3), -1.0, 1.0),
+    "uniform of parameters": lambda r: r.uniform(low=np.zeros(3), high=np.array([1.0, 2.0, 3.0])),
+    "normal": lambda r: r.normal((2,), 10.0, 0.1),
+    "normal of parameters": lambda r: r.normal(avg=np.array([1.0, 100.0]), std=0.1),
+    "truncated normal": lambda r: r.truncated_normal((3,), 1.0, 2.0),
+    "binomial": lambda r: r.binomial((4,), 1, 0.5),
+    "binomial of many": lambda r: r.binomial(size=(4,), n=10, p=0.5, dtype="int32"),
+    "dropout": lambda r: r.binomial(T.constant(np.ones((2, 3))).shape, p=0.8, dtype="float64"),
+    "integers": lambda r: r.random_integers((6,), 1, 3),
+    "randint": lambda r: r.randint((6,), 4),
+    "poisson": lambda r: r.poisson((3,), 4.0),
+    "exponential": lambda r: r.exponential((2,), 2.0),
+    "gamma": lambda r: r.gamma((2,), 3.0, 2.0),
+    "beta": lambda r: r.beta((2,), 3.0, 2.0),
+    "choice": lambda r: r.choice((4,), 5),
+    "choice with chances": lambda r: r.choice((4,), 3, p=[0.1, 0.1, 0.8]),
+    "choice without replacement": lambda r: r.choice((3,), 5, replace=False),
+    "permutation": lambda r: r.permutation(n=5),
+    "permutations": lambda r: r.permutation((3,), 5),
+    "shuffled rows": lambda r: r.shuffle_row_elements(np.arange(12.0).reshape(3, 4)),
+    "multinomial": lambda r: r.multinomial(pvals=np.array([[0.2, 0.8], [0.9, 0.1]])),
+    "multinomial of many": lambda r: r.multinomial((3,), 10, [0.2, 0.3, 0.5]),
+    "categories": lambda r: r.multinomial_wo_replacement(n=2, pvals=np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])),
+}
+
+
+def test_the_tutorial() -> None:
+    """Theano's tutorial on random numbers: what changes from call to call, and what does not."""
+    rng = RandomStreams(seed=234)
+    u, n = rng.uniform((2, 2)), rng.normal((2, 2))
+    f, g = graphc.function([], u), graphc.function([], n, no_default_updates=True)
+    nearly_zeros = graphc.function([], u + u - 2 * u)
+    assert (f() != f()).all()
+    np.testing.assert_array_equal(g(), g())
+    np.testing.assert_array_equal(nearly_zeros(), np.zeros((2, 2)))
+    (state, _), *_ = rng.state_updates
+    kept = state.get_value()
+    before = f()
+    state.set_value(kept)
+    np.testing.assert_array_equal(f(), before)
+    rng.seed(902340)
+    seeded = f()
+    rng.seed(902340)
+    np.testing.assert_array_equal(f(), seeded)
+    np.testing.assert_array_equal(graphc.function([], RandomStreams(902340).uniform((2, 2)))(), seeded)
+
+
+def test_every_method_is_the_same_in_all_modes() -> None:
+    def outputs() -> list[Any]:
+        rng = RandomStreams(7)
+        return [draw(rng) for draw in EVERY.values()]
+
+    made, want = (graphc.function([], outputs(), mode=mode) for mode in ("compiled", "interpreted"))
+    for _ in range(2):
+        for name, found, other in zip(EVERY, made(), want(), strict=True):
+            assert found.dtype == other.dtype and found.shape == other.shape, name
+            np.testing.assert_allclose(found, other, rtol=1e-9, err_msg=name)
+
+
+def test_what_methods_promise() -> None:
+    rng = RandomStreams(3)
+    f = graphc.function([], [draw(rng) for draw in EVERY.values()])
+    for _ in range(20):
+        found = dict(zip(EVERY, f(), strict=True))
+        assert ((found["uniform"] >= -1) & (found["uniform"] < 1)).all()
+        assert (abs(found["truncated normal"] - 1) <= 4).all()
+        assert set(found["binomial"]) <= {0, 1} and found["binomial of many"].dtype == np.int32
+        assert set(found["integers"]) <= {1, 2, 3} and set(found["randint"]) <= {0, 1, 2, 3}
+        assert found["dropout"].dtype == np.float64 and set(found["dropout"].ravel()) <= {0.0, 1.0}
+        assert sorted(found["permutation"]) == [0, 1, 2, 3, 4]
+        assert (np.sort(found["permutations"]) == np.arange(5)).all()
+        assert (np.sort(found["shuffled rows"]) == np.arange(12.0).reshape(3, 4)).all()
+        assert (found["multinomial"].sum(axis=1) == 1).all() and (found["multinomial of many"].sum(axis=1) == 10).all()
+        assert all(len(set(row)) == 2 for row in found["categories"])
+
+
+def test_dropout_is_no_pass_of_its_own() -> None:
+    x = T.dmatrix("x")
+    f = graphc.function([x], x * RandomStreams(1).binomial(x.shape, p=0.8, dtype=x.dtype))
+    assert f.source.count("parallel(") == 1
+    kept = f(np.ones((100, 100)))
+    assert abs(kept.mean() - 0.8) < 5 * np.sqrt(0.16 / 1e4)
+
+
+def test_within_loops_and_branches() -> None:
+    rng = RandomStreams(5)
+    walk, updates = graphc.scan(lambda x: x + rng.normal(()), outputs_info=T.constant(0.0), n_steps=50)
+    f = graphc.function([], walk, updates=updates)
+    first, second = np.diff(f()), np.diff(f())
+    assert len(np.unique([*first, *second])) == 98 and abs(first.mean()) < 5 / np.sqrt(49)
+    b = T.bscalar("b")
+    g = graphc.function([b], graphc.ifelse(T.eq(b, 1), rng.uniform(()), T.constant(2.0)))
+    assert g(0) == 2.0 and g(1) != g(1) and 0 <= g(1) < 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_change_no_bit(threads: int) -> None:
+    n = T.lscalar("n")
+    draw = RandomStreams(1).normal((n,))
+    want = graphc.function([n], draw, mode="interpreted", no_default_updates=True)(300_000)
+    found = graphc.function([n], draw, threads=threads, no_default_updates=True)(300_000)
+    one = graphc.function([n], draw, threads=1, no_default_updates=True)(300_000)
+    np.testing.assert_array_equal(found, one)
+    np.testing.assert_allclose(found, want, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("tensor.shared_randomstreams", "RandomStreams"),
+        ("sandbox.rng_mrg", "MRG_RandomStreams"),
+        ("sandbox.cuda.rng_curand", "CURAND_RandomStreams"),
+    ],
+)
+def test_theanos_names(place: str, name: str) -> None:
+    kind = getattr(import_module(f"graphc.{place}"), name)
+    assert graphc.function([], kind(1).uniform((2,)))().shape == (2,)
