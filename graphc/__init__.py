@@ -8,7 +8,8 @@
     cost = T.sqr(T.dot(x, w)).mean()
     step = graphc.function([x], cost, updates=[(w, w - 0.1 * graphc.grad(cost, w))])
 
-`function` makes a callable; `shared` a variable that keeps its value; `grad` and its kin differentiate; `tensor` and
+`function` makes a callable; `shared` a variable that keeps its value; `grad` and its kin differentiate; `jit`, `vmap`
+and the derivatives of functions take plain functions of arrays; `tensor` and
 `nnet` hold the functions of tensors, `optim` the optimisers, `session` a TensorFlow-1-like front end; `options` (also
 `config`, Theano's name) the settings; `cache` the compiled graphs on disk; `on_phase` tells how far a compilation is;
 `op` makes an op of a Python function.
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from graphc import configparser as configparser
     from graphc import gof as gof
     from graphc import gradient as gradient
+    from graphc import numpy as numpy
     from graphc import random as random
     from graphc import sandbox as sandbox
     from graphc import scalar as scalar
@@ -89,6 +91,12 @@ if TYPE_CHECKING:
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
     from graphc.inspection import inspect as inspect
+    from graphc.tracing import Jitted as Jitted
+    from graphc.tracing import jacfwd as jacfwd
+    from graphc.tracing import jacrev as jacrev
+    from graphc.tracing import jit as jit
+    from graphc.tracing import vectorize as vectorize
+    from graphc.tracing import vmap as vmap
     from graphc.updates import OrderedUpdates as OrderedUpdates
 
     clone = clone_replace
@@ -121,9 +129,11 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "gof.graph": lambda: import_module("graphc.gof.graph"),
     "gradient": lambda: import_module("graphc.gradient"),
     "inspection": lambda: import_module("graphc.inspection"),
+    "numpy": lambda: import_module("graphc.numpy"),
     "random": lambda: import_module("graphc.random"),
     "sandbox": lambda: import_module("graphc.sandbox"),
     "scalar": lambda: import_module("graphc.scalar"),
+    "tracing": lambda: import_module("graphc.tracing"),
     "updates": lambda: import_module("graphc.updates"),
 }
 """Modules under Theano's names, which few programs need: loaded when one is first named."""
@@ -134,6 +144,7 @@ _NAMES = {
     "gof": "Apply Container FunctionGraph InconsistencyError Op",
     "gof.graph": "clone clone_replace graph_replace is_same_graph",
     "inspection": "inspect",
+    "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
     "updates": "OrderedUpdates",
 }
 _RENAMED = {"clone": "clone_replace"}

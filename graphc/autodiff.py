@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from graphc.dtypes import is_float
@@ -36,16 +37,20 @@ WRITTEN_OUT = 4
 
 
 def grad(
-    cost: Node | None,
-    wrt: Nodes,
+    cost: Any,
+    wrt: Any = None,
     consider_constant: Iterable[Node] | None = None,
     disconnected_inputs: Disconnected = "raise",
     add_names: bool = True,
     known_grads: Mapping[Node, Any] | None = None,
     return_disconnected: str = "zero",
     null_gradients: str = "raise",
+    **of_function: Any,
 ) -> Any:
-    """The gradient of a scalar `cost` with respect to `wrt`.
+    """The gradient of a scalar `cost` with respect to `wrt`, or the function that is the gradient of a function.
+
+    Of a function of arrays, `grad(f, argnums=0, has_aux=False, *, static_argnums=None, static_argnames=None)` is a
+    function of the same arguments, in JAX's form; see docs/jit.md. What follows is about nodes.
 
     `wrt` is one node or a list or tuple of them, inputs or intermediate values; the result has the same structure and
     each gradient the dtype and shape of its node. Nodes in `consider_constant` are not differentiated through.
@@ -59,6 +64,8 @@ def grad(
     Where an op says that its derivative is undefined, NullTypeGradError is raised, or, with null_gradients="return", a
     variable of `NullType` returned. Raises GradientError where the cost is no scalar, or an op has no derivative.
     """
+    if _is_function_alone(cost, of_function):
+        return _of_functions().grad(cost, **_chosen(wrt), **of_function)
     targets = _as_list(wrt)
     seeds = {node: _as_cotangent(node, value) for node, value in (known_grads or {}).items()}
     if cost is None and not seeds:
@@ -119,9 +126,39 @@ def subgraph_grad(
     return (*both, *parts) if details else both
 
 
-def value_and_grad(cost: Node, wrt: Nodes, **arguments: Any) -> tuple[Node, Any]:
-    """`(cost, grad(cost, wrt, ...))`: as outputs of one function they share all common work."""
+def value_and_grad(cost: Any, wrt: Any = None, **arguments: Any) -> Any:
+    """`(cost, grad(cost, wrt, ...))`: as outputs of one function they share all common work. Of a function of arrays
+    the function that returns both, with the arguments of `grad` of functions."""
+    if _is_function(cost, arguments):
+        return _of_functions().value_and_grad(cost, **_chosen(wrt), **arguments)
     return cost, grad(cost, wrt, **arguments)
+
+
+def _is_function(cost: Any, arguments: Mapping[str, Any]) -> bool:
+    """Whether a derivative is that of a function, not of a node. Raises GraphTypeError for arguments of a function's
+    that are given with a node."""
+    if callable(cost) and not isinstance(cost, Node):
+        return True
+    for name in arguments:
+        if name in ("argnums", "has_aux", "static_argnums", "static_argnames"):
+            raise GraphTypeError(f"{name} is for derivatives of functions; {cost!r} is none: give wrt")
+    return False
+
+
+def _is_function_alone(cost: Any, others: Mapping[str, Any]) -> bool:
+    """`_is_function`, where `others` are arguments that a derivative of nodes has none of."""
+    if not _is_function(cost, others) and others:
+        raise TypeError(f"a derivative has no argument {next(iter(others))!r}")
+    return callable(cost) and not isinstance(cost, Node)
+
+
+def _of_functions() -> Any:
+    """The derivatives of functions. Not an import statement: programs of graphs need none of it."""
+    return import_module("graphc.tracing")
+
+
+def _chosen(argnums: Any) -> dict[str, Any]:
+    return {} if argnums is None else {"argnums": argnums}
 
 
 def vjp(
@@ -216,17 +253,21 @@ def hessian_vector_product(cost: Node, wrt: Nodes, vectors: Any) -> Any:
 
 
 def jacobian(
-    expression: Node,
-    wrt: Nodes,
+    expression: Any,
+    wrt: Any = None,
     consider_constant: Iterable[Node] | None = None,
     disconnected_inputs: Disconnected = "raise",
+    **of_function: Any,
 ) -> Any:
     """The derivatives of all elements of a vector with respect to `wrt`.
 
     The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. The
     rows are made by a loop over the elements, which computes what they have in common once; few elements, whose number
-    is known, are written out. Of a scalar it is the gradient. Other arguments and errors are those of `grad`.
+    is known, are written out. Of a scalar it is the gradient. Other arguments and errors are those of `grad`. Of a
+    function of arrays it is `jacrev`.
     """
+    if _is_function_alone(expression, of_function):
+        return _of_functions().jacobian(expression, **_chosen(wrt), **of_function)
     targets = _as_list(wrt)
     if not isinstance(expression, Node) or expression.ndim == 0:
         return grad(expression, wrt, consider_constant, disconnected_inputs=disconnected_inputs)
@@ -249,15 +290,19 @@ def jacobian(
 
 
 def hessian(
-    cost: Node,
-    wrt: Nodes,
+    cost: Any,
+    wrt: Any = None,
     consider_constant: Iterable[Node] | None = None,
     disconnected_inputs: Disconnected = "raise",
+    **of_function: Any,
 ) -> Any:
     """The second derivatives of a scalar `cost` with respect to a vector, or each vector of a list or tuple.
 
-    Each part is a square matrix, made as by `jacobian`. Errors are those of `grad` and `jacobian`.
+    Each part is a square matrix, made as by `jacobian`. Errors are those of `grad` and `jacobian`. Of a function of
+    arrays it is the function that returns its second derivatives, with the arguments of `grad` of functions.
     """
+    if _is_function_alone(cost, of_function):
+        return _of_functions().hessian(cost, **_chosen(wrt), **of_function)
     targets, constants = _as_list(wrt), tuple(consider_constant or ())
     gradients = grad(cost, targets, constants, disconnected_inputs=disconnected_inputs)
     pairs = zip(gradients, targets, strict=True)

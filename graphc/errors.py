@@ -24,6 +24,10 @@ class IndexOutOfBounds(GraphcError, IndexError):
     """An index outside its axis."""
 
 
+class AssertionFailed(GraphcError, AssertionError):
+    """What the program asserted of values that a call gave does not hold."""
+
+
 class MissingInputError(GraphcError, ValueError):
     """A graph needs a variable that is neither an input nor shared nor given."""
 

@@ -46,6 +46,7 @@ def function(
     on_unused_input: str | None = None,
     trust_input: bool = False,
     threads: int | str | None = None,
+    fast_math: bool | None = None,
 ) -> Function:
     """A callable that computes `outputs` from `inputs` and then carries out `updates`.
 
@@ -60,6 +61,7 @@ def function(
     arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
     an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
     profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
+    fast_math: whether rewrites and arithmetic may be true of real numbers only; options.fast_math where None.
     accept_inplace, rebuild_strict, trust_input: for Theano's sake.
 
     A call takes arguments by position or by the names of their inputs. `out=` gives arrays that the results are written
@@ -101,7 +103,9 @@ def function(
     shared = shared_of(values, pairs)
     mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
     shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
-    kernel = Kernel(shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable)
+    kernel = Kernel(
+        shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable, _fast_math(fast_math)
+    )
     chosen, excluding = _mode(mode)
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())
@@ -116,6 +120,13 @@ def function(
         made = make_function(kind, kernel, call, profiled)
     made.name = name or "function"
     return made
+
+
+def _fast_math(given: object) -> bool:
+    """What a function is told, else what the process is: kept, so that all its variants are made alike."""
+    if given is not None and not isinstance(given, bool):
+        raise ArgumentError(f"fast_math={given!r}: must be True, False or None")
+    return options.fast_math if given is None else given
 
 
 def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:

@@ -9,11 +9,16 @@ structure, not to the leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
+
+import numpy as np
 
 Structure: TypeAlias = "Any"  # nested tuples, which are hashable
 
+_LEAVES = frozenset((np.ndarray, float, int))
+"""What most leaves are."""
 LEAF: Structure = "*"
 """The structure of a leaf."""
 
@@ -36,28 +41,45 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 def _flatten(tree: Any, found: list[Any]) -> Structure:
     kind = type(tree)
+    if kind in _LEAVES:
+        found.append(tree)
+        return LEAF
     if kind is dict or isinstance(tree, dict):
         keys = _ordered(tree)
-        return (kind, tuple(keys), *[_flatten(tree[key], found) for key in keys])
-    if isinstance(tree, tuple | list):
-        return (kind, *[_flatten(part, found) for part in tree])
+        return (kind, keys, *_several(map(tree.__getitem__, keys), found))
+    if kind is tuple or kind is list or isinstance(tree, (tuple, list)):
+        return (kind, *_several(tree, found))
     if tree is None:
         return None
     if _is_dataclass(tree):
         varying, static = _fields(tree)
         kept = tuple(getattr(tree, name) for name in static)
-        return (kind, kept, *[_flatten(getattr(tree, name), found) for name in varying])
+        return (kind, kept, *_several([getattr(tree, name) for name in varying], found))
     found.append(tree)
     return LEAF
 
 
-def _ordered(tree: dict[Any, Any]) -> list[Any]:
-    if len(tree) < 2:
-        return list(tree)
+def _several(trees: Iterable[Any], found: list[Any]) -> list[Structure]:
+    parts: list[Structure] = []
+    for tree in trees:
+        if type(tree) in _LEAVES:
+            found.append(tree)
+            parts.append(LEAF)
+        else:
+            parts.append(_flatten(tree, found))
+    return parts
+
+
+def _ordered(tree: dict[Any, Any]) -> tuple[Any, ...]:
+    return _sorted(tuple(tree))
+
+
+@lru_cache(maxsize=1024)
+def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return sorted(tree)
+        return tuple(sorted(keys))
     except TypeError:
-        return sorted(tree, key=lambda key: (type(key).__name__, repr(key)))
+        return tuple(sorted(keys, key=lambda key: (type(key).__name__, repr(key))))
 
 
 def _is_dataclass(tree: Any) -> bool:
@@ -138,6 +160,17 @@ def _up_to(tree: Any, other: Any, found: list[Any]) -> None:
         raise ValueError(f"{outline(tree)} and {outline(other)} differ")
     for key, part in own.items():
         _up_to(part, theirs[key], found)
+
+
+def spread(prefix: Any, tree: Any) -> list[Any]:
+    """What a tree that is not as deep says of each leaf of `tree`; what is no container in it, None too, is said of all
+    the leaves below. Raises ValueError where the two part before."""
+    if prefix is None or _parts(prefix) is None:
+        return [prefix] * len(leaves(tree))
+    own, theirs = _parts(prefix), _parts(tree)
+    if own is None or theirs is None or own.keys() != theirs.keys():
+        raise ValueError(f"{outline(prefix)} and {outline(tree)} differ")
+    return [said for key, part in theirs.items() for said in spread(own[key], part)]
 
 
 def is_nested(tree: Any) -> bool:

@@ -24,7 +24,7 @@ from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-LOOPS = ROOT / "docs" / "loops.md"
+PROGRAMS = [ROOT / "docs" / "loops.md", ROOT / "docs" / "jit.md"]
 
 
 def find_block(document: Path, label: str) -> re.Match[str]:
@@ -62,6 +62,12 @@ def test_the_program_prints_what_is_said(program: tuple[str, dict[str, Any]]) ->
     check_block(README, "output", program[0])
 
 
+def test_the_program_of_plain_functions_prints_what_is_said(program: tuple[str, dict[str, Any]]) -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(block(README, "plain"), f"{README} (plain)", "exec"), program[1])
+    check_block(README, "plain output", printed.getvalue())
+
+
 def test_the_source_is_the_one_generated(program: tuple[str, dict[str, Any]]) -> None:
     source, _, definitions = program[1]["step"].source.partition(DEFINITIONS_BEGIN)
     check_block(README, "source", source)
@@ -76,12 +82,13 @@ def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]
 
 
 @pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
-def test_the_programs_about_loops_print_what_is_said(mode: str) -> None:
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
+def test_the_programs_of_a_page_print_what_is_said(page: Path, mode: str) -> None:
     variables: dict[str, Any] = {}
-    for label in re.findall(r"<!-- (\w+) -->\n```python", LOOPS.read_text("utf-8")):
+    for label in re.findall(r"<!-- (\w+) -->\n```python", page.read_text("utf-8")):
         with contextlib.redirect_stdout(io.StringIO()) as printed, graphc.options.change(mode=mode):
-            exec(compile(block(LOOPS, label), f"{LOOPS} ({label})", "exec"), variables)
-        check_block(LOOPS, f"{label} output", printed.getvalue())
+            exec(compile(block(page, label), f"{page} ({label})", "exec"), variables)
+        check_block(page, f"{label} output", printed.getvalue())
 
 
 def test_every_file_that_is_linked_exists() -> None:

@@ -354,7 +354,6 @@ MADE = {
     "an object for an output": Bad(lambda f: f([X], [X, None]), GraphTypeError, "", "None"),
     "numbers for keys": Bad(lambda f: f([X], {1: X}), GraphTypeError, "", "keys.*strings"),
     "a mode": Bad(lambda f: graphc.function([X], X, mode="quick"), ArgumentError, "", "'quick'.*compiled.*python"),
-    "more axes than what is filled": Bad(lambda f: T.fill(V, X), ShapeError, "x v", "fill.*more axes"),
     "an answer to unused inputs": Bad(
         lambda f: f([X, Y], X, on_unused_input="shout"), ArgumentError, "", "'shout'.*'raise', 'warn' or 'ignore'"
     ),
@@ -411,13 +410,11 @@ def test_an_unused_input_can_be_warned_of_or_ignored(mode: str) -> None:
 
 BUILT = {
     "a cost that is no scalar": Bad(lambda f: graphc.grad(X, X), GradientError, "x", "scalar"),
-    "a cost that is an integer": Bad(lambda f: graphc.grad(N, N), GradientError, "n", "floating.*int64"),
-    "a cost that is a number": Bad(lambda f: graphc.grad(3.0, X), GradientError, "", "3.0"),  # type: ignore[arg-type]
+    "a cost that is a number": Bad(lambda f: graphc.grad(3.0, X), GradientError, "", "3.0"),
     "a cost that is not there": Bad(lambda f: graphc.grad(None, X), GradientError, "", "cost"),
     "what the cost is without": Bad(lambda f: graphc.grad(X.sum(), Y), DisconnectedInputError, "y", "does not depend"),
     "one of two": Bad(lambda f: graphc.grad(X.sum(), [X, W]), DisconnectedInputError, "w", "does not depend"),
-    "by an integer": Bad(lambda f: graphc.grad((X * N).sum(), N), GradientError, "n", "int64.*floating"),
-    "by a name": Bad(lambda f: graphc.grad(X.sum(), "x"), GraphTypeError, "", "'x' is not"),  # type: ignore[arg-type]
+    "by a name": Bad(lambda f: graphc.grad(X.sum(), "x"), GraphTypeError, "", "'x' is not"),
     "a strange option": Bad(
         lambda f: graphc.grad(X.sum(), Y, disconnected_inputs="drop"),  # type: ignore[arg-type]
         GradientError, "", "'drop'.*'raise', 'warn'",

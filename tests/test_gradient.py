@@ -140,6 +140,8 @@ def test_parts_of_a_graph() -> None:
     for own, expected in zip(values[:3], values[3:], strict=True):
         np.testing.assert_allclose(own, expected)
     assert len(from_start) == len(from_cost) == 2
+    first, none = theano.grad(a1.sum(), [a1, w1], consider_constant=[a1], disconnected_inputs="ignore")
+    assert [each.eval({x: [1.0, 2.0, 3.0]}, mode="interpreted").sum() for each in (first, none)] == [4.0, 0.0]
     with pytest.raises(GradientError, match="cost or start"):
         subgraph_grad([w1], [x])
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import graphc
+from graphc import tensor
 from graphc.ir.node import FUNCTIONS, METHODS
 from graphc.ops.elementwise import ROWS
 from graphc.options import OPTIONS, options
@@ -75,7 +76,10 @@ def methods() -> str:
     """graphc/ir/methods.pyi"""
     doc = "The methods of tensors, from `METHODS` and `FUNCTIONS` (node.py)."
     imports = "from collections.abc import Mapping\nfrom typing import Any\n\nfrom graphc.ir.node import Array, Node"
-    listed = (stub(name, FUNCTIONS[METHODS[name]], "    ", "self") for name in sorted(METHODS))
+    listed = (
+        stub(name, FUNCTIONS.get(METHODS[name]) or getattr(tensor, METHODS[name]), "    ", "self")
+        for name in sorted(METHODS)
+    )
     described = 'class Methods:\n    """What a tensor can be asked for as a method."""\n\n'
     return HEAD.format(doc=doc, imports=imports) + described + "\n".join(listed)
 
@@ -136,7 +140,7 @@ x.T.dott(x)
 x.sum(1, None, True, None, 5)
 T.exq(x)
 T.exp(x, x)
-T.where(x, x)
+T.where(x, x, x, x)
 graphc.options.treads
 graphc.options.treads = 2
 graphc.options.threads = 2.5

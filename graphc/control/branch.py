@@ -20,7 +20,7 @@ from graphc.ir.closure import opened
 from graphc.ir.node import FUNCTIONS, OPS, Node, constant_value, describe, make, variable
 from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import Number, as_node, cast, elementwise
 from graphc.ops.shape import broadcast_to
 from graphc.trees import is_nested, leaves, like, map_leaves, structure
 
@@ -120,6 +120,8 @@ def _matched(chosen: Any, other: Any) -> tuple[Node, Node]:
 
 def _adapts(value: Any, dtype: str) -> bool:
     """Whether a value is a Python number that a dtype holds."""
+    if type(value) is Number:
+        return {"bool": True, "int64": dtype == "int64" or is_float(dtype)}.get(value.dtype, is_float(dtype))
     if isinstance(value, bool):
         return True
     if isinstance(value, int):

@@ -223,9 +223,11 @@ def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node])
 
 
 def is_kept(node: Node) -> bool:
-    """Whether the value of a node is kept rather than computed again."""
+    """Whether the value of a node is kept rather than computed again. What is joined is there or kept itself."""
     if node.op.cost > KEPT:
         return True
+    if node.op.name == "concatenate":
+        return False
     return node.op not in LEAVES and not isinstance(node.op.lower(node), Scalar | View)
 
 

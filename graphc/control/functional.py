@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from graphc.control.branch import cond
 from graphc.control.branch import switch_case as switch
 from graphc.control.loop import Checkpoint, Step, carry_out
@@ -19,7 +17,7 @@ from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
 from graphc.startup.record import replace
@@ -116,8 +114,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
 
 def _states(init: Any) -> list[State]:
     begun = leaves(init)
-    weak = [isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic) for leaf in begun]
-    return [State(as_node(leaf), (-1,), own) for leaf, own in zip(begun, weak, strict=True)]
+    return [State(as_node(leaf), (-1,), is_number(leaf)) for leaf in begun]
 
 
 def _step(

@@ -21,7 +21,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
 from graphc.ir.walk import nodes_of
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip
 
@@ -158,7 +158,7 @@ def _state(entry: Any, number: int) -> State:
             f"scan: the initial value of output {number} is the scalar {describe(initial)}; for the taps {list(taps)} "
             f"it needs a first axis of {-min(taps)} values, the oldest first"
         )
-    return State(initial, taps, isinstance(value, bool | int | float) and not isinstance(value, np.generic))
+    return State(initial, taps, is_number(value))
 
 
 def _as_taps(given: Any, default: int) -> tuple[int, ...]:

@@ -623,6 +623,13 @@ class Compiled(Lowered, Direct):
         beside = self.entry.__self__
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
 
+    def exact_entry(self, refuse: Callable[..., Any]) -> Any:
+        """The entry point for arrays of exactly the inputs' types, given by position; for others `refuse` is called. Of
+        a function without shared variables."""
+        beside = self.entry.__self__
+        exact = Keywords(exact=True)
+        return bind(self.library, self.built.signature, self.cells, refuse, self.failed_again, exact, beside=beside)
+
     def contended(self, /, *args: Any, **kwargs: Any) -> Any:
         """Another thread uses a shared variable: wait."""
         return self.locked(self.held_entry, *args, **kwargs)

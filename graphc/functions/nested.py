@@ -56,6 +56,10 @@ class Nested(Function):
             named["out"] = tuple(self.up_to(self.outputs, out, "out")) if out is not None else None
         return like(self.outputs, self.whole(*self.flat(args, kwargs), **named))
 
+    def copy(self, *args: Any, **kwargs: Any) -> Nested:
+        """`Function.copy`, of trees."""
+        return Nested(self.whole.copy(*args, **kwargs), self.trees, self.names, self.outputs)
+
     def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The value of each leaf of the inputs."""
         if len(args) > len(self.trees):
@@ -74,7 +78,8 @@ class Nested(Function):
             if place in given:
                 values += self.up_to(tree, given[place], what)
                 continue
-            defaults = [leaf.value if isinstance(leaf, In) else REQUIRED for leaf in leaves(tree)]
+            records = getattr(self.whole, "ordered", self.whole.call).inputs  # a state keeps what it has
+            defaults = [item.value for item in records[len(values) : len(values) + len(leaves(tree))]]
             if any(value is REQUIRED for value in defaults):
                 raise ArgumentError(f"{self.label}: {what} is missing")
             values += defaults

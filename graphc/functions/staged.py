@@ -12,7 +12,7 @@ from typing import Any
 
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
-from graphc.errors import IndexOutOfBounds, ShapeError
+from graphc.errors import AssertionFailed, IndexOutOfBounds, ShapeError
 from graphc.functions.callables import Function, Lowered, Memory
 from graphc.functions.convention import Convention, In
 from graphc.ir.interpret import check_guards, interpret
@@ -38,7 +38,7 @@ class Staged(Function):
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         try:
             return self.run_stages(values, given)
-        except (ShapeError, IndexOutOfBounds) as error:
+        except (ShapeError, IndexOutOfBounds, AssertionFailed) as error:
             failure = error
         self.explain_failure(values)
         raise failure

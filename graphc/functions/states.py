@@ -86,7 +86,8 @@ class Containers(Values):
 
 def states_of(function: Function) -> dict[int, SharedVariable]:
     """The inputs that are states, by position, each with the variable that keeps its value."""
-    return function.states if isinstance(function, Stateful) else {}
+    flat = getattr(function, "whole", function)
+    return flat.states if isinstance(flat, Stateful) else {}
 
 
 # States ---------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.errors import GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
+from graphc.errors import AssertionFailed, GraphcError, GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
 from graphc.ir.body import ITEM
 from graphc.ir.node import (
     CONSTANT,
@@ -215,11 +215,17 @@ def _known(node: Node, known: Bindings) -> Array:
     return value
 
 
+_ERRORS: dict[str, type[GraphcError]] = {
+    "shape": ShapeError,
+    "index": IndexOutOfBounds,
+    "assertion": AssertionFailed,
+}
+
+
 def _check(guard: Guard, known: Bindings) -> None:
     left, right = (int(_known(s, known)) if isinstance(s, Node) else s for s in (guard.left, guard.right))
     if not _RELATIONS[guard.relation](left, right):
-        error = ShapeError if guard.error == "shape" else IndexOutOfBounds
-        raise error(guard.message.format(left=left, right=right))
+        raise _ERRORS[guard.error](guard.message.format(left=left, right=right))
 
 
 def _evaluate(node: Node, args: Sequence[Array]) -> Array:

@@ -17,6 +17,24 @@ class Methods:
     def any(self, axis: Any = None, keepdims: bool = False) -> Node:
         """Whether any element along `axis` is not 0."""
 
+    def arccos(self, /) -> Node:
+        """Inverse cosine."""
+
+    def arccosh(self, /) -> Node:
+        """Inverse hyperbolic cosine."""
+
+    def arcsin(self, /) -> Node:
+        """Inverse sine."""
+
+    def arcsinh(self, /) -> Node:
+        """Inverse hyperbolic sine."""
+
+    def arctan(self, /) -> Node:
+        """Inverse tangent."""
+
+    def arctanh(self, /) -> Node:
+        """Inverse hyperbolic tangent."""
+
     def argmax(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The int64 position of the first maximum (or first NaN) along `axis`, or in C order over all or several axes."""
 
@@ -26,20 +44,41 @@ class Methods:
     def astype(self, dtype: Any) -> Node:
         """`x` converted to `dtype` as NumPy's astype does; "floatX" is `options.floatX`."""
 
+    def ceil(self, /) -> Node:
+        """Rounded up."""
+
+    def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Node:
+        """For each element of the integer array `a` the element of `choices[a]` at that place; all arrays broadcast."""
+
     def clip(self, min: Any = None, max: Any = None) -> Node:
         """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross."""
+
+    def compress(self, condition: Any, axis: int | None = None) -> Node:
+        """The slices of `x` along `axis` (elements of the flattened `x`) for which the vector `condition` is not 0."""
 
     def conj(self) -> Node:
         """`x` itself: graphc has no complex dtypes."""
 
-    def copy(self) -> Node:
-        """`x` itself: nodes never change."""
+    def conjugate(self) -> Node:
+        """`x` itself: graphc has no complex dtypes."""
+
+    def copy(self, name: str | None = None) -> Node:
+        """`x` itself, as nodes never change; with a `name` a value equal to it that has this name."""
+
+    def cos(self, /) -> Node:
+        """Cosine."""
+
+    def cosh(self, /) -> Node:
+        """Hyperbolic cosine."""
 
     def cumprod(self, axis: int | None = None) -> Node:
         """The products of the first 1, 2, … elements along `axis`, or of all elements in C order."""
 
     def cumsum(self, axis: int | None = None) -> Node:
         """The sums of the first 1, 2, … elements along `axis`, or of all elements in C order."""
+
+    def deg2rad(self, /) -> Node:
+        """Degrees to radians."""
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
         """The elements x[i, i + offset] of two axes, as the last axis of the result."""
@@ -56,11 +95,25 @@ class Methods:
     def exp(self, /) -> Node:
         """e**x."""
 
-    def fill(self, value: Any) -> Node:
-        """`value` in the shape of `x`, in the value's dtype (Theano's). Raises ShapeError where it has more axes."""
+    def exp2(self, /) -> Node:
+        """2**x."""
 
-    def flatten(self, ndim: int = 1) -> Node:
+    def expm1(self, /) -> Node:
+        """e**x - 1, exact near 0."""
+
+    def fill(self, value: Any) -> Node:
+        """`value` in the shape to which `x` and it broadcast, in the value's dtype (Theano's)."""
+
+    def flatten(self, ndim: Any = 1, *, outdim: int | None = None) -> Node:
         """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's)."""
+
+    def floor(self, /) -> Node:
+        """Rounded down."""
+
+    def get_scalar_constant_value(
+        self, elemwise: bool = True, only_process_constants: bool = False, max_recur: int = 10
+    ) -> Array:
+        """The number that a tensor is known to be, or to hold everywhere, as an array of no axes."""
 
     def inc(
         self, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False, set_instead_of_inc: bool = False
@@ -72,6 +125,15 @@ class Methods:
 
     def log(self, /) -> Node:
         """Natural logarithm."""
+
+    def log10(self, /) -> Node:
+        """Logarithm to base 10."""
+
+    def log1p(self, /) -> Node:
+        """log(1 + x), exact near 0."""
+
+    def log2(self, /) -> Node:
+        """Logarithm to base 2."""
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The maximum over `axis`, NaN where an element is. Equal maxima share the derivative. Empty axes are an error."""
@@ -85,7 +147,10 @@ class Methods:
     def nonzero(self, return_matrix: bool = False) -> Any:
         """The positions of the elements that are not 0 in C order, one int64 vector for each axis."""
 
-    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Node:
+    def nonzero_values(self) -> Node:
+        """The elements of `x` that are not 0, in C order (Theano's)."""
+
+    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L: Any = None) -> Node:
         """The vector norm over `axis`, of all elements by default: the `ord`-th root of the sum of |x|**ord; None is 2."""
 
     def ones_like(self, dtype: Any = None) -> Node:
@@ -97,16 +162,19 @@ class Methods:
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The maximum less the minimum over `axis`."""
 
+    def rad2deg(self, /) -> Node:
+        """Radians to degrees."""
+
     def ravel(self) -> Node:
         """`x` as a vector."""
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Node:
-        """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a constant for each of them."""
+        """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a vector with one for each."""
 
     def reshape(self, *newshape: Any, ndim: int | None = None) -> Node:
         """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`."""
 
-    def round(self, decimals: int = 0, mode: str = "half_to_even") -> Node:
+    def round(self, decimals: int | str | None = 0, mode: str | None = None) -> Node:
         """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0."""
 
     def set(self, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False) -> Node:
@@ -114,6 +182,12 @@ class Methods:
 
     def sigmoid(self, /) -> Node:
         """1 / (1 + e**-x)."""
+
+    def sin(self, /) -> Node:
+        """Sine."""
+
+    def sinh(self, /) -> Node:
+        """Hyperbolic sine."""
 
     def sqrt(self, /) -> Node:
         """Square root."""
@@ -135,14 +209,23 @@ class Methods:
     def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Node:
         """The elements of `x` at integer `indices` along `axis`, or of all its elements where that is None."""
 
+    def tan(self, /) -> Node:
+        """Tangent."""
+
     def tanh(self, /) -> Node:
         """Hyperbolic tangent."""
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
         """The sum of a diagonal."""
 
+    def transfer(self, target: str) -> Node:
+        """`var`: there is one kind of memory (Theano's)."""
+
     def transpose(self, *axes: Any) -> Node:
         """The axes of `x` reversed, or in the order of `axes`."""
+
+    def trunc(self, /) -> Node:
+        """Rounded to zero."""
 
     def var(
         self, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False, dtype: Any = None

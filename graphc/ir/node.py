@@ -29,6 +29,7 @@ from graphc.ir.samples import Sample as Sample
 from graphc.ir.samples import Samples as Samples
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
 from graphc.ir.symbol import Symbol
+from graphc.ir.traced import TRACED, asked_by_user, traced_from
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
 from graphc.ir.where import user_line as user_line
@@ -100,7 +101,7 @@ class Guard:
     relation: Literal["==", "<=", "<"]
     right: Size
     message: str
-    error: Literal["shape", "index"] = "shape"
+    error: Literal["shape", "index", "assertion"] = "shape"
 
 
 # How an op becomes loops. The functions here take the node, then the index of the wanted element.
@@ -542,6 +543,17 @@ class Node(Symbol):
         transposed: Node = FUNCTIONS["transpose"](self)
         return transposed
 
+    @property
+    def real(self) -> Node:
+        """The tensor itself: there are no complex dtypes."""
+        return self
+
+    @property
+    def imag(self) -> Node:
+        """Zeros: there are no complex dtypes."""
+        zeros: Node = FUNCTIONS["imag"](self)
+        return zeros
+
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
 
@@ -618,9 +630,9 @@ class Node(Symbol):
 
         def __getattr__(self, name: str) -> Any:
             method = METHODS.get(name)
-            if method not in FUNCTIONS:
+            if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
                 raise AttributeError(f"a tensor has no attribute {name!r}")
-            return FUNCTIONS[method].__get__(self)
+            return (FUNCTIONS.get(method) or FUNCTIONS["later"](method)).__get__(self)
 
     def __dir__(self) -> list[str]:
         return [name for name in (*super().__dir__(), *METHODS) if name not in INTERNAL]
@@ -645,6 +657,8 @@ class Comparison(Node):
 
     def __bool__(self) -> bool:
         left, right = self.operands
+        if left is not right and TRACED and asked_by_user() and traced_from(self.node()) is not None:
+            return super().__bool__()
         return (left is right) == (self.relation == "equal")
 
     def node(self) -> Node:
@@ -682,10 +696,13 @@ METHODS = {
     for name in (
         "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
         "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
-        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp"
+        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
+        "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
+        "get_scalar_constant_value"
     ).split()
-} | {"set": "set_subtensor", "inc": "inc_subtensor"}
-"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument."""
+} | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
+"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
+`FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
 
 INTERNAL = {
     "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc.errors import GraphTypeError
+from graphc.ir.traced import traced_from, traced_hint
 
 if TYPE_CHECKING:
     from graphc.ir.methods import Methods
@@ -49,10 +50,11 @@ class Symbol(Methods):
 
     def __bool__(self) -> bool:
         name, _, in_question = self.told()
-        if in_question:
+        if in_question or traced_from(self):
             raise GraphTypeError(
                 f"{name} is symbolic: it has no truth value while the graph is built, as `if`, `and`, `or`, `not` and "
                 "chained comparisons ask for; use T.where(condition, a, b), graphc.ifelse, or &, |, ~"
+                f"{traced_hint(self)}"
             )
         return True
 
@@ -84,4 +86,4 @@ class Symbol(Methods):
         return str(self)
 
     def _has_no_value(self, why: str) -> GraphTypeError:
-        return GraphTypeError(f"{self.told()[0]} is symbolic: it {why}")
+        return GraphTypeError(f"{self.told()[0]} is symbolic: it {why}{traced_hint(self)}")

@@ -26,7 +26,7 @@ from graphc.dtypes import (
     is_float,
     promote,
 )
-from graphc.dtypes import Scalar as Number
+from graphc.dtypes import Scalar as Number_
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -53,13 +53,14 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node
 from graphc.numerics import convert
 from graphc.options import options
 from graphc.startup.record import record
 from graphc.values import refuse_masked
 
-Operand = str | Number
+Operand = str | Number_
 """What promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind (weak)."""
 
 Partial = Callable[..., Any]
@@ -133,6 +134,45 @@ COMPARISON = Rule(_common, DTYPES, "bool")
 FLOAT_TEST = Rule(_float, FLOATS, "bool")
 LOGIC = Rule(_always("bool"), BOOL)
 CHOICE = Rule(_common, DTYPES, leading=("bool",))
+
+
+# --- Python's numbers -------------------------------------------------------------------------------------------------
+
+
+class Number(Node):
+    """A scalar that stands for a Python number, which has a kind and no dtype of its own; nor has what Python's
+    operators make of it and of other numbers."""
+
+    __slots__ = ()
+
+
+WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64": 0.0}
+"""What stands for a `Number` of a dtype in promotion."""
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a Python number, or stands for one, and has no dtype of its own."""
+    return type(value) is Number or (isinstance(value, (bool, int, float)) and not isinstance(value, np.generic))
+
+
+def _kept(name: str) -> Callable[..., Any]:
+    operator = getattr(Node, name)
+
+    def method(self: Node, *others: Any) -> Any:
+        result = operator(self, *others)
+        weak = all(type(other) in (bool, int, float, Number) for other in others)
+        if weak and type(result) is Node and result.dtype in WEAK:
+            result.__class__ = Number
+        return result
+
+    return method
+
+
+for _name in "add sub mul truediv floordiv mod pow".split():
+    for _prefix in ("__", "__r"):
+        setattr(Number, f"{_prefix}{_name}__", _kept(f"{_prefix}{_name}__"))
+for _name in ("neg", "pos", "abs"):
+    setattr(Number, f"__{_name}__", _kept(f"__{_name}__"))
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -447,7 +487,7 @@ def _array(value: Any) -> Array:
 def _weigh(value: Any) -> Operand:
     """How `value` takes part in promotion."""
     if isinstance(value, Node):
-        return value.dtype
+        return WEAK[value.dtype] if type(value) is Number else value.dtype
     if isinstance(value, (np.ndarray, np.generic)):
         return check_dtype(value.dtype)
     if isinstance(value, (bool, int, float)):
@@ -470,6 +510,11 @@ def _settle(operands: Sequence[Operand]) -> list[Operand]:
 def _convert(name: str, value: Any, dtype: str) -> Node:
     """`value` as a node of `dtype`; weak integers must fit."""
     if isinstance(value, Node):
+        if type(value) is Number and value.dtype == "int64" and dtype in INTEGERS and dtype != "int64":
+            raise GraphTypeError(
+                f"{name}: {describe(value)} is a Python integer that may not fit {dtype}; give a NumPy integer, as "
+                f"np.{dtype}(…), or make it a static argument"
+            )
         return cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_nodes(value):
         return cast(_stack(name, value, dtype), dtype)
@@ -538,6 +583,8 @@ def elementwise(name: str, *operands: Any) -> Node:
     if _alike(row, operands):
         return make(OPS[name], operands)
     weights = _settle([_weigh(operand) for operand in operands])
+    if any(type(operand) is Number for operand in operands):
+        weights = _with_exact_integers(row, operands, weights)
     if row.rule.result == "bool" and row.arity == 2:
         exact = _compare_exactly(name, operands, weights)
         if exact is not None:
@@ -550,6 +597,19 @@ def elementwise(name: str, *operands: Any) -> Node:
     if name == "pow" and dtype in SIGNED:
         _check_exponent(operands[1])
     return _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
+
+
+def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Operand]) -> list[Operand]:
+    """The weights, a `Number` that is an integer that of int64 where it meets integers and their dtype may be too
+    narrow for it: in comparisons, and where it is a size, which no user has given a dtype."""
+    pairs = list(zip(operands, weights, strict=True))
+    if not all(weight in INTEGERS or type(weight) is int for _, weight in pairs):
+        return list(weights)
+    compares = row.rule.result == "bool"
+    return [
+        o.dtype if type(o) is Number and o.dtype == "int64" and (compares or traced_from(o) is None) else weight
+        for o, weight in pairs
+    ]
 
 
 def _alike(row: Row, operands: Sequence[Any]) -> bool:

@@ -441,6 +441,10 @@ def never_negative(index: Node) -> bool:
             pending.append(node.args[0])
         elif node.op.name in ("where", "set_gather"):
             pending += node.args[1:] if node.op.name == "where" else node.args[:2]
+        elif node.op.name in ("add", "minimum") and node.dtype == "int64":
+            pending += node.args
+        elif node.ndim == 0 and node.dtype == "int64" and sizes.known_nonnegative(node):
+            continue
         elif node.op.name == "running_sum":
             if node.args[0].op.name != "cast" or node.args[0].args[0].dtype != "bool":
                 return False

@@ -76,7 +76,10 @@ def _axes_of(leaf: Node) -> tuple[int, ...] | None:
 def _is_exchanged(leaf: Node) -> bool:
     """Whether the last two axes of a leaf lie in memory the other way round."""
     under = leaf.args[0]
-    return under.op.name == "dimshuffle" and under.attrs["order"][-2:] == (1, 0)
+    if under.op.name != "dimshuffle":
+        return False
+    outer, inner = under.attrs["order"][-2:]
+    return isinstance(outer, int) and isinstance(inner, int) and outer > inner
 
 
 PAIRS: tuple[AnyRule, ...] = (

@@ -6,6 +6,7 @@ In: names as Theano has them. Out: the functions of `graphc.tensor` of these nam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from graphc import tensor
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, promote
 from graphc.ir.node import Node, Type, describe, literal
 from graphc.ops.elementwise import as_node
+from graphc.scalar.ops import BinaryScalarOp, ScalarOp, UnaryScalarOp, same_out, upcast_out, upgrade_to_float
 from graphc.tensor.elementary import cast
 
 OPS = """
@@ -77,6 +79,8 @@ def ints(names: str | Sequence[str], *others: str) -> list[Node]:
 def __getattr__(name: str) -> Any:
     if name in _types:
         return _types[name]
+    if name == "basic":
+        return import_module("graphc.scalar.basic")
     place = RENAMED.get(name, name)
     if name in OPS.split() and hasattr(tensor, place):
         return getattr(tensor, place)
@@ -88,6 +92,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Scalar", "all_types", "as_scalar", "cast", "constant", "continuous_types", "discrete_types", "float_types",
-    "floats", "get_scalar_type", "int_types", "ints", "uint_types", "upcast",
+    "BinaryScalarOp", "Scalar", "ScalarOp", "UnaryScalarOp", "all_types", "as_scalar", "cast", "constant",
+    "continuous_types", "discrete_types", "float_types", "floats", "get_scalar_type", "int_types", "ints", "same_out",
+    "uint_types", "upcast", "upcast_out", "upgrade_to_float",
 ]  # fmt: skip

@@ -9,7 +9,8 @@ gives nodes their operators and methods. `import graphc.tensor as T` stands for 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+from typing import Any as Anything
 
 from graphc.autodiff import Lop as Lop
 from graphc.autodiff import Rop as Rop
@@ -17,15 +18,13 @@ from graphc.autodiff import grad as grad
 from graphc.autodiff import hessian as hessian
 from graphc.autodiff import jacobian as jacobian
 from graphc.ir.node import FUNCTIONS
+from graphc.startup.lazy import lazily, names_of
 from graphc.tensor import nnet as nnet
 from graphc.tensor.creation import *
 from graphc.tensor.elementary import *
 from graphc.tensor.indexing import *
 from graphc.tensor.joining import *
 from graphc.tensor.masks import *
-from graphc.tensor.masks import where as where
-from graphc.tensor.nnet import log_softmax as log_softmax
-from graphc.tensor.nnet import softmax as softmax
 from graphc.tensor.products import *
 from graphc.tensor.reductions import *
 from graphc.tensor.shaping import *
@@ -33,23 +32,97 @@ from graphc.tensor.shaping import flatten
 from graphc.tensor.variables import *
 from graphc.tensor.variables import as_tensor, constructors, plural_constructors
 
-scalar, vector, row, col, matrix, tensor3, tensor4, tensor5 = constructors("")
-bscalar, bvector, brow, bcol, bmatrix, btensor3, btensor4, btensor5 = constructors("b")
-wscalar, wvector, wrow, wcol, wmatrix, wtensor3, wtensor4, wtensor5 = constructors("w")
-iscalar, ivector, irow, icol, imatrix, itensor3, itensor4, itensor5 = constructors("i")
-lscalar, lvector, lrow, lcol, lmatrix, ltensor3, ltensor4, ltensor5 = constructors("l")
-fscalar, fvector, frow, fcol, fmatrix, ftensor3, ftensor4, ftensor5 = constructors("f")
-dscalar, dvector, drow, dcol, dmatrix, dtensor3, dtensor4, dtensor5 = constructors("d")
-scalars, vectors, rows, cols, matrices, tensor3s, tensor4s, tensor5s = plural_constructors("")
-bscalars, bvectors, brows, bcols, bmatrices, btensor3s, btensor4s, btensor5s = plural_constructors("b")
-wscalars, wvectors, wrows, wcols, wmatrices, wtensor3s, wtensor4s, wtensor5s = plural_constructors("w")
-iscalars, ivectors, irows, icols, imatrices, itensor3s, itensor4s, itensor5s = plural_constructors("i")
-lscalars, lvectors, lrows, lcols, lmatrices, ltensor3s, ltensor4s, ltensor5s = plural_constructors("l")
-fscalars, fvectors, frows, fcols, fmatrices, ftensor3s, ftensor4s, ftensor5s = plural_constructors("f")
-dscalars, dvectors, drows, dcols, dmatrices, dtensor3s, dtensor4s, dtensor5s = plural_constructors("d")
+if TYPE_CHECKING:
+    from graphc.tensor.arithmetic import *
+    from graphc.tensor.arranging import *
+    from graphc.tensor.calculus import *
+    from graphc.tensor.constants import *
+    from graphc.tensor.einsum import *
+    from graphc.tensor.elemwise import *
+    from graphc.tensor.grids import *
+    from graphc.tensor.inspection import *
+    from graphc.tensor.nnet.losses import log_softmax as log_softmax
+    from graphc.tensor.nnet.losses import softmax as softmax
+    from graphc.tensor.opt import *
+    from graphc.tensor.padding import *
+    from graphc.tensor.polynomials import *
+    from graphc.tensor.selecting import *
+    from graphc.tensor.special import *
+    from graphc.tensor.statistics import *
+
+scalar, vector, row, col, matrix, tensor3, tensor4, tensor5, tensor6, tensor7 = constructors("")
+bscalar, bvector, brow, bcol, bmatrix, btensor3, btensor4, btensor5, btensor6, btensor7 = constructors("b")
+wscalar, wvector, wrow, wcol, wmatrix, wtensor3, wtensor4, wtensor5, wtensor6, wtensor7 = constructors("w")
+iscalar, ivector, irow, icol, imatrix, itensor3, itensor4, itensor5, itensor6, itensor7 = constructors("i")
+lscalar, lvector, lrow, lcol, lmatrix, ltensor3, ltensor4, ltensor5, ltensor6, ltensor7 = constructors("l")
+fscalar, fvector, frow, fcol, fmatrix, ftensor3, ftensor4, ftensor5, ftensor6, ftensor7 = constructors("f")
+dscalar, dvector, drow, dcol, dmatrix, dtensor3, dtensor4, dtensor5, dtensor6, dtensor7 = constructors("d")
+scalars, vectors, rows, cols, matrices, tensor3s, tensor4s, tensor5s, tensor6s, tensor7s = plural_constructors("")
+bscalars, bvectors, brows, bcols, bmatrices, btensor3s, btensor4s, btensor5s, btensor6s, btensor7s = (
+    plural_constructors("b")
+)
+wscalars, wvectors, wrows, wcols, wmatrices, wtensor3s, wtensor4s, wtensor5s, wtensor6s, wtensor7s = (
+    plural_constructors("w")
+)
+iscalars, ivectors, irows, icols, imatrices, itensor3s, itensor4s, itensor5s, itensor6s, itensor7s = (
+    plural_constructors("i")
+)
+lscalars, lvectors, lrows, lcols, lmatrices, ltensor3s, ltensor4s, ltensor5s, ltensor6s, ltensor7s = (
+    plural_constructors("l")
+)
+fscalars, fvectors, frows, fcols, fmatrices, ftensor3s, ftensor4s, ftensor5s, ftensor6s, ftensor7s = (
+    plural_constructors("f")
+)
+dscalars, dvectors, drows, dcols, dmatrices, dtensor3s, dtensor4s, dtensor5s, dtensor6s, dtensor7s = (
+    plural_constructors("d")
+)
 
 as_tensor_variable = as_tensor
 outdim = flatten
+
+LAZY = {
+    "arithmetic": """
+        angle bitwise_count ceil_intdiv default frexp iscomplex iscomplexobj isneginf isposinf isreal isrealobj
+        largest ldexp mod_check modf real_if_close sinc smallest spacing
+    """,
+    "arranging": """
+        append block concat delete dsplit horizontal_stack hsplit insert matrix_transpose permute_dims resize
+        rollaxis rot90 row_stack stacklists trim_zeros unstack vertical_stack vsplit
+    """,
+    "calculus": "convolve correlate cross diff ediff1d gradient interp trapezoid unwrap",
+    "constants": """
+        all_dtypes complex_dtypes continuous_dtypes discrete_dtypes e euler_gamma float_dtypes index_exp inf
+        int_dtypes integer_dtypes nan newaxis pi python_all python_any s_ uint_dtypes
+    """,
+    "einsum": "einsum einsum_path",
+    "elemwise": "All Any CAReduce CAReduceDtype DimShuffle Elemwise Prod ScalarOp Sum",
+    "grids": "bartlett blackman c_ r_ fromfunction geomspace hamming hanning indices ix_ kaiser mgrid ogrid vander",
+    "inspection": """
+        EmptyConstantError NotScalarConstantError apply_over_axes array array_equal array_equiv asanyarray
+        asarray ascontiguousarray asfortranarray broadcast_shapes extract_constant get_scalar_constant_value
+        get_vector_length is_flat isscalar makeKeepDims ndim require scalar_from_tensor tensor_from_scalar
+        transfer
+    """,
+    "opt": "Assert assert_op",
+    "padding": "pad",
+    "polynomials": "poly polyadd polyder polyint polymul polysub polyval",
+    "selecting": """
+        choose compress diag_indices diag_indices_from extract fill_diagonal fill_diagonal_offset
+        inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select
+        take_along_axis tril_indices tril_indices_from triu_indices triu_indices_from unravel_index
+    """,
+    "special": "chi2sf erfcinv erfcx erfinv gamma gammainc gammaincc gammal gammau i0 i1 iv j0 j1 jv ndtri",
+    "statistics": """
+        corrcoef cov cumulative_prod cumulative_sum nanargmax nanargmin nancumprod nancumsum nanmax nanmean
+        nanmin nanprod nanstd nansum nanvar
+    """,
+    "nnet.losses": "log_softmax softmax",
+    "basic": "",
+    "extra_ops": "",
+    "subtensor": "",
+    "shared_randomstreams": "",
+}
+"""Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 
 _OPERATORS = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "true_div", "floor_divide": "floor_div",
@@ -59,25 +132,36 @@ _OPERATORS = {
 """NumPy's operators: a warm start, which may have one before a tensor, imports nothing for it."""
 
 
-def _array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _array_ufunc(ufunc: Anything, method: str, inputs: tuple[Anything, ...], kwargs: dict[str, Anything]) -> Anything:
     known = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
     if known is not None:
         return FUNCTIONS[known](*inputs)
     return import_module("graphc.tensor.dispatch").call_ufunc(ufunc, method, inputs, kwargs)
 
 
-def _array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _array_function(function: Anything, args: tuple[Anything, ...], kwargs: dict[str, Anything]) -> Anything:
     return import_module("graphc.tensor.dispatch").call_function(function, args, kwargs)
 
 
 FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 
 _INTERNAL = """
-Any FUNCTIONS import_module
-annotations constructors creation elementary indexing joining keys masks plural_constructors products reductions shaping
-variables
+Anything FUNCTIONS LAZY TYPE_CHECKING annotations constructors creation elementary import_module indexing joining keys
+lazily masks names_of plural_constructors products reductions shaping variables
 """
-__all__ = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
+_OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
+__all__ = [*_OWN, *names_of(LAZY)]  # noqa: PLE0604
+
+
+def _missing(name: str) -> str:
+    """Why there is no such name, where that is known."""
+    reason: str = import_module("graphc.tensor.absent").why(name)
+    return reason
+
+
+if not TYPE_CHECKING:  # which know the names
+    __getattr__ = lazily("graphc.tensor", LAZY, _missing)
+    FUNCTIONS["later"] = __getattr__
 
 
 def __dir__() -> list[str]:

@@ -19,14 +19,15 @@ from graphc.ir.node import FUNCTIONS, Node, Size, describe, literal
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import index
 from graphc.ops import shape as ops
-from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.options import options
 from graphc.tensor.shaping import ONE_BY_ONE, as_shape, as_size, swapaxes, unpack
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
-    "alloc", "arange", "empty", "eye", "fill", "full", "full_like", "identity", "identity_like", "linspace",
-    "logspace", "meshgrid", "one_hot", "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+    "alloc", "arange", "empty", "empty_like", "eye", "fill", "full", "full_like", "identity", "identity_like",
+    "linspace", "logspace", "meshgrid", "one_hot", "ones", "ones_like", "second", "tri", "tril", "triu", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 # --- one value everywhere -------------------------------------------------------------------------------------------
@@ -63,6 +64,11 @@ def _same_shape(x: Any) -> tuple[Node, tuple[Size, ...]]:
     return node, node.type.shape
 
 
+def empty_like(x: Any, dtype: Any = None) -> Node:
+    """An array of the shape, and unless given the dtype, of `x`, whose elements do not matter: zeros."""
+    return full_like(x, 0, dtype)
+
+
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Node:
     """An array of the shape, and unless given the dtype, of `x`, filled with `fill_value`."""
     node, shape = _same_shape(x)
@@ -85,14 +91,17 @@ def alloc(value: Any, *shape: Any) -> Node:
 
 
 def fill(x: Any, value: Any) -> Node:
-    """`value` in the shape of `x`, in the value's dtype (Theano's). Raises ShapeError where it has more axes."""
-    node, shape = _same_shape(x)
+    """`value` in the shape to which `x` and it broadcast, in the value's dtype (Theano's)."""
+    node, own = _same_shape(x)
     filling = as_node(value)
-    if filling.ndim > node.ndim:
-        raise ShapeError(
-            f"fill: {describe(filling)} of type {filling.type} has more axes than {describe(node)} of type {node.type}"
-        )
+    if filling.ndim > node.ndim or any(sizes.equal(size, 1) for size in own):
+        shape = broadcast_sizes("fill", [node, filling])
+    else:
+        shape = own
     return ops.broadcast_to(broadcast_node(filling, shape), shape)
+
+
+second = fill
 
 
 # --- ranges ---------------------------------------------------------------------------------------------------------
@@ -123,8 +132,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> No
             "int64",
         )
     index = cast(ops.iota(count), inside)
-    if isinstance(step, (int, float)) and isinstance(first, (int, float)) and is_float(inside):
-        step = (first + step) - first  # as NumPy, whose second element is start + step
+    if is_float(inside):  # as NumPy, whose second element is start + step
+        if isinstance(step, (int, float)) and isinstance(first, (int, float)):
+            step = (first + step) - first
+        elif not (isinstance(first, int) and first == 0):
+            step = elementwise("sub", elementwise("add", first, step), first)
     scaled = index if isinstance(step, int) and step == 1 else elementwise("mul", index, step)
     moved = scaled if isinstance(first, int) and first == 0 else elementwise("add", scaled, first)
     return cast(moved, kind)
@@ -189,16 +201,18 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
     return cast(values, values.dtype if dtype is None else resolve_dtype(dtype))
 
 
-def meshgrid(*vectors: Any, indexing: str = "xy") -> list[Node]:
-    """Coordinate arrays of the grid that the vectors span; "xy" exchanges the first two axes, "ij" does not."""
+def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[Node]:
+    """Coordinate arrays of the grid that the vectors span; "xy" exchanges the first two axes, "ij" does not.
+
+    With `sparse` they broadcast to the grid. `copy` is NumPy's and means nothing.
+    """
     if indexing not in ("xy", "ij"):
         raise GraphTypeError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
     nodes = [ops.reshape(node, (sizes.product(node.type.shape),)) for node in map(as_node, vectors)]
     shape = [node.type.shape[0] for node in nodes]
-    grids = [
-        ops.broadcast_to(ops.expand(node, [k for k in range(len(nodes)) if k != axis]), shape)
-        for axis, node in enumerate(nodes)
-    ]
+    grids = [ops.expand(node, [k for k in range(len(nodes)) if k != axis]) for axis, node in enumerate(nodes)]
+    if not sparse:
+        grids = [ops.broadcast_to(grid, shape) for grid in grids]
     return [swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(grids) > 1 else grids
 
 

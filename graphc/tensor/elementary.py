@@ -16,24 +16,28 @@ from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
 from graphc.ops import scalar as _table  # fills FUNCTIONS
+from graphc.ops import shape as layout
+from graphc.ops.checked import checked
 from graphc.ops.elementwise import ROWS, as_node, elementwise
 from graphc.ops.elementwise import cast as _cast
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
     "abs", "abs_", "absolute", "acos", "acosh", "add", "and_", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
-    "arctan2", "arctanh", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "cast", "cbrt", "ceil", "clip", "conj", "consider_constant", "copy", "copysign",
-    "cos", "cosh", "deg2rad", "degrees", "digamma", "disconnected_grad", "divide", "divmod", "eq", "equal", "erf",
-    "erfc", "exp", "exp2", "expit", "expm1", "fabs", "fix", "float_power", "floor", "floor_div", "fmax", "fmin",
-    "fmod", "gammaln", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "int_div", "inv",
-    "invert", "isclose", "isfinite", "isinf", "isnan", "lcm", "le", "left_shift", "less", "less_equal", "log",
-    "log1mexp", "log1p", "log1pexp", "log2", "log10", "logaddexp", "logaddexp2", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "logit", "lt", "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num", "neg",
-    "negative", "neq", "nextafter", "not_equal", "or_", "positive", "pow", "power", "psi", "rad2deg", "radians",
-    "reciprocal", "remainder", "right_shift", "rint", "round", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh",
+    "arctan2", "arctanh", "around", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "cast", "cbrt", "ceil", "clip", "conj", "conjugate", "consider_constant", "copy", "copysign", "cos", "cosh",
+    "deg2rad", "degrees", "digamma", "disconnected_grad", "div_proxy", "divide", "divmod", "eq", "equal", "erf",
+    "erfc", "exp", "exp2", "expit", "expm1", "fabs", "fix", "float_power", "floor", "floor_div", "floor_divide",
+    "fmax", "fmin", "fmod", "gammaln", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "imag",
+    "int_div", "inv", "invert", "iround", "isclose", "isfinite", "isinf", "isinf_", "isnan", "isnan_", "lcm", "le",
+    "left_shift", "less", "less_equal", "log", "log1mexp", "log1p", "log1pexp", "log2", "log10", "logaddexp",
+    "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt", "maximum", "minimum",
+    "mod", "mul", "multiply", "nan_to_num", "neg", "negative", "neq", "nextafter", "not_equal", "or_", "positive",
+    "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift", "rint", "round",
+    "round_half_away_from_zero", "round_half_to_even", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh",
     "softplus", "sqr", "sqrt", "square", "stop_gradient", "sub", "subtract", "switch", "tan", "tanh", "tensor_copy",
-    "tri_gamma", "trigamma", "true_div", "trunc", "where", "xlog1py", "xlogy", "xlogy0", "xor", "zero_grad",
+    "tri_gamma", "trigamma", "true_div", "true_divide", "trunc", "xlog1py", "xlogy", "xlogy0", "xor", "zero_grad",
 ]  # fmt: skip
 
 stop_gradient = _table.stop_gradient
@@ -69,14 +73,25 @@ def cast(x: Any, dtype: Any) -> Node:
     return _cast(as_node(x), resolve_dtype(dtype))
 
 
-def copy(x: Any) -> Node:
-    """`x` itself: nodes never change."""
-    return as_node(x)
+def copy(x: Any, name: str | None = None) -> Node:
+    """`x` itself, as nodes never change; with a `name` a value equal to it that has this name."""
+    node = as_node(x)
+    if name is None:
+        return node
+    copied = checked(node, (), name)
+    copied.name = name
+    return copied
 
 
 def conj(x: Any) -> Node:
     """`x` itself: graphc has no complex dtypes."""
     return as_node(x)
+
+
+def imag(x: Any) -> Node:
+    """0 in the shape and dtype of `x`: graphc has no complex dtypes."""
+    node = as_node(x)
+    return layout.zeros(node.dtype, node.type.shape)
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Node:
@@ -88,12 +103,16 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Node:
     return maximum(x, min) if max is None else elementwise("clip", x, min, max)
 
 
-def round(x: Any, decimals: int = 0, mode: str = "half_to_even") -> Node:
+def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> Node:
     """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0.
 
-    mode "half_away_from_zero" is Theano's other one. Raises GraphTypeError for another mode or bools.
+    mode "half_away_from_zero" is Theano's other one; it may stand in place of `decimals`. Raises GraphTypeError for
+    another mode or bools.
     """
     node = as_node(x)
+    if isinstance(decimals, str) or decimals is None:
+        mode, decimals = mode or decimals, 0
+    mode = mode or "half_to_even"
     if node.dtype == "bool" or mode not in ("half_to_even", "half_away_from_zero"):
         raise GraphTypeError(f"round of {describe(node)} of dtype {node.dtype} with mode {mode!r}")
     if not is_float(node.dtype):
@@ -111,6 +130,21 @@ def round(x: Any, decimals: int = 0, mode: str = "half_to_even") -> Node:
 
 def _round_away(x: Node) -> Node:
     return copysign(floor(add(abs(x), 0.5)), x)
+
+
+def round_half_to_even(x: Any) -> Node:
+    """`x` to the nearest whole number, halves to even (Theano's name)."""
+    return round(x)
+
+
+def round_half_away_from_zero(x: Any) -> Node:
+    """`x` to the nearest whole number, halves away from 0 (Theano's name)."""
+    return round(x, mode="half_away_from_zero")
+
+
+def iround(x: Any, mode: str | None = None) -> Node:
+    """`round` as int64 (Theano's)."""
+    return cast(round(x, 0, mode), "int64")
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
@@ -162,7 +196,11 @@ consider_constant = zero_grad = disconnected_grad
 astype = cast
 tensor_copy = copy
 subtract, multiply, divide, power, remainder = sub, mul, true_div, pow, mod
-int_div = floor_div
+int_div = floor_divide = floor_div
+true_divide = div_proxy = true_div
+around, isnan_, isinf_ = round, isnan, isinf
+conjugate = real = conj
+bitwise_left_shift, bitwise_right_shift, bitwise_invert = left_shift, right_shift, invert
 negative, absolute, abs_, sgn, square = neg, abs, abs, sign, sqr
 fix = trunc
 asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
@@ -173,4 +211,4 @@ eq, neq, lt, le, gt, ge = equal, not_equal, less, less_equal, greater, greater_e
 and_, or_, xor, bitwise_not = bitwise_and, bitwise_or, bitwise_xor, invert
 switch = where
 
-FUNCTIONS.update(astype=astype, clip=clip, conj=conj, copy=copy, divmod=divmod, round=round)
+FUNCTIONS.update(astype=astype, clip=clip, conj=conj, copy=copy, divmod=divmod, imag=imag, round=round)

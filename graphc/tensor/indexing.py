@@ -402,6 +402,17 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     return getitem(node, (*(slice(None) for _ in range(place)), index))
 
 
+def compressed(x: Any, condition: Any, axis: int | None = None) -> Node:
+    """The slices of `x` along `axis` (elements of the flattened `x`) for which the vector `condition` is not 0.
+
+    The condition may be shorter than the axis. Raises GraphTypeError for a condition of another rank.
+    """
+    mask, node = as_node(condition), as_node(x)
+    if mask.ndim != 1:
+        raise GraphTypeError(f"compress of {describe(node)}: the condition {describe(mask)} should be a vector")
+    return take(node, positions(cast(mask, "bool")), axis)
+
+
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """The elements x[i, i + offset] of two axes, as the last axis of the result."""
     node = as_node(x)
@@ -435,6 +446,6 @@ def flipud(x: Any) -> Node:
 
 
 FUNCTIONS.update(
-    diagonal=diagonal, getitem=getitem, inc_subtensor=inc_subtensor, set_subtensor=set_subtensor,
+    compressed=compressed, diagonal=diagonal, getitem=getitem, inc_subtensor=inc_subtensor, set_subtensor=set_subtensor,
     take=take,
 )  # fmt: skip

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import promote
+from graphc.dtypes import INTEGERS, promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, describe_size
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index
 from graphc.ops import shape as ops
+from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.tensor.creation import full
+from graphc.ops.recur import running_sum
 from graphc.tensor.indexing import getitem, take
 from graphc.tensor.shaping import (
     as_shape,
@@ -34,7 +35,7 @@ from graphc.tensor.shaping import (
 )
 
 __all__ = [
-    "array_split", "column_stack", "concatenate", "diff", "dstack", "hstack", "join", "pad", "repeat", "roll",
+    "array_split", "column_stack", "concatenate", "dstack", "hstack", "join", "repeat", "roll",
     "split", "stack", "tile", "vstack",
 ]  # fmt: skip
 
@@ -206,7 +207,10 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
 
 
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
-    """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a constant for each of them."""
+    """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a vector with one for each.
+
+    Raises ShapeError for a negative number of repeats and for a vector of another size, GraphTypeError for floats.
+    """
     node = as_node(x) if axis is not None else flatten(x)
     what = f"repeat of {describe(node)} of type {node.type}"
     place = normalise_axis(axis or 0, node.ndim, what)
@@ -225,15 +229,27 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
 
 def _repeat_each(x: Node, repeats: Node, axis: int, what: str) -> Node:
     value, length = constant_value(repeats), x.type.shape[axis]
-    if value is None or value.ndim != 1 or value.dtype.kind not in "iu":
-        raise GraphTypeError(
-            f"{what}: repeats should be a scalar or a constant vector of integers, not {describe(repeats)}"
-        )
-    if not sizes.equal(length, len(value)):
-        raise ShapeError(f"{what}: {len(value)} repeats for axis {axis} of size {describe_size(length)}")
-    if (value < 0).any():
+    if repeats.ndim != 1 or repeats.dtype not in INTEGERS:
+        raise GraphTypeError(f"{what}: repeats should be a scalar or a vector of integers, not {describe(repeats)}")
+    size = repeats.type.shape[0]
+    if isinstance(length, int) and isinstance(size, int) and length != size:
+        raise ShapeError(f"{what}: {size} repeats for axis {axis} of size {describe_size(length)}")
+    if value is not None and (value < 0).any():
         raise ShapeError(f"{what}: a number of repeats is negative")
-    return take(x, np.repeat(np.arange(len(value)), value), axis)
+    if value is not None and size == length:
+        return take(x, np.repeat(np.arange(len(value)), value), axis)
+    numbers = cast(ops.broadcast_to(repeats, (length,)) if not sizes.equal(size, 1) else repeats, "int64")
+    least = make(OPS["all"], (elementwise("greater_equal", numbers, 0),), {"axes": (0,)})
+    message = f"{what}: a number of repeats is negative"
+    numbers = checked(numbers, (cast(least, "int64"),), message, "shape")
+    # Where the copies of an element end, one is added to the source of all that comes after.
+    ends = running_sum(numbers, 0)
+    total = sizes.as_size(make(OPS["sum"], (numbers,), {"axes": (0,)}))
+    marks = index.inc_gather(
+        ops.zeros("int64", (sizes.add(total, 1),)), ops.filled(literal(1, "int64"), numbers.type.shape), (ends,), 0
+    )
+    source = running_sum(index.subtensor(marks, (0,), (total,), (1,)), 0)
+    return take(x, source, axis)
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Node:
@@ -258,31 +274,6 @@ def _roll(x: Node, shift: Size, axis: int) -> Node:
         return x
     head, tail = _pieces(x, axis, [front, sizes.subtract(length, front)])
     return ops.concatenate([tail, head], axis)
-
-
-def diff(x: Any, n: int = 1, axis: int = -1) -> Node:
-    """Differences of neighbours along `axis`, taken `n` times."""
-    node = as_node(x)
-    place = normalise_axis(axis, node.ndim, f"diff of {describe(node)} of type {node.type}")
-    relation = "not_equal" if node.dtype == "bool" else "sub"
-    key = (slice(None),) * place
-    for _ in range(n):
-        node = elementwise(relation, getitem(node, (*key, slice(1, None))), getitem(node, (*key, slice(None, -1))))
-    return node
-
-
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Node:
-    """`x` within a border of `constant_values`: `pad_width` is a number, a pair, or a pair for each axis."""
-    node = as_node(x)
-    what = f"pad of {describe(node)} of type {node.type}"
-    if mode != "constant":
-        raise GraphTypeError(f"{what}: mode {mode!r} is not supported, only 'constant'")
-    widths = np.broadcast_to(np.asarray(pad_width, dtype="int64"), (node.ndim, 2))
-    if (widths < 0).any():
-        raise ShapeError(f"{what}: a width is negative")
-    shape = [sizes.add(size, int(sum(pair))) for size, pair in zip(node.type.shape, widths, strict=True)]
-    border = full(shape, cast(as_node(constant_values), node.dtype))
-    return index.set_subtensor(border, node, [int(before) for before, _ in widths], (1,) * node.ndim)
 
 
 FUNCTIONS.update(repeat=repeat)

@@ -19,10 +19,11 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.creation import diagonal_matrix
 from graphc.tensor.indexing import diagonal
 from graphc.tensor.reductions import sum
-from graphc.tensor.shaping import flatten, normalise_axes
+from graphc.tensor.shaping import flatten, known_number, moveaxis, normalise_axes, normalise_axis
 
 __all__ = [
-    "batched_dot", "diag", "dot", "einsum", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vdot",
+    "batched_dot", "batched_tensordot", "diag", "diagflat", "dot", "inner", "kron", "matmul", "matvec", "outer",
+    "tensordot", "trace", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
 
 # --- dtypes ---------------------------------------------------------------------------------------------------------
@@ -120,23 +121,23 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
     """The sum of products over `axes`: how many last axes of `a` and first ones of `b`, or a pair of lists of axes."""
     left, right = _operands(a, b)
     what = f"tensordot of {_pair(left, right)}"
+    axes = known_number(axes)
     if isinstance(axes, int):
         first, second = list(range(left.ndim - axes, left.ndim)), list(range(axes))
         if axes < 0 or axes > min(left.ndim, right.ndim):
             raise GraphTypeError(f"{what}: axes={axes}")
     else:
-        first, second = (list(normalise_axes(list(k) if isinstance(k, (list, tuple)) else k, node.ndim, what))
-                         for k, node in zip(axes, (left, right), strict=True))  # fmt: skip
+        first, second = _axis_lists(axes, left, right, what)
     if len(first) != len(second):
         raise GraphTypeError(f"{what}: {len(first)} axes of the one, {len(second)} of the other")
     for k, j in zip(first, second, strict=True):
         sizes.common(left.type.shape[k], right.type.shape[j], f"{what}: axes {k} and {j}")
     rows = [k for k in range(left.ndim) if k not in first]
     columns = [k for k in range(right.ndim) if k not in second]
-    return _contract(left, right, [], [], rows, first, second, columns)
+    return contract(left, right, [], [], rows, first, second, columns)
 
 
-def _contract(
+def contract(
     a: Node,
     b: Node,
     batch_a: Sequence[int],
@@ -181,21 +182,88 @@ def _joined(shape: Sequence[Size]) -> list[Size]:
 
 
 def batched_dot(a: Any, b: Any) -> Node:
-    """For each position of the first axis of both the `dot` of what remains (Theano's), of ranks 1 to 3."""
+    """For each position of the first axis of both the `dot` of what remains (Theano's): of any ranks from 1 on.
+
+    Raises GraphTypeError for a scalar.
+    """
     left, right = _operands(a, b)
-    if not 1 <= left.ndim <= 3 or not 1 <= right.ndim <= 3:
-        raise GraphTypeError(f"batched_dot of {_pair(left, right)}: the ranks should be 1 to 3")
+    if not left.ndim or not right.ndim:
+        raise GraphTypeError(f"batched_dot of {_pair(left, right)}: a scalar has no axis")
     if left.ndim == 1 or right.ndim == 1:
         narrow, wide = sorted((left, right), key=lambda node: node.ndim)
         return elementwise("mul", ops.expand(narrow, range(1, wide.ndim)), wide)
-    rows = [1] if left.ndim == 3 else []
-    columns = [2] if right.ndim == 3 else []
-    return _contract(left, right, [0], [0], rows, [left.ndim - 1], [1], columns)
+    summed = max(right.ndim - 2, 1)
+    rows = list(range(1, left.ndim - 1))
+    columns = [k for k in range(1, right.ndim) if k != summed]
+    return contract(left, right, [0], [0], rows, [left.ndim - 1], [summed], columns)
+
+
+def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> Node:
+    """For each position of the first axis of both the `tensordot` of what remains (Theano's).
+
+    `axes`: how many last axes of `x` and first ones of `y` after the first, or a pair of lists of axes, counted with
+    the first axis.
+    """
+    left, right = _operands(x, y)
+    what = f"batched_tensordot of {_pair(left, right)}"
+    if isinstance(axes, int):
+        first, second = list(range(left.ndim - axes, left.ndim)), list(range(1, axes + 1))
+        if axes < 0 or axes > min(left.ndim, right.ndim) - 1:
+            raise GraphTypeError(f"{what}: axes={axes}")
+    else:
+        first, second = _axis_lists(axes, left, right, what)
+    if len(first) != len(second) or 0 in first or 0 in second:
+        raise GraphTypeError(f"{what}: axes {axes} are not pairs of axes after the first")
+    rows = [k for k in range(1, left.ndim) if k not in first]
+    columns = [k for k in range(1, right.ndim) if k not in second]
+    return contract(left, right, [0], [0], rows, first, second, columns)
+
+
+def _axis_lists(axes: Any, left: Node, right: Node, what: str) -> tuple[list[int], list[int]]:
+    """A pair of axes, or of lists of axes, as lists."""
+    given = list(axes)
+    if len(given) != 2:
+        raise GraphTypeError(f"{what}: axes {axes} are not a number or a pair of lists")
+    return list(normalise_axes(given[0], left.ndim, what)), list(normalise_axes(given[1], right.ndim, what))
+
+
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Node:
+    """The sum of products along `axis` of both, whose other axes broadcast."""
+    left, right = _operands(x1, x2)
+    if not left.ndim or not right.ndim:
+        raise GraphTypeError(f"vecdot of {_pair(left, right)}: a scalar has no axis")
+    what = f"vecdot of {_pair(left, right)}"
+    left, right = (moveaxis(node, normalise_axis(axis, node.ndim, what), -1) for node in (left, right))
+    product = matmul(ops.expand(left, (left.ndim - 1,)), ops.expand(right, (right.ndim,)))
+    return ops.drop(product, (product.ndim - 2, product.ndim - 1))
+
+
+def matvec(x1: Any, x2: Any) -> Node:
+    """The products of matrices, the last two axes of `x1`, and vectors, the last axis of `x2`; the others broadcast."""
+    left, right = _operands(x1, x2)
+    if left.ndim < 2 or not right.ndim:
+        raise GraphTypeError(f"matvec of {_pair(left, right)}: it takes matrices and vectors")
+    product = matmul(left, ops.expand(right, (right.ndim,)))
+    return ops.drop(product, (product.ndim - 1,))
+
+
+def vecmat(x1: Any, x2: Any) -> Node:
+    """The products of vectors, the last axis of `x1`, and matrices, the last two axes of `x2`; the others broadcast."""
+    left, right = _operands(x1, x2)
+    if not left.ndim or right.ndim < 2:
+        raise GraphTypeError(f"vecmat of {_pair(left, right)}: it takes vectors and matrices")
+    product = matmul(ops.expand(left, (left.ndim - 1,)), right)
+    return ops.drop(product, (product.ndim - 2,))
 
 
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """The sum of a diagonal."""
     return sum(diagonal(x, offset, axis1, axis2), -1)
+
+
+def diagflat(x: Any, k: int = 0) -> Node:
+    """The matrix with the elements of `x` in C order on diagonal `k` and zeros elsewhere."""
+    return diagonal_matrix(flatten(x), k)
 
 
 def diag(x: Any, k: int = 0) -> Node:
@@ -215,91 +283,6 @@ def kron(a: Any, b: Any) -> Node:
 
 
 # --- einsum ---------------------------------------------------------------------------------------------------------
-
-
-def einsum(subscripts: str, *operands: Any) -> Node:
-    """The sum of products that `subscripts` describes, as `einsum("ij,jk->ik", a, b)`; letters only, no ellipsis.
-
-    Operands are combined from left to right, each pair by one matrix product; what one operand alone has is summed out
-    of it before, where the sum of products might stay finite though that sum does not. Raises GraphTypeError for
-    subscripts that do not fit the operands.
-    """
-    nodes = [as_node(x) for x in operands]
-    dtype = promote(*(node.dtype for node in nodes)) if nodes else "float64"
-    terms, result = _parse(subscripts, nodes)
-    value, letters = _without_repeats(cast(nodes[0], dtype), terms[0])
-    for position, (node, term) in enumerate(zip(nodes[1:], terms[1:], strict=True), 1):
-        needed = set(result).union(*terms[position + 1 :])
-        value, letters = _combine(value, letters, *_without_repeats(cast(node, dtype), term), needed)
-    value, letters = _sum_out(value, letters, set(result))
-    return ops.dimshuffle(value, [letters.index(letter) for letter in result])
-
-
-def _parse(subscripts: str, nodes: Sequence[Node]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, which are the unrepeated ones in order where none are given."""
-    text = subscripts.replace(" ", "")
-    inputs, arrow, result = text.partition("->")
-    terms = inputs.split(",")
-    if not arrow:
-        result = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
-    what = f"einsum {subscripts!r}"
-    letters = "".join(terms)
-    if not nodes or len(terms) != len(nodes) or any(len(t) != n.ndim for t, n in zip(terms, nodes, strict=False)):
-        shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
-        raise GraphTypeError(f"{what} does not fit the operands {shown}")
-    if not (letters + result).isalpha() and letters + result:
-        raise GraphTypeError(f"{what}: subscripts are letters; an ellipsis is not supported")
-    if len(set(result)) < len(result) or not set(result) <= set(letters):
-        raise GraphTypeError(f"{what}: the result's subscripts must each occur once, and in an operand")
-    return terms, result
-
-
-def _without_repeats(x: Node, letters: str) -> tuple[Node, str]:
-    """Axes that share a letter become their diagonal."""
-    for letter in dict.fromkeys(letters):
-        while letters.count(letter) > 1:
-            first = letters.index(letter)
-            second = letters.index(letter, first + 1)
-            sizes.common(x.type.shape[first], x.type.shape[second], f"einsum: subscript {letter} of {describe(x)}")
-            x = diagonal(x, 0, first, second)
-            letters = letters.replace(letter, "", 2) + letter
-    return x, letters
-
-
-def _sum_out(x: Node, letters: str, needed: set[str]) -> tuple[Node, str]:
-    """The axes that nothing needs summed."""
-    axes = tuple(axis for axis, letter in enumerate(letters) if letter not in needed)
-    if not axes:
-        return x, letters
-    total = cast(sum(x, axes), x.dtype)
-    return total, "".join(letter for letter in letters if letter in needed)
-
-
-def _combine(a: Node, letters_a: str, b: Node, letters_b: str, needed: set[str]) -> tuple[Node, str]:
-    """The product of two operands, summed over the letters that nothing needs any more."""
-    a, letters_a = _sum_out(a, letters_a, needed | set(letters_b))
-    b, letters_b = _sum_out(b, letters_b, needed | set(letters_a))
-    shared = [letter for letter in letters_a if letter in letters_b]
-    batch = [letter for letter in shared if letter in needed]
-    summed = [letter for letter in shared if letter not in needed]
-    rows = [letter for letter in letters_a if letter not in shared]
-    columns = [letter for letter in letters_b if letter not in shared]
-    letters = "".join(batch + rows + columns)
-    if not summed:
-        wide = [
-            ops.dimshuffle(x, [own.index(k) if k in own else "x" for k in letters])
-            for x, own in ((a, letters_a), (b, letters_b))
-        ]
-        return elementwise("mul", *wide), letters
-
-    def places(own: str, wanted: Sequence[str]) -> list[int]:
-        return [own.index(letter) for letter in wanted]
-
-    product = _contract(
-        a, b, places(letters_a, batch), places(letters_b, batch), places(letters_a, rows),
-        places(letters_a, summed), places(letters_b, summed), places(letters_b, columns),
-    )  # fmt: skip
-    return product, letters
 
 
 FUNCTIONS.update(dot=dot, matmul=matmul, trace=trace)

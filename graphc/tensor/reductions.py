@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.dtypes import accumulator, is_float
+from graphc.dtypes import accumulator, floating, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, describe, literal
@@ -23,8 +23,8 @@ from graphc.tensor.shaping import flatten, normalise_axes, normalise_axis, vecto
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
-    "all", "allclose", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "logsumexp", "max",
-    "max_and_argmax", "mean", "min", "norm", "prod", "ptp", "std", "sum", "var",
+    "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum",
+    "logsumexp", "max", "max_and_argmax", "mean", "min", "norm", "prod", "ptp", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -139,6 +139,9 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
     return _reduce("min", as_node(x), axis, keepdims)
 
 
+amax, amin = max, min
+
+
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """The maximum less the minimum over `axis`."""
     return elementwise("sub", max(x, axis, keepdims), min(x, axis, keepdims))
@@ -187,11 +190,12 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
 # --- norms and exponentials -----------------------------------------------------------------------------------------
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Node:
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L: Any = None) -> Node:  # noqa: N803
     """The vector norm over `axis`, of all elements by default: the `ord`-th root of the sum of |x|**ord; None is 2.
 
-    `ord` inf and -inf are the greatest and the least |x|, 0 counts what is not 0.
+    `ord` inf and -inf are the greatest and the least |x|, 0 counts what is not 0. `L` is Theano's name of it.
     """
+    ord = ord if L is None else L
     node = as_node(x)
     if not is_float(node.dtype):
         node = cast(node, "float64")
@@ -225,7 +229,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """log(sum(exp(x))) over `axis` without overflow; -inf where all elements are, as scipy.special has it."""
     node = as_node(x)
     if not is_float(node.dtype):
-        node = cast(node, "float64")
+        node = cast(node, floating(node.dtype))
     axes = _axes("logsumexp", node, axis)
     shift = shift_of(node, axes)
     total = sum(elementwise("exp", elementwise("sub", node, shift)), axes, keepdims=True)

@@ -18,7 +18,7 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, describe_origin
+from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin
 
 __all__ = [
     "addbroadcast", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "dimshuffle",
@@ -128,11 +128,15 @@ def size(x: Any) -> Node:
     """The number of elements of `x`, an int64 scalar."""
     node = as_node(x)
     mention([node])
-    return as_size_node(sizes.product(node.type.shape))
+    result = as_size_node(sizes.product(node.type.shape))
+    if type(result) is Node and any(type(size) is Number for size in node.type.shape):
+        result.__class__ = Number
+    return result
 
 
 def normalise_axis(axis: Any, ndim: int, what: str) -> int:
-    """One axis, counted from 0. Raises GraphTypeError where there is no such axis."""
+    """One axis, a number or a constant, counted from 0. Raises GraphTypeError where there is no such axis."""
+    axis = known_number(axis)
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
         raise GraphTypeError(f"{what}: an axis is a whole number, not {axis!r}")
     if not -ndim <= axis < ndim:
@@ -140,11 +144,22 @@ def normalise_axis(axis: Any, ndim: int, what: str) -> int:
     return int(axis) % ndim
 
 
+def known_number(value: Any) -> Any:
+    """The integer that an array or a constant node of no axes holds; anything else is itself."""
+    held = constant_value(value) if isinstance(value, Node) else value
+    if isinstance(held, np.ndarray) and held.ndim == 0 and held.dtype.kind in "iu":
+        return int(held)
+    return value
+
+
 def normalise_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
     """Axes as a tuple counted from 0, in the order given; None stands for all. An axis twice is an error."""
+    axis = known_number(axis)
+    if isinstance(axis, Node) and constant_value(axis) is not None:
+        axis = constant_value(axis)
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    given = tuple(axis) if isinstance(axis, (tuple, list, np.ndarray)) else (axis,)
     axes = tuple(normalise_axis(one, ndim, what) for one in given)
     if len(set(axes)) < len(axes):
         raise GraphTypeError(f"{what}: an axis is named twice in {given}")
@@ -209,9 +224,15 @@ def _number(factors: Any) -> int:
     return next(size for size in factors if isinstance(size, int))
 
 
-def flatten(x: Any, ndim: int = 1) -> Node:
-    """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's)."""
+def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None) -> Node:
+    """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's).
+
+    `outdim` is Theano's older name of `ndim`. NumPy's order "C" may stand in its place.
+    """
     node = as_node(x)
+    ndim = 1 if ndim is None else ndim
+    if outdim is not None:
+        ndim = outdim
     if isinstance(ndim, str):  # NumPy's order argument
         if ndim not in ("C", "A", "K"):
             raise GraphTypeError(f"flatten of {describe(node)}: order {ndim!r} is not supported, only 'C'")

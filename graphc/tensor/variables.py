@@ -199,6 +199,8 @@ RANKS: dict[str, tuple[str, Sizes]] = {
     "tensor3": ("tensor3s", (None,) * 3),
     "tensor4": ("tensor4s", (None,) * 4),
     "tensor5": ("tensor5s", (None,) * 5),
+    "tensor6": ("tensor6s", (None,) * 6),
+    "tensor7": ("tensor7s", (None,) * 7),
 }
 
 

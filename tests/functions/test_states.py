@@ -155,6 +155,13 @@ def test_what_a_function_was_made_of(mode: str) -> None:
         graph.replace(X, Y)
 
 
+def test_states_among_trees() -> None:
+    f = function([(X, Y), In(STATE, value=2.0, update=STATE + X)], {"sum": X + Y, "state": STATE}, mode="interpreted")
+    assert [f((1.0, 2.0))["state"], f((1.0, 2.0))["state"], f[STATE], f((0.0, 0.0), 9.0)["state"]] == [2, 3, 4, 9]
+    twin = f.copy()
+    assert twin((1.0, 1.0)) == {"sum": 2.0, "state": 2.0} and f[STATE] == 9.0
+
+
 def test_no_outputs() -> None:
     w = shared(1.0)
     assert function([], updates=[(w, w * 2)], mode="interpreted")() == [] and w.get_value() == 2.0

@@ -43,7 +43,7 @@ from graphc.ops import index, linalg, reduce, shape
 from graphc.ops.elementwise import elementwise
 
 STRUCTURAL = (
-    "broadcast_to dimshuffle reshape concatenate iota subtensor set_subtensor inc_subtensor "
+    "broadcast_to checked dimshuffle reshape concatenate iota subtensor set_subtensor inc_subtensor "
     "gather set_gather inc_gather sum prod max min any all argmax argmin matmul gemm"
 ).split()
 DTYPES = {"float": "float64", "int": "int64", "index": "int64", "bool": "bool"}

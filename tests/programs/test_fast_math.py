@@ -110,3 +110,19 @@ def test_fast_math_has_entries_of_its_own_in_the_cache(tmp_path: Path) -> None:
         with graphc.options.change(fast_math=True):
             graphc.function([x], T.sin(x))
         assert PROCESS.compilations == before + 1
+
+
+@pytest.mark.slow
+def test_one_function_may_be_fast() -> None:
+    x = T.dvector("x")
+
+    def values(process: bool, fast: bool | None) -> Array:
+        with graphc.options.change(fast_math=process):
+            f = graphc.function([x], T.sin(x), fast_math=fast)
+        result: Array = f(np.array([2.0**40]))
+        return result
+
+    chosen = ((False, None), (False, True), (True, None), (True, False))
+    assert [bool(np.isnan(values(*pair)[0])) for pair in chosen] == [False, True, True, False]
+    with pytest.raises(graphc.errors.ArgumentError, match="fast_math='no'"):
+        graphc.function([x], x, fast_math="no")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
 from graphc.ops.linalg import matmul, scaled_matmul
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.scalar import cast, stop_gradient
-from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, expand, filled, reshape, transpose, zeros
+from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, expand, filled, iota, reshape, transpose, zeros
 from graphc.tensor.elementary import where
 
 Samples: TypeAlias = Mapping[str, Sequence[Sample]]
@@ -222,8 +222,23 @@ def _pairs(*axes: int, least: bool = False) -> Sample:
     return Sample(f"over {axes}", lambda x, y: reduce(_squares(x, y), axes), tuple(arguments))
 
 
+def _of_one_array() -> Sample:
+    """All pairs of elements of each row, of which one comes before the other."""
+
+    def build(x: Node) -> Node:
+        rows, count = x.type.shape
+        position = cast(iota(count), x.dtype)
+        down, right = (dimshuffle(position, order) for order in (("x", 0, "x"), ("x", "x", 0)))
+        between = elementwise("sub", *(broadcast_to(one, (1, count, count)) for one in (down, right)))
+        wide = [dimshuffle(x, (0, 1, "x")), dimshuffle(x, (0, "x", 1)), between]
+        left, other, gap = (broadcast_to(one, (rows, count, count)) for one in wide)
+        return reduce_sum(elementwise("mul", elementwise("sub", left, other), gap), (2,))
+
+    return Sample("of one array", build, (Argument((4, 3), "float", 0.5, 2.0),))
+
+
 PAIRS: Samples = {
-    "exchange_pairs": (_pairs(2), _pairs(1), _pairs(0), _pairs(2, least=True)),
+    "exchange_pairs": (_pairs(2), _pairs(1), _pairs(0), _pairs(2, least=True), _of_one_array()),
 }
 
 # --- scatter -------------------------------------------------------------------------------------------------------

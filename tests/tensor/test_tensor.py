@@ -895,7 +895,6 @@ def test_static_sizes_are_folded_while_the_graph_is_built() -> None:
 # --- bad calls ------------------------------------------------------------------------------------------------------
 
 X = T.matrix("weights", shape=(3, 4))
-OPEN = T.matrix("data")
 V = T.vector("bias")
 
 
@@ -931,7 +930,6 @@ V = T.vector("bias")
         (lambda: T.split(X, 2), ShapeError, "weights.*2 equal parts"),
         (lambda: T.tile(X, (-1, 2)), ShapeError, "weights.*negative"),
         (lambda: T.repeat(X, [1, 2], 0), ShapeError, "weights.*2 repeats"),
-        (lambda: T.repeat(OPEN, T.lvector("r"), 0), GraphTypeError, "data.*r"),
         (lambda: X[3], IndexOutOfBounds, "index 3.*weights.*size 3"),
         (lambda: X[:, -5], IndexOutOfBounds, "index -5.*weights.*size 4"),
         (lambda: X[[0, 3]], IndexOutOfBounds, "index 3.*weights"),

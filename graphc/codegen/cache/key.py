@@ -61,7 +61,6 @@ class Key:
 def make_key(graph: Graph, settings: Mapping[str, str]) -> Key:
     """The key of a graph under the options as they are; `settings` is what else its function is made for."""
     chosen = {
-        "fast_math": str(options.fast_math),
         "excluding": ",".join(options.excluding),
         "outline": options.outline,
         "poison": str(options.poison != "off"),

@@ -83,6 +83,7 @@ def key_of(kernel: Kernel) -> Key:
     news = tuple(new for _, new in kernel.updates)
     settings = {
         "name": kernel.name,
+        "fast_math": str(kernel.is_fast),
         "returns": kernel.returns,
         "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
         "mutable": ",".join(map(str, kernel.mutable)),
@@ -193,9 +194,9 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     key, report, entry = found.key, found.report, found.entry
     code = codes().get(report.key)
     linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
-    if code is None and entry is not None:
+    if entry is not None and (code is None or code.metadata != entry.metadata):
         code = Code(entry.metadata, b"")
-    if code is not None and (linked or code.library(threads_of(kernel)) is not None):
+    if code is not None and linked:
         built = restore(kernel, code.metadata, report)
         if built is not None:
             if entry is not None:
@@ -214,7 +215,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     parts = [*product_parts(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
         PROCESS.compilations += 1
-        compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)))
+        compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)), kernel.is_fast)
         if ahead:
             keep_part(ENTRY_POINTS, ahead())
         for name, part in compiled.parts.items():
@@ -223,8 +224,8 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
         linked = compiler.link([*compiled.objects, *others], EXPORTS)
     with report.phase("store"):
         metadata = metadata_of(kernel, program, products, report)
-        store.store(store.Entry(key, program.plan, program.source, metadata, linked))
-    codes()[report.key] = code = Code(metadata, b"" if options.cache else linked)
+        kept = store.store(store.Entry(key, program.plan, program.source, metadata, linked))
+    codes()[report.key] = code = Code(metadata, b"" if kept else linked)
     built = Built(program.signature, program.source, program.constants, program.calls, report)
     return built, loader(kernel, code, linked, report)
 

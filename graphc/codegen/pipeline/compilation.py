@@ -58,9 +58,7 @@ time to make, which a first start waits for. For other processors LLVM then forg
 def build_assembly(kernel: Kernel) -> str:
     """The machine code of a kernel as text."""
     program = generate_program(kernel, Report(kernel.name))
-    return compile_assembly(
-        program.source, program.prototypes, externals=program.externals, fast_math=options.fast_math
-    )
+    return compile_assembly(program.source, program.prototypes, externals=program.externals, fast_math=kernel.is_fast)
 
 
 class Work:
@@ -158,8 +156,8 @@ class Compiled:
     parts: dict[str, bytes]
 
 
-def compile_program(program: Program, parts: Sequence[str]) -> Compiled:
-    """A program compiled, with these parts, which it needs beside.
+def compile_program(program: Program, parts: Sequence[str], fast_math: bool) -> Compiled:
+    """A program compiled, with these parts, which it needs beside. `fast_math` lets arithmetic be done in any order.
 
     The compile process lowers the kernel, module by module, while this one makes the entry point, then takes parts and
     modules from the first on. When all are lowered, the compile process takes modules and parts too, from the last on.
@@ -175,7 +173,7 @@ def compile_program(program: Program, parts: Sequence[str]) -> Compiled:
                 program.prototypes,
                 compilation.add_module,
                 externals=program.externals,
-                fast_math=options.fast_math,
+                fast_math=fast_math,
             )
             work.finish()
             compilation.compile_all(emit_beside, last=True)

@@ -23,9 +23,7 @@ from graphc.startup.record import replace
 
 
 def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
-    graph, fired = rewrite(
-        Graph(kernel.inputs, kernel.results), fast_math=options.fast_math, excluding=options.excluding
-    )
+    graph, fired = rewrite(Graph(kernel.inputs, kernel.results), fast_math=kernel.is_fast, excluding=options.excluding)
     report.fired = [str(fire) for fire in fired]
     count = len(kernel.outputs)
     news = graph.outputs[count:]

@@ -23,7 +23,8 @@ class Kernel:
     """A function's graph: leaves in the order of the kernel's parameters, results, and updates of shared variables.
 
     threads: how many its calls may use, None for `options.threads`; the code does not depend on it. mutable: the
-    inputs, by number, whose arrays a call may write.
+    inputs, by number, whose arrays a call may write. fast_math: whether what is true of real numbers only may be done,
+    None for `options.fast_math`.
     """
 
     name: str
@@ -34,6 +35,11 @@ class Kernel:
     returns: str
     threads: int | str | None = None
     mutable: tuple[int, ...] = ()
+    fast_math: bool | None = None
+
+    @property
+    def is_fast(self) -> bool:
+        return options.fast_math if self.fast_math is None else self.fast_math
 
     @property
     def results(self) -> tuple[Node, ...]:

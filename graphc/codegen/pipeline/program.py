@@ -41,6 +41,7 @@ from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import drop_unused, simplify
+from graphc.codegen.transform.turns import take_turns
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within
@@ -367,6 +368,9 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt,
     if merged != body:
         forward = partial(forward_stores, fresh=lowerer.names.fresh)
         body = simplify(passes.run("forward_stores", forward, merged), passes.run)
+    turned = passes.run("take_turns", partial(take_turns, fresh=lowerer.names.fresh), body)
+    if turned != body:
+        body = simplify(turned, passes.run)
     body = passes.run("write_where_copied", write_where_copied, body)
     short = partial(unroll_steps, steps=lowerer.steps, fresh=lowerer.names.fresh)
     unrolled = passes.run("unroll_steps", short, body)

@@ -36,7 +36,9 @@ def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
         stages.append(replace(kernel, inputs=inputs, shared=shared, outputs=outputs, updates=updates, returns="list"))
         name = kernel.name if len(stages) > 1 else f"sizes of {kernel.name}"
         taken = tuple(without_unused(taken))
-        kernel = Kernel(name, kernel.inputs, shared_of(taken, ()), taken, (), "list", kernel.threads)
+        kernel = Kernel(
+            name, kernel.inputs, shared_of(taken, ()), taken, (), "list", kernel.threads, (), kernel.fast_math
+        )
     return (kernel, *reversed(stages))
 
 

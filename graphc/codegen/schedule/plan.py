@@ -35,6 +35,7 @@ from graphc.ir.walk import nodes_of
 from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Var, subexpressions
 from graphc.loops.syntax import filled
 from graphc.loops.unparse import text_of
+from graphc.ops.index import never_negative
 from graphc.ops.scan import Loop
 from graphc.startup.record import fresh, record, replace
 
@@ -415,7 +416,34 @@ def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
     value = constant_value(index)
     if value is not None and isinstance(size, int):
         return bool(((value >= -size) & (value < size)).all())
-    return index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size)
+    if index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size):
+        return True
+    most = _most(index, sizing)
+    return most is not None and never_negative(index) and sizes.known_at_least(size, sizes.add(most, 1))
+
+
+def _most(index: Node, sizing: Sizing) -> Size | None:
+    """What no element of a sum of positions and sizes is above; None where that is not known."""
+    total: Size = 0
+    pending = [index]
+    while pending:
+        node = pending.pop()
+        value = constant_value(node)
+        if value is not None:
+            total = sizes.add(total, int(value.max()) if value.size else 0)
+        elif node.dtype != "int64":
+            return None
+        elif node.op.name == "add":
+            pending.extend(node.args)
+        elif node.op.name in ("dimshuffle", "broadcast_to", "reshape"):
+            pending.append(node.args[0])
+        elif node.op.name == "iota":
+            total = sizes.add(total, sizes.add(sizing.of(sizes.as_size(node.args[0])), -1))
+        elif node.ndim == 0 and sizes.known_nonnegative(node):
+            total = sizes.add(total, sizing.of(node))
+        else:
+            return None
+    return total
 
 
 def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:

@@ -43,8 +43,7 @@ class Copy:
 
 def write_where_copied(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Statements without copies of temporaries that can be written where they go."""
-    parts = (part for expr in all_expressions(body) for part in subexpressions(expr))
-    reads = Counter(part.buffer for part in parts if isinstance(part, Load | Pointer))
+    reads = Counter(part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer))
     return _written(body, {buffer for buffer, count in reads.items() if count == 1 and buffer.is_temporary})
 
 

@@ -9,6 +9,7 @@ import pytest
 import graphc.tensor as T
 from graphc.codegen.schedule.plan import in_range
 from graphc.codegen.schedule.sizes import size_up
+from graphc.ir import sizes
 from graphc.ir.node import Node, Size
 from graphc.ir.walk import as_size_node
 
@@ -20,6 +21,11 @@ KNOWN: dict[str, tuple[Callable[[], Node], Size]] = {
     "the same, of more axes": (lambda: T.arange(X.shape[0])[:, None], ROWS),
     "the same, in a wider dtype": (lambda: T.cast(T.cast(T.arange(X.shape[0]), "int64"), "int64"), ROWS),
     "constants": (lambda: T.constant([-3, 0, 2]), 3),
+    "sums of positions and sizes": (
+        lambda: (T.arange(X.shape[0])[:, None] + T.arange(X.shape[1])) + X.shape[0],
+        sizes.add(sizes.add(sizes.add(ROWS, ROWS), COLUMNS), -1),
+    ),
+    "positions beyond the first": (lambda: T.arange(X.shape[0]) + 1, sizes.add(ROWS, 1)),
     "no constants": (lambda: T.constant([0][:0]), 0),
 }
 UNKNOWN: dict[str, tuple[Callable[[], Node], Size]] = {
@@ -31,6 +37,11 @@ UNKNOWN: dict[str, tuple[Callable[[], Node], Size]] = {
     "a constant for an axis of unknown length": (lambda: T.constant([0]), ROWS),
     "a constant that a narrower dtype makes another": (lambda: T.cast(T.constant([-1]), "uint8"), 3),
     "a range in a dtype that has not all of it": (lambda: T.cast(T.arange(X.shape[0]), "int8"), ROWS),
+    "sums that may be one too many": (
+        lambda: T.arange(X.shape[0])[:, None] + T.arange(X.shape[1]),
+        sizes.add(sizes.add(ROWS, COLUMNS), -2),
+    ),
+    "differences of positions": (lambda: T.arange(X.shape[0]) - 1, ROWS),
     "what is computed of a range": (lambda: T.arange(X.shape[0]) + 1, ROWS),
 }
 

@@ -34,6 +34,7 @@ from graphc.codegen.transform.passes import Change
 from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import STEPS
+from graphc.codegen.transform.turns import take_turns
 from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
 from graphc.loops.names import Names
 from graphc.loops.text import print_functions
@@ -88,6 +89,7 @@ PASSES: dict[str, Pass] = {
     **{name: partial(changed, step) for name, step in STEPS},
     "merge_rows": partial(changed, merge_rows),
     "write_where_copied": partial(changed, write_where_copied),
+    "take_turns": lambda function: (replace(function, body=take_turns(function.body, fresh_names(function).fresh)),),
     "forward_stores": forwarded,
     "keep_in_registers": kept_in_registers,
     "narrow_sums": narrowed,

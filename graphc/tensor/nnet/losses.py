@@ -1,8 +1,8 @@
-"""Functions of neural networks: Theano's nnet, and the activations that came after it.
+"""Probabilities and losses: Theano's softmax family and crossentropies.
 
-In: tensors of scores, probabilities and classes. Out: nodes. Integers are computed in float64, floats in their own
-dtype. The softmax family subtracts the maximum first: no score overflows, and as its value does not depend on what is
-subtracted, derivatives of any order are right.
+In: tensors of scores, probabilities and classes. Out: nodes. Integers are computed in the float dtype that `sigmoid`
+has for them, floats in their own. The softmax family subtracts the maximum first: no score overflows, and as its value
+does not depend on what is subtracted, derivatives of any order are right.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphc.dtypes import INTEGERS, is_float
+from graphc.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, make
@@ -18,136 +18,21 @@ from graphc.ops import index
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.scalar import scalar_constant
-from graphc.tensor.creation import one_hot
-from graphc.tensor.elementary import (
-    abs,
-    add,
-    clip,
-    equal,
-    erf,
-    exp,
-    expm1,
-    greater,
-    less_equal,
-    log,
-    logical_and,
-    mul,
-    neg,
-    sigmoid,
-    softplus,
-    sub,
-    tanh,
-    true_div,
-    where,
-    xlogy,
-)
-from graphc.tensor.reductions import logsumexp, shift_of, sum
+from graphc.tensor.creation import one_hot, ones, zeros
+from graphc.tensor.elementary import add, equal, exp, log, logical_and, mul, neg, softplus, sub, true_div, where, xlogy
+from graphc.tensor.indexing import take
+from graphc.tensor.joining import concatenate
+from graphc.tensor.masks import positions
+from graphc.tensor.nnet.activations import in_floats
+from graphc.tensor.products import dot
+from graphc.tensor.reductions import shift_of, sum
 from graphc.tensor.shaping import normalise_axes
 
 __all__ = [
-    "binary_crossentropy", "categorical_crossentropy", "celu", "crossentropy_categorical_1hot", "elu", "gelu",
-    "hard_sigmoid", "leaky_relu", "log_softmax", "logsoftmax", "logsumexp", "one_hot", "prelu", "relu", "relu6", "selu",
-    "sigmoid", "sigmoid_binary_crossentropy", "silu", "softmax", "softplus", "softsign", "swish", "to_one_hot",
-    "ultra_fast_sigmoid",
+    "binary_crossentropy", "categorical_crossentropy", "confusion_matrix", "crossentropy_categorical_1hot",
+    "prepend_0_to_each_row", "prepend_1_to_each_row", "prepend_scalar_to_each_row", "sigmoid_binary_crossentropy",
+    "to_one_hot",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-def _floating(x: Any) -> Node:
-    """`x` as a node of a float dtype."""
-    node = as_node(x)
-    return node if is_float(node.dtype) else cast(node, "float64")
-
-
-# --- activations ----------------------------------------------------------------------------------------------------
-
-
-def hard_sigmoid(x: Any) -> Node:
-    """0.2 * x + 0.5 held between 0 and 1: straight pieces in place of the sigmoid."""
-    return clip(add(mul(_floating(x), 0.2), 0.5), 0, 1)
-
-
-def ultra_fast_sigmoid(x: Any) -> Node:
-    """The sigmoid to within 0.028, by Theano's approximation of tanh(x / 2) in pieces up to |x| = 3.4, 6 and beyond."""
-    node = _floating(x)
-    half = mul(node, 0.5)
-    size = abs(half)
-    inner = true_div(mul(size, 1.5), add(size, 1.0))
-    outer = add(mul(sub(size, 1.7), 0.0458812946797165), 0.935409070603099)
-    steps = where(less_equal(size, 1.7), inner, where(less_equal(size, 3.0), outer, 0.99505475368673))
-    return add(mul(where(greater(half, 0), steps, neg(steps)), 0.5), 0.5)
-
-
-def relu(x: Any, alpha: Any = 0) -> Node:
-    """max(x, 0), or `alpha` * x where x is below 0; `alpha` may be a tensor. The derivative at 0 is that below it."""
-    node = as_node(x)
-    if isinstance(alpha, (int, float)) and alpha == 0:
-        return where(less_equal(node, 0), 0, node)  # NaN stays
-    return where(greater(node, 0), node, mul(alpha, node))
-
-
-def _negative_part(x: Node) -> Node:
-    """x below 0, else 0; the derivative at 0 is 1."""
-    return where(greater(x, 0), 0, x)
-
-
-def leaky_relu(x: Any, alpha: Any = 0.01) -> Node:
-    """`relu` with a small slope below 0."""
-    return relu(x, alpha)
-
-
-def prelu(x: Any, alpha: Any) -> Node:
-    """`relu` with a slope below 0 that is learnt: a tensor that broadcasts to `x`."""
-    return relu(x, as_node(alpha))
-
-
-def relu6(x: Any) -> Node:
-    """x held between 0 and 6."""
-    return clip(_floating(x), 0, 6)
-
-
-def elu(x: Any, alpha: Any = 1) -> Node:
-    """x above 0, `alpha` * (exp(x) - 1) below (Clevert et al. 2015)."""
-    node = _floating(x)
-    return where(greater(node, 0), node, mul(alpha, expm1(_negative_part(node))))
-
-
-def celu(x: Any, alpha: Any = 1) -> Node:
-    """max(x, 0) + min(0, `alpha` * (exp(x / alpha) - 1)), smooth at 0 for every alpha (Barron 2017)."""
-    node = _floating(x)
-    return where(greater(node, 0), node, mul(alpha, expm1(true_div(_negative_part(node), alpha))))
-
-
-def selu(x: Any) -> Node:
-    """The scaled `elu` that keeps mean and variance (Klambauer et al. 2017)."""
-    return mul(elu(x, 1.6732632423543772), 1.0507009873554805)
-
-
-def gelu(x: Any, approximate: bool = False) -> Node:
-    """x times the standard normal distribution function of x (Hendrycks & Gimpel 2016), or its tanh approximation."""
-    node = _floating(x)
-    if approximate:
-        cubic = mul(node, add(mul(node, node, 0.044715), 1.0))
-        return mul(node, 0.5, add(tanh(mul(cubic, 0.7978845608028654)), 1.0))
-    return mul(node, 0.5, add(erf(mul(node, 0.7071067811865476)), 1.0))
-
-
-def silu(x: Any) -> Node:
-    """x * sigmoid(x), also called swish."""
-    node = _floating(x)
-    return mul(node, sigmoid(node))
-
-
-swish = silu
-
-
-def softsign(x: Any) -> Node:
-    """x / (1 + |x|)."""
-    node = _floating(x)
-    return true_div(node, add(abs(node), 1))
 
 
 # --- softmax --------------------------------------------------------------------------------------------------------
@@ -161,7 +46,7 @@ def _softmax_axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
 
 def softmax(x: Any, axis: Any = -1) -> Node:
     """exp(x) / sum(exp(x)) over `axis` (the last one; None: all), without overflow; NaN where all scores are -inf."""
-    node = _floating(x)
+    node = in_floats(x)
     axes = _softmax_axes("softmax", node, axis)
     powers = exp(sub(node, shift_of(node, axes)))
     return true_div(powers, sum(powers, axes, keepdims=True))
@@ -169,13 +54,11 @@ def softmax(x: Any, axis: Any = -1) -> Node:
 
 def log_softmax(x: Any, axis: Any = -1) -> Node:
     """log(softmax(x)) over `axis`, accurate where the softmax itself is too small to be held."""
-    node = _floating(x)
+    node = in_floats(x)
     axes = _softmax_axes("log_softmax", node, axis)
     shifted = sub(node, shift_of(node, axes))
     return sub(shifted, log(sum(exp(shifted), axes, keepdims=True)))
 
-
-logsoftmax = log_softmax
 
 # --- losses ---------------------------------------------------------------------------------------------------------
 
@@ -216,7 +99,7 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
     `true_dist` holds an integer class for each row, or a distribution of the shape of `coding_dist` (one-hot rows,
     say). A class whose true probability is 0 adds nothing, whatever its coding probability.
     """
-    coding, true = _floating(coding_dist), as_node(true_dist)
+    coding, true = in_floats(coding_dist), as_node(true_dist)
     logarithm = _log_softmax_of(coding)
     if coding.ndim and true.ndim == coding.ndim - 1 and true.dtype in INTEGERS:
         if logarithm is None:
@@ -259,7 +142,7 @@ def _score_of(probability: Node) -> Node | None:
 
 def binary_crossentropy(output: Any, target: Any) -> Node:
     """-(target * log(output) + (1 - target) * log(1 - output)), element by element."""
-    probability = _floating(output)
+    probability = in_floats(output)
     score = _score_of(probability)
     if score is not None:
         return sigmoid_binary_crossentropy(score, target)
@@ -271,7 +154,7 @@ def binary_crossentropy(output: Any, target: Any) -> Node:
 
 def sigmoid_binary_crossentropy(output: Any, target: Any) -> Node:
     """`binary_crossentropy` of sigmoid(output), accurate for scores of any size."""
-    score = _floating(output)
+    score = in_floats(output)
     expected = as_node(target)
     expected = expected if is_float(expected.dtype) else cast(expected, score.dtype)
     return add(mul(expected, softplus(neg(score))), mul(sub(1, expected), softplus(score)))
@@ -280,3 +163,53 @@ def sigmoid_binary_crossentropy(output: Any, target: Any) -> Node:
 def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> Node:
     """For each integer of `y` a row of `nb_class` zeros with a one at that position."""
     return one_hot(y, nb_class, dtype)
+
+
+def confusion_matrix(actual: Any, pred: Any) -> tuple[Node, Node]:
+    """How often each class was taken for each other one, and the classes in ascending order (Theano's).
+
+    Both arguments are vectors of integers. Row i and column j count where `actual` is class i and `pred` class j.
+    """
+    given = [as_node(one) for one in (actual, pred)]
+    for node in given:
+        if node.ndim != 1 or node.dtype not in INTEGERS:
+            raise GraphTypeError(f"confusion_matrix of {describe(node)} of type {node.type}: no vector of integers")
+    dtype = promote(*(node.dtype for node in given))
+    found, taken = (cast(node, dtype) for node in given)
+    both = concatenate([found, taken])
+    rank = count_less(both, both)
+    # The places that the least element of each class has among all, in ascending order.
+    first = index.set_gather(zeros((both.shape[0],), "bool"), ones((both.shape[0],), "bool"), (rank,), 0)
+    starts = positions(first)
+    order = take(index.set_gather(zeros((both.shape[0],), dtype), both, (rank,), 0), starts)
+    rows, columns = (
+        cast(equal(layout.expand(node, (0,)), layout.expand(order, (1,))), "int64") for node in (found, taken)
+    )
+    return dot(rows, layout.dimshuffle(columns, (1, 0))), order
+
+
+def count_less(x: Node, among: Node) -> Node:
+    """For each element of a vector, how many of another one are below it."""
+    return sum(cast(elementwise("less", layout.expand(among, (0,)), layout.expand(x, (1,))), "int64"), 1)
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def prepend_scalar_to_each_row(val: Any, mat: Any) -> Node:
+    """The matrix `mat` with a first column of the scalar `val` (Theano's)."""
+    matrix, value = as_node(mat), as_node(val)
+    if matrix.ndim != 2 or value.ndim:
+        raise GraphTypeError(f"prepend_scalar_to_each_row: {describe(value)} to {describe(matrix)} of {matrix.type}")
+    column = layout.filled(cast(value, matrix.dtype), (matrix.type.shape[0], 1))
+    return layout.concatenate([column, matrix], 1)
+
+
+def prepend_0_to_each_row(mat: Any) -> Node:
+    """The matrix `mat` with a first column of zeros (Theano's)."""
+    return prepend_scalar_to_each_row(0, mat)
+
+
+def prepend_1_to_each_row(mat: Any) -> Node:
+    """The matrix `mat` with a first column of ones (Theano's)."""
+    return prepend_scalar_to_each_row(1, mat)

@@ -1,0 +1,30 @@
+"""The names of `np.linalg` for tensors, as far as graphc has them.
+
+In: what NumPy's functions of these names take. Out: tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphc.numpy.named import has_function, named
+
+_FOUND = {
+    name: named(name, function)
+    for name, function in vars(np.linalg).items()
+    if name[0] != "_" and has_function(function)
+}
+globals().update(_FOUND)
+__all__ = sorted(_FOUND)  # noqa: PLE0605 - the names are NumPy's
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> Any:
+    if name[0] != "_" and hasattr(np.linalg, name):
+        raise AttributeError(f"np.linalg.{name} is not in graphc: graphc.numpy.linalg has no {name!r}")
+    raise AttributeError(f"module 'graphc.numpy.linalg' has no attribute {name!r}")

@@ -1,0 +1,69 @@
+"""Functions under NumPy's names.
+
+In: one of NumPy's functions. Out: what it gives of tensors, with its signature, whatever it is called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from graphc.tensor.dispatch import IN_PLACE, OWN, call_function, call_ufunc, find_target, title, ufunc_target
+
+CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
+"""What NumPy's functions are."""
+
+
+def target_of(function: Any) -> Callable[..., Any] | None:
+    """What graphc has for one of NumPy's functions."""
+    if not isinstance(function, CALLABLE) or function.__name__ in IN_PLACE:
+        return None
+    own: Callable[..., Any] | None = OWN.get(title(function)) or find_target(function)
+    return own
+
+
+def has_function(function: Any) -> bool:
+    """Whether graphc has one of NumPy's functions."""
+    return target_of(function) is not None
+
+
+def named(name: str, function: Any) -> Callable[..., Any]:
+    """One of NumPy's functions, of tensors."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return call_function(function, args, kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = getattr(target_of(function), "__doc__", None) or f"NumPy's {name}."
+    vars(call)["__wrapped__"] = function  # which `help` reads the signature from
+    return call
+
+
+class Ufunc:
+    """One of NumPy's functions of single elements, of tensors, with its methods."""
+
+    def __init__(self, name: str, ufunc: np.ufunc) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = getattr(ufunc_target(ufunc), "__doc__", None) or f"NumPy's {name}."
+        self.ufunc = ufunc
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__} of tensors>"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return call_ufunc(self.ufunc, "__call__", args, kwargs)
+
+    def reduce(self, /, *args: Any, **kwargs: Any) -> Any:
+        """As NumPy's `reduce`, along the first axis where no other is given."""
+        return call_ufunc(self.ufunc, "reduce", args, kwargs)
+
+    def accumulate(self, /, *args: Any, **kwargs: Any) -> Any:
+        """As NumPy's `accumulate`."""
+        return call_ufunc(self.ufunc, "accumulate", args, kwargs)
+
+    def outer(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The function of each element of the first argument with each of the second."""
+        return call_ufunc(self.ufunc, "outer", args, kwargs)

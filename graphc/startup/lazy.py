@@ -1,0 +1,37 @@
+"""Modules that are imported when one of their names is first asked for, so that a start pays only for what it uses.
+
+In: a package, and for each module within it the names that it gives the package. Out: the package's `__getattr__`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazily(
+    package: str, modules: Mapping[str, str], missing: Callable[[str], str] | None = None
+) -> Callable[[str], Any]:
+    """The `__getattr__` of `package`: `modules` says which module within it defines which names, in words. An empty
+    text stands for a module that gives no names but is there itself. `missing(name)` says why there is no such name.
+    """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name in homes:
+            found = getattr(import_module(f"{package}.{homes[name]}"), name)
+            setattr(sys.modules[package], name, found)
+            return found
+        if name in modules:
+            return import_module(f"{package}.{name}")
+        reason = "" if missing is None else missing(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
+
+    return find
+
+
+def names_of(modules: Mapping[str, str]) -> list[str]:
+    """All names that `lazily` finds in modules."""
+    return [name for names in modules.values() for name in names.split()]

@@ -1,0 +1,203 @@
+"""Functions of single elements that few programs need, all composed of those of elementary.py.
+
+In: nodes, arrays, numbers or lists of them. Out: nodes of the broadcast shape, with NumPy's dtypes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import INTEGERS, UNSIGNED, is_float
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node, describe
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.tensor.creation import full_like
+from graphc.tensor.elementary import (
+    abs,
+    add,
+    copysign,
+    equal,
+    exp2,
+    floor,
+    greater,
+    isfinite,
+    isinf,
+    less,
+    log2,
+    logical_and,
+    logical_not,
+    maximum,
+    minimum,
+    mul,
+    nextafter,
+    signbit,
+    sin,
+    sub,
+    true_div,
+    trunc,
+    where,
+)
+from graphc.tensor.joining import stack
+from graphc.tensor.reductions import max, min
+
+__all__ = [
+    "angle", "bitwise_count", "ceil_intdiv", "default", "frexp", "iscomplex", "iscomplexobj", "isneginf", "isposinf",
+    "isreal", "isrealobj", "largest", "ldexp", "mod_check", "modf", "real_if_close", "sinc", "smallest", "spacing",
+]  # fmt: skip
+
+
+def ceil_intdiv(a: Any, b: Any) -> Node:
+    """The quotient of integers rounded up (Theano's)."""
+    left, right = as_node(a), as_node(b)
+    for node in (left, right):
+        if is_float(node.dtype):
+            raise GraphTypeError(f"ceil_intdiv: {describe(node)} is of dtype {node.dtype}, not an integer")
+    quotient = elementwise("floor_div", left, right)
+    return add(quotient, cast(elementwise("not_equal", elementwise("mod", left, right), 0), quotient.dtype))
+
+
+def mod_check(x: Any, y: Any) -> Node:
+    """`x` % `y` (Theano's)."""
+    return elementwise("mod", x, y)
+
+
+def angle(z: Any, deg: bool = False) -> Node:
+    """The argument of a number on the real line: 0, or pi (180 with `deg`) where it is below 0 or -0.0; NaN of NaN."""
+    node = as_node(z)
+    node = node if is_float(node.dtype) else cast(node, "float64")
+    half = 180.0 if deg else math.pi
+    return where(equal(node, node), where(signbit(node), half, 0.0), node)
+
+
+def bitwise_count(x: Any) -> Node:
+    """The number of ones among the bits of the absolute value of integers, as uint8."""
+    node = as_node(x)
+    if node.dtype not in INTEGERS:
+        raise GraphTypeError(f"bitwise_count of {describe(node)} of dtype {node.dtype}: it is no integer")
+    bits = cast(node if node.dtype in UNSIGNED else abs(node), "uint64")
+
+    def sums(value: Node, mask: int, shift: int) -> Node:
+        pattern = np.uint64(mask)
+        return add((value & pattern), (value >> np.uint64(shift)) & pattern)
+
+    for mask, shift in (
+        (0x5555555555555555, 1), (0x3333333333333333, 2), (0x0F0F0F0F0F0F0F0F, 4),
+        (0x00FF00FF00FF00FF, 8), (0x0000FFFF0000FFFF, 16), (0x00000000FFFFFFFF, 32),
+    ):  # fmt: skip
+        bits = sums(bits, mask, shift)
+    return cast(bits, "uint8")
+
+
+def isneginf(x: Any) -> Node:
+    """Where `x` is minus infinity."""
+    return logical_and(isinf(x), less(x, 0))
+
+
+def isposinf(x: Any) -> Node:
+    """Where `x` is plus infinity."""
+    return logical_and(isinf(x), greater(x, 0))
+
+
+def isreal(x: Any) -> Node:
+    """True everywhere: graphc has no complex dtypes."""
+    return full_like(x, True, "bool")
+
+
+def iscomplex(x: Any) -> Node:
+    """False everywhere: graphc has no complex dtypes."""
+    return full_like(x, False, "bool")
+
+
+def isrealobj(x: Any) -> bool:
+    """True: graphc has no complex dtypes."""
+    return as_node(x) is not None
+
+
+def iscomplexobj(x: Any) -> bool:
+    """False: graphc has no complex dtypes."""
+    return not isrealobj(x)
+
+
+def real_if_close(a: Any, tol: float = 100) -> Node:
+    """`a` itself: graphc has no complex dtypes."""
+    return as_node(a)
+
+
+def modf(x: Any) -> tuple[Node, Node]:
+    """The fractional and the whole part, both with the sign of `x`."""
+    node = as_node(x)
+    node = node if is_float(node.dtype) else cast(node, "float64")
+    whole = trunc(node)
+    return copysign(where(isinf(node), 0.0, sub(node, whole)), node), whole
+
+
+def ldexp(x: Any, i: Any) -> Node:
+    """x * 2**i for integers `i`."""
+    node, power = as_node(x), as_node(i)
+    if power.dtype not in INTEGERS:
+        raise GraphTypeError(f"ldexp: the exponent {describe(power)} is of dtype {power.dtype}, not an integer")
+    node = node if is_float(node.dtype) else cast(node, "float64")
+    # In two steps: 2**i may be no number where the result is one. Beyond 2200 every result is 0 or infinite.
+    held = elementwise("clip", cast(power, "int64"), -2200, 2200)
+    half = elementwise("floor_div", held, 3)
+    rest = sub(held, mul(half, 2))
+    scale = exp2(cast(half, node.dtype))
+    return mul(mul(mul(node, scale), scale), exp2(cast(rest, node.dtype)))
+
+
+def frexp(x: Any) -> tuple[Node, Node]:
+    """Mantissa m and int32 exponent e of x = m * 2**e with 0.5 <= |m| < 1; what is not finite, and 0, is its own m."""
+    node = as_node(x)
+    node = node if is_float(node.dtype) else cast(node, "float64")
+    size = abs(node)
+    known = logical_and(isfinite(node), logical_not(equal(node, 0)))
+    # The logarithm is rounded, so the exponent may be one off beside a power of 2.
+    guess = cast(add(floor(log2(where(known, size, 1.0))), 1), "int64")
+    mantissa = ldexp(node, elementwise("neg", guess))
+    above, below = greater(abs(mantissa), 1), less(abs(mantissa), 0.5)
+    above = elementwise("logical_or", above, equal(abs(mantissa), 1))
+    exponent = add(guess, sub(cast(above, "int64"), cast(below, "int64")))
+    mantissa = where(above, true_div(mantissa, 2), where(below, mul(mantissa, 2), mantissa))
+    return where(known, mantissa, node), cast(where(known, exponent, 0), "int32")
+
+
+def spacing(x: Any) -> Node:
+    """The distance of `x` to the next number away from 0, with its sign; NaN of infinity."""
+    node = as_node(x)
+    node = node if is_float(node.dtype) else cast(node, "float64")
+    return where(isfinite(node), sub(nextafter(node, copysign(math.inf, node)), node), math.nan)
+
+
+def sinc(x: Any) -> Node:
+    """sin(pi x) / (pi x), 1 at 0; beside it a series, for the sake of derivatives."""
+    turned = mul(as_node(x), math.pi)
+    small = less(abs(turned), 0.5)
+    away, square = where(small, 1.0, turned), where(small, mul(turned, turned), 0.0)
+    series: Any = 0.0
+    for k in range(7, -1, -1):
+        series = add(mul(series, square), (-1) ** k / math.factorial(2 * k + 1))
+    return where(small, series, true_div(sin(away), away))
+
+
+def default(x: Any, value: Any) -> Node:
+    """`x`, or `value` where `x` is None (Theano's)."""
+    return as_node(value if x is None else x)
+
+
+def _extreme(args: Iterable[Any], two: Callable[..., Node], several: Callable[..., Node]) -> Node:
+    nodes = list(args)
+    return two(*nodes) if len(nodes) == 2 else several(stack(nodes), 0)
+
+
+def largest(*args: Any) -> Node:
+    """The largest of several values, element by element (Theano's)."""
+    return _extreme(args, maximum, max)
+
+
+def smallest(*args: Any) -> Node:
+    """The smallest of several values, element by element (Theano's)."""
+    return _extreme(args, minimum, min)

@@ -1,0 +1,312 @@
+"""Arrays put together, taken apart and turned in ways that few programs need.
+
+In: tensors, positions, axes. Out: nodes, all composed of concatenate, gather and dimshuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, Size, constant_value, describe
+from graphc.ir.walk import as_size_node
+from graphc.ops import reduce
+from graphc.ops import shape as ops
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.recur import running_sum
+from graphc.tensor.creation import ones
+from graphc.tensor.indexing import flip, getitem, set_subtensor, take
+from graphc.tensor.joining import concatenate, split, stack
+from graphc.tensor.shaping import as_shape, atleast_nd, flatten, normalise_axes, normalise_axis, transpose
+
+__all__ = [
+    "append", "block", "concat", "delete", "dsplit", "horizontal_stack", "hsplit", "insert", "matrix_transpose",
+    "permute_dims", "resize", "rollaxis", "rot90", "row_stack", "stacklists", "trim_zeros", "unstack", "vertical_stack",
+    "vsplit",
+]  # fmt: skip
+
+# --- together -------------------------------------------------------------------------------------------------------
+
+
+def concat(arrays: Any, axis: int | None = 0) -> Node:
+    """Arrays one after the other along `axis`; flattened ones where it is None."""
+    return concatenate([flatten(x) for x in arrays], 0) if axis is None else concatenate(arrays, axis)
+
+
+def append(x: Any, values: Any, axis: int | None = None) -> Node:
+    """`values` after `x` along `axis`, both flattened where it is None."""
+    return concat([as_node(x), as_node(values)], axis)
+
+
+def row_stack(arrays: Any) -> Node:
+    """Arrays one below the other, vectors as rows."""
+    return concatenate([atleast_nd(x, 2) for x in arrays], 0)
+
+
+def _matrices(name: str, args: Sequence[Any]) -> list[Node]:
+    nodes = [as_node(x) for x in args]
+    for node in nodes:
+        if node.ndim != 2:
+            raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+    return nodes
+
+
+def horizontal_stack(*args: Any) -> Node:
+    """Matrices side by side (Theano's)."""
+    return concatenate(_matrices("horizontal_stack", args), 1)
+
+
+def vertical_stack(*args: Any) -> Node:
+    """Matrices one below the other (Theano's)."""
+    return concatenate(_matrices("vertical_stack", args), 0)
+
+
+def stacklists(arg: Any) -> Node:
+    """A nested list of tensors as one tensor, each list a new axis in front (Theano's)."""
+    return stack([stacklists(one) for one in arg]) if isinstance(arg, (list, tuple)) else as_node(arg)
+
+
+def block(arrays: Any) -> Node:
+    """A nested list of blocks: the innermost lists are joined along the last axis, those around them along the one
+    before, and so on. Raises GraphTypeError for lists of unequal depth.
+    """
+
+    def depth(part: Any) -> int:
+        if not isinstance(part, list):
+            return 0
+        depths = {depth(one) for one in part}
+        if len(depths) != 1:
+            raise GraphTypeError("block: the lists are empty or of unequal depth")
+        return 1 + depths.pop()
+
+    def leaves(part: Any) -> list[Node]:
+        return [leaf for one in part for leaf in leaves(one)] if isinstance(part, list) else [as_node(part)]
+
+    levels = depth(arrays)
+    rank = max(levels, *(leaf.ndim for leaf in leaves(arrays)))
+
+    def joined(part: Any, level: int) -> Node:
+        if not isinstance(part, list):
+            return atleast_nd(part, rank)
+        return concatenate([joined(one, level - 1) for one in part], rank - level)
+
+    return joined(arrays, levels)
+
+
+# --- apart ----------------------------------------------------------------------------------------------------------
+
+
+def _split_along(name: str, x: Any, sections: Any, axis: int, rank: int) -> list[Node]:
+    node = as_node(x)
+    if node.ndim < rank:
+        raise ShapeError(f"{name} of {describe(node)} of type {node.type}: it has less than {rank} axes")
+    return split(node, sections, axis=axis)
+
+
+def hsplit(x: Any, indices_or_sections: Any) -> list[Node]:
+    """`split` along the second axis, of vectors along their only one."""
+    return _split_along("hsplit", x, indices_or_sections, 1 if as_node(x).ndim > 1 else 0, 1)
+
+
+def vsplit(x: Any, indices_or_sections: Any) -> list[Node]:
+    """`split` along the first axis."""
+    return _split_along("vsplit", x, indices_or_sections, 0, 2)
+
+
+def dsplit(x: Any, indices_or_sections: Any) -> list[Node]:
+    """`split` along the third axis."""
+    return _split_along("dsplit", x, indices_or_sections, 2, 3)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Node, ...]:
+    """The slices of `x` along `axis`, whose size is known."""
+    node = as_node(x)
+    place = normalise_axis(axis, node.ndim, f"unstack of {describe(node)} of type {node.type}")
+    count = node.type.shape[place]
+    if not isinstance(count, int):
+        raise GraphTypeError(f"unstack of {describe(node)} of type {node.type}: the size of axis {place} is not known")
+    return tuple(getitem(node, (*(slice(None),) * place, position)) for position in range(count))
+
+
+# --- elements put in and taken out ----------------------------------------------------------------------------------
+
+
+def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
+    """`values` put in before the positions `obj` along `axis` (of the flattened `x` where that is None).
+
+    `obj` is a whole number, a scalar, a slice of numbers, or constant integers; several values broadcast to the
+    positions. Raises GraphTypeError for positions that are not known, IndexOutOfBounds for those known to be outside.
+    """
+    node = as_node(x) if axis is not None else flatten(x)
+    what = f"insert into {describe(node)} of type {node.type}"
+    place = normalise_axis(axis or 0, node.ndim, what)
+    value, length = cast(as_node(values), node.dtype), node.type.shape[place]
+    rest = [size for k, size in enumerate(node.type.shape) if k != place]
+    if isinstance(obj, (int, np.integer, Node)) and as_node(obj).ndim == 0:
+        if value.ndim == node.ndim:  # as NumPy: its first axis is the one that is put in
+            value = ops.dimshuffle(value, [*range(1, place + 1), 0, *range(place + 1, node.ndim)])
+            parts = _broadcast_but(value, node, place)
+        else:
+            parts = ops.expand(_broadcast(value, rest), (place,))
+        head, tail = _cut(node, place, None, obj), _cut(node, place, obj, None)
+        _check_place(obj, length, what)
+        return ops.concatenate([head, parts, tail], place)
+    positions = _known_positions(obj, length, what)
+    if not len(positions):
+        return node
+    shape = [*node.type.shape[:place], len(positions), *node.type.shape[place + 1 :]]
+    wide = _broadcast(value, shape)
+    order = np.argsort(positions, kind="stable")
+    bounds = [None, *(int(positions[k]) for k in order), None]
+    pieces: list[Node] = []
+    for number, (low, high) in enumerate(pairwise(bounds)):
+        pieces.append(_cut(node, place, low, high))
+        if number < len(order):
+            one = int(order[number])
+            pieces.append(_cut(wide, place, one, one + 1))
+    return ops.concatenate(pieces, place)
+
+
+def _check_place(position: Any, length: Size, what: str) -> None:
+    value = constant_value(position) if isinstance(position, Node) else position
+    if value is not None and isinstance(length, int) and not -length <= int(value) <= length:
+        raise IndexOutOfBounds(f"{what}: position {int(value)} is out of bounds for size {length}")
+
+
+def _known_positions(obj: Any, length: Size, what: str) -> np.ndarray[Any, Any]:
+    """Constant positions counted from the start of an axis."""
+    if isinstance(obj, slice):
+        if not isinstance(length, int):
+            raise GraphTypeError(f"{what}: a slice needs an axis of known size")
+        return np.arange(*obj.indices(length))
+    value = constant_value(as_node(obj))
+    if value is None:
+        raise GraphTypeError(f"{what}: several positions must be constants, not {describe(obj)}")
+    positions = np.flatnonzero(value) if value.dtype == bool else value.reshape(-1).astype("int64")
+    if (positions < 0).any():
+        if not isinstance(length, int):
+            raise GraphTypeError(f"{what}: negative positions need an axis of known size")
+        positions = np.where(positions < 0, positions + length, positions)
+    for position in positions:
+        _check_place(int(position), length, what)
+    return positions
+
+
+def _cut(x: Node, axis: int, start: Any, stop: Any) -> Node:
+    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
+
+
+def _broadcast(value: Node, shape: Sequence[Size]) -> Node:
+    return ops.broadcast_to(ops.expand(value, range(len(shape) - value.ndim)), shape)
+
+
+def _broadcast_but(value: Node, like: Node, axis: int) -> Node:
+    """`value` broadcast to the sizes of `like` but along an axis."""
+    shape = like.type.shape
+    return ops.broadcast_to(value, (*shape[:axis], value.type.shape[axis], *shape[axis + 1 :]))
+
+
+def delete(x: Any, obj: Any, axis: int | None = None) -> Node:
+    """`x` without the slices along `axis` (elements of the flattened `x` where that is None) at positions `obj`.
+
+    `obj` is what may index a vector: an integer, a slice, integers, a mask; it may be symbolic.
+    """
+    node = as_node(x) if axis is not None else flatten(x)
+    place = normalise_axis(axis or 0, node.ndim, f"delete of {describe(node)} of type {node.type}")
+    length = node.type.shape[place]
+    if isinstance(obj, list) and not obj:
+        return node
+    known = constant_value(as_node(obj)) if not isinstance(obj, slice) else None
+    if isinstance(length, int) and (known is not None or isinstance(obj, slice)):
+        return take(node, np.delete(np.arange(length), obj if known is None else known), place)
+    if not isinstance(obj, slice) and as_node(obj).ndim == 0:
+        negative = elementwise("less", as_node(obj), 0)
+        start = elementwise("where", negative, elementwise("add", as_node(obj), as_size_node(length)), as_node(obj))
+        start = getitem(ops.iota(length), start)  # which is held to be within the axis
+        after = elementwise("add", start, 1)
+        return ops.concatenate([_cut(node, place, None, start), _cut(node, place, after, None)], place)
+    keep = set_subtensor(getitem(ones((as_size_node(length),), "bool"), obj), False)
+    return getitem(node, (*(slice(None),) * place, keep))
+
+
+def resize(x: Any, new_shape: Any) -> Node:
+    """The elements of `x` in C order, repeated as often as an array of `new_shape` needs; zeros where `x` has none."""
+    node = flatten(x)
+    shape = as_shape(new_shape, "resize")
+    length = node.type.shape[0]
+    position = elementwise("mod", ops.iota(sizes.product(shape)), as_size_node(sizes.maximum(length, 1)))
+    if sizes.equal(length, 0):
+        return ops.zeros(node.dtype, shape)
+    if not isinstance(length, int):  # perhaps there is nothing to take
+        node = ops.concatenate([node, ops.zeros(node.dtype, (1,))], 0)
+    return ops.reshape(take(node, position), shape)
+
+
+def trim_zeros(x: Any, trim: str = "fb") -> Node:
+    """A vector without the zeros at its front ("f") and back ("b")."""
+    node = as_node(x)
+    if node.ndim != 1 or not trim or set(trim.lower()) - {"f", "b"}:
+        raise GraphTypeError(f"trim_zeros of {describe(node)} of type {node.type}: trim={trim!r} of a vector")
+    filled, length = cast(node, "bool"), as_size_node(node.type.shape[0])
+    anything = reduce.reduce_any(filled, (0,))
+    # Sums in place of argmax, which has no value for an empty vector.
+    before = elementwise("equal", running_sum(cast(filled, "int64"), 0), 0)
+    after = elementwise("equal", running_sum(cast(flip(filled), "int64"), 0), 0)
+    front = elementwise("where", anything, reduce.reduce_sum(cast(before, "int64"), (0,)), length)
+    back = elementwise("where", anything, reduce.reduce_sum(cast(after, "int64"), (0,)), 0)
+    start = front if "f" in trim.lower() else None
+    if "b" not in trim.lower():
+        return getitem(node, slice(start, None))
+    stop = elementwise("sub", length, back)
+    if start is None:
+        stop = elementwise("where", anything, stop, 0)
+    return getitem(node, slice(start, stop))
+
+
+# --- turned ---------------------------------------------------------------------------------------------------------
+
+
+def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
+    """`m` turned `k` times by 90 degrees in the plane of two axes, from the first towards the second."""
+    node = as_node(m)
+    first, second = normalise_axes(tuple(axes), node.ndim, f"rot90 of {describe(node)} of type {node.type}")
+    order = list(range(node.ndim))
+    order[first], order[second] = second, first
+    match k % 4:
+        case 0:
+            return node
+        case 1:
+            return ops.dimshuffle(flip(node, second), order)
+        case 2:
+            return flip(node, (first, second))
+        case _:
+            return flip(ops.dimshuffle(node, order), second)
+
+
+def rollaxis(x: Any, axis: int, start: int = 0) -> Node:
+    """Axis `axis` moved back until it lies before the axis that was at `start`."""
+    node = as_node(x)
+    what = f"rollaxis of {describe(node)} of type {node.type}"
+    origin = normalise_axis(axis, node.ndim, what)
+    goal = start if start == node.ndim else normalise_axis(start, node.ndim + (start >= 0), what)
+    order = [k for k in range(node.ndim) if k != origin]
+    order.insert(goal - (origin < goal), origin)
+    return ops.dimshuffle(node, order)
+
+
+def permute_dims(x: Any, axes: Any = None) -> Node:
+    """The axes of `x` reversed, or in the order of `axes`."""
+    return transpose(x) if axes is None else transpose(x, tuple(axes))
+
+
+def matrix_transpose(x: Any) -> Node:
+    """The last two axes exchanged."""
+    node = as_node(x)
+    if node.ndim < 2:
+        raise ShapeError(f"matrix_transpose of {describe(node)} of type {node.type}: it has less than two axes")
+    return ops.transpose(node)

@@ -1,0 +1,313 @@
+"""Differences, sums along curves, interpolation, and products of sequences.
+
+In: tensors, spacings, points. Out: nodes composed of slices, running sums and gathers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import is_float, promote
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, Size, describe
+from graphc.ir.walk import as_size_node
+from graphc.ops import shape as ops
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.tensor.creation import zeros
+from graphc.tensor.elementary import abs, logical_and, maximum, minimum, mod, where
+from graphc.tensor.indexing import flip, getitem, take
+from graphc.tensor.joining import concatenate, stack
+from graphc.tensor.reductions import cumsum, sum
+from graphc.tensor.shaping import flatten, moveaxis, normalise_axes, normalise_axis
+
+__all__ = [
+    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap",
+]  # fmt: skip
+
+# --- differences ----------------------------------------------------------------------------------------------------
+
+
+def _cut(x: Node, axis: int, start: Any, stop: Any) -> Node:
+    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
+
+
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Node:
+    """Differences of neighbours along `axis`, taken `n` times, of `x` between what is put before and after it."""
+    node = as_node(x)
+    what = f"diff of {describe(node)} of type {node.type}"
+    place = normalise_axis(axis, node.ndim, what)
+    if n < 0:
+        raise ShapeError(f"{what}: n={n} is negative")
+    if n == 0:
+        return node
+    parts: list[Node] = []
+    for part in (prepend, node, append):
+        if part is not None:
+            one = as_node(part)
+            if one.ndim == 0:
+                shape = [1 if k == place else size for k, size in enumerate(node.type.shape)]
+                one = ops.filled(one, shape)
+            parts.append(one)
+    node = concatenate(parts, place) if len(parts) > 1 else node
+    relation = "not_equal" if node.dtype == "bool" else "sub"
+    for _ in range(n):
+        node = elementwise(relation, _cut(node, place, 1, None), _cut(node, place, None, -1))
+    return node
+
+
+def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Node:
+    """The differences of neighbours of the flattened `x`, between what is put before and after them."""
+    node = diff(flatten(x))
+    parts = [None if part is None else cast(flatten(part), node.dtype) for part in (to_begin, to_end)]
+    return concatenate([part for part in (parts[0], node, parts[1]) if part is not None], 0)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """The slopes of `f` along each of `axis` (all; a list where there are several) by differences of neighbours.
+
+    The spacing is 1, a number for all axes, or a number or the coordinates for each. Inside, the quotient of second
+    order; at the ends of order `edge_order`, 1 or 2.
+    """
+    node = as_node(f)
+    what = f"gradient of {describe(node)} of type {node.type}"
+    axes = normalise_axes(axis, node.ndim, what)
+    given = list(varargs) if len(varargs) > 1 else list(varargs or [1.0]) * len(axes)
+    if len(given) != len(axes) or edge_order not in (1, 2):
+        raise GraphTypeError(f"{what}: {len(given)} spacings for {len(axes)} axes, edge_order={edge_order}")
+    node = node if is_float(node.dtype) else cast(node, "float64")
+    slopes = [_slope(node, place, as_node(step), edge_order, what) for place, step in zip(axes, given, strict=True)]
+    return slopes[0] if len(axes) == 1 else slopes
+
+
+def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
+    length = x.type.shape[axis]
+    if isinstance(length, int) and length < order + 1:
+        raise ShapeError(f"{what}: axis {axis} has size {length}, which is less than {order + 1}")
+    if not isinstance(length, int):
+        enough = cast(elementwise("greater", length, order), "int64")
+        x = checked(x, (enough,), f"{what}: axis {axis} has less than {order + 1} elements", "shape")
+
+    def at(start: Any, stop: Any) -> Node:
+        return _cut(x, axis, start, stop)
+
+    def along(values: Node) -> Node:
+        return ops.expand(values, [k for k in range(x.ndim) if k != axis]) if values.ndim else values
+
+    if step.ndim == 0:
+        step = cast(step, x.dtype)
+        inside = (at(2, None) - at(None, -2)) / (2.0 * step)
+        if order == 1:
+            ends = (at(1, 2) - at(0, 1)) / step, (at(-1, None) - at(-2, -1)) / step
+        else:
+            ends = (
+                (-1.5 / step) * at(0, 1) + (2.0 / step) * at(1, 2) + (-0.5 / step) * at(2, 3),
+                (0.5 / step) * at(-3, -2) + (-2.0 / step) * at(-2, -1) + (1.5 / step) * at(-1, None),
+            )
+        return concatenate([ends[0], inside, ends[1]], axis)
+    if step.ndim != 1:
+        raise GraphTypeError(f"{what}: the spacing {describe(step)} of type {step.type} is no number or vector")
+    gaps = diff(cast(step, x.dtype))
+    before, after = along(gaps[:-1]), along(gaps[1:])
+    inside = (
+        at(None, -2) * (-after / (before * (before + after)))
+        + at(1, -1) * ((after - before) / (before * after))
+        + at(2, None) * (before / (after * (before + after)))
+    )
+    first, last = along(gaps[:1]), along(gaps[-1:])
+    if order == 1:
+        return concatenate([(at(1, 2) - at(0, 1)) / first, inside, (at(-1, None) - at(-2, -1)) / last], axis)
+    second, other = along(gaps[1:2]), along(gaps[-2:-1])
+    low = (
+        at(0, 1) * (-(2.0 * first + second) / (first * (first + second)))
+        + at(1, 2) * ((first + second) / (first * second))
+        + at(2, 3) * (-first / (second * (first + second)))
+    )
+    high = (
+        at(-3, -2) * (last / (other * (other + last)))
+        + at(-2, -1) * (-(last + other) / (other * last))
+        + at(-1, None) * ((2.0 * last + other) / (last * (other + last)))
+    )
+    return concatenate([low, inside, high], axis)
+
+
+def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Node:
+    """`p` with whole periods added so that neighbours along `axis` differ by no more than half a period.
+
+    Only differences above `discont` (half a period) are changed.
+    """
+    node = as_node(p)
+    what = f"unwrap of {describe(node)} of type {node.type}"
+    place = normalise_axis(axis, node.ndim, what)
+    steps = diff(node, axis=place)
+    whole = not is_float(node.dtype) and isinstance(period, int)
+    if not whole:
+        node, steps = (one if is_float(one.dtype) else cast(one, "float64") for one in (node, steps))
+    half = period // 2 if whole else period / 2
+    shifted = mod(steps - (-half), period) + (-half)
+    if not whole or period % 2 == 0:
+        shifted = where(
+            logical_and(elementwise("equal", shifted, -half), elementwise("greater", steps, 0)), half, shifted
+        )
+    change = where(abs(steps) < (half if discont is None else maximum(discont, half)), 0, shifted - steps)
+    return concatenate([_cut(node, place, None, 1), _cut(node, place, 1, None) + cumsum(change, place)], place)
+
+
+# --- sums along curves ----------------------------------------------------------------------------------------------
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
+    """The integral of `y` along `axis` by trapezoids, at the points `x` or at points that are `dx` apart."""
+    node = as_node(y)
+    place = normalise_axis(axis, node.ndim, f"trapezoid of {describe(node)} of type {node.type}")
+    gaps = as_node(dx)
+    if x is not None:
+        points = as_node(x)
+        gaps = diff(points, axis=-1 if points.ndim == 1 else place)
+        if points.ndim == 1:
+            gaps = ops.expand(gaps, [k for k in range(node.ndim) if k != place])
+    heights = (_cut(node, place, 1, None) + _cut(node, place, None, -1)) / 2.0
+    return sum(gaps * heights, place)
+
+
+# --- interpolation --------------------------------------------------------------------------------------------------
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Node:
+    """The value at each of `x` of the polygon through the points (`xp`, `fp`), whose `xp` ascend.
+
+    Below the first point it is `left` (the first of `fp`), above the last `right` (the last). With a constant `xp` and
+    a `period`, both `x` and `xp` are taken modulo the period. Positions are found by bisection.
+    """
+    wanted, points, values = as_node(x), as_node(xp), as_node(fp)
+    if points.ndim != 1 or values.ndim != 1:
+        raise ShapeError(f"interp: {describe(points)} of type {points.type} and {describe(values)} should be vectors")
+    dtype = promote("float64", wanted.dtype, points.dtype, values.dtype)
+    wanted, points, values = (cast(node, dtype) for node in (wanted, points, values))
+    sizes.common(points.type.shape[0], values.type.shape[0], f"interp: {describe(points)} and {describe(values)}")
+    if period is not None:
+        wanted, points, values = _periodic(wanted, points, values, period, xp)
+        left = right = None
+    values = ops.broadcast_to(values, points.type.shape)
+    length = as_size_node(points.type.shape[0])
+    low = _last_at_or_below(points, wanted)
+    high = minimum(low + 1, length - 1)
+    x0, x1, y0, y1 = take(points, low), take(points, high), take(values, low), take(values, high)
+    gap = x1 - x0
+    flat = elementwise("equal", gap, 0)
+    slope = (y1 - y0) / where(flat, 1.0, gap)
+    inside = where(elementwise("equal", wanted, x0), y0, slope * (wanted - x0) + y0)
+    inside = where(elementwise("equal", wanted, x1), y1, inside)
+    below, above = values[0] if left is None else left, values[-1] if right is None else right
+    found = where(wanted < points[0], below, where(wanted > points[-1], above, inside))
+    return where(elementwise("isnan", wanted), wanted, found)
+
+
+def _periodic(x: Node, xp: Node, fp: Node, period: Any, given: Any) -> tuple[Node, Node, Node]:
+    """The points in ascending order within a period, and one more on either side."""
+    if isinstance(given, Node):
+        raise GraphTypeError("interp: with a period the points xp should be constants")
+    length = float(np.abs(period))
+    order = np.argsort(np.asarray(given, "float64") % length)
+    folded = np.sort(np.asarray(given, "float64") % length)
+    points = np.concatenate([folded[-1:] - length, folded, folded[:1] + length])
+    values = take(fp, np.concatenate([order[-1:], order, order[:1]]))
+    return mod(x, length), as_node(points), values
+
+
+def _last_at_or_below(points: Node, x: Node) -> Node:
+    """The position of the last of ascending `points` that is not above each of `x`; 0 where all are.
+
+    Bisection in halving steps, written out: 2**step beyond the size are not taken.
+    """
+    length = points.type.shape[0]
+    last = as_size_node(length) - 1
+    found = zeros(tuple(size if isinstance(size, int) else as_size_node(size) for size in x.type.shape), "int64")
+    steps = max(length - 1, 1).bit_length() if isinstance(length, int) else 40
+    for step in reversed(range(steps)):
+        ahead = found + 2**step
+        fits = logical_and(ahead <= last, take(points, minimum(ahead, last)) <= x)
+        found = where(fits, ahead, found)
+    return found
+
+
+# --- products of sequences ------------------------------------------------------------------------------------------
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Node:
+    """The products of two vectors as polynomials: the sums of a[k] * v[n - k].
+
+    mode: "full" (every n at which they meet), "same" (as many as the longer one, in the middle), "valid" (where the
+    shorter one lies within the other). Raises GraphTypeError for another mode, ShapeError for an empty vector.
+    """
+    left, right = (as_node(one) for one in (a, v))
+    return _slide("convolve", left, right, mode)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
+    """The sums of a[n + k] * v[k] for two vectors; mode as in `convolve`."""
+    left, right = (as_node(one) for one in (a, v))
+    return _slide("correlate", left, flip(right), mode, mirrored=True)
+
+
+def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> Node:
+    """The sums of a[k] * v[n - k]. `mirrored`: where `v` is the longer one, the middle is that of the reversed result,
+    as in NumPy."""
+    for node in (a, v):
+        if node.ndim > 1 or sizes.equal(node.type.shape[0] if node.ndim else 1, 0):
+            raise ShapeError(f"{name}: {describe(node)} of type {node.type} is no vector, or empty")
+    if mode not in ("full", "same", "valid"):
+        raise GraphTypeError(f"{name}: mode {mode!r} is not full, same or valid")
+    dtype = promote(a.dtype, v.dtype)
+    a, v = (cast(flatten(node), "int64" if dtype == "bool" else dtype) for node in (a, v))
+    n, m = a.type.shape[0], v.type.shape[0]
+    longest, shortest = sizes.maximum(n, m), sizes.minimum(n, m)
+    total = sizes.add(sizes.add(n, m), -1)
+    begin: Size = 0
+    count = total
+    if mode == "same":
+        begin, count = sizes.floor_divide(sizes.add(shortest, -1), 2), longest
+        if mirrored:
+            turned = elementwise("less", as_size_node(n), as_size_node(m))
+            begin = sizes.as_size(where(turned, as_size_node(shortest) // 2, as_size_node(begin)))
+    elif mode == "valid":
+        begin, count = sizes.add(shortest, -1), sizes.add(sizes.subtract(longest, shortest), 1)
+    # Row i holds the elements of `a` that meet `v`, zeros where there are none.
+    border = as_size_node(sizes.add(m, -1))
+    padded = concatenate([zeros((border,), a.dtype), a, zeros((border,), a.dtype)], 0)
+    place = ops.expand(ops.iota(count), (1,)) + ops.expand(ops.iota(m), (0,)) + as_size_node(begin)
+    return cast(sum(take(padded, place) * flip(v), 1), dtype)
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Node:
+    """The cross product of vectors with three elements (or two: their third one is 0) along an axis; others broadcast.
+
+    Of two pairs with two elements it is the third element alone.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    left, right = as_node(a), as_node(b)
+    left, right = (moveaxis(node, place, -1) for node, place in ((left, axisa), (right, axisb)))
+    for node in (left, right):
+        if node.type.shape[-1] not in (2, 3):
+            raise ShapeError(f"cross: {describe(node)} of type {node.type} has not 2 or 3 elements along its axis")
+
+    def parts(node: Node) -> list[Node | None]:
+        return [node[..., k] if k < 2 or node.type.shape[-1] == 3 else None for k in range(3)]
+
+    x, y = parts(left), parts(right)
+
+    def minor(i: int, j: int) -> Any:
+        first, second, third, fourth = x[i], y[j], x[j], y[i]
+        if first is None or second is None:
+            return -(third * fourth)  # type: ignore[operator]
+        return first * second if third is None or fourth is None else first * second - third * fourth
+
+    if x[2] is None and y[2] is None:
+        made: Node = minor(0, 1)
+        return made
+    return moveaxis(stack([minor(1, 2), minor(2, 0), minor(0, 1)], axis=-1), -1, axisc)

@@ -1,0 +1,215 @@
+"""What is known of tensors while a graph is built, and other forms of what a user gives.
+
+In: tensors, arrays, numbers. Out: numbers, bools, sizes; nodes with no work of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import is_float
+from graphc.errors import GraphcError, GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.interpret import interpret
+from graphc.ir.node import CONSTANT, Array, Node, describe, literal
+from graphc.ir.walk import Graph, as_size_node, nodes_of
+from graphc.ops import shape as layout
+from graphc.ops.elementwise import as_node, broadcast_sizes
+from graphc.ops.scalar import scalar_constant
+from graphc.tensor.elementary import equal, isnan, logical_and, logical_or
+from graphc.tensor.indexing import getitem
+from graphc.tensor.reductions import all as all_of
+from graphc.tensor.shaping import as_shape, atleast_nd, expand_dims, normalise_axes
+from graphc.tensor.variables import as_tensor
+
+__all__ = [
+    "EmptyConstantError", "NotScalarConstantError", "apply_over_axes", "array", "array_equal", "array_equiv",
+    "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "broadcast_shapes", "extract_constant",
+    "get_scalar_constant_value", "get_vector_length", "is_flat", "isscalar", "makeKeepDims", "ndim", "require",
+    "scalar_from_tensor", "tensor_from_scalar", "transfer",
+]  # fmt: skip
+
+# --- values that are known ------------------------------------------------------------------------------------------
+
+
+class NotScalarConstantError(GraphcError, ValueError):
+    """A tensor of which it is not known that it is one number (Theano's)."""
+
+
+class EmptyConstantError(NotScalarConstantError):
+    """A constant without elements (Theano's)."""
+
+
+def get_scalar_constant_value(
+    v: Any, elemwise: bool = True, only_process_constants: bool = False, max_recur: int = 10
+) -> Array:
+    """The number that a tensor is known to be, or to hold everywhere, as an array of no axes.
+
+    Whatever depends on constants alone is known; with `only_process_constants` constants alone are. `elemwise` and
+    `max_recur` are Theano's and mean nothing. Raises NotScalarConstantError for another tensor.
+    """
+    node = as_node(v)
+    number = scalar_constant(node)
+    if number is not None and not only_process_constants:
+        return np.asarray(number, dtype=node.dtype)
+    known = node.op is CONSTANT or not only_process_constants
+    if known and all(leaf.op is CONSTANT for leaf in nodes_of([node]) if not leaf.args):
+        (value,) = interpret(Graph((), (node,)), {})
+        if value.size == 0:
+            raise EmptyConstantError(f"{describe(node)} has no elements")
+        if (value == value.flat[0]).all():
+            return np.asarray(value.flat[0])
+    raise NotScalarConstantError(f"{describe(node)} of type {node.type} is not known to be one number")
+
+
+def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool = False) -> Any:
+    """The number that `x` is known to be, or `x` itself (Theano's)."""
+    try:
+        return get_scalar_constant_value(x, elemwise, only_process_constants)
+    except NotScalarConstantError:
+        return x
+
+
+def get_vector_length(v: Any) -> int:
+    """The size of a vector. Raises ShapeError where it is not known, GraphTypeError for what is no vector."""
+    node = as_node(v)
+    if node.ndim != 1:
+        raise GraphTypeError(f"get_vector_length of {describe(node)} of type {node.type}: it is no vector")
+    (size,) = node.type.shape
+    if not isinstance(size, int):
+        raise ShapeError(f"the length of {describe(node)} of type {node.type} is not known")
+    return size
+
+
+def is_flat(var: Any, ndim: int | None = None, outdim: int | None = None) -> bool:
+    """Whether `var` has `ndim` axes, one by default (Theano's, which also says `outdim`)."""
+    wanted = ndim if ndim is not None else outdim if outdim is not None else 1
+    return as_node(var).ndim == wanted
+
+
+def ndim(a: Any) -> int:
+    """The number of axes."""
+    return as_node(a).ndim
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a number, or a tensor of no axes."""
+    return element.ndim == 0 if isinstance(element, Node) else bool(np.isscalar(element))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
+    """The shape to which shapes broadcast, a tuple of numbers and, where a size is not known, scalars."""
+    leaves = [layout.zeros("bool", as_shape(one, "broadcast_shapes")) for one in shapes]
+    if not leaves:
+        return ()
+    return tuple(
+        size if isinstance(size, int) else as_size_node(size) for size in broadcast_sizes("broadcast_shapes", leaves)
+    )
+
+
+# --- comparisons of whole arrays ------------------------------------------------------------------------------------
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
+    """Whether two arrays have the same shape and elements; NaN equals NaN if `equal_nan`."""
+    left, right = as_node(a1), as_node(a2)
+    pairs = list(zip(left.type.shape, right.type.shape, strict=False))
+    if left.ndim != right.ndim or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+        return literal(False)
+    key, same = [], literal(True)
+    for a, b in pairs:  # what both have is compared, and sizes
+        least = sizes.minimum(a, b)
+        key.append(slice(None, least if isinstance(least, int) else as_size_node(least)))
+        same = logical_and(same, equal(as_size_node(a), as_size_node(b)))
+    shape = tuple(sizes.minimum(a, b) for a, b in pairs)
+    left, right = (layout.broadcast_to(getitem(node, tuple(key)), shape) for node in (left, right))
+    return logical_and(same, all_of(_alike(left, right, equal_nan)))
+
+
+def _alike(left: Node, right: Node, equal_nan: bool) -> Node:
+    compared = equal(left, right)
+    if not equal_nan or not (is_float(left.dtype) and is_float(right.dtype)):
+        return compared
+    return logical_or(compared, logical_and(isnan(left), isnan(right)))
+
+
+def array_equiv(a1: Any, a2: Any) -> Node:
+    """Whether two arrays broadcast, by what is known of their sizes, and have the same elements then."""
+    left, right = as_node(a1), as_node(a2)
+    try:
+        broadcast_sizes("array_equiv", [left, right])
+    except ShapeError:
+        return literal(False)
+    return all_of(equal(left, right))
+
+
+# --- other forms ----------------------------------------------------------------------------------------------------
+
+
+def array(object: Any, dtype: Any = None, *, copy: Any = None, order: str = "K", ndmin: int = 0) -> Node:
+    """`object` as a tensor of `dtype`, with axes of size 1 in front until there are `ndmin`. Nodes need no copy."""
+    node = as_tensor(object)
+    return atleast_nd(node if dtype is None else node.astype(dtype), ndmin)
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None) -> Node:
+    """`a` as a tensor of `dtype`; `order` is NumPy's and means nothing: every result is in C order."""
+    return array(a, dtype)
+
+
+asanyarray = asarray
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Node:
+    """`a` as a tensor of at least one axis."""
+    return array(a, dtype, ndmin=1)
+
+
+def asfortranarray(a: Any, dtype: Any = None) -> Node:
+    """`a` as a tensor: graphc decides on the order of memory itself."""
+    return array(a, dtype)
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Node:
+    """`a` as a tensor of `dtype`: graphc decides on memory itself."""
+    return array(a, dtype)
+
+
+def scalar_from_tensor(x: Any) -> Node:
+    """`x`, which has no axes: graphc has one kind of scalars (Theano's)."""
+    node = as_node(x)
+    if node.ndim:
+        raise GraphTypeError(f"scalar_from_tensor of {describe(node)} of type {node.type}: it has axes")
+    return node
+
+
+def tensor_from_scalar(x: Any) -> Node:
+    """`x`, which has no axes: graphc has one kind of scalars (Theano's)."""
+    return scalar_from_tensor(x)
+
+
+def transfer(var: Any, target: str) -> Node:
+    """`var`: there is one kind of memory (Theano's)."""
+    return as_node(var)
+
+
+def makeKeepDims(x: Any, y: Any, axis: Any) -> Node:  # noqa: N802 - Theano's name
+    """`y`, a reduction of `x` over `axis`, with the axes that it lost as axes of size 1 (Theano's)."""
+    node = as_node(x)
+    return layout.expand(as_node(y), sorted(normalise_axes(axis, node.ndim, f"makeKeepDims of {describe(node)}")))
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Node:
+    """`func(a, axis)` for one axis after the other; a result that has an axis less gets it back with size 1."""
+    node = as_node(a)
+    for axis in normalise_axes(axes, node.ndim, f"apply_over_axes of {describe(node)}"):
+        made = as_node(func(node, axis))
+        if made.ndim == node.ndim - 1:
+            made = expand_dims(made, axis)
+        if made.ndim != node.ndim:
+            raise ShapeError(f"apply_over_axes of {describe(node)}: the function gave {made.type}")
+        node = made
+    return node

@@ -1,0 +1,45 @@
+"""Functions of neural networks: Theano's nnet, and the activations that came after it.
+
+In: tensors of scores, probabilities and classes. Out: nodes. `softmax` and `logsoftmax` take a vector for a row, as
+Theano's do; those of `graphc.tensor` keep its rank, as SciPy's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphc.startup.lazy import lazily, names_of
+from graphc.tensor.creation import one_hot as one_hot
+from graphc.tensor.elementary import sigmoid as sigmoid
+from graphc.tensor.elementary import softplus as softplus
+from graphc.tensor.reductions import logsumexp as logsumexp
+
+LAZY = {
+    "activations": """
+        celu elu gelu hard_sigmoid leaky_relu prelu relu relu6 selu sigmoid_inplace silu softsign swish
+        ultra_fast_sigmoid ultra_fast_sigmoid_inplace
+    """,
+    "losses": """
+        binary_crossentropy categorical_crossentropy confusion_matrix crossentropy_categorical_1hot
+        prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row sigmoid_binary_crossentropy
+        to_one_hot
+    """,
+    "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
+    "nnet": "",
+    "sigm": "",
+}
+"""The modules of this package and the names of each: imported when one is asked for. `nnet` and `sigm` are Theano's
+paths of the same functions."""
+
+__all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
+    from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
+else:
+    __getattr__ = lazily("graphc.tensor.nnet", LAZY)
+
+
+def __dir__() -> list[str]:
+    return __all__

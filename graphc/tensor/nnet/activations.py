@@ -1,0 +1,127 @@
+"""Activations: Theano's, and those that came after it.
+
+In: tensors. Out: nodes of the same shape. Integers are computed in the float dtype that `sigmoid` has for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphc.dtypes import floating, is_float
+from graphc.ir.node import Node
+from graphc.ops.elementwise import as_node, cast
+from graphc.tensor.elementary import (
+    abs,
+    add,
+    clip,
+    erf,
+    expm1,
+    greater,
+    less_equal,
+    mul,
+    neg,
+    sigmoid,
+    sub,
+    tanh,
+    true_div,
+    where,
+)
+
+__all__ = [
+    "celu", "elu", "gelu", "hard_sigmoid", "leaky_relu", "prelu", "relu", "relu6", "selu", "sigmoid_inplace", "silu",
+    "softsign", "swish", "ultra_fast_sigmoid", "ultra_fast_sigmoid_inplace",
+]  # fmt: skip
+
+
+def in_floats(x: Any) -> Node:
+    """`x` as a node of a float dtype: integers as `sigmoid` has them, those of 8 and 16 bits in float32."""
+    node = as_node(x)
+    return node if is_float(node.dtype) else cast(node, floating(node.dtype))
+
+
+def hard_sigmoid(x: Any) -> Node:
+    """0.2 * x + 0.5 held between 0 and 1: straight pieces in place of the sigmoid."""
+    return clip(add(mul(in_floats(x), 0.2), 0.5), 0, 1)
+
+
+def ultra_fast_sigmoid(x: Any) -> Node:
+    """The sigmoid to within 0.028, by Theano's approximation of tanh(x / 2) in pieces up to |x| = 3.4, 6 and beyond."""
+    node = in_floats(x)
+    half = mul(node, 0.5)
+    size = abs(half)
+    inner = true_div(mul(size, 1.5), add(size, 1.0))
+    outer = add(mul(sub(size, 1.7), 0.0458812946797165), 0.935409070603099)
+    steps = where(less_equal(size, 1.7), inner, where(less_equal(size, 3.0), outer, 0.99505475368673))
+    return add(mul(where(greater(half, 0), steps, neg(steps)), 0.5), 0.5)
+
+
+def relu(x: Any, alpha: Any = 0) -> Node:
+    """max(x, 0), or `alpha` * x where x is below 0; `alpha` may be a tensor. The derivative at 0 is that below it."""
+    node = as_node(x)
+    if isinstance(alpha, (int, float)) and alpha == 0:
+        return where(less_equal(node, 0), 0, node)  # NaN stays
+    return where(greater(node, 0), node, mul(alpha, node))
+
+
+def _negative_part(x: Node) -> Node:
+    """x below 0, else 0; the derivative at 0 is 1."""
+    return where(greater(x, 0), 0, x)
+
+
+def leaky_relu(x: Any, alpha: Any = 0.01) -> Node:
+    """`relu` with a small slope below 0."""
+    return relu(x, alpha)
+
+
+def prelu(x: Any, alpha: Any) -> Node:
+    """`relu` with a slope below 0 that is learnt: a tensor that broadcasts to `x`."""
+    return relu(x, as_node(alpha))
+
+
+def relu6(x: Any) -> Node:
+    """x held between 0 and 6."""
+    return clip(in_floats(x), 0, 6)
+
+
+def elu(x: Any, alpha: Any = 1) -> Node:
+    """x above 0, `alpha` * (exp(x) - 1) below (Clevert et al. 2015)."""
+    node = in_floats(x)
+    return where(greater(node, 0), node, mul(alpha, expm1(_negative_part(node))))
+
+
+def celu(x: Any, alpha: Any = 1) -> Node:
+    """max(x, 0) + min(0, `alpha` * (exp(x / alpha) - 1)), smooth at 0 for every alpha (Barron 2017)."""
+    node = in_floats(x)
+    return where(greater(node, 0), node, mul(alpha, expm1(true_div(_negative_part(node), alpha))))
+
+
+def selu(x: Any) -> Node:
+    """The scaled `elu` that keeps mean and variance (Klambauer et al. 2017)."""
+    return mul(elu(x, 1.6732632423543772), 1.0507009873554805)
+
+
+def gelu(x: Any, approximate: bool = False) -> Node:
+    """x times the standard normal distribution function of x (Hendrycks & Gimpel 2016), or its tanh approximation."""
+    node = in_floats(x)
+    if approximate:
+        cubic = mul(node, add(mul(node, node, 0.044715), 1.0))
+        return mul(node, 0.5, add(tanh(mul(cubic, 0.7978845608028654)), 1.0))
+    return mul(node, 0.5, add(erf(mul(node, 0.7071067811865476)), 1.0))
+
+
+def silu(x: Any) -> Node:
+    """x * sigmoid(x), also called swish."""
+    node = in_floats(x)
+    return mul(node, sigmoid(node))
+
+
+swish = silu
+
+
+def softsign(x: Any) -> Node:
+    """x / (1 + |x|)."""
+    node = in_floats(x)
+    return true_div(node, add(abs(node), 1))
+
+
+sigmoid_inplace, ultra_fast_sigmoid_inplace = sigmoid, ultra_fast_sigmoid

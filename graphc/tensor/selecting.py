@@ -1,0 +1,342 @@
+"""Elements chosen by positions, conditions and permutations: what is composed of indexing.
+
+In: tensors, integer arrays, conditions. Out: nodes of gather and where, and their derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.dtypes import INTEGERS, promote
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, Size, describe
+from graphc.ir.walk import as_size_node
+from graphc.ops import index as ops
+from graphc.ops import shape as layout
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.tensor.creation import ones, tri
+from graphc.tensor.elementary import add, equal, less, logical_and, logical_not, mul
+from graphc.tensor.elementary import where as choose_between
+from graphc.tensor.indexing import compressed, getitem, set_subtensor, take
+from graphc.tensor.masks import coordinates, flatnonzero
+from graphc.tensor.reductions import all as all_of
+from graphc.tensor.shaping import as_shape, as_size, flatten, normalise_axis
+
+__all__ = [
+    "choose", "compress", "diag_indices", "diag_indices_from", "extract", "fill_diagonal", "fill_diagonal_offset",
+    "inverse_permutation", "mask_indices", "nonzero_values", "permute_row_elements", "piecewise", "ravel_multi_index",
+    "select", "take_along_axis", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
+    "unravel_index",
+]  # fmt: skip
+
+# --- along an axis --------------------------------------------------------------------------------------------------
+
+
+def _integers(what: str, x: Any) -> Node:
+    node = as_node(x)
+    if node.dtype not in INTEGERS:
+        raise GraphTypeError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")
+    return node
+
+
+def _grid(shape: Sequence[Size], axis: int) -> Node:
+    """The coordinate along `axis` of every element of an array of `shape`."""
+    line = layout.expand(layout.iota(shape[axis]), [k for k in range(len(shape)) if k != axis])
+    return layout.broadcast_to(line, shape)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
+    """The elements of `x` at `indices` along `axis`; both have one rank, and their other axes broadcast.
+
+    With `axis` None the indices are of the flattened `x`. Raises GraphTypeError for indices that are no integers or of
+    another rank.
+    """
+    node, index = as_node(x), _integers("take_along_axis", indices)
+    if axis is None:
+        node, axis = flatten(node), 0
+    what = f"take_along_axis of {describe(node)} of type {node.type}"
+    place = normalise_axis(axis, node.ndim, what)
+    if index.ndim != node.ndim:
+        raise GraphTypeError(f"{what}: the indices {describe(index)} of type {index.type} have another rank")
+    if node.ndim == 1:
+        return ops.gather(node, (index,), 0)
+
+    def without(one: Node) -> tuple[Size, ...]:
+        return tuple(1 if k == place else size for k, size in enumerate(one.type.shape))
+
+    outer = [layout.zeros("int64", without(one)) for one in (node, index)]
+    shape = list(broadcast_sizes(what, outer))
+    node = layout.broadcast_to(node, [*shape[:place], node.type.shape[place], *shape[place + 1 :]])
+    shape[place] = index.type.shape[place]
+    index = layout.broadcast_to(index, shape)
+    keys = [index if k == place else _grid(shape, k) for k in range(node.ndim)]
+    return ops.gather(node, keys, 0)
+
+
+def inverse_permutation(perm: Any) -> Node:
+    """The permutation that undoes `perm`, a vector; of a matrix that of each row (Theano's)."""
+    node = cast(_integers("inverse_permutation", perm), "int64")
+    if node.ndim not in (1, 2):
+        raise GraphTypeError(f"inverse_permutation of {describe(node)} of type {node.type}: neither vector nor matrix")
+    shape = node.type.shape
+    keys = [*(_grid(shape, k) for k in range(node.ndim - 1)), node]
+    return ops.set_gather(layout.zeros("int64", shape), _grid(shape, node.ndim - 1), keys, 0)
+
+
+def permute_row_elements(x: Any, y: Any, inverse: bool | int = 0) -> Node:
+    """The last axis of `x` permuted by the rows of `y`: element i of a row is x[..., y[..., i]]; `inverse` undoes it.
+
+    The leading axes broadcast (Theano's).
+    """
+    node, index = as_node(x), _integers("permute_row_elements", y)
+    rank = max(node.ndim, index.ndim)
+    if inverse:
+        rows = index if index.ndim <= 2 else None
+        if rows is None:
+            raise GraphTypeError(f"permute_row_elements: {describe(index)} of type {index.type} has too many axes")
+        index = inverse_permutation(rows)
+    node, index = (layout.expand(one, range(rank - one.ndim)) for one in (node, index))
+    return take_along_axis(node, index, -1)
+
+
+# --- by conditions --------------------------------------------------------------------------------------------------
+
+
+def compress(condition: Any, x: Any, axis: int | None = None) -> Node:
+    """The slices of `x` along `axis` (elements of the flattened `x`) for which the vector `condition` is not 0.
+
+    The condition may be shorter than the axis. Raises GraphTypeError for a condition of another rank.
+    """
+    return compressed(x, condition, axis)
+
+
+def extract(condition: Any, x: Any) -> Node:
+    """The elements of `x`, in C order, at which `condition` is not 0."""
+    return take(as_node(x), flatnonzero(condition))
+
+
+def nonzero_values(x: Any) -> Node:
+    """The elements of `x` that are not 0, in C order (Theano's)."""
+    return extract(x, x)
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Node:
+    """For each element of the integer array `a` the element of `choices[a]` at that place; all arrays broadcast.
+
+    `choices` is a sequence of arrays, or an array whose first axis tells them apart. mode: what becomes of integers
+    outside: "raise" (IndexOutOfBounds), "wrap", "clip". Raises GraphTypeError for `out` and other modes.
+    """
+    if out is not None or mode not in ("raise", "wrap", "clip"):
+        raise GraphTypeError(f"choose: out={out!r} and mode={mode!r}: there is no out, and mode is raise, wrap or clip")
+    index = cast(_integers("choose", a), "int64")
+    if isinstance(choices, (Node, np.ndarray)):
+        stacked = as_node(choices)
+        rank = max(stacked.ndim - 1, index.ndim)
+        count = stacked.type.shape[0]
+        stacked = layout.expand(stacked, range(1, 1 + rank - (stacked.ndim - 1)))
+        shape = broadcast_sizes("choose", [layout.zeros("bool", stacked.type.shape[1:]), index])
+        wide = layout.broadcast_to(stacked, (count, *shape))
+    else:
+        nodes = [as_node(one) for one in choices]
+        if not nodes:
+            raise GraphTypeError("choose: there are no choices")
+        dtype = promote(*(node.dtype for node in nodes))
+        shape = broadcast_sizes("choose", [index, *nodes])
+        parts = [layout.broadcast_to(broadcast_node(cast(node, dtype), shape), shape) for node in nodes]
+        wide, count = layout.concatenate([layout.expand(part, (0,)) for part in parts], 0), len(parts)
+    size = as_size_node(count)
+    if mode == "wrap":
+        index = elementwise("mod", index, size)
+    elif mode == "clip":
+        index = elementwise("clip", index, 0, elementwise("sub", size, 1))
+    else:  # negative ones do not count from the end here
+        index = choose_between(less(index, 0), size, index)
+    index = layout.broadcast_to(broadcast_node(index, shape), shape)
+    return ops.gather(wide, [index, *(_grid(shape, axis) for axis in range(len(shape)))], 0)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Node:
+    """The element of the first of `choicelist` whose condition holds, `default` where none does; all broadcast."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ShapeError(f"select: {len(condlist)} conditions and {len(choicelist)} choices")
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = choose_between(cast(as_node(condition), "bool"), choice, result)
+    return as_node(result)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Node:
+    """`x` mapped by the function, or replaced by the number, of the last condition that holds; 0, or what the function
+    one too many gives, where none does. Every function is applied to the whole of `x`.
+    """
+    node = as_node(x)
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    functions = list(funclist)
+    other: Any = 0
+    if len(functions) == len(conditions) + 1:
+        other = functions.pop()
+    if len(functions) != len(conditions):
+        raise ShapeError(f"piecewise: {len(conditions)} conditions and {len(funclist)} functions")
+
+    def value(function: Any) -> Node:
+        made = function(node, *args, **kw) if callable(function) else function
+        return cast(as_node(made), node.dtype)
+
+    result = value(other)
+    for condition, function in zip(conditions, functions, strict=True):
+        result = choose_between(condition, value(function), result)
+    return layout.broadcast_to(broadcast_node(result, node.type.shape), node.type.shape)
+
+
+# --- positions of elements ------------------------------------------------------------------------------------------
+
+
+def _all_of(x: Node, conditions: Sequence[Node], message: str) -> Node:
+    """`x`, where conditions hold everywhere, else a ShapeError."""
+    return checked(x, [cast(all_of(condition), "int64") for condition in conditions], message, "shape")
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Node:
+    """The positions in an array of shape `dims` of elements given by one integer array for each axis.
+
+    mode: "raise" (a ShapeError for what is outside), "wrap" or "clip", or one for each axis. order: "C" or "F".
+    """
+    shape = as_shape(dims, "ravel_multi_index")
+    items = [cast(_integers("ravel_multi_index", one), "int64") for one in multi_index]
+    modes = [mode] * len(items) if isinstance(mode, str) else list(mode)
+    if len(items) != len(shape) or len(modes) != len(items) or order not in ("C", "F"):
+        raise GraphTypeError(
+            f"ravel_multi_index: {len(items)} indices for {len(shape)} axes, modes {mode}, order {order}"
+        )
+    total = as_node(0)
+    step: Size = 1
+    pairs = list(zip(items, shape, modes, strict=True))
+    outside = []
+    for index, size, one in pairs if order == "F" else reversed(pairs):
+        length = as_size_node(size)
+        match one:
+            case "wrap":
+                index = elementwise("mod", index, length)
+            case "clip":
+                index = elementwise("clip", index, 0, elementwise("sub", length, 1))
+            case "raise":
+                outside.append(logical_and(elementwise("greater_equal", index, 0), less(index, length)))
+            case _:
+                raise GraphTypeError(f"ravel_multi_index: mode {one!r} is not raise, wrap or clip")
+        total = add(total, mul(index, as_size_node(step)))
+        step = sizes.multiply(step, size)
+    return _all_of(total, outside, "ravel_multi_index: a coordinate is outside its axis")
+
+
+def unravel_index(indices: Any, shape: Any, order: str = "C", *, dims: Any = None) -> tuple[Node, ...]:
+    """The coordinates, one integer array for each axis, of positions in an array of `shape`; a ShapeError outside.
+
+    order: "C" or "F". `dims` is Theano's name of `shape`.
+    """
+    target = as_shape(shape if dims is None else dims, "unravel_index")
+    index = cast(_integers("unravel_index", indices), "int64")
+    if order not in ("C", "F"):
+        raise GraphTypeError(f"unravel_index: order {order!r} is not C or F")
+    count = as_size_node(sizes.product(target))
+    inside = logical_and(elementwise("greater_equal", index, 0), less(index, count))
+    index = _all_of(index, [inside], "unravel_index: a position is outside the array")
+    found: list[Node] = []
+    for size in target if order == "F" else target[::-1]:
+        found.append(elementwise("mod", index, as_size_node(size)))
+        index = elementwise("floor_div", index, as_size_node(size))
+    return tuple(found if order == "F" else found[::-1])
+
+
+def diag_indices(n: Any, ndim: int = 2) -> tuple[Node, ...]:
+    """The positions of the main diagonal of an array with `ndim` axes of size `n`."""
+    return (layout.iota(as_size(n, "diag_indices: n")),) * ndim
+
+
+def diag_indices_from(x: Any) -> tuple[Node, ...]:
+    """`diag_indices` for `x`, all of whose sizes are equal."""
+    node = as_node(x)
+    if node.ndim < 2:
+        raise ShapeError(f"diag_indices_from: {describe(node)} of type {node.type} has less than two axes")
+    return diag_indices(as_size_node(_only_size(node, "diag_indices_from")), node.ndim)
+
+
+def _only_size(x: Node, what: str) -> Size:
+    """The size of all axes; an error where two are known to differ."""
+    size = x.type.shape[0]
+    for other in x.type.shape[1:]:
+        size = sizes.common(size, other, f"{what} of {describe(x)}")
+    return size
+
+
+def mask_indices(n: Any, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Node, ...]:
+    """The positions at which `mask_func(ones((n, n)), k)` is not 0."""
+    square = ones((n, n), "int64")
+    return coordinates(cast(as_node(mask_func(square, k)), "bool"))
+
+
+def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[Node, ...]:
+    if all(isinstance(value, (int, np.integer, type(None))) for value in (n, k, m)):
+        return tuple(as_node(one) for one in getattr(np, name)(n, k, m))
+    below = cast(tri(n, m, k if name == "tril_indices" else elementwise("sub", k, 1), "int8"), "bool")
+    return coordinates(below if name == "tril_indices" else logical_not(below))
+
+
+def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Node, ...]:
+    """The positions on and below diagonal `k` of an n x m matrix (m = n by default)."""
+    return _triangle("tril_indices", n, k, m)
+
+
+def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Node, ...]:
+    """The positions on and above diagonal `k` of an n x m matrix (m = n by default)."""
+    return _triangle("triu_indices", n, k, m)
+
+
+def _sides(name: str, x: Any) -> tuple[Any, Any]:
+    node = as_node(x)
+    if node.ndim != 2:
+        raise ShapeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+    rows, columns = (size if isinstance(size, int) else as_size_node(size) for size in node.type.shape)
+    return rows, columns
+
+
+def tril_indices_from(x: Any, k: Any = 0) -> tuple[Node, ...]:
+    """`tril_indices` for the matrix `x`."""
+    rows, columns = _sides("tril_indices_from", x)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(x: Any, k: Any = 0) -> tuple[Node, ...]:
+    """`triu_indices` for the matrix `x`."""
+    rows, columns = _sides("triu_indices_from", x)
+    return triu_indices(rows, k, columns)
+
+
+# --- diagonals ------------------------------------------------------------------------------------------------------
+
+
+def fill_diagonal(x: Any, val: Any) -> Node:
+    """A copy of `x` with the scalar `val`, or a vector of that length, on its main diagonal.
+
+    `x` is a matrix, or has equal sizes along all its axes; a tall matrix is filled down to its shorter side (Theano's,
+    and NumPy's without `wrap`).
+    """
+    node = as_node(x)
+    if node.ndim < 2:
+        raise GraphTypeError(f"fill_diagonal of {describe(node)} of type {node.type}: it has less than two axes")
+    count = sizes.minimum(*node.type.shape) if node.ndim == 2 else _only_size(node, "fill_diagonal")
+    line = layout.iota(count)
+    return set_subtensor(getitem(node, (line,) * node.ndim), val)
+
+
+def fill_diagonal_offset(x: Any, val: Any, offset: Any) -> Node:
+    """A copy of the matrix `x` with the scalar `val` on the diagonal `offset` above (below 0: below) the main one."""
+    node = as_node(x)
+    if node.ndim != 2:
+        raise GraphTypeError(f"fill_diagonal_offset of {describe(node)} of type {node.type}: it is no matrix")
+    row, column = (_grid(node.type.shape, axis) for axis in (0, 1))
+    return choose_between(equal(column, add(row, offset)), cast(as_node(val), node.dtype), node)

@@ -1,0 +1,198 @@
+"""The arguments of functions that are traced: which are static, what the others are known by, what stands for them.
+
+In: a function and the arguments of a call. Out: static values, which are part of what is compiled; the leaves of the
+others, and for each what is known of it before the call: its dtype and rank; variables of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from inspect import Parameter, signature
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphc.control.states import title
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.ir.node import Node, variable
+from graphc.ir.traced import TRACED
+from graphc.ir.walk import type_sizes
+from graphc.ops.elementwise import Number
+from graphc.options import options
+from graphc.startup.record import record
+from graphc.trees import paths
+from graphc.values import natural_dtype
+
+NUMBERS = frozenset((float, int, bool))
+"""Python's numbers: they have a kind and no dtype of their own."""
+
+
+@record(eq=False)
+class Static:
+    """The arguments of a function that are known while it is traced, by position and by name."""
+
+    numbers: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], numbers: Any, names: Any) -> Static:
+        """Those that a user gives by position or name, each in both ways where the function's parameters are known."""
+        own_numbers = _listed(numbers, int, "static_argnums")
+        own_names = _listed(names, str, "static_argnames")
+        if not own_numbers and not own_names:
+            return cls()
+        known = parameters_of(function)
+        own_numbers = [number + len(known) if number < 0 and known else number for number in own_numbers]
+        own_names += [known[number] for number in own_numbers if 0 <= number < len(known)]
+        for name in own_names:
+            if name in known:
+                own_numbers.append(known.index(name))
+            elif not takes_keyword(function, name):
+                raise ArgumentError(f"{title(function)} has no parameter {name!r}, which static_argnames lists")
+        return cls(tuple(dict.fromkeys(own_numbers)), tuple(dict.fromkeys(own_names)))
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.names)
+
+    def places(self, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The positions of static arguments among so many, and those of the others."""
+        return _places(self.numbers, count)
+
+    def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Parts:
+        """The arguments of a call, the static ones apart."""
+        own, others = self.places(len(args))
+        fixed = () if not kwargs else tuple([(name, kwargs[name]) for name in self.names if name in kwargs])
+        named = kwargs if not fixed else {name: value for name, value in kwargs.items() if name not in self.names}
+        return Parts(tuple([args[place] for place in own]), fixed, tuple([args[place] for place in others]), named)
+
+
+class Parts(NamedTuple):
+    """The arguments of a call: static values by position and by name; the others."""
+
+    values: tuple[Any, ...]
+    fixed: tuple[tuple[str, Any], ...]
+    left: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+    def key(self, function: Any) -> Hashable:
+        """The static values, to be compared: of equal type and value. Raises GraphTypeError where they cannot be."""
+        values, fixed = self.values, self.fixed
+        key: Any = (len(self.left), values, tuple(map(type, values)))
+        if fixed:
+            key = (*key, fixed, tuple([type(value) for _, value in fixed]))
+        try:
+            hash(key)
+        except TypeError:
+            for value in (*values, *(value for _, value in fixed)):
+                _check_hashable(value, function.title)
+            raise
+        found: Hashable = key
+        return found
+
+
+def _check_hashable(value: Any, what: str) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise GraphTypeError(
+            f"{what}: a static argument is {value!r} of type {type(value).__name__}, which cannot be hashed; give a "
+            "tuple or an object that can be"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _places(numbers: tuple[int, ...], count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The positions of static arguments among so many, and those of the others."""
+    own = sorted({number % count for number in numbers if -count <= number < count})
+    return tuple(own), tuple(place for place in range(count) if place not in own)
+
+
+def _listed(given: Any, kind: type, what: str) -> list[Any]:
+    items = [] if given is None else [given] if isinstance(given, kind) else list(given)
+    for item in items:
+        if not isinstance(item, kind):
+            raise ArgumentError(f"{what} must be {kind.__name__} or several; got {item!r}")
+    return items
+
+
+def parameters_of(function: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that are given by position, as far as they are known."""
+    try:
+        found = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in found if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+
+
+def takes_keyword(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function may be given an argument of this name."""
+    try:
+        found = signature(function).parameters
+    except (TypeError, ValueError):
+        return True
+    return name in found or any(p.kind is Parameter.VAR_KEYWORD for p in found.values())
+
+
+def names_of(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], static: Sequence[int] = ()
+) -> list[str]:
+    """How the function calls each leaf of its arguments; `static`: the positions that are left out in `args`."""
+    known, count = parameters_of(function), len(args) + len(static)
+    places = [place for place in range(count) if place not in static]
+    named = [known[place] if place < len(known) else f"argument {place}" for place in places]
+    pairs = [*zip(named, args, strict=True), *((name, kwargs[name]) for name in sorted(kwargs))]
+    return [path for name, value in pairs for path in paths(value, name)]
+
+
+_typed = attrgetter("dtype", "ndim")
+_ARRAYS = frozenset((np.ndarray,))
+
+
+def kinds_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """What is known of arguments before a call: for each its dtype and rank, or the type of a Python number."""
+    if _ARRAYS.issuperset(map(type, leaves)):
+        return tuple(map(_typed, leaves))
+    return tuple(
+        [kind if (kind := type(leaf)) in NUMBERS or not hasattr(leaf, "dtype") else _typed(leaf) for leaf in leaves]
+    )
+
+
+def variables_for(what: str, leaves: Sequence[Any], names: Sequence[str], ones: Sequence[Iterable[int]]) -> list[Node]:
+    """A variable for each leaf of the arguments of `what`, of unknown sizes but along the axes in `ones`, which
+    broadcast.
+
+    Raises GraphTypeError for what is no array, which names it.
+    """
+    made = []
+    for leaf, name, axes in zip(leaves, names, ones, strict=True):
+        node = _variable(what, leaf, name, axes)
+        TRACED[node] = f"{name}, an argument of {what}"
+        made.append(node)
+    return made
+
+
+def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
+    kind = type(leaf)
+    if kind in NUMBERS:
+        dtype = "bool" if kind is bool else "int64" if kind is int else options.floatX
+        number = variable(dtype, (), name)
+        number.__class__ = Number
+        return number
+    if not hasattr(leaf, "__array__"):
+        root = name.split("[", maxsplit=1)[0].split(".", maxsplit=1)[0]
+        raise GraphTypeError(
+            f"{what}: {name} is {leaf!r} of type {kind.__name__}, no array of numbers; arguments are arrays, numbers, "
+            f"or dicts, tuples, lists and dataclasses of them; another is static: static_argnames={root!r}"
+        )
+    dtype = natural_dtype(leaf, f"{what}: {name}")
+    node = variable(dtype, [1 if axis in ones else None for axis in range(np.ndim(leaf))], name)
+    for size in type_sizes(node):
+        size.__class__ = Number  # as the sizes of NumPy's arrays are Python numbers
+    return node
+
+
+def axes_of_one(leaves: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    """For each leaf the axes along which it has one element."""
+    return tuple(tuple(axis for axis, size in enumerate(np.shape(leaf)) if size == 1) for leaf in leaves)

@@ -1,0 +1,257 @@
+"""Functions of one element for many at once.
+
+In: a function of arrays, and the axes along which its arguments have their elements. Out: a function of arrays with
+these axes. The function is called once, with one element; what it computes becomes a graph of all (`control/batch.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
+
+from graphc.control.batch import all_batched, batched
+from graphc.control.states import title
+from graphc.errors import ArgumentError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import Guard, Node, Size, describe, variable
+from graphc.ir.traced import TRACED
+from graphc.ops.elementwise import as_node
+from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
+from graphc.tracing.arguments import names_of
+from graphc.tracing.traced import Jitted, builder_of, transformed
+from graphc.trees import leaves, like, outline, paths, spread
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+) -> Jitted:
+    """`fun` of many elements at once: of arrays with an axis more, along which they have the elements.
+
+    in_axes: the axis of each argument, None for one that is the same for all elements; a number for all arguments, or a
+    tuple with one for each, which may be a tree of them, as deep as is needed. Arguments by name have theirs along the
+    first axis, static ones none. out_axes: where results have the axis, in the same manner; None for a result that is
+    the same for all. axis_size: the number of elements, where no argument has any. Static arguments are as in `jit`,
+    with which it is compiled when called; a tuple of axes may count them or not.
+
+    Every op acts on all elements in one step where that can be; what cannot, a loop carries out for each, compiled as
+    well: a branch that each element takes for itself, a loop whose number of steps differs. Raises GraphTypeError for a
+    size that would differ from element to element, ShapeError for different numbers of elements, ArgumentError for axes
+    that do not fit the arguments.
+
+        >>> distances = graphc.vmap(lambda x, y: ((x - y) ** 2).sum(), in_axes=(0, None))
+    """
+
+    inner = builder_of(fun)
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        parts, (static, others) = made.static.split(args, kwargs), made.static.places(len(args))
+        axes = in_axes
+        if isinstance(axes, tuple | list) and len(axes) == len(args):
+            axes = tuple(axes[place] for place in others)
+
+        def call(*left: Any, **named: Any) -> Any:
+            whole = list(args)
+            for place, value in zip(others, left, strict=True):
+                whole[place] = value
+            return inner(*whole, **named, **dict(parts.fixed))
+
+        return _mapped(fun, call, parts.left, parts.named, axes, out_axes, axis_size, static)
+
+    made = transformed(fun, build, static_argnums, static_argnames, prefix="vmap_of_")
+    return made
+
+
+def _mapped(
+    fun: Any,
+    build: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    in_axes: Any,
+    out_axes: Any,
+    count: Size | None,
+    static: Sequence[int] = (),
+) -> Any:
+    """What `build` makes of all elements; `static`: positions of `fun` that are left out in `args`."""
+    axes = _axes("in_axes", fun, in_axes, args)
+    given, names = leaves((args, kwargs)), names_of(fun, args, kwargs, static)
+    axes += [0] * (len(given) - len(axes))
+    if not any(isinstance(axis, int) for axis in axes) and count is None:
+        raise ArgumentError(f"vmap of {title(fun)}: no argument has an axis of elements; give in_axes, or axis_size")
+    rows = [
+        _with_axis_first(fun, as_node(leaf), axis, name) if axis is not None else leaf
+        for leaf, axis, name in zip(given, axes, names, strict=True)
+    ]
+    mapped = [axis is not None for axis in axes]
+    size = _common_size([row for row, has in zip(rows, mapped, strict=True) if has], count)
+    pairs: dict[Node, tuple[Node, bool]] = {}
+    elements = []
+    for row, has, name in zip(rows, mapped, names, strict=True):
+        if has:
+            held = _held(row, size)
+            element = variable(row.dtype, row.type.shape[1:], row.name)
+            TRACED[element] = f"{name}, an argument of {title(fun)}"
+            pairs[element] = held, True
+            elements.append(element)
+        else:
+            elements.append(row)
+    placed, keywords = like((args, dict(kwargs)), elements)
+    made = build(*placed, **keywords)
+    results = batched([as_node(leaf) for leaf in leaves(made)], pairs, size)
+    places = _axes("out_axes", fun, out_axes, made)
+    out = []
+    for value, axis, path in zip(results, places, paths(made, "result"), strict=True):
+        if axis is None and value[1]:
+            raise ArgumentError(f"vmap of {title(fun)}: {path} is another for each element, where out_axes is None")
+        (whole,) = [value[0]] if axis is None else all_batched([value], size)
+        out.append(whole if axis is None else _with_first_at(fun, whole, axis, path))
+    return like(made, out)
+
+
+def _axes(what: str, fun: Any, axes: Any, tree: Any) -> list[int | None]:
+    """The axis of each leaf of a tree."""
+    try:
+        found = spread(tuple(axes) if isinstance(axes, list) and isinstance(tree, tuple) else axes, tree)
+    except ValueError:
+        raise ArgumentError(f"vmap of {title(fun)}: {what} is {axes!r}, which does not fit {outline(tree)}") from None
+    for axis in found:
+        if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
+            raise ArgumentError(f"vmap of {title(fun)}: {what} has {axis!r}, which is neither an axis nor None")
+    return found
+
+
+def _with_axis_first(fun: Any, node: Node, axis: int, name: str) -> Node:
+    if not -node.ndim <= axis < node.ndim:
+        raise ArgumentError(
+            f"vmap of {title(fun)}: {name}, {describe(node)} of type {node.type}, has no axis {axis}; in_axes=None "
+            "gives it to every element"
+        )
+    axis %= node.ndim
+    return dimshuffle(node, (axis, *(k for k in range(node.ndim) if k != axis)))
+
+
+def _with_first_at(fun: Any, node: Node, axis: int, path: str) -> Node:
+    if not -node.ndim <= axis < node.ndim:
+        raise ArgumentError(f"vmap of {title(fun)}: out_axes has {axis}, and {path} has {node.ndim} axes")
+    rest = list(range(1, node.ndim))
+    rest.insert(axis % node.ndim, 0)
+    return dimshuffle(node, rest)
+
+
+def _common_size(rows: Sequence[Node], count: Size | None) -> Size:
+    if count is not None:
+        return count
+    lengths = [row.type.shape[0] for row in rows]
+    return next((length for length in lengths if isinstance(length, int)), lengths[0])
+
+
+def _held(row: Node, size: Size) -> Node:
+    """Rows that must be as many as there are elements."""
+    own = row.type.shape[0]
+    if sizes.equal(own, size):
+        return row
+    if isinstance(own, int) and isinstance(size, int):
+        raise ShapeError(f"vmap: {describe(row)} has {own} elements, and others have {size}")
+    return held_to(
+        row, 0, Guard(own, "==", size, f"vmap: {label(row)} has {{left}} elements, and others have {{right}}")
+    )
+
+
+# --- broadcasting -----------------------------------------------------------------------------------------------------
+
+
+@overload
+def vectorize(
+    fun: Callable[..., Any], *, signature: str | None = None, excluded: Sequence[int | str] = ()
+) -> Jitted: ...
+
+
+@overload
+def vectorize(
+    *, signature: str | None = None, excluded: Sequence[int | str] = ()
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+
+
+def vectorize(
+    fun: Callable[..., Any] | None = None,
+    *,
+    signature: str | None = None,
+    excluded: Sequence[int | str] = (),
+) -> Any:
+    """`fun` with NumPy's broadcasting: of scalars, or with a `signature` of the axes that one call takes, as in
+    `"(m,n),(n)->(m)"`; all axes before these are broadcast against each other and mapped over, as by `vmap`.
+
+    excluded: arguments by number or name that `fun` is given as they are, static ones. Without `fun`, a decorator.
+    Raises ArgumentError where arguments have fewer axes than the signature says.
+
+        >>> solve_all = graphc.vectorize(lambda a, b: a @ b, signature="(m,n),(n)->(m)")
+    """
+    if fun is None:
+        return lambda function: vectorize(function, signature=signature, excluded=excluded)
+    function = fun
+    inner = builder_of(function)
+    numbers = [item for item in excluded if isinstance(item, int)]
+    names = [item for item in excluded if isinstance(item, str)]
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        places = [place for place in range(len(args)) if place not in numbers]
+        ranks = _ranks(signature, len(places))
+        nodes = [as_node(args[place]) for place in places]
+
+        def call(*values: Any) -> Any:
+            whole = list(args)
+            for place, value in zip(places, values, strict=True):
+                whole[place] = value
+            return inner(*whole, **kwargs)
+
+        for node, rank, place in zip(nodes, ranks, places, strict=True):
+            if node.ndim < rank:
+                raise ArgumentError(
+                    f"vectorize of {title(function)}: argument {place}, {describe(node)} of type {node.type}, has "
+                    f"{node.ndim} axes, and the signature {signature} takes {rank}"
+                )
+        return _broadcast(function, call, nodes, ranks)
+
+    return transformed(function, build, numbers or None, names or None, prefix="vectorized_")
+
+
+def _ranks(signature: str | None, count: int) -> list[int]:
+    """The number of axes that each argument has in one call."""
+    if signature is None:
+        return [0] * count
+    before = signature.partition("->")[0].replace(" ", "")
+    groups = before.strip("()").split("),(") if before else []
+    if len(groups) != count:
+        raise ArgumentError(
+            f"vectorize: the signature {signature} is of {len(groups)} arguments, and there are {count}"
+        )
+    return [len([name for name in group.split(",") if name]) for group in groups]
+
+
+def _broadcast(fun: Any, call: Callable[..., Any], nodes: Sequence[Node], ranks: Sequence[int]) -> Any:
+    """`call` mapped over the axes before the last `ranks`, the outermost first."""
+    outer = [node.ndim - rank for node, rank in zip(nodes, ranks, strict=True)]
+    depth = max(outer, default=0)
+    if not depth:
+        return call(*nodes)
+    here = [own == depth for own in outer]
+    wide = [has and node.type.shape[0] != 1 for has, node in zip(here, nodes, strict=True)]
+    narrowed = [
+        drop(node, (0,)) if has and not mapped else node for node, has, mapped in zip(nodes, here, wide, strict=True)
+    ]
+
+    def inner(*values: Any) -> Any:
+        return _broadcast(fun, call, values, ranks)
+
+    if not any(wide):
+        made = inner(*narrowed)
+        return like(made, [expand(as_node(leaf), (0,)) for leaf in leaves(made)])
+    return _mapped(fun, inner, tuple(narrowed), {}, tuple(0 if mapped else None for mapped in wide), 0, None)
+
+
+__all__ = ["vectorize", "vmap"]

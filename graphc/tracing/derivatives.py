@@ -1,0 +1,293 @@
+"""Derivatives of functions: of what they return by what they are given, in the structure of both.
+
+In: a function of arrays, or trees of them, and which of its arguments are differentiated. Out: functions of the same
+arguments. The argument that is differentiated is a variable of its own while the function is called, so that what the
+function takes from around it, or is given twice, counts as constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from graphc import autodiff
+from graphc.control.batch import batched
+from graphc.control.states import title
+from graphc.dtypes import is_float
+from graphc.errors import ArgumentError, GradientError
+from graphc.ir import sizes
+from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
+from graphc.ir.traced import TRACED
+from graphc.ir.walk import rebuilt
+from graphc.ops.elementwise import Number, as_node, cast
+from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
+from graphc.startup.record import record
+from graphc.tracing.arguments import names_of
+from graphc.tracing.traced import Jitted, builder_of, transformed
+from graphc.trees import leaves, like, map_leaves, outline, paths
+
+Build = Callable[..., Any]
+
+
+@record(eq=False)
+class Opened:
+    """A function that was called with variables in place of what is differentiated.
+
+    targets: these variables. tree: what they are the leaves of: an argument, or a tuple of several. outputs: what the
+    function returns, aux: what it returns besides. restored(tree): a tree of nodes with the arguments in place of the
+    variables again.
+    """
+
+    targets: list[Node]
+    tree: Any
+    outputs: Any
+    aux: Any
+    replaced: dict[Node, Node]
+    since: int
+
+    def restored(self, tree: Any) -> Any:
+        return map_leaves(lambda node: rebuilt(self.replaced, as_node(node), self.since), tree)
+
+
+def _opened(
+    by: str,
+    function: Any,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Opened:
+    build, since = builder_of(function), next_serial()
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    for number in numbers:
+        if not isinstance(number, int) or not -len(args) <= number < len(args):
+            raise ArgumentError(
+                f"{by} of {title(function)}: argnums={argnums!r}, and there are {len(args)} arguments by position"
+            )
+    chosen = [args[number] for number in numbers]
+    tree = chosen[0] if isinstance(argnums, int) else tuple(chosen)
+    given = [as_node(leaf) for leaf in leaves(tree)]
+    names = names_of(function, args, {})
+    places = {number % len(args): [] for number in numbers}  # type: ignore[var-annotated]
+    own = iter(names)
+    for place, value in enumerate(args):
+        found = [next(own) for _ in leaves(value)]
+        if place in places:
+            places[place] = found
+    targets = []
+    for node, name in zip(given, [name for number in numbers for name in places[number % len(args)]], strict=True):
+        if not is_float(node.dtype):
+            raise GradientError(
+                f"{by} of {title(function)}: the argument {name} is {node.dtype}; only floating values have "
+                "derivatives: give floats, or choose others by argnums"
+            )
+        target = variable(node.dtype, node.type.shape, node.name or name)
+        if isinstance(node, Number):
+            target.__class__ = Number
+        TRACED[target] = f"{name}, an argument of {title(function)}"
+        targets.append(target)
+    whole = list(args)
+    trees = like(tree, targets)
+    for number, own_tree in zip(numbers, [trees] if isinstance(argnums, int) else trees, strict=True):
+        whole[number] = own_tree
+    returned = build(*whole, **kwargs)
+    aux = None
+    if has_aux:
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise GradientError(
+                f"{by} of {title(function)} with has_aux: it must return its value and what else there is, not "
+                f"{outline(returned)}"
+            )
+        returned, aux = returned
+    return Opened(targets, tree, returned, aux, dict(zip(targets, given, strict=True)), since)
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+) -> Jitted:
+    """A function that returns the value of `fun` and its gradient, as `(value, gradient)`; with `has_aux`, where `fun`
+    returns `(value, aux)`, as `((value, aux), gradient)`. Arguments and errors are those of `grad`."""
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        return _value_and_slopes("value_and_grad", fun, argnums, has_aux, args, kwargs)
+
+    return transformed(fun, build, static_argnums, static_argnames, prefix="value_and_grad_of_")
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+) -> Jitted:
+    """A function of the arguments of `fun` that returns its gradient, in the structure of the argument that `argnums`
+    chooses, or as a tuple for several; with `has_aux`, where `fun` returns `(value, aux)`, as `(gradient, aux)`.
+
+    `fun` must return a floating scalar. What it does not depend on has gradient zero. The result is compiled when it is
+    called, as by `jit`; static arguments are as there. Raises GradientError for an argument that is not floating, or a
+    value that is no floating scalar.
+
+        >>> slope = graphc.grad(lambda x: (x**2).sum())
+        >>> slope(np.arange(3.0))
+        array([0., 2., 4.])
+    """
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        value, slopes = _value_and_slopes("grad", fun, argnums, has_aux, args, kwargs)
+        return (slopes, value[1]) if has_aux else slopes
+
+    return transformed(fun, build, static_argnums, static_argnames, prefix="grad_of_")
+
+
+def _value_and_slopes(
+    by: str, fun: Any, argnums: int | Sequence[int], has_aux: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    opened = _opened(by, fun, argnums, has_aux, args, kwargs)
+    found = leaves(opened.outputs)
+    value = as_node(found[0]) if len(found) == 1 and found[0] is opened.outputs else None
+    if value is None or value.ndim or not is_float(value.dtype):
+        what = outline(opened.outputs) if value is None else f"{describe(value)} of type {value.type}"
+        raise GradientError(
+            f"{by} of {title(fun)}: it returns {what}, not a floating scalar; take the sum or the mean, or jacrev"
+        )
+    slopes = autodiff.grad(value, opened.targets, disconnected_inputs="ignore")
+    own, slopes, aux = opened.restored((value, like(opened.tree, slopes), opened.aux))
+    return ((own, aux) if has_aux else own), slopes
+
+
+# --- Jacobians --------------------------------------------------------------------------------------------------------
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+) -> Jitted:
+    """A function that returns the derivatives of all that `fun` returns by the argument that `argnums` chooses.
+
+    For each part of the value there is a tree in the structure of the argument, or a tuple of such for several, whose
+    arrays have the shape of that part followed by that of the argument's. They are made backwards, row after row: for
+    values of fewer elements than arguments. Other arguments and errors are those of `grad`.
+    """
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        return _jacobians("jacrev", _rows_of, fun, argnums, has_aux, args, kwargs)
+
+    return transformed(fun, build, static_argnums, static_argnames, prefix="jacobian_of_")
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+) -> Jitted:
+    """`jacrev`, made forwards, for all columns at once: for values of more elements than arguments."""
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs)
+
+    return transformed(fun, build, static_argnums, static_argnames, prefix="jacobian_of_")
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+) -> Jitted:
+    """A function that returns the second derivatives of `fun`: `jacrev` of `jacrev`, for each part of the value and of
+    the argument a tree in the structure of the argument."""
+    inner = jacrev(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
+    return transformed(inner, jacrev(inner, argnums, has_aux).build, prefix="")
+
+
+def _jacobians(
+    by: str,
+    make_parts: Callable[[Opened, list[Node]], list[list[Node]]],
+    fun: Any,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    opened = _opened(by, fun, argnums, has_aux, args, kwargs)
+    outputs = [as_node(leaf) for leaf in leaves(opened.outputs)]
+    for output, path in zip(outputs, paths(opened.outputs, "result"), strict=True):
+        if not is_float(output.dtype):
+            raise GradientError(
+                f"{by} of {title(fun)}: {path} is {output.dtype}; only floating values have derivatives"
+            )
+    parts = make_parts(opened, outputs)
+    found = like(opened.outputs, [like(opened.tree, part) for part in parts])
+    return opened.restored((found, opened.aux)) if has_aux else opened.restored(found)
+
+
+def _rows_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
+    """For each output its derivatives by all targets, backwards."""
+    parts = []
+    for output in outputs:
+        if not output.ndim:
+            parts.append(autodiff.grad(output, opened.targets, disconnected_inputs="ignore"))
+            continue
+        flat = reshape(output, (sizes.product(output.type.shape),))
+        rows = autodiff.jacobian(flat, opened.targets, disconnected_inputs="ignore")
+        shapes = [(*output.type.shape, *target.type.shape) for target in opened.targets]
+        parts.append([reshape(row, shape) for row, shape in zip(rows, shapes, strict=True)])
+    return parts
+
+
+def _columns_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
+    """For each output its derivatives by all targets, forwards: the product of the Jacobian with every basis vector."""
+    columns = [_products(target, outputs) for target in opened.targets]
+    return [[each[place] for each in columns] for place in range(len(outputs))]
+
+
+def _products(target: Node, outputs: list[Node]) -> list[Node]:
+    tangent = variable(target.dtype, target.type.shape)
+    products = autodiff.jvp(outputs, [target], [tangent], disconnected_inputs="ignore")
+    size = sizes.product(target.type.shape)
+    basis = reshape(_identity(target.dtype, size), (size, *target.type.shape))
+    made = []
+    for (value, has), output in zip(batched(products, {tangent: (basis, True)}, size), outputs, strict=True):
+        shape = (*output.type.shape, *target.type.shape)
+        if has:
+            made.append(reshape(dimshuffle(value, (*range(1, value.ndim), 0)), shape))
+        else:  # what does not depend on the target has the same product, zero, with every vector
+            made.append(filled(cast(as_node(0.0), output.dtype), shape))
+    return made
+
+
+def _identity(dtype: str, size: Size) -> Node:
+    """The square matrix with ones on its diagonal."""
+    shape = (size, size)
+    rows, columns = (
+        make(OPS["broadcast_to"], (expand(iota(size), (axis,)), *map(_as_size_node, shape))) for axis in (1, 0)
+    )
+    return cast(make(OPS["equal"], (rows, columns)), dtype)
+
+
+_as_size_node = partial(as_node, dtype="int64")
+
+__all__ = ["grad", "hessian", "jacfwd", "jacobian", "jacrev", "value_and_grad"]

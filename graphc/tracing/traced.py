@@ -1,0 +1,364 @@
+"""Functions that are compiled when they are called: once for the dtypes and ranks of the arguments, whatever the sizes.
+
+In: a function of arrays. Out: a `Jitted`, whose call looks up the compiled function for what it is given, or traces and
+compiles one. Called with tensors it computes a graph as the function itself does, so that functions that were
+transformed may be transformed again.
+
+An axis of one element broadcasts in NumPy, while sizes are not looked at here. So where sizes disagree that a function
+was compiled for, and an argument has such an axis, it is traced again with 1 as the size of this axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import update_wrapper
+from types import MethodType
+from typing import Any, overload
+
+import numpy as np
+
+from graphc.control.states import title
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.function import function as compile_function
+from graphc.functions.callables import Compiled, Function
+from graphc.functions.convention import In
+from graphc.ir.node import INPUT, SIZE, Node, size_owner
+from graphc.ir.walk import nodes_of
+from graphc.ops.elementwise import as_node
+from graphc.startup.record import record
+from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, variables_for
+from graphc.trees import LEAF, flatten, leaves, like, paths, structure
+
+Rebuild = Callable[[list[Any]], Any]
+
+REFUSED = object()
+"""What the entry point for exact types gives for others."""
+
+
+PLAIN = frozenset((np.ndarray, *NUMBERS))
+"""The types of most arguments, which are leaves."""
+
+
+class Entry:
+    """A compiled function for arguments of some types: `call` takes their leaves. `variants`: others of it, by the axes
+    that have one element in them. `fast`: its entry point for exact types, with what makes results of its list."""
+
+    __slots__ = ("call", "fast", "function", "rebuild", "variants")
+
+    def __init__(self, function: Function | None, call: Callable[..., Any], rebuild: Rebuild | None) -> None:
+        self.function = function
+        self.call = call
+        self.rebuild = rebuild
+        self.variants: dict[Any, Entry] = {}
+        self.fast: tuple[Callable[..., Any], Rebuild | None] | None = None
+
+
+@record(eq=False)
+class Settings:
+    """How functions are compiled: the arguments of `function` of the same names, and whose arrays may be written."""
+
+    mode: str | None = None
+    threads: int | str | None = None
+    donated: tuple[int, ...] = ()
+
+
+class Jitted:
+    """A function of arrays that is compiled when it is called. Make one with `jit`, `grad`, `vmap` and their kin.
+
+    functions: those that were compiled so far, one for each combination of types, which have `source`, `text`,
+    `explain()` and the rest. function_for(*args): the one for these arguments, compiled where it has not been.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], build: Callable[..., Any], static: Static, settings: Settings, name: str
+    ) -> None:
+        update_wrapper(self, function, updated=())
+        self.build = build
+        self.static = static
+        self.has_static = bool(static)
+        self.settings = settings
+        self.entries: dict[Any, Entry] = {}
+        self.fast: tuple[Callable[..., Any], Rebuild | None] | None = None
+        self.__name__ = name
+
+    def __repr__(self) -> str:
+        return f"<compiled on call: {self.title}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        fast = self.fast
+        if fast is not None and not kwargs:
+            call, rebuild = fast
+            try:
+                results = call(*args)
+            except ShapeError:
+                results = REFUSED  # looked into below
+            if results is not REFUSED:
+                return results if rebuild is None else rebuild(results)
+        return self.dispatch(args, kwargs)
+
+    @property
+    def title(self) -> str:
+        """What messages call it, with its line."""
+        function: Any = self
+        while hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        return title(function)
+
+    @property
+    def functions(self) -> list[Function]:
+        """The functions that were compiled so far."""
+        entries = [entry for each in self.entries.values() for entry in (each, *each.variants.values())]
+        return [entry.function for entry in entries if entry.function is not None]
+
+    def function_for(self, /, *args: Any, **kwargs: Any) -> Function:
+        """The compiled function that a call with these arguments runs: of all their leaves that are not static, in
+        order. Raises GraphTypeError where there is none, because an argument is a tensor or nothing is returned."""
+        entry, _ = self.find(args, kwargs)
+        if type(entry) is not Entry or entry.function is None:
+            raise GraphTypeError(f"{self.title}: there is no compiled function for these arguments")
+        return entry.function
+
+    def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A call through the table of what has been compiled."""
+        entry, given = self.find(args, kwargs)
+        if type(entry) is not Entry:
+            return entry.value
+        if entry.variants:
+            entry = entry.variants.get(axes_of_one(given), entry)
+        try:
+            results = entry.call(*given)
+        except ShapeError:
+            variant = self.broadcasting(entry, args, kwargs, given)
+            if variant is None:
+                raise
+            entry, results = variant, variant.call(*given)
+        self.fast = entry.fast
+        return results if entry.rebuild is None else entry.rebuild(results)
+
+    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:
+        """The entry for arguments, and their leaves; a `Symbolic` result where they are tensors."""
+        static: Any = None
+        left, named = args, kwargs
+        if self.has_static:
+            parts = self.static.split(args, kwargs)
+            static, left, named = parts.key(self), parts.left, parts.named
+        given: Sequence[Any] = left
+        shape: Any = None
+        if named:
+            given, shape = flatten((left, named))
+            shape = "by name", shape
+        elif not PLAIN.issuperset(map(type, left)):
+            given, shape = flatten(left)
+        key = kinds_of(given), shape, static
+        entry = self.entries.get(key)
+        if entry is None:
+            if any(isinstance(leaf, Node) for leaf in given):
+                return Symbolic(self.build(*args, **kwargs)), given
+            made = self.trace(args, kwargs, given, [()] * len(given))
+            if type(made) is not Entry:
+                return made, given
+            entry = self.entries[key] = made
+        return entry, given
+
+    def broadcasting(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any]
+    ) -> Entry | None:
+        """A variant of an entry for axes of one element, which broadcast; None where there are none, or that makes no
+        difference."""
+        ones = axes_of_one(given)
+        parent = self.find(args, kwargs)[0]
+        if entry is not parent or not any(ones):
+            return None
+        try:
+            made = self.trace(args, kwargs, given, ones)
+        except ShapeError:
+            return None
+        if not isinstance(made, Entry):
+            return None
+        parent.variants[ones], parent.fast, self.fast = made, None, None
+        return made
+
+    def trace(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], ones: Sequence[Sequence[int]]
+    ) -> Any:
+        """The entry for arguments like these; a `Symbolic` result where the function uses tensors from outside."""
+        parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
+        names = names_of(self, parts.left, parts.named, static)
+        variables = variables_for(self.title, given, names, ones)
+        placed, keywords = like((parts.left, dict(parts.named)), variables)
+        whole = list(placed)
+        for place, value in zip(static, parts.values, strict=True):
+            whole.insert(place, value)
+        made = self.build(*whole, **keywords, **dict(parts.fixed))
+        results = [self.as_result(leaf, path) for leaf, path in zip(leaves(made), paths(made, "result"), strict=True)]
+        if uses_others(results, variables):
+            return Symbolic(self.build(*args, **kwargs))
+        if not results:
+            return Entry(None, lambda *given: made, None)
+        flat = not parts.named and len(parts.left) == len(args) and all(type(value) is np.ndarray for value in args)
+        return self.compiled(made, results, variables, self.donated(args, static, given), flat)
+
+    def as_result(self, leaf: Any, path: str) -> Node:
+        try:
+            return as_node(leaf)
+        except GraphTypeError as error:
+            raise GraphTypeError(f"{self.title}: {path} that it returns is no array ({error})") from None
+
+    def donated(self, args: Sequence[Any], static: Sequence[int], given: Sequence[Any]) -> list[bool]:
+        """For each leaf, whether a call may write its array."""
+        chosen = {number % len(args) for number in self.settings.donated if -len(args) <= number < len(args)}
+        others = [(place, value) for place, value in enumerate(args) if place not in static]
+        flags = [place in chosen for place, value in others for _ in leaves(value)]
+        return [*flags, *[False] * (len(given) - len(flags))]
+
+    def compiled(self, made: Any, results: list[Node], variables: list[Node], donated: list[bool], flat: bool) -> Entry:
+        inputs = [
+            In(leaf, mutable=True) if written and leaf.ndim else leaf
+            for leaf, written in zip(variables, donated, strict=True)
+        ]
+        own = structure(made)
+        single = own == LEAF
+        function = compile_function(
+            inputs,
+            results[0] if single else results,
+            mode=self.settings.mode,
+            threads=self.settings.threads,
+            name=self.__name__,
+            on_unused_input="ignore",
+        )
+        entry = Entry(function, function, None if single else rebuilding(made))
+        if (
+            flat
+            and variables
+            and isinstance(function, Compiled)
+            and function.kind is Compiled
+            and not function.wanted
+            and not function.foreign
+        ):
+            entry.fast = function.exact_entry(refuse), entry.rebuild
+        return entry
+
+
+@record(eq=False)
+class Symbolic:
+    """What a function gives of tensors: a graph, which is not compiled here."""
+
+    value: Any
+
+
+def refuse(*args: Any, **kwargs: Any) -> object:
+    """Arguments that an entry point does not take as they are."""
+    return REFUSED
+
+
+def rebuilding(made: Any) -> Rebuild:
+    """What makes a tree like `made` of a list of leaves."""
+    if type(made) in (tuple, list) and all(part == LEAF for part in map(structure, made)):
+        return type(made)
+    return lambda results: like(made, results)
+
+
+def uses_others(results: Sequence[Node], variables: Sequence[Node]) -> bool:
+    """Whether results need variables that are not among these, or their sizes."""
+    own = set(variables)
+    for node in nodes_of(results):
+        owner = size_owner(node) if node.op is SIZE else node
+        if owner is not None and owner.op is INPUT and owner not in own:
+            return True
+    return False
+
+
+@overload
+def jit(
+    fun: Callable[..., Any],
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
+) -> Jitted: ...
+
+
+@overload
+def jit(
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
+) -> Any:
+    """`fun`, compiled when it is called: once for the dtypes and ranks of its arguments, whatever their sizes.
+
+    fun: a function of arrays and numbers, in dicts, tuples, lists, named tuples and dataclasses, that computes with the
+    functions of `graphc.numpy`, `graphc.tensor` or NumPy, and returns arrays in such a structure. It is called once for
+    each combination of types, with tensors in place of arrays; Python's own control flow and effects belong to that
+    call. static_argnums, static_argnames: arguments that it is called with as they are, so that `if` and `range` may
+    depend on them; they are compared by type and value, and each new one compiles again. donate_argnums: arguments
+    whose arrays may be overwritten by results. mode, threads: as for `function`. Without `fun`, a decorator.
+
+    A Python number has a kind and no dtype, as in NumPy: with it float32 stays float32. Raises GraphTypeError where an
+    argument is no array, or the value of a tensor is needed for `if`, `float`, `range` or an array of NumPy's.
+
+        >>> @graphc.jit
+        ... def loss(params, x):
+        ...     return ((x @ params["w"] + params["b"]) ** 2).mean()
+    """
+    if fun is None:
+        return lambda function: jit(
+            function,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            mode=mode,
+            threads=threads,
+        )
+    donated = () if donate_argnums is None else donate_argnums
+    settings = Settings(mode, threads, (donated,) if isinstance(donated, int) else tuple(donated))
+    return transformed(fun, builder_of(fun), static_argnums, static_argnames, settings)
+
+
+def builder_of(function: Any) -> Callable[..., Any]:
+    """What a function computes, of tensors."""
+    if isinstance(function, Jitted):
+        return function.build
+    if not callable(function):
+        raise GraphTypeError(f"a function is to be transformed, not {function!r}")
+    build: Callable[..., Any] = function
+    return build
+
+
+def transformed(
+    function: Any,
+    build: Callable[..., Any],
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+    settings: Settings | None = None,
+    prefix: str = "",
+) -> Jitted:
+    """A function that computes what `build` does; what is static of a transformed `function` is so again."""
+    static = Static.of(function, static_argnums, static_argnames)
+    if isinstance(function, Jitted):
+        own = function.static
+        static = Static((*own.numbers, *static.numbers), (*own.names, *static.names))
+        settings = settings or function.settings
+    name = prefix + getattr(function, "__name__", type(function).__name__)
+    return Jitted(function, build, static, settings or Settings(), name)
+
+
+__all__ = ["Jitted", "jit", "transformed"]

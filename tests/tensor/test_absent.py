@@ -1,0 +1,101 @@
+"""Every name of Theano's tensor modules and of NumPy is in graphc, or is told of with a reason.
+
+`theano_names.txt` holds the names that Theano 1.0.5 and NumPy 2.4 have, module by module.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import graphc.tensor as T
+from graphc.startup.lazy import names_of
+from graphc.tensor import nnet
+from graphc.tensor.absent import GROUPS, why
+
+NAMES = {
+    head: body.split()
+    for head, body in re.findall(
+        r"^\[(.*?)\]\n(.*?)(?=^\[|\Z)",
+        Path(__file__).with_name("theano_names.txt").read_text("utf-8"),
+        re.DOTALL | re.MULTILINE,
+    )
+}
+PACKAGE = Path(T.__file__ or "").parent
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_name_is_there_or_has_a_reason(module: str) -> None:
+    ours = T if module == "numpy" else import_module(f"graphc.{module}")
+    missing = [name for name in NAMES[module] if not hasattr(ours, name) and not hasattr(T, name)]
+    assert [name for name in missing if not why(name) and name not in ("tensor", "scalar")] == []
+
+
+def test_a_reason_is_given_for_what_is_missing_only() -> None:
+    listed = [name for _, names in GROUPS for name in names.split()]
+    assert len(listed) == len(set(listed))
+    assert set(listed) <= {name for names in NAMES.values() for name in names} | {"inplace"}
+    assert [name for name in listed if name in T.__all__] == []
+
+
+def test_a_missing_name_says_why() -> None:
+    with pytest.raises(AttributeError, match="zmatrix.*no complex dtypes"):
+        _ = T.zmatrix  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="'nothing_like_it'$"):
+        _ = T.nothing_like_it  # type: ignore[attr-defined]
+
+
+LAZY = {**T.LAZY, **{f"nnet.{name}": names for name, names in nnet.LAZY.items()}}
+
+
+@pytest.mark.parametrize("module", [name for name, names in LAZY.items() if names])
+def test_the_table_of_lazy_names_is_what_modules_offer(module: str) -> None:
+    text = (PACKAGE / f"{module.replace('.', '/')}.py").read_text("utf-8")
+    (offered,) = re.findall(r"^__all__ = (\[.*?\])", text, re.DOTALL | re.MULTILINE)
+    assert set(LAZY[module].split()) == set(ast.literal_eval(offered))
+
+
+def test_names_are_given_by_one_module_each() -> None:
+    assert len(T.__all__) == len(set(T.__all__)) and set(names_of(T.LAZY)) < set(T.__all__)
+
+
+PAGE = PACKAGE.parent.parent / "docs" / "names.md"
+HEAD = """# Names of functions
+
+`graphc.tensor` has the names of `theano.tensor`, `theano.tensor.basic`, `.extra_ops` and `.nnet`, and those of NumPy's
+top level that have a meaning for graphs. Modules that few programs need are loaded when one of their names is asked
+for. What is not there says why when it is asked for, in the words below.
+
+Where the two differ, NumPy's values and dtypes are graphc's: `T.mgrid[a:b, c:d]` is one array with a new first axis,
+`T.round` rounds halves to even, `T.take_along_axis` takes the last axis unless told, `T.cov` is float64. Theano's are
+`T.nnet.softmax` and `logsoftmax`, which take a vector for a row (`T.softmax` keeps its rank), `T.fill`, which
+broadcasts both arguments, and `flatten`'s number of axes. What selects by values (`x[mask]`, `nonzero`, `where(mask)`,
+`compress`, `repeat` by a vector, `trim_zeros`) has a size that a first kernel counts. `Assert` checks before anything
+is computed.
+
+## Not there
+
+This table is written from `graphc/tensor/absent.py` by `GRAPHC_UPDATE=1 pytest tests/tensor/test_absent.py`.
+
+| why | names |
+|---|---|
+"""
+
+
+def page() -> str:
+    rows = []
+    for reason, names in GROUPS:
+        shown = [f"`{name}`" for name in names.split() if name[0] != "_"]
+        rows.append(f"| {reason} | {' '.join(shown)} |")
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def test_the_page_is_that_of_the_table() -> None:
+    if os.environ.get("GRAPHC_UPDATE"):
+        PAGE.write_text(page(), "utf-8")
+    assert PAGE.read_text("utf-8") == page()

@@ -1,0 +1,108 @@
+"""`graphc.numpy`: what NumPy gives of the same words, with NumPy's keywords; which names are there."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import graphc
+import graphc.numpy as jnp
+from graphc.ir.node import Node
+
+EXPRESSIONS = """
+np.exp(x) + np.sqrt(abs(x))
+np.sum(x, axis=0, keepdims=True)
+np.sum(a=x, axis=(0, 1))
+np.mean(x, 1, dtype="float32")
+np.std(x, axis=-1, ddof=1)
+np.max(x, axis=0, initial=1.0)
+np.cumsum(x, axis=1)
+np.where(x > 0, x, np.zeros((2, 3)))
+np.clip(x, a_min=0.0, a_max=0.5)
+np.concatenate((x, x), axis=1)
+np.stack([x, 2 * x], axis=-1)
+np.split(x, 3, axis=1)[2]
+np.arange(2, 8, 2)
+np.linspace(0, 1, num=4, endpoint=False)
+np.zeros(3, dtype=np.int32)
+np.ones((2, 2))
+np.full((2,), 3.0)
+np.eye(2, 3)
+np.ones_like(x)
+np.array([x[0, 0], 1.0])
+np.array([1, 2], dtype="float32", ndmin=2)
+np.asarray(x)
+np.reshape(x, (3, 2))
+np.transpose(x, (1, 0))
+np.moveaxis(x, 0, 1)
+np.squeeze(x[:, None])
+np.tile(x, (2, 1))
+np.repeat(x, 2, axis=0)
+np.roll(x, 1, axis=1)
+np.dot(x, x.T)
+np.einsum("ij,kj->ik", x, x)
+np.tensordot(x, x, axes=([1], [1]))
+np.outer(x[0], x[1])
+np.linalg.norm(x, axis=1)
+np.add.reduce(x)
+np.multiply.accumulate(x, axis=1)
+np.subtract.outer(x[0], x[1])
+np.equal(x, x)
+np.not_equal(x, 0)
+np.maximum(x, 0)
+np.argmax(x, axis=1)
+np.take(x, [0, 2], axis=1)
+np.diff(x)
+np.minimum(np.inf, np.pi)
+np.float32(2.5) * x
+np.result_type(x, "float32")
+np.ndim(x)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+@pytest.mark.parametrize("traced", [True, False])
+def test_what_numpy_gives(expression: str, traced: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3))
+    wanted: Any = eval(expression, {"np": np, "x": x})
+    if traced and not expression.startswith(("np.result", "np.ndim")):
+        found = graphc.jit(lambda x: eval(expression, {"np": jnp, "x": x}), mode="interpreted")(x)
+    else:
+        found = eval(expression, {"np": jnp, "x": jnp.asarray(x)})
+        found = found.eval(mode="interpreted") if isinstance(found, Node) else found
+    if isinstance(wanted, np.ndarray | np.generic):
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        npt.assert_allclose(found, np.asarray(wanted), rtol=1e-6)
+    else:
+        assert found == wanted
+
+
+def test_names() -> None:
+    names = set(jnp.__all__)
+    assert {"exp", "sum", "pi", "newaxis", "float32", "ndarray", "linalg", "vectorize", "asarray"} <= names
+    assert all(hasattr(np, name) for name in names) and dir(jnp) == jnp.__all__
+    assert graphc.numpy is jnp and jnp.ndarray is Node and jnp.sum.__doc__ and "sum over" in jnp.sum.__doc__
+    assert list(inspect.signature(jnp.sum).parameters)[:3] == ["a", "axis", "dtype"]
+    for name, words in (("frompyfunc", "np.frompyfunc is not in graphc"), ("nonsense", "no attribute 'nonsense'")):
+        with pytest.raises(AttributeError, match=words):
+            getattr(jnp, name)
+    with pytest.raises(AttributeError, match="np.linalg.LinAlgError is not in graphc"):
+        _ = jnp.linalg.LinAlgError
+
+
+def test_a_program() -> None:
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        hidden = jnp.tanh(x @ params["w"] + params["b"])
+        return jnp.mean((hidden.sum(axis=1) - y) ** 2)
+
+    params = {"w": np.ones((3, 2)), "b": np.zeros(2)}
+    x, y = np.arange(12.0).reshape(4, 3), np.ones(4)
+    with graphc.options.change(mode="interpreted"):
+        value, slopes = graphc.value_and_grad(loss)(params, x, y)
+        by_numpy = graphc.grad(lambda p: np.mean((np.tanh(x @ p["w"] + p["b"]).sum(axis=1) - y) ** 2))(params)
+    npt.assert_allclose(value, np.mean((np.tanh(x @ params["w"] + params["b"]).sum(axis=1) - y) ** 2))
+    npt.assert_allclose(slopes["w"], by_numpy["w"])
