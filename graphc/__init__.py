@@ -49,8 +49,9 @@ with uncollected():
     from graphc.control import functional as lax
     from graphc.control import scan as scan_module
     from graphc.control import scan as scan_utils
+    from graphc.control.functional import cond, while_loop
     from graphc.control.functional import fori_loop as for_loop
-    from graphc.control.functional import while_loop
+    from graphc.control.functional import switch as switch_case
     from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
     from graphc.function import function
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from graphc import gof as gof
     from graphc import gradient as gradient
     from graphc import numpy as numpy
+    from graphc import printing as printing
     from graphc import random as random
     from graphc import sandbox as sandbox
     from graphc import scalar as scalar
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
     from graphc.compile import Param as Param
     from graphc.compile import as_op as as_op
     from graphc.configdefaults import change_flags as change_flags
+    from graphc.functions.checked import DebugMode as DebugMode
+    from graphc.functions.checked import NanGuardMode as NanGuardMode
     from graphc.gof import Apply as Apply
     from graphc.gof import FunctionGraph as FunctionGraph
     from graphc.gof import Op as Op
@@ -91,6 +95,7 @@ if TYPE_CHECKING:
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
     from graphc.inspection import inspect as inspect
+    from graphc.printing import pp as pp
     from graphc.tracing import Jitted as Jitted
     from graphc.tracing import jacfwd as jacfwd
     from graphc.tracing import jacrev as jacrev
@@ -128,8 +133,10 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "gof": lambda: import_module("graphc.gof"),
     "gof.graph": lambda: import_module("graphc.gof.graph"),
     "gradient": lambda: import_module("graphc.gradient"),
+    "functions.checked": lambda: import_module("graphc.functions.checked"),
     "inspection": lambda: import_module("graphc.inspection"),
     "numpy": lambda: import_module("graphc.numpy"),
+    "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
     "sandbox": lambda: import_module("graphc.sandbox"),
     "scalar": lambda: import_module("graphc.scalar"),
@@ -143,8 +150,10 @@ _NAMES = {
     "configdefaults": "change_flags",
     "gof": "Apply Container FunctionGraph InconsistencyError Op",
     "gof.graph": "clone clone_replace graph_replace is_same_graph",
+    "functions.checked": "DebugMode NanGuardMode",
     "inspection": "inspect",
     "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
+    "printing": "pp",
     "updates": "OrderedUpdates",
 }
 _RENAMED = {"clone": "clone_replace"}
@@ -169,10 +178,10 @@ if not TYPE_CHECKING:
 
 __all__ = [
     "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "Variable",
-    "cache", "compilations", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad", "hessian",
-    "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
-    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad", "tensor",
-    "until", "value_and_grad", "vjp", "while_loop",
+    "cache", "compilations", "cond", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad",
+    "hessian", "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
+    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad",
+    "switch_case", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 

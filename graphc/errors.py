@@ -52,6 +52,14 @@ class GradientError(GraphcError, ValueError):
     """A gradient that does not exist: a cost that is not a floating scalar, an op without a derivative."""
 
 
+class NanGuardError(GraphcError, AssertionError):
+    """A NaN, an infinity or a value too large, which a function in NanGuardMode has met."""
+
+
+class DebugModeError(GraphcError, AssertionError):
+    """What a function in DebugMode has found: values that are not finite, or that differ where they must not."""
+
+
 class NullTypeGradError(GradientError, TypeError):
     """A gradient that an op says is undefined, or not implemented."""
 

@@ -55,10 +55,10 @@ def function(
     (a dict, tuple, list or dataclass of them, at any depth), for which a call gives such a tree of values; outputs that
     are such a tree come back as one. updates: a dict, list or tuple of pairs (shared variable, new value); outputs are
     computed from the values before the updates, which are all made at once. givens: pairs (variable, replacement),
-    replaced before anything else. mode: "compiled", "interpreted" or "python", Theano's names for them, or a `Mode`;
-    options.mode where None. no_default_updates:
-    leave out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts
-    arguments with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
+    replaced before anything else. mode: "compiled", "interpreted" or "python", Theano's names for them, a `Mode`,
+    or NanGuardMode(...) or DebugMode(), which look at every value; options.mode where None. no_default_updates: leave
+    out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts arguments
+    with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
     an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
     profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
     fast_math: whether rewrites and arithmetic may be true of real numbers only; options.fast_math where None.
@@ -106,14 +106,18 @@ def function(
     kernel = Kernel(
         shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable, _fast_math(fast_math)
     )
-    chosen, excluding = _mode(mode)
+    checks = checking_mode(mode)
+    chosen, excluding = ("interpreted", ()) if checks is not None else _mode(mode)
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
     kind = kind_of(chosen)
     profiled = bool(flag("profile") if profile is None else profile)
-    if excluding:
+    made: Function
+    if checks is not None:
+        made = checks.make_function(kernel, call, profiled)
+    elif excluding:
         with options.change(excluding={*options.excluding, *excluding}):
             made = make_function(kind, kernel, call, profiled)
     else:
@@ -127,6 +131,14 @@ def _fast_math(given: object) -> bool:
     if given is not None and not isinstance(given, bool):
         raise ArgumentError(f"fast_math={given!r}: must be True, False or None")
     return options.fast_math if given is None else given
+
+
+def checking_mode(mode: Any) -> Any:
+    """A mode whose functions look at every value (functions/checked.py), or None: it may be given by its name."""
+    if isinstance(mode, str) and mode not in MODES:
+        make = import_module("graphc.functions.checked").MODES.get(mode)
+        return make and make()
+    return mode if hasattr(mode, "make_function") else None
 
 
 def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:

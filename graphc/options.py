@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/server
         cache_require: bool
         results_megabytes: int
         poison: bool | str
-        progress: bool
+        progress: bool | str
         verify: bool
 
 
@@ -85,6 +85,15 @@ def _poison(name: str, value: bool | str) -> str:
         return "on" if _switch(name, value) else "off"
     except GraphcError:
         raise GraphcError(f"option {name}={value!r}: must be true, false or 'guard'") from None
+
+
+def _progress(name: str, value: bool | str) -> bool | str:
+    if value == "auto":
+        return "auto"
+    try:
+        return _switch(name, value)
+    except GraphcError:
+        raise GraphcError(f"option {name}={value!r}: must be true, false or 'auto'") from None
 
 
 def _count(least: int) -> Callable[[str, int], int]:
@@ -203,9 +212,10 @@ class Options:
         "touch, besides.",
     )
     progress = option(
-        _switch,
-        False,
-        "Print each phase of making a function to standard error as it begins, and the time that it took.",
+        _progress,
+        "auto",
+        'Print each phase of making a function to standard error as it begins, and the time that it took; "auto": '
+        "one line where compiling takes more than two seconds; false: nothing.",
     )
     verify = option(_switch, False, "Check the graph and the loops after every pass of the compiler.")
 

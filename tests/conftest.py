@@ -26,6 +26,8 @@ def pytest_report_header() -> str:
 
 os.environ["GRAPHC_VERIFY"] = "1"  # for processes that tests start
 options.verify = True
+os.environ["GRAPHC_PROGRESS"] = "0"  # what is slow depends on the machine
+options.progress = False
 
 
 @pytest.fixture(scope="session", autouse=True)

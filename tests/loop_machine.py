@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.call.callback import CALLBACK, split_sizes
-from graphc.codegen.call.interrupt import INTERRUPTED, answer_no
+from graphc.codegen.call.interrupt import KINDS as QUESTIONS
+from graphc.codegen.call.interrupt import answer_no
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PYTHON_SHIMS
 from graphc.dtypes import DTYPES, is_float
@@ -470,7 +471,7 @@ def run(
     """
     launches = Launches(exact)
     scope: dict[str, Any] = BARE_WORDS | (EXACT_WORDS if exact else {})
-    scope |= SHIMS | {INTERRUPTED: answer_no}
+    scope |= SHIMS | dict.fromkeys(QUESTIONS, answer_no)
     scope |= {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
         "advance": Memory.at,

@@ -150,19 +150,21 @@ def _parse_line(
 def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: Declared) -> Loop:
     head, _, bounds = rest.removesuffix(":").partition(" in ")
     name, _, kind = head.partition(": ")
-    conflicts: tuple[Buffer, ...] | None
+    conflicts: tuple[Buffer, ...] | None = None
     asks: Expr | None = None
     match ast.parse(bounds, mode="eval").body:
-        case ast.Call(ast.Name("range"), [*begin, last], []) if len(begin) < 2:
-            conflicts = None
-        case ast.Call(ast.Name("range"), [*begin, last], [ast.keyword("asks", after)]) if len(begin) < 2:
-            conflicts, asks = None, _read(after, names)
-        case ast.Call(ast.Name("independent"), [*begin, last], []) if len(begin) < 2:
-            conflicts = ()
-        case ast.Call(ast.Name("independent"), [*begin, last], [ast.keyword("but", ast.List(met))]) if len(begin) < 2:
-            conflicts = tuple(names.buffer(each.id) for each in met if isinstance(each, ast.Name))
+        case ast.Call(ast.Name("range" | "independent" as kind_of), [*begin, last], words) if len(begin) < 2:
+            conflicts = () if kind_of == "independent" else None
         case _:
             raise ValueError("it goes over no range")
+    for word in words:
+        match word:
+            case ast.keyword("asks", after):
+                asks = _read(after, names)
+            case ast.keyword("but", ast.List(met)) if conflicts is not None:
+                conflicts = tuple(names.buffer(each.id) for each in met if isinstance(each, ast.Name))
+            case _:
+                raise ValueError("it goes over no range")
     first = _read(begin[0], names) if begin else ZERO
     size = _read(last, names)
     var = Var(name, kind or INDEX)

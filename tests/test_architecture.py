@@ -21,9 +21,9 @@ FLOORS = """
 startup             digest garbage idle_blas lazy process record __init__
 .                   errors dtypes numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  samples where traced symbol kind node walk body interpret passes sizes closure text parse verify
-                    apply pickling __init__
-ops                 elementwise custom scalar shape checked index recur reduce linalg scan branch given sinking
+ir                  frozen samples where traced symbol kind node walk body interpret passes sizes closure text parse
+                    verify apply expression pickling __init__
+ops                 elementwise custom scalar shape checked index recur reduce linalg assemble scan branch given sinking
                     derivative __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
@@ -33,7 +33,7 @@ tensor              absent constants special arithmetic selecting arranging padd
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
-                    equal_steps rolling
+                    equal_steps rolling regions
                     pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
@@ -61,13 +61,14 @@ random              bits distributions rejection orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
-functions           convention check_arguments layouts variants callables staged counted states nested __init__
+functions           convention check_arguments layouts variants callables staged counted states nested checked __init__
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
 gof                 graph test_values op fg null_type type __init__
-compile             builders ops mode io sharedvalue pfunc function_module __init__
+compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic
+.                   drawing printing
 .                   optim session
 .                   bench cli
 """
@@ -91,6 +92,8 @@ LATE = {
     ("", "graphc.sandbox"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
+    ("", "graphc.functions.checked"),
+    ("", "graphc.printing"),
     ("", "graphc.gof"),
     ("", "graphc.gradient"),
     ("", "graphc.ir.parse"),
@@ -108,6 +111,7 @@ LATE = {
     ("", "graphc.inspection"),
     ("functions.callables", "graphc.ir.pickling"),
     ("ir.node", "graphc.ir.apply"),
+    ("ir.node", "graphc.ir.expression"),
     ("ir.node", "graphc.ir.pickling"),
     ("ir.apply", "graphc.gof.op"),
     ("codegen.transform.passes", "graphc.loops.verify"),
@@ -132,6 +136,7 @@ LATE = {
     ("codegen.server.client", "graphc.codegen.server.worker"),
     ("functions.callables", "graphc.codegen.call.guard_pages"),
     ("functions.callables", "graphc.codegen.call.launch_python"),
+    ("function", "graphc.functions.checked"),
     ("functions.callables", "graphc.functions.staged"),
     ("functions.callables", "graphc.functions.counted"),
     ("codegen.call.callback", "graphc.codegen.call.native_op"),
@@ -300,8 +305,8 @@ compile configdefaults functions.states gof gradient scalar updates
 codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
-codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.parse ir.pickling loops.ir
-loops.operators numpy optim rewrite session tensor.dispatch testing tracing
+codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling
+loops.ir loops.operators numpy optim rewrite session tensor.dispatch testing tracing
 """
 
 
@@ -355,7 +360,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 TABLES = {
     "configdefaults.ADDED", "gof.op._performers",
     "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.where._own_files", "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
+    "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
     "session._default", "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""

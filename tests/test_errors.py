@@ -193,7 +193,7 @@ GRAPHS = {
     "a sum": Bad(lambda f: f([X, Y], X + Y), ShapeError, "x y", "along axis 0: sizes 2 and 1; only", (A, A[:1])),
     "a sum with a vector": Bad(lambda f: f([X, V], X * V), ShapeError, "x v", "axis 1: sizes 3 and 2", (A, [1.0, 2.0])),
     "a choice": Bad(
-        lambda f: f([X, Y], T.where(X > 0, X, Y)), ShapeError, "y", r"greater\(…\).*sizes 3 and 2", (A, A[:, :2])
+        lambda f: f([X, Y], T.where(X > 0, X, Y)), ShapeError, "y", r"x > 0.*sizes 3 and 2", (A, A[:, :2])
     ),
     "a sum with a shared variable": Bad(lambda f: f([X], X + W), ShapeError, "x w", "sizes 2 and 3", (A,)),
     "a product": Bad(lambda f: f([X], T.dot(X, W)), ShapeError, "x w", "summed axis has sizes 2 and 3", (A.T,)),
@@ -226,14 +226,14 @@ GRAPHS = {
     "the maximum of nothing": Bad(lambda f: f([X], X.max()), ShapeError, "x", "zero-size.*axis 0", (A[:0],)),
     "the least of nothing": Bad(lambda f: f([X], X.argmin(1)), ShapeError, "x", "zero-size.*axis 1", (A[:, :0],)),
     "zeros": Bad(lambda f: f([N], T.zeros((N,))), ShapeError, "n", "axis 0, n .* is -3, which is negative", (-3,)),
-    "ones": Bad(lambda f: f([N], T.ones((2, N + 1))), ShapeError, "", r"axis 1, add\(…\) .* is -2", (-3,)),
+    "ones": Bad(lambda f: f([N], T.ones((2, N + 1))), ShapeError, "", r"axis 1, n \+ 1 .* is -2", (-3,)),
     "alloc": Bad(lambda f: f([N], T.alloc(1.0, N, 2)), ShapeError, "n", "axis 0, n .* is -1", (-1,)),
     "full": Bad(lambda f: f([N], T.full((N, N), 2)), ShapeError, "n", "axis 0, n .* is -1", (-1,)),
     "an element of an input": Bad(
         lambda f: f([WHOLE], T.ones((3, WHOLE[1]))), ShapeError, "", r"axis 1, whole\[1\] .* is -2, which", ([1, -2],)
     ),
     "the last element of an input": Bad(
-        lambda f: f([WHOLE], T.zeros(WHOLE[-1] * 2)), ShapeError, "", r"axis 0, mul\(…\) .* is -4, which", ([1, -2],)
+        lambda f: f([WHOLE], T.zeros(WHOLE[-1] * 2)), ShapeError, "", r"0, whole\[-1\] \* 2 .* is -4, which", ([1, -2],)
     ),
     "eye": Bad(lambda f: f([N], T.eye(N)), ShapeError, "n", "^range .* n .* is -1, which is negative", (-1,)),
     "reshape": Bad(lambda f: f([X, N], X.reshape((N, -6))), ShapeError, "x", "axis 1 is -6|negative"),
@@ -539,7 +539,7 @@ def test_what_an_op_of_the_user_raises_says_where(mode: str) -> None:
         with pytest.raises(error) as caught:
             call(value)
         assert type(caught.value) is error
-        assert any(re.search(rf"{op.__name__}\(…\) \({FILE}:\d+\)", note) for note in caught.value.__notes__)
+        assert any(re.search(rf"{op.__name__}\(v\) \({FILE}:\d+\)", note) for note in caught.value.__notes__)
         np.testing.assert_array_equal(w.get_value(), np.zeros(3))
         np.testing.assert_array_equal(value, np.arange(4.0))
     call = graphc.function([V], picky(V).sum(), mode=mode)

@@ -115,7 +115,7 @@ def test_branches_of_trees() -> None:
         found, layer = f(holds, [1.0])
         assert list(found) == ["a", "b"] and found["a"] == first and found["b"][1] == (2 if holds else 3)
         assert isinstance(layer, Layer) and layer.w == second
-    with pytest.raises(GraphTypeError, match="as many results"):
+    with pytest.raises(GraphTypeError, match="same structure"):
         lax.cond(c, lambda: (x, x), lambda: [x])
 
 

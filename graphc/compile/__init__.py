@@ -5,6 +5,7 @@ shared variables, `function_module` what a function was made of.
 """
 
 from graphc.compile.builders import OpFromGraph
+from graphc.compile.debugmode import DebugMode
 from graphc.compile.function_module import FunctionMaker
 from graphc.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput
 from graphc.compile.mode import (
@@ -18,6 +19,7 @@ from graphc.compile.mode import (
     predefined_optimizers,
     register_mode,
 )
+from graphc.compile.nanguardmode import NanGuardMode
 from graphc.compile.ops import FromFunctionOp, as_op, shape
 from graphc.errors import UnusedInputError
 from graphc.function import function
@@ -33,12 +35,14 @@ pfunc = function
 __all__ = [
     "FAST_COMPILE",
     "FAST_RUN",
+    "DebugMode",
     "DisconnectedType",
     "FromFunctionOp",
     "Function",
     "FunctionMaker",
     "In",
     "Mode",
+    "NanGuardMode",
     "NullType",
     "OpFromGraph",
     "Out",

@@ -1,7 +1,7 @@
-"""Branches as users write them: Theano's `ifelse`, and `cond` and `switch_case` in JAX's form.
+"""Branches as Theano's users write them, `ifelse`, and what JAX's `cond` and `switch` (functional.py) are made of.
 
-In: a condition, and for each branch values, or a function that is called once to see what it makes of operands. Out:
-the values of the branch that is taken, all of one node of `ops/branch.py`. What only one branch needs is computed only
+In: a condition, and for each branch values. Out: the values of the branch that is taken, all of one node of
+`ops/branch.py`. What only one branch needs is computed only
 where it is taken: `ops/sinking.py` moves it there when the graph becomes a function, or is differentiated.
 
 The derivative of a branch is a branch: the derivatives of the two bodies, of which the same condition chooses.
@@ -9,7 +9,7 @@ The derivative of a branch is a branch: the derivatives of the two bodies, of wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from graphc.autodiff import pulled_back
@@ -22,7 +22,6 @@ from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
 from graphc.ops.elementwise import Number, as_node, cast, elementwise
 from graphc.ops.shape import broadcast_to
-from graphc.trees import is_nested, leaves, like, map_leaves, structure
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
@@ -44,51 +43,20 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
             f"ifelse: the branches must have as many results; one has {_counted(then_branch)}, the other "
             f"{_counted(else_branch)}"
         )
-    pairs = [_matched(chosen, other) for chosen, other in zip(then, orelse, strict=True)]
-    results = _choose(condition, [chosen for chosen, _ in pairs], [other for _, other in pairs])
+    results = choose("ifelse", condition, then, orelse)
     for node in results:
         node.name = name if len(results) == 1 else node.name
     return type(then_branch)(results) if several[0] else results[0]
 
 
-def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
-    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only the one that is taken is computed.
-
-    Both are called once, when the graph is built. Operands and what the functions return are tensors or trees of them
-    (tuples, lists, dicts, dataclasses). The results must match as the branches of `ifelse` do.
-    """
-    nodes = [map_leaves(as_node, operand) for operand in operands]
-    return _either(pred, true_fun(*nodes), false_fun(*nodes))
-
-
-def switch_case(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """`branches[index](*operands)`, `index` held between the first and the last; only that branch is computed.
-
-    All are called once, when the graph is built. What they return must match as the branches of `ifelse` do.
-    """
-    place = as_node(index)
-    if place.ndim or not place.dtype.startswith(("int", "uint")):
-        raise GraphTypeError(f"switch_case: the index must be an integer, not {describe(place)} of type {place.type}")
-    if not branches:
-        raise GraphTypeError("switch_case: there are no branches")
-    nodes = [map_leaves(as_node, operand) for operand in operands]
-    return _among(place, [branch(*nodes) for branch in branches], 0)
-
-
-def _among(place: Node, results: Sequence[Any], first: int) -> Any:
-    """The one of the results, which are numbered from `first`, that has the number `place`."""
+def choose_among(by: str, place: Node, results: Sequence[Sequence[Any]], first: int = 0) -> list[Any]:
+    """Those of the results, which are numbered from `first`, that have the number `place`, held between the first and
+    the last."""
     if len(results) == 1:
-        return results[0]
+        return [as_node(result) for result in results[0]]
     half = len(results) // 2
-    below, above = _among(place, results[:half], first), _among(place, results[half:], first + half)
-    return _either(elementwise("less", place, first + half), below, above)
-
-
-def _either(condition: Any, then: Any, orelse: Any) -> Any:
-    """`ifelse` of trees that are alike; of others it says what differs."""
-    if not is_nested(then) or not leaves(then) or structure(then) != structure(orelse):
-        return ifelse(condition, then, orelse)
-    return like(then, ifelse(condition, leaves(then), leaves(orelse)))
+    below, above = choose_among(by, place, results[:half], first), choose_among(by, place, results[half:], first + half)
+    return choose(by, elementwise("less", place, first + half), below, above)
 
 
 # --- the two branches -------------------------------------------------------------------------------------------------
@@ -102,7 +70,7 @@ def _counted(branch: Any) -> str:
     return f"a {type(branch).__name__} of {len(branch)}" if isinstance(branch, list | tuple) else "one value"
 
 
-def _matched(chosen: Any, other: Any) -> tuple[Node, Node]:
+def _matched(by: str, chosen: Any, other: Any) -> tuple[Node, Node]:
     """The two values of a result, numbers in the dtype of the other."""
     then, orelse = as_node(chosen), as_node(other)
     if _adapts(chosen, orelse.dtype):
@@ -112,7 +80,7 @@ def _matched(chosen: Any, other: Any) -> tuple[Node, Node]:
     if (then.dtype, then.ndim) != (orelse.dtype, orelse.ndim):
         how = f"; cast one, as with .astype('{then.dtype}')" if then.ndim == orelse.ndim else ""
         raise GraphTypeError(
-            f"ifelse: the branches must have the same dtype and rank; one is {then.type}, {describe(then)}, and the "
+            f"{by}: the branches must have the same dtype and rank; one is {then.type}, {describe(then)}, and the "
             f"other {orelse.type}, {describe(orelse)}{how}"
         )
     return then, orelse
@@ -129,16 +97,21 @@ def _adapts(value: Any, dtype: str) -> bool:
     return isinstance(value, float) and is_float(dtype)
 
 
-def _choose(condition: Any, then: Sequence[Node], orelse: Sequence[Node]) -> list[Node]:
+def choose(by: str, condition: Any, then: Sequence[Any], orelse: Sequence[Any]) -> list[Node]:
+    """The values of one branch or the other; `by` is who asks, for messages."""
+    pairs = [_matched(by, chosen, other) for chosen, other in zip(then, orelse, strict=True)]
     holds = as_node(condition)
     if holds.ndim:
-        raise GraphTypeError(f"ifelse: the condition must be a scalar, not {describe(holds)} of type {holds.type}")
+        raise GraphTypeError(f"{by}: the condition must be a scalar, not {describe(holds)} of type {holds.type}")
     holds = cast(holds, "bool")
     known = constant_value(holds)
     if known is not None:
-        return list(then if known else orelse)
-    node = cond_node(holds, then, orelse, {*then, *orelse})
-    return [item(node, place) for place in range(len(then))]
+        return [chosen if known else other for chosen, other in pairs]
+    if not pairs:
+        return []
+    results = [chosen for chosen, _ in pairs], [other for _, other in pairs]
+    node = cond_node(holds, *results, {*results[0], *results[1]})
+    return [item(node, place) for place in range(len(pairs))]
 
 
 # --- the derivative ---------------------------------------------------------------------------------------------------
@@ -177,4 +150,4 @@ def _pulled_back(results: Sequence[Node], cotangents: Mapping[int, Node], target
 
 FUNCTIONS["cond_vjps"] = cond_vjps
 
-__all__ = ["cond", "ifelse", "switch_case"]
+__all__ = ["choose", "choose_among", "ifelse"]

@@ -1,7 +1,8 @@
-"""Loops as JAX's users write them (`jax.lax`): functions of a carry, which is a tensor or a tree of tensors.
+"""Loops and branches as JAX's users write them (`jax.lax`): functions of tensors or trees of tensors.
 
 In: functions that are called once, with variables in the structure of their arguments. Out: tensors in the structure of
-what the functions return. All of them make the node of `ops/scan.py`, as Theano's `scan` does.
+what the functions return. The loops make the node of `ops/scan.py`, as Theano's `scan` does, the branches that of
+`ops/branch.py`, as `ifelse` does.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.control.branch import cond
-from graphc.control.branch import switch_case as switch
+from graphc.control.branch import choose, choose_among
 from graphc.control.loop import Checkpoint, Step, carry_out
 from graphc.control.states import Returned, State, as_step, at, flat, settle, title
 from graphc.dtypes import INTEGERS
@@ -22,7 +22,7 @@ from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
-from graphc.trees import leaves, like, outline, structure
+from graphc.trees import leaves, like, map_leaves, outline, structure
 
 
 def scan(
@@ -107,6 +107,51 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
     most = literal(UNKNOWN, "int64")
     limit = elementwise("where", on[0], most, literal(0, "int64"))
     return like(init, carry_out(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only the one that is taken is computed.
+
+    pred: a scalar; any number but zero holds. operands: tensors or trees of them, as in `scan`; what else the
+    functions use, they may simply use. Both are called once, when the graph is built, and return the same structure,
+    with the same dtypes and ranks at the same places; sizes may differ. A Python number takes the dtype of the other
+    branch where that can hold it.
+
+    Raises GraphTypeError where what the two return differs in structure or type, which shows both.
+
+        >>> y = lax.cond(T.lt(loss, best), lambda s: {"w": w, "best": loss}, lambda s: s, {"w": kept, "best": best})
+    """
+    return _chosen("cond", pred, [true_fun, false_fun], operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """`branches[index](*operands)`, `index` held between the first and the last; only that branch is computed.
+
+    index: an integer scalar. operands, branches and errors are as those of `cond`.
+    """
+    place = as_node(index)
+    if place.ndim or place.dtype not in INTEGERS:
+        raise GraphTypeError(f"switch: the index must be an integer, not {describe(place)} of type {place.type}")
+    if not branches:
+        raise GraphTypeError("switch: there are no branches")
+    return _chosen("switch", place, branches, operands)
+
+
+def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+    """What one of the branches makes of the operands: the first where `which` holds, or that of its number."""
+    given = [map_leaves(as_node, operand) for operand in operands]
+    first, *others = [branch(*given) for branch in branches]
+    for branch, other in zip(branches[1:], others, strict=True):
+        if structure(other) != structure(first):
+            raise GraphTypeError(
+                f"{by}: the branches must return the same structure; {title(branches[0])} returns {outline(first)}, "
+                f"{title(branch)} {outline(other)}"
+            )
+    results = [leaves(each) for each in (first, *others)]
+    return like(first, choose(by, which, *results) if by == "cond" else choose_among(by, which, results))
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------

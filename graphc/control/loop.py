@@ -201,7 +201,8 @@ def _in_blocks(
     found = carry_out(outer, number, blocks, initial, name=name)
     taken = None
     if ended:
-        taken = reduce_sum(found.stacked.pop(), (0,))
+        steps = reduce_sum(found.stacked.pop(), (0,))
+        taken = make(OPS["minimum"], (steps, as_size_node(count)))  # which they are: it bounds the sizes of outputs
         found.last.pop()
     stacked = [
         rows_from(reshape(each, (sizes.multiply(number, size), *each.type.shape[2:])), 0, count)

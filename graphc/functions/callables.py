@@ -71,23 +71,9 @@ MODES: dict[str, Mode] = {
 
 
 PUBLIC = (
-    "assembly",
-    "container",
-    "copy",
-    "explain",
-    "free",
-    "graph",
-    "maker",
-    "memory",
-    "mode",
-    "name",
-    "profile",
-    "shared",
-    "source",
-    "text",
-    "value",
-    "where",
-)
+    "assembly", "container", "copy", "explain", "free", "graph", "maker", "memory", "mode", "name", "profile", "shared",
+    "source", "text", "value", "where",
+)  # fmt: skip
 """What a user asks of a function besides calling it."""
 
 
@@ -402,14 +388,18 @@ def packed(kernel: Kernel) -> tuple[Any, ...]:
 
 def restored(mode: Mode, fields: tuple[Any, ...], call: Convention, profile: bool, name: str) -> Function:
     """The function of a pickle."""
+    function = make_function(kind_of(mode), restored_kernel(fields), call, profile)
+    function.name = name
+    return function
+
+
+def restored_kernel(fields: tuple[Any, ...]) -> Kernel:
+    """What `packed` was given."""
     shown, graph, (inputs, shared, outputs), updated, returns, threads, mutable = fields
     nodes = tuple(import_module("graphc.ir.pickling").unpack(graph))
     leaves, variables, results = nodes[:inputs], nodes[inputs : inputs + shared], nodes[inputs + shared :]
     updates = tuple(zip((variables[number] for number in updated), results[outputs:], strict=True))
-    kernel = Kernel(shown, leaves, variables, results[:outputs], updates, returns, threads, mutable)
-    function = make_function(kind_of(mode), kernel, call, profile)
-    function.name = name
-    return function
+    return Kernel(shown, leaves, variables, results[:outputs], updates, returns, threads, mutable)
 
 
 def kind_of(mode: Mode) -> type[Function]:

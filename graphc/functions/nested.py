@@ -49,6 +49,9 @@ class Nested(Function):
     def kind(self) -> type[Function]:
         return self.whole.kind
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Nested, (self.whole, self.trees, self.names, self.outputs)
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         named = {}
         if "out" in kwargs and "out" not in self.names:

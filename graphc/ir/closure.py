@@ -88,11 +88,9 @@ def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
 
 
 def _is_offset(node: Node) -> bool:
-    """Whether a node is a size and a number more, or less: so `x[-1]` is seen to be the last row within a body too."""
-    if node.op.name != "add" or node.ndim or node.dtype != "int64":
-        return False
-    size, number = node.args
-    return number.op is CONSTANT and (size.op is SIZE or is_natural(size))
+    """Whether a node is a size and a number more, or less, or a number of steps: so `x[-1]` is seen to be the last row
+    within a body too."""
+    return node.op.name == "add" and not node.ndim and node.dtype == "int64" and node.args[1].op is CONSTANT
 
 
 def opened(body: Body, operands: Sequence[Node]) -> list[Node]:

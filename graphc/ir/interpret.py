@@ -8,7 +8,9 @@ where sizes and scalars decide them, and otherwise just before the node they gua
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from _thread import _local as local  # what threading calls so, without the rest of it
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +45,30 @@ _INDEXED = {"gather": 1, "set_gather": 2, "inc_gather": 2}
 _REARRANGED = ("broadcast_to", "cast", "dimshuffle", "reshape")
 _TOO_LARGE = ("array is too big", "iterator is too large", "Maximum allowed dimension")
 """How NumPy begins to say that a size is beyond what addresses can reach."""
+
+
+Seen: TypeAlias = Callable[[Node, Sequence[Array], Any], None]
+"""What is told of a node, the values of its arguments, and its own: a tuple where it has several results."""
+
+
+class Watch(local):
+    """Who is told of each value that is computed in this thread, those in bodies too."""
+
+    def __init__(self) -> None:
+        self.seen: Seen | None = None
+
+
+WATCH = Watch()
+
+
+@contextmanager
+def watched(seen: Seen) -> Iterator[None]:
+    """While the block runs, `seen` is told of each value as it is computed."""
+    before, WATCH.seen = WATCH.seen, seen
+    try:
+        yield
+    finally:
+        WATCH.seen = before
 
 
 @record()
@@ -242,10 +268,13 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
         error.add_note(f"while computing {describe(node)}")
         raise
     if isinstance(node.type, TupleType):
-        several: Any = tuple(_declared(node, each, kind) for each, kind in zip(result, node.type.parts, strict=True))
-        values: Array = several
-        return values
-    return _declared(node, result, node.type)
+        value: Any = tuple(_declared(node, each, kind) for each, kind in zip(result, node.type.parts, strict=True))
+    else:
+        value = _declared(node, result, node.type)
+    if WATCH.seen is not None:
+        WATCH.seen(node, args, value)
+    values: Array = value
+    return values
 
 
 def _declared(node: Node, value: Any, kind: Type) -> Array:

@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
 
-from graphc.dtypes import check_dtype, name_of
+from graphc.dtypes import check_dtype
 from graphc.errors import GraphTypeError
+from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument
 from graphc.ir.samples import Laws as Laws
@@ -32,6 +33,7 @@ from graphc.ir.symbol import Symbol
 from graphc.ir.traced import TRACED, asked_by_user, traced_from
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
+from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
 from graphc.startup.record import record
 
@@ -323,29 +325,6 @@ define_op = _into_table(Op)
 """Makes an op, and adds it to the table."""
 
 
-@record(eq=False)
-class FrozenArray:
-    """The value of a constant, compared and hashed by dtype, shape and bits."""
-
-    value: Array
-    key: tuple[str, tuple[int, ...], bytes]
-
-    @classmethod
-    def of(cls, value: Array) -> FrozenArray:
-        frozen = np.array(value, order="C", copy=True)
-        frozen.flags.writeable = False
-        return cls(frozen, (name_of(frozen.dtype), frozen.shape, frozen.tobytes()))
-
-    def __repr__(self) -> str:
-        return f"FrozenArray({self.value!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FrozenArray) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
 def _no_lowering(node: Node) -> Lowering:
     raise GraphTypeError(f"{describe(node)} is a leaf and has no loops")
 
@@ -557,6 +536,12 @@ class Node(Symbol):
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
 
+    def __str__(self) -> str:
+        if isinstance(self, Comparison):
+            return str(self.node())
+        text: str = self.name or import_module("graphc.ir.expression").expression(self)
+        return text
+
     def __copy__(self) -> Node:
         return self
 
@@ -597,6 +582,8 @@ class Node(Symbol):
 
     def __getitem__(self, key: Any) -> Node:
         item: Node = FUNCTIONS["getitem"](self, key)
+        if item.args and item is not self:
+            item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item
 
     __add__, __radd__ = _forward("add"), _reflected("add")
@@ -790,6 +777,6 @@ def describe(node: Node) -> str:
     value = constant_value(node)
     if value is not None and value.ndim == 0:
         return str(value)
-    unnamed = "an unnamed input" if node.op in (INPUT, PARAM) else f"{node.op.name}(…)" if node.args else node.op.name
-    label = node.name or unnamed
+    unnamed = "an unnamed input" if node.op in (INPUT, PARAM) else node.op.name
+    label = node.name or (import_module("graphc.ir.expression").label(node) if node.args else unnamed)
     return f"{label} ({node.where})" if node.where else label

@@ -172,12 +172,12 @@ def equal(left: Size, right: Size) -> bool:
     return left == right if isinstance(left, int) and isinstance(right, int) else left is right
 
 
-def common(left: Size, right: Size, what: str) -> Size:
+def common(left: Size, right: Size, what: str, part: str = "") -> Size:
     """The size that two sizes which must be equal have; an error where they are known to differ.
 
-    Numbers win over nodes. `what` says in the message what must agree. Whether two sizes that are not known agree is
-    for a guard to check at run time.
+    Numbers win over nodes. `what` and `part` say in the message what must agree. Whether two sizes that are not known
+    agree is for a guard to check at run time.
     """
     if isinstance(left, int) and isinstance(right, int) and left != right:
-        raise ShapeError(f"{what}: sizes {describe_size(left)} and {describe_size(right)} differ")
+        raise ShapeError(f"{what}{part}: sizes {describe_size(left)} and {describe_size(right)} differ")
     return right if isinstance(right, int) else left

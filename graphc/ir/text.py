@@ -38,6 +38,7 @@ from graphc.ir.node import (
     SIZE,
     Array,
     Body,
+    Comparison,
     Node,
     Op,
     Size,
@@ -45,6 +46,7 @@ from graphc.ir.node import (
     Type,
     describe,
     describe_size,
+    size_owner,
 )
 from graphc.ir.walk import Graph, toposort
 
@@ -54,8 +56,11 @@ INLINE_ELEMENTS = 16
 """Constants with more elements than this are printed as bytes."""
 
 
-def print_graph(graph: Graph) -> str:
-    """The text of a graph. Raises GraphTypeError for an attribute that is no Python literal, CycleError for a cycle."""
+def print_graph(graph: Graph | Node | Sequence[Node]) -> str:
+    """The text of a graph, or of what variables are computed from. Raises GraphTypeError for an attribute that is no
+    Python literal, CycleError for a cycle."""
+    if not isinstance(graph, Graph):
+        graph = graph_of((graph,) if isinstance(graph, Node) else tuple(graph))
     order = toposort((*graph.outputs, *graph.inputs), _needs, lambda node: node.op.name)
     leaves = _group_leaves(graph, order)
     refs = _name_leaves(leaves)
@@ -89,6 +94,18 @@ def print_graph(graph: Graph) -> str:
     ]
     outputs = ("outputs " + ", ".join(refs[output] for output in graph.outputs)).rstrip()
     return "\n".join([*heads, *lines, outputs, ""])
+
+
+def graph_of(outputs: tuple[Node, ...]) -> Graph:
+    """The graph of some variables; its inputs are those that they need, in the order in which they were made."""
+    for node in outputs:
+        if not isinstance(node, Node):
+            raise GraphTypeError(f"print_graph takes a graph or variables, not {node!r}")
+    nodes = tuple(node.node() if isinstance(node, Comparison) else node for node in outputs)
+    needed = toposort(nodes, _needs, lambda node: node.op.name)
+    owners = (size_owner(node) if node.op is SIZE else node for node in needed)
+    inputs = dict.fromkeys(node for node in owners if node is not None and node.op is INPUT)
+    return Graph(tuple(sorted(inputs, key=lambda node: node.serial)), nodes)
 
 
 def graph_key_text(graph: Graph) -> str:

@@ -1,14 +1,17 @@
-"""Lines of the user's program.
+"""Lines of the user's program, and texts for messages about them.
 
-In: the frames of a call. Out: the innermost one outside graphc.
+In: the frames of a call; functions that write a text. Out: the innermost frame outside graphc; texts that are written
+when somebody reads them.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from types import FrameType
+from typing import Any
 
 from graphc.startup.record import record
 
@@ -26,11 +29,13 @@ class Words:
 
 @record()
 class Where:
-    """A line of the user's program; of a node that makes a check for another, also how that is told."""
+    """A line of the user's program; of a node that makes a check for another, also how that is told.
+    derivative: whether a derivative was taken there, of which the node is a part."""
 
     file: str
     line: int
     words: Words | None = None
+    derivative: bool = False
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"
@@ -39,16 +44,42 @@ class Where:
 def user_line() -> Where | None:
     """The line of the innermost frame outside graphc."""
     frame: FrameType | None = sys._getframe(1)
+    derivative = False
     while frame is not None:
         file = frame.f_code.co_filename
-        if file not in _own_files:
+        known = _own_files.get(file)
+        if known:
+            derivative = True
+        elif known is None:
             if not file.startswith(PACKAGE):
-                return _where(file, frame.f_lineno)
-            _own_files.add(file)
+                return _where(file, frame.f_lineno, None, True) if derivative else _where(file, frame.f_lineno)
+            _own_files[file] = False
         frame = frame.f_back
     return None
 
 
-_own_files: set[str] = set()
+_own_files: dict[str, bool] = {f"{PACKAGE}autodiff.py": True}
 """The files of this package that have been met: looked up for each frame of each node."""
 _where = lru_cache(maxsize=1024)(Where)
+
+
+class Told:
+    """A text that is put together each time it is read."""
+
+    __slots__ = ("write",)
+
+    def __init__(self, write: Callable[[], str]) -> None:
+        self.write = write
+
+    def __str__(self) -> str:
+        return self.write()
+
+    def __format__(self, form: str) -> str:
+        return self.write()
+
+
+def told(write: Callable[[], str]) -> str:
+    """A text for messages, to be put into others by f-strings: hardly any is read, and until then it costs nothing."""
+    lazy: Any = Told(write)
+    text: str = lazy
+    return text

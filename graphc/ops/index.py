@@ -38,6 +38,7 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    told,
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise, repeated
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
 
 def _check_region(name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]) -> None:
-    what = f"{name} of {describe(x)} of type {x.type}"
+    what = told(lambda: f"{name} of {describe(x)} of type {x.type}")
     if not len(starts) == len(shape) == len(steps) == x.ndim:
         raise GraphTypeError(f"{what}: {len(starts)} starts, {len(shape)} sizes, {len(steps)} steps for {x.ndim} axes")
     if 0 in steps:
@@ -201,7 +202,7 @@ def _points(
 
 def _subtensor_parts(args: Sequence[Node]) -> tuple[Node, tuple[Size, ...], tuple[Size, ...]]:
     x, *rest = args
-    numbers = as_sizes(rest, f"subtensor of {describe(x)}")
+    numbers = as_sizes(rest, told(lambda: f"subtensor of {describe(x)}"))
     return x, numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
 
 
@@ -390,7 +391,7 @@ for _name, _update, _doc in (
 
 def _check_indices(name: str, x: Node, indices: Sequence[Node], axis: int) -> tuple[Size, ...]:
     """The indices' common sizes."""
-    what = f"{name} of {describe(x)} of type {x.type}"
+    what = told(lambda: f"{name} of {describe(x)} of type {x.type}")
     if not indices or not 0 <= axis <= x.ndim - len(indices):
         raise GraphTypeError(f"{what}: {len(indices)} indices for the axes from {axis} on")
     shape = list(indices[0].type.shape)
@@ -399,7 +400,7 @@ def _check_indices(name: str, x: Node, indices: Sequence[Node], axis: int) -> tu
             raise GraphTypeError(f"{what}: the index {describe(index)} is of dtype {index.dtype}, not an integer")
         if index.ndim != len(shape):
             raise GraphTypeError(f"{what}: indices of {len(shape)} and {index.ndim} axes")
-        shape = [sizes.common(a, b, f"{what}: indices") for a, b in zip(shape, index.type.shape, strict=True)]
+        shape = [sizes.common(a, b, what, ": indices") for a, b in zip(shape, index.type.shape, strict=True)]
     return tuple(shape)
 
 

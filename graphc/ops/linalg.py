@@ -36,6 +36,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    told,
 )
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
@@ -67,13 +68,13 @@ def _check_alike(name: str, *operands: Node) -> None:
 
 def _matmul_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     a, b = args
-    what = f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}"
+    what = told(lambda: f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}")
     _check_alike("matmul", a, b)
     if not a.ndim or not b.ndim or (a.ndim != b.ndim and max(a.ndim, b.ndim) > 2):
         raise GraphTypeError(f"{what}: the ranks should be 1 or 2, or equal")
-    sizes.common(a.type.shape[-1], b.type.shape[-2 if b.ndim > 1 else 0], f"{what}, the summed axis")
+    sizes.common(a.type.shape[-1], b.type.shape[-2 if b.ndim > 1 else 0], what, ", the summed axis")
     batch = zip(a.type.shape[:-2], b.type.shape[:-2], strict=True) if a.ndim > 2 else ()
-    outer = [sizes.common(left, right, f"{what}, axis {axis}") for axis, (left, right) in enumerate(batch)]
+    outer = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(batch)]
     rows = a.type.shape[-2:-1] if a.ndim > 1 else ()
     columns = b.type.shape[-1:] if b.ndim > 1 else ()
     return Type(a.dtype, (*outer, *rows, *columns))
@@ -269,7 +270,7 @@ def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if c.ndim != len(product.shape):
         raise GraphTypeError(f"{what}: {describe(c)} of type {c.type} has not the rank of the product")
     axes = enumerate(zip(c.type.shape, product.shape, strict=True))
-    return Type(c.dtype, tuple(sizes.common(left, right, f"{what}, axis {axis}") for axis, (left, right) in axes))
+    return Type(c.dtype, tuple(sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in axes))
 
 
 def _gemm_eval(node: Node, *args: Array) -> Array:

@@ -185,10 +185,11 @@ def _recurrence_lower(node: Node) -> Lowering:
 def _stepped_lower(node: Node) -> Lowering:
     """The carry is what the next element is compared with: so an iteration waits for the one before as long as it takes
     to compare and to choose; the step is added to both meanwhile."""
-    step, least = f"{node.dtype}({node.attrs['step']})", node.attrs["extreme"] == "minimum"
-    chosen = f"select(_1 - {step} {'<' if least else '>'} _0, _1, _0 + {step})"
-    value, carry, reverse = f"{chosen} - {step}", f"_1 + {step}", node.attrs["reverse"]
-    return Recur(0, f"_0 + {step}", value, carry, node.dtype, reverse, apart=True)
+    number, compare = node.attrs["step"], "<" if node.attrs["extreme"] == "minimum" else ">"
+    size = f"{node.dtype}({abs(number)})"
+    step, back = (f"+ {size}", f"- {size}") if number >= 0 else (f"- {size}", f"+ {size}")
+    value = f"select(_1 {back} {compare} _0, _1, _0 {step}) {back}"
+    return Recur(0, f"_0 {step}", value, f"_1 {step}", node.dtype, node.attrs["reverse"], apart=True)
 
 
 # --- derivatives ----------------------------------------------------------------------------------------------------

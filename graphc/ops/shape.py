@@ -40,6 +40,7 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    told,
 )
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.elementwise import describe_origin, shifted
@@ -175,13 +176,13 @@ def factors(shape: Sequence[Size]) -> Counter[Size]:
 
 def _broadcast_to_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, *rest = args
-    what = f"broadcast_to of {describe(x)}"
+    what = told(lambda: f"broadcast_to of {describe(x)}")
     target = as_sizes(rest, what)
     if len(target) != x.ndim:
         raise GraphTypeError(f"{what} of type {x.type}: {len(target)} sizes for {x.ndim} axes")
     check_naturals(target, what)
     shape = (
-        new if sizes.equal(old, 1) else sizes.common(old, new, f"{what}, axis {axis}")
+        new if sizes.equal(old, 1) else sizes.common(old, new, what, f", axis {axis}")
         for axis, (old, new) in enumerate(zip(x.type.shape, target, strict=True))
     )
     return Type(x.dtype, tuple(shape))
@@ -280,7 +281,7 @@ def _dimshuffle_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     (x,) = args
     order: Order = attrs["order"]
     kept = [axis for axis in order if axis != "x"]
-    what = f"dimshuffle of {describe(x)} of type {x.type} to {order}"
+    what = told(lambda: f"dimshuffle of {describe(x)} of type {x.type} to {order}")
     if len(set(kept)) < len(kept):
         raise GraphTypeError(f"{what}: an axis is named twice")
     for axis in kept:
@@ -377,7 +378,7 @@ define_op(
 
 def _reshape_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, *rest = args
-    what = f"reshape of {describe(x)} of type {x.type}"
+    what = told(lambda: f"reshape of {describe(x)} of type {x.type}")
     shape = as_sizes(rest, what)
     check_naturals(shape, what)
     before, after = sizes.product(x.type.shape), sizes.product(shape)
@@ -470,7 +471,7 @@ def _concatenate_infer(args: Sequence[Node], attrs: Attributes) -> Type:
             raise GraphTypeError(f"concatenate: {pair} differ in rank or dtype")
         what = f"concatenate of {describe(first)} and {describe(arg)} along axis {axis}"
         for k, size in enumerate(arg.type.shape):
-            shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, f"{what}, axis {k}")
+            shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, what, f", axis {k}")
     return Type(first.dtype, tuple(shape))
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.control.branch import cond
-from graphc.control.functional import map, while_loop
+from graphc.control.functional import cond, map, while_loop
 from graphc.ir import sizes
 from graphc.ir.node import Node, literal
 from graphc.ops.elementwise import as_node, cast

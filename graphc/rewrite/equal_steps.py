@@ -24,6 +24,7 @@ from math import prod
 from typing import TypeAlias
 
 from graphc.ir.node import CONSTANT, LEAVES, Iota, Node, Scalar, View, literal, made
+from graphc.rewrite.engine import scalar_constant
 from graphc.startup.record import record
 
 LEAST_STEPS = 8
@@ -40,7 +41,10 @@ SHORT, LONGEST = 64, 4096
 where each step needs the whole of such an array; but those that are longer still are threads' to share."""
 CLOCKS = 8
 """So many runs at most order what depends on them."""
-UPDATES = ("inc_subtensor", "set_subtensor")
+MOST_LEFT = 10
+"""No more clocks are looked for in what is left, if it is less than this part of the graph."""
+PARTS = ("subtensor", "dimshuffle", "inc_subtensor", "set_subtensor")
+"""Ops that read or change a part of an array, which may be long."""
 
 
 @record()
@@ -121,25 +125,31 @@ class Tokens:
 
 def equal_steps(outputs: Sequence[Node]) -> tuple[Text, list[Run]]:
     """The nodes that `outputs` need, but for leaves, and the runs of equal steps among them."""
-    tokens, settled = Tokens(), list[Node]()
+    tokens = Tokens()
     text = tokens.text(needed(outputs))
+    settled = 0
+    runs: list[Run] = []
     for _ in range(CLOCKS):
-        runs = find_runs(text)
-        clock = first_clock(runs, len(settled))
+        if len(text.order) - settled < max(LEAST_NODES, len(text.order) // MOST_LEFT):
+            break
+        clock = first_clock(text, settled, runs)
         if clock is None:
-            return text, runs
-        timed = tokens.text(needed([*settled, *in_time(text, clock, outputs), *outputs]))
-        longer = first_clock(find_runs(timed), len(settled))
+            break
+        before = text.order[:settled]
+        timed = tokens.text(needed([*before, *in_time(text, clock, outputs), *outputs]))
+        longer = first_clock(timed, settled, runs)
         if longer is not None:
             text, clock = timed, longer
-        begun = text.order[len(settled) : clock.start]
-        settled = needed([*settled, *begun, *steps_around(text, clock)])
-        text = tokens.text(needed([*settled, *outputs]))
-    return text, find_runs(text)
+        steps = list(steps_around(text, clock))
+        text = tokens.text(needed([*before, *text.order[settled : clock.start], *steps, *outputs]))
+        runs += find_runs(text, settled, text.place[steps[-1]] + 1, runs)
+        settled = text.place[steps[-1]] + 1
+    return text, [*runs, *find_runs(text, settled, len(text.order), runs)]
 
 
-def first_clock(runs: Iterable[Run], start: int) -> Run | None:
-    return next((run for run in runs if run.start >= start and run.hands_on), None)
+def first_clock(text: Text, start: int, known: Sequence[Run]) -> Run | None:
+    """The first run from a place on whose steps hand something on."""
+    return next((run for run in find_runs(text, start, len(text.order), known) if run.hands_on), None)
 
 
 def needed(roots: Iterable[Node]) -> list[Node]:
@@ -284,37 +294,39 @@ def beyond(text: Text, one: Node, other: Node) -> Node | None:
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-def find_runs(text: Text) -> list[Run]:
-    """The runs of equal steps, in order."""
-    finder = Finder(text)
-    found = finder.runs
+def find_runs(text: Text, start: int, end: int, known: Iterable[Run]) -> Iterator[Run]:
+    """The runs of equal steps between two places, in order; `known` are those before."""
+    finder = Finder(text, end)
+    for run in known:
+        finder.add(run)
     again: dict[tuple[int, ...], list[int]] = {}
     tokens = text.tokens
-    for place in range(len(tokens) - ALIKE + 1):
+    for place in range(start, end - ALIKE + 1):
         again.setdefault(tuple(tokens[place : place + ALIKE]), []).append(place)
-    place = 0
-    while place < len(tokens) - ALIKE:
+    place = start
+    while place < end - ALIKE:
         others = again[tuple(tokens[place : place + ALIKE])]
         after = bisect_right(others, place)
-        run = finder.run_at(place, others[after : after + PERIODS])
-        if run is None:
+        found = finder.run_at(place, others[after : after + PERIODS])
+        if found is None:
             place += 1
         else:
-            found.append(run)
-            finder.step_of.update((at, run) for at in range(run.start, run.end))
-            place = run.end
-    return found
+            finder.add(found)
+            yield found
+            place = found.end
 
 
 class Finder:
     """Looks for runs from the first node on. `step_of`: the run of each place that is in one."""
 
-    def __init__(self, text: Text) -> None:
-        self.text = text
-        self.runs: list[Run] = []
+    def __init__(self, text: Text, end: int) -> None:
+        self.text, self.end = text, end
         self.step_of: dict[int, Run] = {}
         self.tried: dict[int, int] = {}
         """By period: before which place no run begins."""
+
+    def add(self, run: Run) -> None:
+        self.step_of.update((place, run) for place in range(run.start, run.end))
 
     def run_at(self, place: int, others: Sequence[int]) -> Run | None:
         """The run that begins at a place, or soon after; `others`: where the same tokens are again."""
@@ -324,7 +336,7 @@ class Finder:
             if place < self.tried.get(period, 0):
                 continue
             end = place
-            while end + period < len(tokens) and tokens[end] == tokens[end + period]:
+            while end + period < self.end and tokens[end] == tokens[end + period]:
                 end += 1
             count = (end - place) // period + 1
             run = self.checked(place, period, count)
@@ -358,6 +370,8 @@ class Finder:
             for number in range(len(here.args)):
                 value = Arguments(self.text, start, period, row, number)
                 role = value.role(middle)
+                if role is not SAME and here.op.name == "pow" and scalar_constant(here.args[number]) is not None:
+                    return None  # by a number that is known it may be something else than a power
                 if role is COLUMN:
                     column = self.column(value, middle)
                     if column is None:
@@ -476,9 +490,9 @@ def is_worth_it(count: int, period: int) -> bool:
 
 
 def is_short(node: Node) -> bool:
-    """Whether a node is a few elements, or an array of which a few are changed."""
-    if node.is_tuple or node.op.name in UPDATES:
-        return node.op.name in UPDATES
+    """Whether a node is a few elements, or an array of which a part is read or changed."""
+    if node.is_tuple or node.op.name in PARTS:
+        return not node.is_tuple
     return is_bounded(node, SHORT)
 
 

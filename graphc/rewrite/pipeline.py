@@ -17,6 +17,7 @@ from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
+from graphc.rewrite.regions import STORED, store_regions
 from graphc.rewrite.rolling import ROLLED, roll_steps
 from graphc.rewrite.scatter import REGIONS, SCATTERS
 from graphc.rewrite.stable import STABLE
@@ -48,7 +49,7 @@ AFTER_LOOPS = ("linear", "moments", "pairs")
 
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
 """Every rule by name."""
-NAMES = {*RULES, *(step.name for step in PIPELINE), *LOOPS, *BRANCHES, ROLLED}
+NAMES = {*RULES, *(step.name for step in PIPELINE), *LOOPS, *BRANCHES, ROLLED, STORED}
 """All that may be off: rules and passes."""
 
 
@@ -66,10 +67,11 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
     passes = [(step.name, list(filter(is_on, step.rules))) for step in PIPELINE if step.name not in excluding]
     graph, fired = rewrite_nodes(graph, passes, excluding)
-    if ROLLED in excluding:
-        return graph, fired
-    graph, more = roll_steps(graph)
-    return graph, fired + more
+    for name, change in ((ROLLED, roll_steps), (STORED, store_regions)):
+        if name not in excluding:
+            graph, more = change(graph)
+            fired += more
+    return graph, fired
 
 
 def rewrite_nodes(
@@ -92,15 +94,20 @@ def rewrite_nodes(
         graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
         return graph, fired + more
 
+    def body(graph: Graph) -> Rewritten:
+        graph, fired = after(graph)
+        graph, more = store_regions(graph) if STORED not in excluding else (graph, [])
+        return graph, fired + more
+
     def after(graph: Graph) -> Rewritten:
-        graph, fired = both(apply_in_turn(graph, passes), after)
+        graph, fired = both(apply_in_turn(graph, passes), body)
         if not loops_of(graph):
             return graph, fired
         if "loop_operands" not in excluding:  # some may be numbers by now
             graph, more = reclose(graph, "loop_operands", False)
             fired += more
         if "loop_bodies" not in excluding:
-            graph, more = rewrite_bodies(graph, after)
+            graph, more = rewrite_bodies(graph, body)
             fired += more
         return graph, fired
 

@@ -4,7 +4,7 @@ In: a graph. Out: an equal graph, in which runs of equal steps (`equal_steps.py`
 
 What a step takes from earlier ones are states. Numbers that differ from step to step, elements of an array at such
 numbers, and what the steps of another run have made are sequences. What is needed of the steps outside are the last
-state, or the rows of an output. Every step computes what it did from what it did, so all bits stay the same.
+state, or the rows of an output. Every step computes what it did from what it did, in the same order.
 """
 
 from __future__ import annotations
@@ -33,13 +33,20 @@ VIEWS = ("dimshuffle", "broadcast_to")
 """Ops that a step carries out again, rather than read a row of what they made in another run."""
 
 
+class NotAlikeError(Exception):
+    """The type of a value is another where what differs from step to step is not known: the steps stay as they are."""
+
+
 def roll_steps(graph: Graph) -> tuple[Graph, list[Fired]]:
     """The graph with runs of equal steps as loops."""
     text, runs = equal_steps(graph.outputs)
     if not runs:
         return graph, []
     roller = Roller(text, runs, graph.outputs)
-    after = Graph(graph.inputs, roller.rolled(graph.outputs))
+    try:
+        after = Graph(graph.inputs, roller.rolled(graph.outputs))
+    except NotAlikeError:
+        return graph, []
     tell(ROLLED, graph, after)
     return after, roller.fired
 
@@ -217,7 +224,8 @@ class Roller:
             node = self.text.order[run.at(0, row)]
             value = self.element_at(loop, row)
             loop.values.append(self.computed(loop, row) if value is None else value)
-            assert loop.values[-1].type == node.type, (loop.values[-1].type, node.type)
+            if loop.values[-1].type != node.type:
+                raise NotAlikeError
         taken = self.taken[run]
         final = {loop.rows[states[0]]: states[0] for states in loop.states.values()}
         steps = {row for row, steps in taken.items() if steps != {run.count - 1} or row not in final}

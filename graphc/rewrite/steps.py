@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
+
 from graphc.dtypes import INTEGERS, accumulator, is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
@@ -550,7 +552,9 @@ def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], g
     for extreme in EXTREMES if state.dtype in INTEGERS and not state.ndim else ():
         for first, other in _pairs(held(after), extreme):
             for second, step in _pairs(held(first), "add"):
-                steady = held(second) is state and scalar_constant(step) is not None
+                number = scalar_constant(step)
+                # the least number has no opposite
+                steady = held(second) is state and number is not None and number != np.iinfo(number.dtype).min
                 if steady and (other in able or other not in varying):
                     (rows,) = lifted(loop, [other], varying, given)
                     begin = loop.states[state]

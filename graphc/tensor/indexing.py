@@ -21,7 +21,7 @@ import numpy as np
 from graphc.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, make
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, make, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops
 from graphc.ops import shape as layout
@@ -356,7 +356,7 @@ def _fitted(name: str, x: Node, y: Any) -> Node:
     """`y` in the dtype and shape of the part it goes to."""
     weak = isinstance(y, (bool, int, float, list, tuple)) and not holds_node(y)
     value = as_node(y, x.dtype) if weak and _keeps_kind(y, x.dtype) else as_node(y)
-    what = f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}"
+    what = told(lambda: f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}")
     if not can_cast_safely(value.dtype, x.dtype) and not (value.dtype[0] == x.dtype[0] == "f"):
         raise GraphTypeError(f"{what}: {value.dtype} does not fit into {x.dtype}; cast it")
     if value.ndim > x.ndim:
@@ -387,7 +387,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     looks at none of them where an axis before is empty).
     """
     node = as_node(x) if axis is not None else flatten(x)
-    what = f"take of {describe(node)} of type {node.type}"
+    what = told(lambda: f"take of {describe(node)} of type {node.type}")
     if mode not in ("raise", "wrap", "clip"):
         raise GraphTypeError(f"{what}: mode {mode!r} is not one of raise, wrap, clip")
     place = normalise_axis(axis or 0, node.ndim, what)
@@ -416,7 +416,7 @@ def compressed(x: Any, condition: Any, axis: int | None = None) -> Node:
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """The elements x[i, i + offset] of two axes, as the last axis of the result."""
     node = as_node(x)
-    what = f"diagonal of {describe(node)} of type {node.type}"
+    what = told(lambda: f"diagonal of {describe(node)} of type {node.type}")
     rows, columns = normalise_axes((axis1, axis2), node.ndim, what)
     others = [axis for axis in range(node.ndim) if axis not in (rows, columns)]
     down, right = max(-offset, 0), max(offset, 0)
@@ -430,7 +430,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
 def flip(x: Any, axis: Any = None) -> Node:
     """The order of the elements reversed along `axis`, by default along all axes."""
     node = as_node(x)
-    axes = normalise_axes(axis, node.ndim, f"flip of {describe(node)} of type {node.type}")
+    axes = normalise_axes(axis, node.ndim, told(lambda: f"flip of {describe(node)} of type {node.type}"))
     key = tuple(slice(None, None, -1) if k in axes else slice(None) for k in range(node.ndim))
     return getitem(node, key) if axes else node
 

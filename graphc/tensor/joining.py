@@ -15,7 +15,7 @@ import numpy as np
 from graphc.dtypes import INTEGERS, promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import index
 from graphc.ops import shape as ops
@@ -129,7 +129,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
     must add up to the axis. Without, NumPy's: a number of equal parts, or the positions where parts begin.
     """
     node = as_node(x)
-    what = f"split of {describe(node)} of type {node.type}"
+    what = told(lambda: f"split of {describe(node)} of type {node.type}")
     place = normalise_axis(axis, node.ndim, what)
     length = node.type.shape[place]
     if n_splits is not None:
@@ -139,7 +139,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
         ops.check_naturals(lengths, what)
         target = list(node.type.shape)
         target[place] = sum_sizes(lengths)
-        sizes.common(length, target[place], f"{what}: the parts' sizes do not add up to axis {place}")
+        sizes.common(length, target[place], what, f": the parts' sizes do not add up to axis {place}")
         return _pieces(ops.broadcast_to(node, target), place, lengths)
     if isinstance(splits_size, (list, tuple, np.ndarray)):
         return _split_at(node, list(splits_size), place)
@@ -176,7 +176,7 @@ def _split_at(x: Node, positions: list[Any], axis: int) -> list[Node]:
 def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
     """NumPy's: as `split`, but the first parts are one longer where the axis cannot be divided equally."""
     node = as_node(x)
-    what = f"array_split of {describe(node)} of type {node.type}"
+    what = told(lambda: f"array_split of {describe(node)} of type {node.type}")
     place = normalise_axis(axis, node.ndim, what)
     if isinstance(sections, (list, tuple, np.ndarray)):
         return _split_at(node, list(sections), place)
@@ -193,7 +193,7 @@ def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
 def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
     """`x` repeated `reps` times along each axis; axes of size 1 are put in front of it or of `reps` as needed."""
     node = as_node(x)
-    what = f"tile of {describe(node)} of type {node.type}"
+    what = told(lambda: f"tile of {describe(node)} of type {node.type}")
     times = list(as_shape(reps, what, ndim))
     ops.check_naturals(times, what)
     node = ops.expand(node, range(max(len(times) - node.ndim, 0)))
@@ -212,14 +212,14 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
     Raises ShapeError for a negative number of repeats and for a vector of another size, GraphTypeError for floats.
     """
     node = as_node(x) if axis is not None else flatten(x)
-    what = f"repeat of {describe(node)} of type {node.type}"
+    what = told(lambda: f"repeat of {describe(node)} of type {node.type}")
     place = normalise_axis(axis or 0, node.ndim, what)
     count = as_node(repeats)
     if count.ndim == 1 and sizes.equal(count.type.shape[0], 1):
         count = ops.drop(count, (0,))
     if count.ndim:
         return _repeat_each(node, count, place, what)
-    times, length = as_size(count, f"{what}: repeats"), node.type.shape[place]
+    times, length = as_size(count, told(lambda: f"{what}: repeats")), node.type.shape[place]
     ops.check_naturals((times,), what)
     shape = list(node.type.shape)
     wide = ops.broadcast_to(ops.expand(node, (place + 1,)), (*shape[: place + 1], times, *shape[place + 1 :]))
@@ -257,7 +257,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Node:
     node = as_node(x)
     if axis is None:
         return ops.reshape(roll(flatten(node), shift, 0), node.type.shape)
-    axes = normalise_axes(axis, node.ndim, f"roll of {describe(node)} of type {node.type}")
+    axes = normalise_axes(axis, node.ndim, told(lambda: f"roll of {describe(node)} of type {node.type}"))
     shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     for place, one in zip(axes, shifts, strict=True):
         node = _roll(node, as_size(one, "roll: the shift"), place)

@@ -13,7 +13,7 @@ import numpy as np
 from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, constant_value, describe, literal
+from graphc.ir.node import Node, Size, constant_value, describe, literal, told
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.startup.record import record
@@ -77,7 +77,7 @@ def _is_static(key: slice) -> bool:
 
 def items_of(x: Node, key: Any) -> tuple[Node, list[Item]]:
     """A key as one item for each axis, and None for each new one; `x` with its sizes checked against masks."""
-    what = f"index of {describe(x)} of type {x.type}"
+    what = told(lambda: f"index of {describe(x)} of type {x.type}")
     parts = list(key) if isinstance(key, tuple) else [key]
     masks = [_mask(part, what) for part in parts]
     if sum(part is Ellipsis for part in parts) > 1:
@@ -129,7 +129,7 @@ def _is_alone(parts: list[Any]) -> bool:
 def _agreeing(x: Node, mask: Node, axis: int) -> tuple[Node, Node]:
     """`x` and a mask of its axes from `axis` on, of the same sizes: held to be where that is not known."""
     ours = x.type.shape[axis : axis + mask.ndim]
-    what = f"index of {describe(x)}: the mask {describe(mask)}"
+    what = told(lambda: f"index of {describe(x)}: the mask {describe(mask)}")
     common = [sizes.common(size, other, what) for size, other in zip(ours, mask.type.shape, strict=True)]
     before, after = x.type.shape[:axis], x.type.shape[axis + mask.ndim :]
     return specify_shape(x, (*before, *common, *after)), specify_shape(mask, common)
@@ -198,8 +198,10 @@ def at_least(value: Size, low: int) -> Size:
 
 def _cut(part: slice, length: Size, what: str) -> Cut:
     """The start, size and step of a slice of an axis of size `length`."""
-    start, stop = (None if bound is None else as_size(bound, f"{what}: a bound") for bound in (part.start, part.stop))
-    step = 1 if part.step is None else as_size(part.step, f"{what}: a step")
+    start, stop = (
+        None if bound is None else as_size(bound, told(lambda: f"{what}: a bound")) for bound in (part.start, part.stop)
+    )
+    step = 1 if part.step is None else as_size(part.step, told(lambda: f"{what}: a step"))
     if isinstance(step, int):
         if step == 0:
             raise ShapeError(f"{what}: a slice's step cannot be 0")

@@ -131,7 +131,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
     if len(first) != len(second):
         raise GraphTypeError(f"{what}: {len(first)} axes of the one, {len(second)} of the other")
     for k, j in zip(first, second, strict=True):
-        sizes.common(left.type.shape[k], right.type.shape[j], f"{what}: axes {k} and {j}")
+        sizes.common(left.type.shape[k], right.type.shape[j], what, f": axes {k} and {j}")
     rows = [k for k in range(left.ndim) if k not in first]
     columns = [k for k in range(right.ndim) if k not in second]
     return contract(left, right, [], [], rows, first, second, columns)

@@ -12,7 +12,7 @@ from typing import Any
 from graphc.dtypes import accumulator, floating, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, describe, literal
+from graphc.ir.node import FUNCTIONS, Node, describe, literal, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import recur
 from graphc.ops import reduce as ops
@@ -30,7 +30,7 @@ __all__ = [
 
 def _axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
     """The reduced axes in ascending order."""
-    return tuple(sorted(normalise_axes(axis, x.ndim, f"{name} of {describe(x)} of type {x.type}")))
+    return tuple(sorted(normalise_axes(axis, x.ndim, told(lambda: f"{name} of {describe(x)} of type {x.type}"))))
 
 
 def _reduce(name: str, x: Node, axis: Any, keepdims: bool) -> Node:
@@ -259,7 +259,7 @@ def _along(x: Any, axis: int | None, name: str) -> tuple[Node, int]:
     """The array that a running sum or product takes, in its accumulator's dtype, and the axis along which."""
     node = as_node(x) if axis is not None else flatten(x)
     node = cast(node, accumulator(node.dtype))
-    return node, normalise_axis(axis or 0, node.ndim, f"{name} of {describe(node)} of type {node.type}")
+    return node, normalise_axis(axis or 0, node.ndim, told(lambda: f"{name} of {describe(node)} of type {node.type}"))
 
 
 FUNCTIONS.update(

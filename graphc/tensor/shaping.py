@@ -15,7 +15,7 @@ import numpy as np
 from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin
@@ -101,8 +101,8 @@ def as_shape(shape: Any, what: str, ndim: int | None = None, instead: str = "giv
             items = [_folded(_element(shape, position)) for position in range(length)]
         return tuple(items)
     if isinstance(shape, Iterable) and not isinstance(shape, (str, Node)):
-        return tuple(as_size(size, f"{what}: a size") for size in shape)
-    return (as_size(shape, f"{what}: a size"),)
+        return tuple(as_size(size, told(lambda: f"{what}: a size")) for size in shape)
+    return (as_size(shape, told(lambda: f"{what}: a size")),)
 
 
 def _element(vector: Node, position: int) -> Node:
@@ -181,7 +181,7 @@ def reshape(x: Any, *newshape: Any, ndim: int | None = None) -> Node:
     ShapeError where the numbers of elements differ, at run time where they are not known before.
     """
     node = as_node(x)
-    what = f"reshape of {describe(node)} of type {node.type}"
+    what = told(lambda: f"reshape of {describe(node)} of type {node.type}")
     if len(newshape) == 2 and isinstance(newshape[0], (tuple, list, Node)) and not _is_scalar(newshape[0]):
         ndim = newshape[1]
         newshape = (newshape[0],)
@@ -260,7 +260,7 @@ def dimshuffle(x: Any, *pattern: Any) -> Node:
     """The axes of `x` in the order of `pattern`; 'x' makes a new axis of size 1; an axis left out must have size 1."""
     node = as_node(x)
     order = tuple(pattern[0]) if len(pattern) == 1 and isinstance(pattern[0], (tuple, list)) else pattern
-    what = f"dimshuffle of {describe(node)} of type {node.type} to {order}"
+    what = told(lambda: f"dimshuffle of {describe(node)} of type {node.type} to {order}")
     return ops.dimshuffle(node, [axis if axis == "x" else normalise_axis(axis, node.ndim, what) for axis in order])
 
 
@@ -270,7 +270,7 @@ def transpose(x: Any, *axes: Any) -> Node:
     order = unpack(axes) if axes else None
     if order is None:
         return ops.dimshuffle(node, range(node.ndim)[::-1])
-    positions = normalise_axes(order, node.ndim, f"transpose of {describe(node)} of type {node.type}")
+    positions = normalise_axes(order, node.ndim, told(lambda: f"transpose of {describe(node)} of type {node.type}"))
     if len(positions) != node.ndim:
         raise GraphTypeError(f"transpose of {describe(node)} of type {node.type}: axes {order} are not all its axes")
     return ops.dimshuffle(node, positions)
@@ -279,7 +279,7 @@ def transpose(x: Any, *axes: Any) -> Node:
 def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
     """Two axes exchanged."""
     node = as_node(x)
-    what = f"swapaxes of {describe(node)} of type {node.type}"
+    what = told(lambda: f"swapaxes of {describe(node)} of type {node.type}")
     first, second = normalise_axis(axis1, node.ndim, what), normalise_axis(axis2, node.ndim, what)
     order = list(range(node.ndim))
     order[first], order[second] = second, first
@@ -289,7 +289,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
 def moveaxis(x: Any, source: Any, destination: Any) -> Node:
     """Axes `source` moved to positions `destination`; the others keep their order."""
     node = as_node(x)
-    what = f"moveaxis of {describe(node)} of type {node.type}"
+    what = told(lambda: f"moveaxis of {describe(node)} of type {node.type}")
     origin, goal = normalise_axes(source, node.ndim, what), normalise_axes(destination, node.ndim, what)
     if len(origin) != len(goal):
         raise GraphTypeError(f"{what}: {len(origin)} source axes, {len(goal)} destinations")
@@ -303,13 +303,13 @@ def expand_dims(x: Any, axis: Any) -> Node:
     """New axes of size 1 at the positions `axis` of the result."""
     node = as_node(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return ops.expand(node, normalise_axes(axis, node.ndim + count, f"expand_dims of {describe(node)}"))
+    return ops.expand(node, normalise_axes(axis, node.ndim + count, told(lambda: f"expand_dims of {describe(node)}")))
 
 
 def squeeze(x: Any, axis: Any = None) -> Node:
     """`x` without axes of size 1: all whose size is known to be 1, or those named, which must be."""
     node = as_node(x)
-    what = f"squeeze of {describe(node)} of type {node.type}"
+    what = told(lambda: f"squeeze of {describe(node)} of type {node.type}")
     axes = normalise_axes(axis, node.ndim, what)
     if axis is None:
         axes = tuple(k for k in axes if sizes.equal(node.type.shape[k], 1))
@@ -373,7 +373,7 @@ def unpack_list(results: list[Node]) -> Any:
 def broadcast_to(x: Any, shape: Any) -> Node:
     """`x` expanded to `shape`: axes put in front, axes of size 1 repeated; a ShapeError where another size differs."""
     node = as_node(x)
-    what = f"broadcast_to of {describe(node)} of type {node.type}"
+    what = told(lambda: f"broadcast_to of {describe(node)} of type {node.type}")
     target = as_shape(shape, what, instead=ONE_BY_ONE)
     if len(target) < node.ndim:
         raise ShapeError(f"{what}: it has more axes than {tuple(map(describe_size, target))}")
@@ -390,7 +390,7 @@ def broadcast_arrays(*arrays: Any) -> list[Node]:
 def specify_shape(x: Any, shape: Any) -> Node:
     """`x` with some of its sizes made known: a tuple with None where nothing is said. Checked at each call."""
     node = as_node(x)
-    what = f"specify_shape of {describe(node)} of type {node.type}"
+    what = told(lambda: f"specify_shape of {describe(node)} of type {node.type}")
     if isinstance(shape, Node):
         given: Sequence[Any] = as_shape(shape, what, node.ndim)
     else:
@@ -398,17 +398,18 @@ def specify_shape(x: Any, shape: Any) -> Node:
     if len(given) != node.ndim:
         raise GraphTypeError(f"{what}: {len(given)} sizes for {node.ndim} axes")
     target = [
-        old if new is None else as_size(new, f"{what}: a size") for old, new in zip(node.type.shape, given, strict=True)
+        old if new is None else as_size(new, told(lambda: f"{what}: a size"))
+        for old, new in zip(node.type.shape, given, strict=True)
     ]
     for axis, (old, new) in enumerate(zip(node.type.shape, target, strict=True)):
-        sizes.common(old, new, f"{what}: axis {axis}")
+        sizes.common(old, new, what, f": axis {axis}")
     return ops.broadcast_to(node, target)
 
 
 def addbroadcast(x: Any, *axes: int) -> Node:
     """`x`, whose `axes` have size 1 and broadcast from here on; an error at run time where they have another size."""
     node = as_node(x)
-    known = normalise_axes(axes, node.ndim, f"addbroadcast of {describe(node)} of type {node.type}")
+    known = normalise_axes(axes, node.ndim, told(lambda: f"addbroadcast of {describe(node)} of type {node.type}"))
     return specify_shape(node, [1 if axis in known else None for axis in range(node.ndim)])
 
 

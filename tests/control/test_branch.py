@@ -11,7 +11,6 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad, hessian_vector_product, jvp
-from graphc.control.branch import cond, switch_case
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ifelse import ifelse
 from graphc.ir.node import Node
@@ -271,7 +270,7 @@ def test_the_text_reads_back(function: Any) -> None:
 
 def test_cond(function: Any) -> None:
     c, x = T.bscalar("c"), T.dvector("x")
-    f = function([c, x], cond(c, lambda v, k: v * k, lambda v, k: v + k, x, 3.0))
+    f = function([c, x], graphc.cond(c, lambda v, k: v * k, lambda v, k: v + k, x, 3.0))
     np.testing.assert_array_equal(f(1, [1.0, 2.0]), [3.0, 6.0])
     np.testing.assert_array_equal(f(0, [1.0, 2.0]), [4.0, 5.0])
 
@@ -279,13 +278,13 @@ def test_cond(function: Any) -> None:
 def test_switch_case(function: Any) -> None:
     k, x = T.iscalar("k"), T.dscalar("x")
     branches = [lambda v: v + 1, lambda v: v * 2, T.sqr, lambda v: -v, T.exp]
-    f = function([k, x], switch_case(k, branches, x))
+    f = function([k, x], graphc.switch_case(k, branches, x))
     for number, wanted in zip((-3, 0, 1, 2, 3, 4, 9), (4, 4, 6, 9, -3, np.exp(3), np.exp(3)), strict=True):
         assert f(number, 3.0) == wanted
     with pytest.raises(GraphTypeError, match="must be an integer"):
-        switch_case(x, branches, x)
+        graphc.switch_case(x, branches, x)
     with pytest.raises(GraphTypeError, match="no branches"):
-        switch_case(k, [], x)
+        graphc.switch_case(k, [], x)
 
 
 # --- derivatives ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -172,6 +173,107 @@ def test_sequences_that_differ_in_length(function: Make) -> None:
         call([1.0, 2.0], [3.0, 4.0, 5.0])
 
 
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+def test_structures_of_branches(function: Make) -> None:
+    """Operands and results are structures; keys may come in another order, a Python number takes the other's dtype."""
+    c, x, y = T.bscalar("c"), T.dvector("x"), T.fscalar("y")
+
+    def double(given: Any, k: Any) -> Any:
+        return {"a": Point(given["x"] * 2, k), "b": [given["y"][0], (None, 1)]}
+
+    def square(given: Any, k: Any) -> Any:
+        return {"b": [0.5, (None, k)], "a": Point(T.sqr(given["x"])[:1], k + 1)}
+
+    result = lax.cond(c, double, square, {"x": x, "y": [y]}, 3)
+    assert list(result) == ["a", "b"] and isinstance(result["a"], Point) and result["b"][1][0] is None
+    assert result["b"][0].dtype == "float32"
+    outputs = [*result["a"], result["b"][0], result["b"][1][1]]
+    slope = graphc.grad(result["a"].q.sum(), x)
+    f = function([c, x, y], [*outputs, slope])
+    wanted = {1: [[2.0, 6.0], 3, 1.5, 1, [2.0, 2.0]], 0: [[1.0], 4, 0.5, 3, [2.0, 0.0]]}
+    for number, expected in wanted.items():
+        for got, value in zip(f(number, [1.0, 3.0], np.float32(1.5)), expected, strict=True):
+            npt.assert_array_equal(got, value)
+
+
+def test_switch(function: Make) -> None:
+    k, x, w = T.iscalar("k"), T.dvector("x"), T.dscalar("w")
+    branches = [lambda s: (s["v"] * w, s["n"]), lambda s: (T.sin(s["v"]), s["n"] + 1), lambda s: (s["v"] + w, 7)]
+    value, number = lax.switch(k, branches, {"v": x, "n": T.constant(4)})
+    slopes = graphc.grad(T.sqr(value).sum(), [x, w])
+    again = graphc.grad(slopes[0].sum(), x)
+    f = function([k, x, w], [value, number, *slopes, again])
+    v = np.array([0.5, -2.0])
+    for which in (-2, 0, 1, 2, 5):
+        place = min(max(which, 0), 2)
+        values = [v * 3.0, np.sin(v), v + 3.0][place]
+        dx = 2 * values * [np.full(2, 3.0), np.cos(v), np.ones(2)][place]
+        dw = [(2 * values * v).sum(), 0.0, 2 * values.sum()][place]
+        second = [np.full(2, 18.0), 2 * np.cos(2 * v), np.full(2, 2.0)][place]
+        for got, wanted in zip(f(which, v, 3.0), [values, [4, 5, 7][place], dx, dw, second], strict=True):
+            npt.assert_allclose(got, wanted, rtol=1e-14)
+
+
+def test_branches_in_the_steps_of_a_loop(function: Make) -> None:
+    """A machine of three states, one of which ends a sum, in the body of a loop; and a loop in a branch."""
+    x = T.dvector("x")
+
+    def step(carry: Any, e: Any) -> Any:
+        mode, total = carry
+        branches = [
+            lambda s: (T.where(e > 1, 1, 0), s + e),
+            lambda s: (T.where(e < 0, 2, 1), s * e),
+            lambda s: (2, lax.cond(e > 0, lambda t: graphc.for_loop(0, 3, lambda i, u: u + e, t), lambda t: t, s)),
+        ]
+        new, total = lax.switch(mode, branches, total)
+        return (new, total), total
+
+    (mode, total), rows = lax.scan(step, (T.constant(0), T.constant(0.0)), x)
+    values = np.array([0.5, 1.5, 2.0, -0.5, 3.0, -1.0])
+    found = function([x], [mode, rows, graphc.grad(total, x)])(values)
+    assert found[0] == 2
+    npt.assert_allclose(found[1], [0.5, 2.0, 4.0, -2.0, 7.0, 7.0])
+    npt.assert_allclose(found[2], [-1.0, -1.0, -1.0, 4.0, 3.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda x: lax.cond(x[0], lambda: (x, x), lambda: [x, x]),
+            r"cond: .* structure; .*returns \(\*, \*\), .* \[\*, \*\]",
+        ),
+        (lambda x: lax.cond(x[0], lambda v: {"a": v}, lambda v: {"b": v}, x), r"\{'a': \*\}, .*\{'b': \*\}"),
+        (
+            lambda x: lax.cond(x[0], lambda: x, lambda: x[0]),
+            r"cond: .* same dtype and rank; one is .*, x .*float64\[\]",
+        ),
+        (lambda x: lax.cond(x, lambda: x, lambda: x), r"cond: the condition must be a scalar, not x"),
+        (lambda x: lax.switch(0, [lambda: (x, x), lambda: x, lambda: x]), r"switch: .* \(\*, \*\), .* \*"),
+        (lambda x: lax.switch(1.5, [lambda: x]), "switch: the index must be an integer, not 1.5"),
+        (lambda x: lax.switch(1, []), "switch: there are no branches"),
+    ],
+)
+def test_errors_of_branches(build: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(GraphTypeError, match=message):
+        build(T.dvector("x"))
+
+
+def test_branches_share_memory() -> None:
+    """Only one of them runs."""
+    c, x = T.bscalar("c"), T.dmatrix("x")
+
+    def branch(number: float) -> Callable[[Any], Any]:
+        return lambda v: T.dot(T.tanh(T.dot(T.tanh(T.dot(v + number, v)), v)), v).sum()
+
+    def arena(other: Any) -> int:
+        return graphc.function([c, x], lax.cond(c, branch(1.0), other, x)).memory((), (64, 64)).arena
+
+    assert arena(branch(2.0)) == arena(lambda v: 0.0) > 64 * 64 * 8
+
+
 # --- blocks that are carried out again --------------------------------------------------------------------------------
 
 
@@ -197,6 +299,19 @@ def test_how_many_rows_derivatives_keep(checkpoint: Any, rows: int, order: int) 
     for _ in range(order):
         cost = graphc.grad(cost, w)
     assert max(size for _, size in stacks([cost])) == rows
+
+
+def test_what_is_said_of_a_loop() -> None:
+    """What was taken out of it, what all its steps take from one product, and what is kept of them, for whom."""
+    x, w, b = T.dmatrix("x"), T.dmatrix("w"), T.dvector("b")
+    last, _ = lax.scan(lambda h, e: (T.tanh(T.dot(h, w) + T.dot(e, w) + T.exp(b)), None), b, x)
+    said = graphc.function([x, w, b], last).explain()
+    assert "computed once, for no step changes it: exp(…)" in said
+    assert "computed before, for all steps at once: matmul(…)" in said
+    assert "of the steps nothing is kept but the last states" in said
+    said = graphc.function([x, w, b], graphc.grad(last.sum(), w)).explain()
+    assert re.search(r"of each step tanh\(…\) .* is kept for nest \d+", said)
+    assert re.search("of each step the state before it is kept for nest", said)
 
 
 @pytest.mark.slow

@@ -246,7 +246,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: graphc.scan(lambda x, s: s + x, V, np.int64(0)),
         GraphTypeError,
         (
-            rf"it begins as int64\[\], 0, and the step returns float64\[\], add\(…\) {HERE}; cast the "
+            rf"it begins as int64\[\], 0, and the step returns float64\[\], .+ {HERE}; cast the "
             r"initial value with \.astype\('float64'\), or what is returned with \.astype\('int64'\)"
         ),
     ),
@@ -254,7 +254,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: graphc.scan(lambda x, s: s + x, M, 0.0),
         GraphTypeError,
         (
-            rf"it begins as float64\[\], 0.0, and the step returns float64\[M.1\], add\(…\) {HERE}; give the "
+            rf"it begins as float64\[\], 0.0, and the step returns float64\[M.1\], .+ {HERE}; give the "
             "initial value the shape that a step returns"
         ),
     ),
@@ -364,7 +364,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a size that changes": (
         lambda: graphc.scan(lambda k: V[:k] * 2, T.arange(4)),
         GraphTypeError,
-        rf"the size of mul\(…\) {HERE} along axis 0 changes from step to step; it must be the same in all steps: fill",
+        rf"the size of .+ {HERE} along axis 0 changes from step to step; it must be the same in all steps: fill",
     ),
     "an index": (
         lambda: call([V], graphc.scan(lambda k: V[k], T.arange(9))[0], X),

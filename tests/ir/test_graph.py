@@ -91,7 +91,7 @@ def test_copies_are_the_node_itself() -> None:
 
 def test_a_node_has_no_truth_value_and_no_unknown_length() -> None:
     x = variable("float64", (None,), "x")
-    with pytest.raises(GraphTypeError, match=r"greater.* \(test_graph.py:\d+\) is symbolic"):
+    with pytest.raises(GraphTypeError, match=r"x > 0 \(test_graph.py:\d+\) is symbolic"):
         bool(x > 0)
     with pytest.raises(GraphTypeError, match="no length"):
         len(x)
@@ -103,7 +103,7 @@ def test_a_node_has_no_truth_value_and_no_unknown_length() -> None:
 def test_descriptions_name_the_variable_and_the_users_line() -> None:
     x = variable("float64", (None, 2), "x")
     assert describe(x).startswith("x (test_graph.py:")
-    assert describe(elementwise("exp", x)).startswith("exp(…) (test_graph.py:")
+    assert describe(elementwise("exp", x)).startswith("exp(x) (test_graph.py:")
     assert describe(literal(2.5)) == "2.5"
     assert str(x.type) == "float64[x.0, 2]"
     assert x.broadcastable == (False, False) and variable("float64", (1,)).broadcastable == (True,)

@@ -221,3 +221,10 @@ def test_an_op_of_the_user_is_pickled_by_its_name() -> None:
     for word, found in (("define", "[2.]"), ("forget", "no op 'twice_in_a_pickle' in this process: import the module")):
         done = subprocess.run([sys.executable, "-c", USER, word, text], capture_output=True, text=True, check=False)
         assert found in done.stdout + done.stderr
+
+
+def test_a_function_of_trees_is_pickled() -> None:
+    f = graphc.function(
+        {"p": {"a": X, "b": T.dscalar("b")}}, {"sum": X.sum()}, mode="interpreted", on_unused_input="ignore"
+    )
+    assert reread(f, 2)(p={"a": ONES, "b": 1.0})["sum"] == 12

@@ -91,6 +91,13 @@ def test_random_programs_stay_within_their_arrays() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("poison", ["on", "guard"])
+def test_loops_stay_within_their_arrays(poison: str) -> None:
+    done = child("guarded_loops.py", poison)
+    assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}\n{done.stderr[-4000:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("poison", ["on", "guard"])
 @pytest.mark.parametrize("mode", ["compiled", "python"])
 def test_a_poisoned_function_is_a_function(mode: str, poison: str) -> None:
     x, v = T.dmatrix("x"), T.dvector("v")

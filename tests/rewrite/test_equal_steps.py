@@ -56,6 +56,18 @@ def matrices(steps: int) -> tuple[Inputs, list[Any]]:
     return [x, a], [T.stack(states), back, T.concatenate(states), states[3]]
 
 
+def observed(steps: int) -> tuple[Inputs, list[Any]]:
+    """Rows of a width that is not known, of which something short is made."""
+    x, p = T.dmatrix("x"), T.tensor("float64", shape=(2,), name="p")
+    state: Any = p
+    total: Any = p[0]
+    for t in range(steps):
+        error = x[t] - state
+        state = state + T.tanh(error) * p
+        total = total + error[0] * error[1]
+    return [x, p], [total, state, graphc.grad(total, p)]
+
+
 def singles(steps: int) -> tuple[Inputs, list[Any]]:
     """float32 and integers; a step in the middle is another."""
     x, n = T.fvector("x"), T.iscalar("n")
@@ -66,7 +78,7 @@ def singles(steps: int) -> tuple[Inputs, list[Any]]:
     return [x, n], [value, count]
 
 
-OTHERS: dict[str, Build] = {each.__name__: each for each in (numbers, regions, matrices, singles)}
+OTHERS: dict[str, Build] = {each.__name__: each for each in (numbers, regions, matrices, observed, singles)}
 ROLLED = {**PROGRAMS, **OTHERS}
 WRITTEN_OUT = {"layers"}
 """Steps over arrays of a size that is not known, whose loops they may share."""
@@ -76,12 +88,10 @@ def values(inputs: list[Node], steps: int, seed: int) -> list[Any]:
     if {node.name for node in inputs} <= {"y", "p", "x", "n"} and all(node.ndim < 2 for node in inputs):
         return values_for(inputs, 2 * steps, seed)
     rng = np.random.default_rng(seed)
-    return [
-        rng.normal(size=[s if isinstance(s, int) else steps + 3 for s in node.type.shape])
-        if node.ndim
-        else np.asarray(0.25)
-        for node in inputs
-    ]
+    shapes = [[size if isinstance(size, int) else steps + 3 for size in node.type.shape] for node in inputs]
+    if len(inputs) == 2 and len(shapes[0]) == 2:
+        shapes[0][1] = 2
+    return [np.asarray(rng.normal(size=shape)) for shape in shapes]
 
 
 def loops_in(results: list[Any]) -> list[Node]:
@@ -140,6 +150,15 @@ def test_what_is_made_of_equal_steps_does_not_grow_with_their_number(build: Call
 def test_few_steps_stay_as_they_are() -> None:
     _, results = PROGRAMS["kalman"](6)
     assert not loops_in(results)
+
+
+def test_powers_by_numbers_stay_as_they_are() -> None:
+    """Machine code of a power by a number may be another than that of one by a variable."""
+    x = T.dscalar("x")
+    value: Any = x
+    for t in range(30):
+        value = T.tanh(value) + T.exp(x * value) * value ** (t + 2.5)
+    assert not loops_in([value])
 
 
 def test_an_index_out_of_bounds_is_told_of_by_the_line_that_takes_it() -> None:

@@ -12,7 +12,9 @@ from generated import code
 import graphc
 import graphc.tensor as T
 from graphc.ir import sizes
-from graphc.ir.node import Node
+from graphc.ir.node import INPUT, Node
+from graphc.ir.walk import nodes_of
+from graphc.options import options
 
 SIZES = ((2, 3, 4), (1, 1, 1), (0, 3, 2), (3, 0, 0), (0, 0, 0))
 
@@ -121,3 +123,109 @@ def test_arithmetic_of_sizes() -> None:
     assert isinstance(start, Node)
     high = sizes.maximum(sizes.add(n, start), n)  # of which it is not known that it is positive
     assert isinstance(high, Node) and high.op.name == "maximum"
+
+
+def slices(x: Any, k: int) -> list[Any]:
+    """The named parts of a vector of parameters, all of it."""
+    return [x[0:3], x[3:7], x[7:]]
+
+
+def with_gaps(x: Any, k: int) -> list[Any]:
+    return [x[8:9], x[1:3], x[4:6]]
+
+
+def many_gaps(x: Any, k: int) -> list[Any]:
+    return [x[3 * t] for t in range(12)]
+
+
+def long_chain(x: Any, k: int) -> list[Any]:
+    return [x[t] for t in range(70)]
+
+
+def sized(x: Any, k: int) -> list[Any]:
+    """Cut at sizes that only a call tells."""
+    a, b = T.dvector("a"), T.dvector("b")
+    n, m = a.shape[0], b.shape[0]
+    return [x[:n], x[n : n + m], x[n + m :] * (a.sum() + b.sum())]
+
+
+def columns(x: Any, k: int) -> list[Any]:
+    return [x[:, 4:], x[:, 1:2], x[:, 2:4]]
+
+
+def rows(x: Any, k: int) -> list[Any]:
+    return [x[t] for t in range(5)]
+
+
+STORED: dict[str, tuple[Any, int, tuple[int, ...]]] = {
+    # what is taken, of how many axes, and how long an axis may be
+    "slices": (slices, 1, (12, 7, 5, 2, 0)),
+    "with_gaps": (with_gaps, 1, (12, 9, 5, 0)),
+    "many_gaps": (many_gaps, 1, (34, 40)),
+    "long_chain": (long_chain, 1, (70, 75)),
+    "sized": (sized, 1, (9, 5, 4, 0)),
+    "columns": (columns, 2, (7, 4, 1)),
+    "rows": (rows, 2, (5, 6)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STORED)
+def test_regions_of_arrays_of_unknown_sizes_are_stored(name: str) -> None:
+    """The gradient is one buffer, in which each region is stored where it goes; what none reaches is zero."""
+    cut, rank, lengths = STORED[name]
+    x = T.dvector("x") if rank == 1 else T.dmatrix("x")
+    parts = cut(x, 0)
+    cost = T.add(*[(T.sqr(part) * (k + 0.5)).sum() * T.sqr(part).sum() for k, part in enumerate(parts)])
+    inputs = [x, *(leaf for leaf in leaves_of(cost) if leaf is not x)]
+    gradient = graphc.grad(cost, x)
+    with options.change(excluding="equal_steps"):  # of which a loop would be made
+        call = graphc.function(inputs, gradient)
+    assert "store_regions" in call.explain()
+    interpreted = graphc.function(inputs, gradient, "interpreted")
+    for length in lengths:
+        given = [np.random.default_rng(length).normal(size=(length,) if rank == 1 else (length, 7)[: x.ndim])]
+        if name == "columns":
+            given[0] = given[0].T.copy()
+        given += [np.ones(3), np.ones(2)][: len(inputs) - 1]
+        given[0][:1] = -0.0
+        got, want = call(*given), interpreted(*given)
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert (np.signbit(got) == np.signbit(want)).all()
+
+
+def leaves_of(node: Node) -> list[Node]:
+    return [each for each in nodes_of([node]) if each.op is INPUT]
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: [x[0:4], x[3:6]],
+        lambda x: [x[0:4], x[-2:]],
+        lambda x: [x[::2], x[1::2]],
+        lambda x: [x[2], x[-1]],
+    ],
+)
+def test_regions_that_may_overlap_are_added(take: Any) -> None:
+    x = T.dvector("x")
+    gradient = graphc.grad(T.add(*[(T.exp(part) * (k + 1)).sum() for k, part in enumerate(take(x))]), x)
+    assert "store_regions" not in graphc.function([x], gradient, "python").explain()
+    for length in (3, 5, 8):
+        want, *others = outcomes([x], [gradient], [np.linspace(0.1, 1.0, length)])
+        for got in others:
+            np.testing.assert_allclose(got[0], want[0], rtol=1e-14)
+
+
+def test_a_gradient_of_rows_takes_no_more_memory_than_they_do() -> None:
+    """And no more for each step than the one before."""
+
+    def arena(steps: int) -> int:
+        x, s = T.dmatrix("x"), T.dvector("s")
+        value: Any = s
+        for t in range(steps):
+            value = T.tanh(value * 0.9 + x[t])
+        call = graphc.function([x, s], graphc.grad(value.sum(), x), "python")
+        return int(call.memory((steps, 1000), (1000,)).arena)
+
+    assert arena(24) - arena(16) <= 8 * (2 * 8000 + 1024)

@@ -99,3 +99,16 @@ def test_the_page_is_that_of_the_table() -> None:
     if os.environ.get("GRAPHC_UPDATE"):
         PAGE.write_text(page(), "utf-8")
     assert PAGE.read_text("utf-8") == page()
+
+
+def test_theanos_paths_are_imported() -> None:
+    program = (
+        "import graphc.tensor.nnet.nnet, graphc.tensor.basic, graphc.tensor.opt\n"
+        "from graphc.tensor.basic import as_tensor_variable, choose\n"
+        "from graphc.tensor.extra_ops import cumsum, cpu_contiguous, to_one_hot\n"
+        "from graphc.tensor.nnet.nnet import softmax\n"
+        "from graphc.tensor.nnet.sigm import hard_sigmoid\n"
+        "from graphc.tensor.subtensor import set_subtensor\n"
+        "assert graphc.tensor.opt.Assert is graphc.tensor.Assert and graphc.tensor.nnet.nnet.softmax is softmax\n"
+    )
+    exec(program, {})

@@ -74,7 +74,7 @@ from graphc.codegen.call.objects import (
     word_at,
 )
 from graphc.codegen.call.scalars import scalar_function
-from graphc.codegen.call.signals import interrupted
+from graphc.codegen.call.signals import interrupted, stopped
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external, function, module_text, table
@@ -130,7 +130,7 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]
             code.ret(NULL)
         return entry(code, self, args, flagged & (2**63 - 1), kwnames)
 
-    return [entry, vectorcall, *([interrupted] if signature.polls else [])]
+    return [entry, vectorcall, *((interrupted, stopped) if signature.polls else ())]
 
 
 def _modes(signature: Signature) -> list[int]:

@@ -4,6 +4,10 @@ In: nothing. Out: the names of what asks, and how much work goes by between two 
 A kernel's loops of steps ask from time to time, and are left where the answer is not 0. The exception is then set in
 the thread, as a C function of Python's leaves it, and the entry point returns no result.
 
+Threads that share a nest with such loops ask STOPPED, which is given an address for all of them: once the answer to
+one is not 0, it is to none, so that the chunks that are left run out quickly, and the kernel asks once more when all
+have ended.
+
 A handler may use the shared variables of the call that it interrupts, or make that call itself. So a call with loops
 that may ask has its locks from Python (locks.py), which knows of calls within calls.
 """
@@ -11,8 +15,9 @@ that may ask has its locks from Python (locks.py), which knows of calls within c
 from __future__ import annotations
 
 INTERRUPTED = "gc_interrupted"
-KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: ()}
-"""What it takes."""
+STOPPED = "gc_stopped"
+KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: (), STOPPED: ("int64*",)}
+"""What they take."""
 
 POLLED = 10**7
 """Work after which a loop of steps asks (schedule/work.py): a millisecond, and some twenty where all is misjudged."""
@@ -20,6 +25,6 @@ PATIENT = POLLED // 8
 """Work of loops up to which none of a call can ask."""
 
 
-def answer_no() -> int:
+def answer_no(*_: object) -> int:
     """The same where CPython runs the source: it looks at signals itself."""
     return 0

@@ -1,6 +1,6 @@
-"""The native function that asks whether a signal's handler raises.
+"""The native functions that ask whether a signal's handler raises.
 
-In: nothing. Out: a function of LLVM IR, -1 where an exception is set now.
+In: nothing. Out: functions of LLVM IR, -1 where an exception is set now.
 
 Python runs handlers in its main thread only, which is the process's: others are answered 0 at once, and so are those
 that asked less than PERIOD ago, before the GIL is wanted, which another thread may hold for as long as its switch
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import platform
 
-from graphc.codegen.call.interrupt import INTERRUPTED
+from graphc.codegen.call.interrupt import INTERRUPTED, STOPPED
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Global, external, function
 from graphc.codegen.llvm.typed import I32, I64, Ptr
@@ -48,3 +48,14 @@ def interrupted(code: Code) -> I64:
     status = check_signals(code)
     release_gil(code, state)
     return status.to(I64)
+
+
+@function(name=STOPPED, is_internal=False)
+def stopped(code: Code, flag: Ptr) -> I64:
+    """The same, or where another thread that was given this address had that answer."""
+    with code.when(flag.load(I64, order="monotonic", align=8) != 0):
+        code.ret(I64.of(-1))
+    status = interrupted(code)
+    with code.when(status != 0):
+        flag.store(I64.of(1), order="monotonic", align=8)
+    return status

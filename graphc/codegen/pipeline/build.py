@@ -32,7 +32,7 @@ from graphc.codegen.gemm.api import (
 from graphc.codegen.gemm.lazy import SUFFIXES, defer, defer_word, load_blocks
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
-from graphc.codegen.pipeline.kernel import Built, Kernel, Report
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
 from graphc.codegen.pipeline.runtime import (
     ENTRY_POINTS,
     begin_entry_points,
@@ -207,6 +207,12 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
             return built, loader(kernel, code, linked, report)
     if entry is None and options.cache_require:
         store.refuse_miss(key)
+    with told_when_slow(report):
+        return compile_native(kernel, key, report)
+
+
+def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
+    """The code of a kernel that is not in the cache."""
     start_compiler()
     ahead = begin_entry_points()
     compiler = compilation()

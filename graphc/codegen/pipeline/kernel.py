@@ -7,6 +7,7 @@ makes it, share.
 from __future__ import annotations
 
 import sys
+from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter
@@ -50,7 +51,7 @@ class Report:
     """How function `name` came about: the time of each phase in seconds, the rules that fired, whether the cache had
     it."""
 
-    __slots__ = ("fired", "key", "name", "origin", "phases", "plan")
+    __slots__ = ("current", "fired", "key", "name", "origin", "phases", "plan")
 
     def __init__(self, name: str, origin: str = "compiled") -> None:
         self.name = name
@@ -59,9 +60,11 @@ class Report:
         self.phases: dict[str, float] = {}
         self.fired: list[str] = []
         self.plan = ""
+        self.current = ""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
+        self.current = name
         if PROCESS.listeners:
             PROCESS.listeners[-1](name)
         show(f"graphc: {self.name}: {name} … ")
@@ -76,10 +79,48 @@ class Report:
 
 def show(text: str) -> None:
     """Part of a line of progress, for people who wait."""
-    if options.progress and sys.stderr is not None:
+    if options.progress is True:
+        write_error(text)
+
+
+def write_error(text: str) -> None:
+    """Write to standard error, if anybody reads it."""
+    if sys.stderr is not None:
         with suppress(OSError, ValueError):  # nobody reads it any more, or its encoding has not all letters
             sys.stderr.write(text)
             sys.stderr.flush()
+
+
+PATIENCE, TICK = 2.0, 0.5
+"""Seconds after which a build is told of; how often the line is written anew on a terminal."""
+
+
+@contextmanager
+def told_when_slow(report: Report) -> Iterator[None]:
+    """While the block runs, which builds a function, a line on standard error says so once it takes long."""
+    if options.progress != "auto":
+        yield
+        return
+    report.current = "starting the compiler"
+    done = allocate_lock()
+    with done:
+        start_new_thread(tell_of_build, (report, done))
+        yield
+
+
+def tell_of_build(report: Report, done: LockType) -> None:
+    """In a thread of its own: wait, then write the line, on a terminal again and again, until `done` is free."""
+    start = perf_counter()
+    wait, end = PATIENCE, "\n"
+    while not done.acquire(timeout=wait):
+        line = f"graphc: {report.name} is being built, {perf_counter() - start:.0f} s so far ({report.current})"
+        if sys.stderr is None or not sys.stderr.isatty():
+            write_error(f"{line}; GRAPHC_PROGRESS=0 leaves out this line\n")
+            return
+        wait, end = TICK, "\r"
+        write_error(f"\r{line}  ")
+    if end == "\r":
+        write_error(f"\r{' ' * 79}\r")
 
 
 @contextmanager

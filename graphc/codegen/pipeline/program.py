@@ -259,7 +259,7 @@ def plan_results(
         donated = donations(kernel.outputs, kernel.inputs, mutable, sizing, refused)
         own = names.copy()
         results = place_results(kernel, sizing, buffers, own, donated)
-        around = Around(sizing, buffers, size_names, own.fresh, labels)
+        around = Around(sizing, buffers, size_names, own.fresh, labels, {})
         plan = schedule(results.targets, results.overwritten, around, Purpose("kernel"))
         wrong = {(place, n) for place, n in donated.items() if buffers[kernel.inputs[n]] in plan.deferred}
         if not wrong:

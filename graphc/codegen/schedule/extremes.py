@@ -7,33 +7,42 @@ int64 nodes, elements of arrays too, lie between a least and a most, which follo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
 
-from graphc.codegen.schedule.plan import StepGraph
+from graphc.codegen.schedule.plan import BranchGraph, Range, Ranges, StepGraph, lowering_of
 from graphc.dtypes import INTEGERS
 from graphc.ir import sizes
-from graphc.ir.node import LEAVES, SIZE, Node, Size, constant_value
-from graphc.ir.walk import nodes_of
-
-Range: TypeAlias = "tuple[Size | None, Size | None]"
-"""The least and the most of some values; None where it is not known."""
-
-SAME = ("broadcast_to", "dimshuffle", "reshape", "subtensor")
-"""Ops whose elements are elements of their first argument."""
+from graphc.ir.body import ITEM
+from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Scalar, Size, constant_value
+from graphc.ir.walk import nodes_of, toposort
+from graphc.ops.given import SAME, bounding_operands, bounds_of, is_taken, results_of
 
 
-def most_of(graph: StepGraph) -> Callable[[Size], Size]:
-    """What tells the most that a size may be in a step; sizes of which nothing is known are left as they are."""
-    outside = {leaf: node for leaf, node in (*graph.scalars.items(), *graph.sources.items()) if node.dtype in INTEGERS}
-    around = _ranges([*outside.values()], _exact(outside.values()))
+def step_ranges(graph: StepGraph, around: Ranges) -> Ranges:
+    """The ranges of what a step is given, from those of leaves of the graph around."""
     last = sizes.maximum(sizes.add(graph.most, -1), 0)
-    known: dict[Node, Range] = {leaf: around[node] for leaf, node in outside.items()}
-    known |= {graph.number: (0, last), **dict.fromkeys(graph.states, (None, None))}
+    states = dict.fromkeys(graph.states, (None, None))
+    return {**_given(graph.sources, graph.scalars, around), graph.number: (0, last), **states}
+
+
+def branch_ranges(graph: BranchGraph, around: Ranges) -> Ranges:
+    """The ranges of what the bodies of a branch are given, from those of leaves of the graph around."""
+    return _given(graph.sources, graph.scalars, around)
+
+
+def _given(sources: Mapping[Node, Node], scalars: Mapping[Node, Node], around: Ranges) -> Ranges:
+    outside = {leaf: node for leaf, node in (*scalars.items(), *sources.items()) if node.dtype in INTEGERS}
+    known = _ranges([*outside.values()], {**_exact(outside.values()), **around})
+    return {**around, **{leaf: known[node] for leaf, node in outside.items()}}
+
+
+def most_of(known: Ranges) -> Callable[[Size], Size]:
+    """What tells the most that a size may be, given ranges of what it is computed from; sizes of which nothing is known
+    are left as they are."""
 
     def most(size: Size) -> Size:
         if isinstance(size, int):
             return size
-        bound = _ranges([size], _exact([size]) | known)[size][1]
+        bound = _ranges([size], {**_exact([size]), **known})[size][1]
         return size if bound is None else sizes.maximum(bound, 0)
 
     return most
@@ -41,16 +50,34 @@ def most_of(graph: StepGraph) -> Callable[[Size], Size]:
 
 def _exact(nodes: Iterable[Node]) -> dict[Node, Range]:
     """The scalars that these are computed from."""
-    leaves = [node for node in nodes_of([*nodes]) if node.op in LEAVES and not node.ndim]
+    leaves = [node for node in _bounding(nodes) if node.op in LEAVES and not node.ndim]
     return {leaf: (sizes.as_size(leaf), sizes.as_size(leaf)) for leaf in leaves if leaf.dtype in INTEGERS}
 
 
 def _ranges(nodes: Sequence[Node], known: Mapping[Node, Range]) -> dict[Node, Range]:
     found = dict(known)
-    for node in nodes_of(nodes):
+    for node in _bounding(nodes):
         if node not in found:
-            found[node] = _range(node, [found[arg] for arg in node.args])
+            exact = _is_given(node, known)
+            size = sizes.as_size(node) if exact else None
+            found[node] = (size, size) if exact else _range(node, [found[arg] for arg in bounds_of(node)])
     return found
+
+
+def _is_given(node: Node, known: Ranges) -> bool:
+    """Whether a scalar is computed from arguments of the kernel, element by element, and from nothing else."""
+    if node.dtype != "int64" or node.ndim:
+        return False
+    for each in nodes_of([node]):
+        leaf = each.op in (SIZE, CONSTANT, INPUT, SHARED) and each not in known and not each.ndim
+        if not (leaf or (each.args and isinstance(lowering_of(each), Scalar))):
+            return False
+    return True
+
+
+def _bounding(nodes: Iterable[Node]) -> list[Node]:
+    """What nodes are bounded by, each after what it is bounded by itself."""
+    return toposort([*nodes], bounds_of, lambda node: node.op.name)
 
 
 def _range(node: Node, args: Sequence[Range]) -> Range:
@@ -59,14 +86,27 @@ def _range(node: Node, args: Sequence[Range]) -> Range:
         return None, None
     if value is not None:
         return (int(value.min()), int(value.max())) if value.size else (0, 0)
-    if node.op is SIZE:
-        return sizes.as_size(node), sizes.as_size(node)
     name = node.op.name
+    if node.op is ITEM:
+        return (0, args[0][1]) if is_taken(node) else _of_results(node, args)
     if name == "iota":
-        return 0, sizes.maximum(sizes.add(node.type.shape[0], -1), 0)
+        return 0, _both(sizes.maximum, _both(sizes.add, args[0][1], -1), 0)
     if name in SAME or (name == "cast" and node.dtype == "int64"):
         return args[0]
     return _computed(name, args) if node.dtype == "int64" else (None, None)  # others may overflow
+
+
+def _of_results(node: Node, args: Sequence[Range]) -> Range:
+    """The range of a result of a loop or branch, from those of what bounds it."""
+    results = results_of(node)
+    if not results:
+        return None, None
+    known = dict(zip((param for param, _ in bounding_operands(node)), args, strict=True))
+    found = _ranges(results, known)
+    least, most = found[results[0]]
+    for other in [(0, 0), *(found[each] for each in results[1:])]:
+        least, most = _both(sizes.minimum, least, other[0]), _both(sizes.maximum, most, other[1])
+    return least, most
 
 
 def _computed(name: str, args: Sequence[Range]) -> Range:
@@ -79,7 +119,7 @@ def _computed(name: str, args: Sequence[Range]) -> Range:
             return _both(sizes.minimum, a, c), _either(sizes.minimum, b, d)
         case "maximum", [(a, b), (c, d)]:
             return _either(sizes.maximum, a, c), _both(sizes.maximum, b, d)
-        case "where", [_, (a, b), (c, d)]:
+        case "where", [(a, b), (c, d)]:
             return _both(sizes.minimum, a, c), _both(sizes.maximum, b, d)
     return None, None
 

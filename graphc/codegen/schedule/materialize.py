@@ -205,7 +205,7 @@ class Scheduler(Nests):
     def repetitions(self, use: Use) -> int:
         """How often the loops that it does not depend on take an element for each use: MANY where that is not known."""
         draft, wanted = self.drafts[use.nest], variables_of(use.index)
-        if draft.kind == "writes" and len(use.path) == 1:
+        if draft.scattered and len(use.path) == 1:
             return SCATTERED
         if self.once(use):
             return 1

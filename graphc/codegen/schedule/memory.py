@@ -12,7 +12,7 @@ whose values all are dead while it lives, one of its own length and dtype if the
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from heapq import heappop, heappush
 from math import prod
@@ -22,7 +22,7 @@ from graphc.dtypes import itemsize
 from graphc.ir import sizes
 from graphc.ir.node import Size
 from graphc.loops.ir import Buffer, Expr, Target
-from graphc.startup.record import fresh, record
+from graphc.startup.record import fresh, record, replace
 
 NOMINAL = 128
 """What an unknown size is taken for when lengths are compared."""
@@ -72,6 +72,15 @@ class Slot:
     rows: Size | None = None
     iterations: Size | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it holds nothing but elements."""
+        return self.rows is None and self.buffer.row is None and self.buffer.target is None
+
+    @property
+    def nominal_bytes(self) -> int:
+        return max(nominal(*extent) for extent in self.extents)
+
 
 @record()
 class Layout:
@@ -114,8 +123,9 @@ class _Draft:
         return self.lives[before][1] if before >= 0 and self.lives[before][1] >= position else None
 
 
-def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str]) -> Layout:
-    """The layout of an arena. `fresh` gives names."""
+def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str], free: Sequence[Slot] = ()) -> Layout:
+    """The layout of an arena. `fresh` gives names. `free`: slots of what never runs at the same time, which hold
+    these values too, as far as they are alike."""
     drafts: list[_Draft] = []
     held_in: dict[int, _Draft] = {}
     lengths = [*map(nominal_bytes, values)]
@@ -126,10 +136,14 @@ def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str]) -> Layo
         held_in[number] = alike.place(values[number])
     slots: dict[_Draft, Slot] = {}
     buffers: list[Buffer] = []
+    others = [slot for slot in free if slot.is_plain]
     for number, value in enumerate(values):
         draft = held_in[number]
         if draft not in slots:
-            slots[draft] = _slot(fresh(f"t{len(slots)}"), sorted(draft.held, key=lambda value: value.first))
+            slot = _slot(f"t{len(slots)}", sorted(draft.held, key=lambda value: value.first))
+            like = _like(slot, others) if slot.is_plain else None
+            name = fresh(slot.buffer.name) if like is None else others.pop(like).buffer.name
+            slots[draft] = replace(slot, buffer=replace(slot.buffer, name=name))
         buffers.append(slots[draft].buffer)
     return Layout(tuple(slots.values()), tuple(buffers))
 
@@ -140,6 +154,26 @@ def _slot(name: str, held: Sequence[Materialised]) -> Slot:
     target, iterations = reduce(added_by_both, (value.added for value in held)) or (None, None)
     extents = dict.fromkeys((value.dtype, value.shape) for value in held)
     return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(extents), first.rows, iterations)
+
+
+def _like(slot: Slot, others: Sequence[Slot]) -> int | None:
+    """The one of some slots, by its number, that is most like one of the same dtype."""
+    same = [number for number, other in enumerate(others) if other.buffer.dtype == slot.buffer.dtype]
+
+    def misfit(number: int) -> tuple[bool, int]:
+        return others[number].extents != slot.extents, abs(others[number].nominal_bytes - slot.nominal_bytes)
+
+    return min(same, key=misfit, default=None)
+
+
+def joined(slots: Iterable[Slot]) -> tuple[Slot, ...]:
+    """Slots, those of one buffer as one that holds what all of them do."""
+    found: dict[str, Slot] = {}
+    for slot in slots:
+        before = found.get(slot.buffer.name)
+        extents = slot.extents if before is None else tuple(dict.fromkeys((*before.extents, *slot.extents)))
+        found[slot.buffer.name] = replace(slot, extents=extents)
+    return tuple(found.values())
 
 
 def largest(slot: Slot, most: Callable[[Size], Size]) -> Slot:
@@ -158,7 +192,12 @@ def added_by_both(one: Added | None, other: Added | None) -> Added | None:
 
 def nominal_bytes(value: Materialised) -> int:
     """The length of a value if every size that is not known were NOMINAL."""
-    return itemsize(value.dtype) * prod(size if isinstance(size, int) else NOMINAL for size in value.shape)
+    return nominal(value.dtype, value.shape)
+
+
+def nominal(dtype: str, shape: Sequence[Size]) -> int:
+    """The length of so many elements if every size that is not known were NOMINAL."""
+    return itemsize(dtype) * prod(size if isinstance(size, int) else NOMINAL for size in shape)
 
 
 @record(frozen=False, eq=False)

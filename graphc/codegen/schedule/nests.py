@@ -34,6 +34,7 @@ from graphc.codegen.schedule.plan import (
     reach,
     split_axes,
     unrolls,
+    variables_of,
 )
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import sizes_of, step_graph
@@ -60,7 +61,8 @@ from graphc.ir.node import (
     constant_value,
 )
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loops.ir import Expr, Opaque, integer
+from graphc.loops.ir import Apply, Expr, Opaque, Var, integer
+from graphc.loops.operators import ADD
 from graphc.loops.syntax import holes
 from graphc.ops.given import given_sizes
 from graphc.ops.linalg import as_product
@@ -79,6 +81,14 @@ NEST_COST = 60.0
 def is_associative(fold: Fold) -> bool:
     """Whether parts of a reduction may be reduced by themselves, and their results then with the same step."""
     return len(fold.start) == 1 and 2 not in holes(fold.step[0])
+
+
+def follow(place: Expr, var: Var) -> bool:
+    """Whether places follow one another as a variable counts."""
+    if isinstance(place, Apply) and place.op is ADD:
+        moving = [arg for arg in place.args if var in variables_of([arg])]
+        return moving == [var]
+    return place == var
 
 
 def needs(node: Node, leaf: Node) -> bool:
@@ -387,7 +397,8 @@ class Nests:
             path = loop_vars(len(region.sizes))
             use = Use(draft.number, path, path)
             self.want_sizes(region.sizes, draft)
-            region.target(path, self.element(use))
+            target = region.target(path, self.element(use))
+            draft.scattered = draft.scattered or bool(path and not follow(target[-1], path[-1]))
             position, index = region.value(path)
             self.want(node.args[position], Use(draft.number, index, reach(index, path)))
             draft.ops += 1
@@ -456,7 +467,8 @@ class Nests:
     def expand_steps(self, node: Node, draft: Draft) -> None:
         """Values in memory, scalars, and the elements of the initial states."""
         graph = self.steps[draft.number] = step_graph(node, self.sizing)
-        self.want_sizes((graph.most, *([] if graph.is_short else [graph.interval])), draft)
+        limit = [] if graph.loop.limit is None else [graph.loop.limit]  # `most` is computed from it where asked for
+        self.want_sizes((graph.most, *limit, *([] if graph.is_short else [graph.interval])), draft)
         self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
             self.want_whole(initial, draft)

@@ -13,8 +13,9 @@ from graphc.codegen.call.interrupt import POLLED
 from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.dtypes import can_cast_safely
+from graphc.dtypes import can_cast_safely, is_float
 from graphc.ir import sizes
+from graphc.ir.body import ITEM, items_of
 from graphc.ir.node import (
     LEAVES,
     PARAM,
@@ -28,7 +29,9 @@ from graphc.ir.node import (
     Op,
     Scalar,
     Size,
+    View,
     constant_value,
+    describe,
     describe_size,
 )
 from graphc.ir.walk import nodes_of
@@ -129,6 +132,8 @@ class Draft:
     ops: int = 0
     cost: float = 0.0
     in_place: bool = False
+    scattered: bool = False
+    """Whether elements are written to places that do not follow one another."""
     open: set[Node] = fresh(factory=set)
     """What it needs of values that are yet to be computed, in it or in another nest."""
     index: Index = ()
@@ -213,16 +218,24 @@ class Purpose:
     checks: Sequence[Guard] = ()
 
 
+Range: TypeAlias = "tuple[Size | None, Size | None]"
+"""The least and the most of some values; None where it is not known."""
+Ranges: TypeAlias = Mapping[Node, Range]
+
+
 @record()
 class Around:
     """What a kernel and the bodies within it are planned with. `leaves`, `size_names`: what buffers of leaves and sizes
-    are called in the source. `fresh` gives names to temporaries, `labels` to values."""
+    are called in the source. `fresh` gives names to temporaries, `labels` to values. `ranges`: what is known of leaves
+    (extremes.py). `free`: memory of bodies that never run at the same time."""
 
     sizing: Sizing
     leaves: Mapping[Node, str]
     size_names: Mapping[Node, str]
     fresh: Callable[[str], str]
     labels: Labels
+    ranges: Ranges
+    free: Sequence[Slot] = ()
 
     def within(self, results: Sequence[Node], leaves: Mapping[Node, str], sizes: Mapping[Node, str] = {}) -> Around:
         """The same for a body that has these results, over these variables and sizes besides."""
@@ -295,6 +308,8 @@ class Plan:
     """For each nest of kind steps: the loop."""
     branches: Mapping[int, Branches]
     """For each nest of kind branch: its bodies."""
+    readers: Mapping[Node, frozenset[int]]
+    """For each result of a loop the nests that read it."""
     lines: tuple[str, ...]
     """The plan as a person reads it."""
 
@@ -500,12 +515,43 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Itera
             if name and plan.depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.depths[root] :]))}]"
             yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {place.reason}{how}"
+        yield from (f"{pad}  {line}" for line in loop_lines(plan, part.number, numbers))
         for name, body in bodies_of(plan, part, size):
             yield f"{pad}  {name}:"
             yield from (f"{pad}    {line}" for line in body.lines)
 
     for part in plan.parts:
         yield from lines(part, "")
+
+
+def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[str]:
+    """Of the nest of a loop: what it has of what is computed before it, and what is kept of its steps, for whom."""
+    if nest not in plan.loops:
+        return
+    graph = plan.loops[nest].graph
+
+    def computed(nodes: Iterable[Node]) -> str:
+        found: dict[str, None] = {}
+        for node in nodes:
+            while node.args and isinstance(lowering_of(node), View):
+                node = node.args[0]
+            if node.args and node.op is not ITEM and (node.ndim or is_float(node.dtype)):
+                found[describe(node)] = None
+        return ", ".join(found)
+
+    loop, results = graph.loop, items_of(graph.node)
+    if once := computed(loop.constants):
+        yield f"computed once, for no step changes it: {once}"
+    if rows := computed(loop.sequences):
+        yield f"computed before, for all steps at once: {rows}"
+    outputs = results[len(loop.initial) : len(loop.initial) + len(loop.outputs)]
+    for item, output in zip(outputs, loop.outputs, strict=True):
+        nests = sorted({numbers[number] for number in plan.readers.get(item, ())})
+        users = [f"nest {number}" for number in nests] or ["nobody, a result"]
+        what = "the state before it" if output in loop.states else describe(output)
+        yield f"of each step {what} is kept for {' and '.join(users)}"
+    if not outputs:
+        yield "of the steps nothing is kept but the last states"
 
 
 def size_text(size: Node, names: Mapping[Node, str]) -> str:

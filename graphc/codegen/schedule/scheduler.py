@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
-from graphc.codegen.schedule.extremes import most_of
+from graphc.codegen.schedule.extremes import branch_ranges, most_of, step_ranges
 from graphc.codegen.schedule.fusion import share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.materialize import Scheduler
-from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, largest, lay_out
+from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, joined, largest, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
     Around,
@@ -117,20 +117,15 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
                 keepers.append((node, True))
-    arena = lay_out(materialised, around.fresh)
+    arena = lay_out(materialised, around.fresh, around.free)
     held = dict(zip(keepers, arena.buffers, strict=True))
     kept = {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
     buffers = results | {each: buffer for node, buffer in kept.items() for each in chained.get(node, (node,))}
     written = {buffer.name: buffer for buffer in results.values()}
-    loops = {number: plan_steps(graph, buffers, around) for number, graph in scheduler.steps.items()}
-    branches = {
-        number: plan_branches(graph, buffers, scheduler.overwritten, around)
-        for number, graph in scheduler.branches.items()
-    }
-    inner = [steps.plan for steps in loops.values()]
-    inner += [plan for each in branches.values() for plans in each.plans for plan in plans]
+    free = tuple(slot for slot in around.free if slot.buffer not in arena.buffers)
+    loops, branches, inner = _plan_bodies(scheduler, buffers, replace(around, free=free))
     stops = tuple(Slot(steps.stop, ((steps.stop.dtype, (1,)),)) for steps in loops.values() if steps.stop is not None)
-    slots = (*arena.slots, *stops, *(slot for each in inner for slot in each.arena))
+    slots = (*arena.slots, *stops, *inner)
     plan = Plan(
         sharing.parts,
         {node: Place(buffers.get(node), reason) for node, reason in scheduler.reasons.items()},
@@ -148,9 +143,27 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
         scheduler.guards,
         loops,
         branches,
+        {n: frozenset(use.nest for use in uses) for n, uses in scheduler.materialised_uses.items() if n.op is ITEM},
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names, of != "kernel")))
+
+
+def _plan_bodies(
+    scheduler: Scheduler, buffers: Mapping[Node, Buffer], around: Around
+) -> tuple[dict[int, Steps], dict[int, Branches], list[Slot]]:
+    """The plans of the bodies of loops and branches, and their memory, which they share: only one runs at a time."""
+    loops: dict[int, Steps] = {}
+    branches: dict[int, Branches] = {}
+    here = around
+    for number, steps in scheduler.steps.items():
+        loops[number] = plan_steps(steps, buffers, here)
+        here = replace(here, free=joined((*here.free, *loops[number].plan.arena)))
+    for number, branch in scheduler.branches.items():
+        branches[number] = plan_branches(branch, buffers, scheduler.overwritten, here)
+        held = (slot for plans in branches[number].plans for plan in plans for slot in plan.arena)
+        here = replace(here, free=joined((*here.free, *held)))
+    return loops, branches, [slot for slot in here.free if slot not in around.free]
 
 
 def plan_steps(graph: StepGraph, buffers: Mapping[Node, Buffer], around: Around) -> Steps:
@@ -172,9 +185,8 @@ def plan_steps(graph: StepGraph, buffers: Mapping[Node, Buffer], around: Around)
         known[leaf] = buffers[source].name if source in buffers else around.leaves[source]
     updated = {name: leaf for name, leaf in zip(names, graph.states, strict=False) if name in targets.values()}
     inside = around.within(graph.results, known, {graph.number: var.name})
-    plan = schedule(targets, updated, inside, Purpose("step", graph.guarded))
-    most = most_of(graph)
-    plan = replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
+    inside = replace(inside, ranges=step_ranges(graph, around.ranges))
+    plan = in_most_memory(schedule(targets, updated, inside, Purpose("step", graph.guarded)), inside)
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return Steps(graph, plan, var, written, Buffer(stop, "bool", True) if stop else None)
 
@@ -190,16 +202,24 @@ def plan_branches(
     inside = {name: leaf for leaf, name in known.items()}
     updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
     plans: list[tuple[Plan, ...]] = []
+    ranges, free = branch_ranges(graph, around.ranges), tuple(around.free)
     for side in graph.sides:
         targets: dict[Node, str] = {}
         for node, name in zip(side.results, names, strict=True):
             if name in updated and graph.scalars.get(node, node) is updated[name]:
                 continue
             aim(targets, node, name, False)
-        here = around.within(side.results, known)
+        here = replace(around.within(side.results, known), ranges=ranges, free=free)
         checks = (schedule({}, {}, here, Purpose("branch", checks=group)) for group in in_turn(side.checks))
-        plans.append((*checks, schedule(targets, updated, here, Purpose("branch"))))
+        plans.append((*checks, in_most_memory(schedule(targets, updated, here, Purpose("branch")), here)))
+        free = joined((*free, *plans[-1][-1].arena))
     return Branches(graph, (plans[0], plans[1]))
+
+
+def in_most_memory(plan: Plan, around: Around) -> Plan:
+    """The plan of a body, with memory for the most that sizes may be which are known within it only."""
+    most = most_of(around.ranges)
+    return replace(plan, arena=tuple(largest(slot, most) for slot in plan.arena))
 
 
 def in_turn(checks: Sequence[Guard]) -> list[list[Guard]]:

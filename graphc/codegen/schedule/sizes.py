@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from graphc.ir.body import ITEM
 from graphc.ir.node import SIZE, Guard, Node, Size, constant_value
-from graphc.ir.walk import as_size_node, nodes_of, rebuilt, type_sizes
+from graphc.ir.walk import as_size_node, nodes_of, reachable, rebuilt, type_sizes
 from graphc.startup.record import fresh, record
 
 
@@ -27,7 +28,7 @@ class Sizing:
         """The representative of `size`, a number where it is known."""
         if isinstance(size, int):
             return size
-        node = rebuilt(self._memo, size)
+        node = _rebuilt(self._memo, size)
         value = constant_value(node)
         return node if value is None else int(value)
 
@@ -37,6 +38,15 @@ class Sizing:
         if found is None:
             found = self._shapes[node] = tuple([self.of(size) for size in node.type.shape])
         return found
+
+
+def _rebuilt(memo: dict[Node, Node], size: Node) -> Node:
+    """A size in terms of representatives. What loops and branches leave stays: with other sizes as operands they would
+    be others, which nobody carries out."""
+    if size not in memo:
+        parts = reachable([size], lambda node: () if node.op is ITEM else node.args)
+        memo.update({node: node for node in parts if node.op is ITEM and node not in memo})
+    return rebuilt(memo, size)
 
 
 def _rank(node: Node) -> tuple[int, int]:
@@ -64,7 +74,7 @@ def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
     guards = [guard for node in written for guard in node.op.guards(node)]
     guards += [guard for node in made for guard in node.op.guards(node) if guard.relation == "=="]
     for guard in guards:
-        left, right = (rebuilt(memo, as_size_node(side)) for side in (guard.left, guard.right))
+        left, right = (_rebuilt(memo, as_size_node(side)) for side in (guard.left, guard.right))
         if _holds(left, guard.relation, right) or (left, guard.relation, right) in made_already:
             continue
         made_already.add((left, guard.relation, right))
@@ -72,9 +82,19 @@ def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
         if guard.relation == "==":
             keep, drop = sorted((left, right), key=_rank)
             if constant_value(drop) is None:
-                same = {old: rebuilt({drop: keep}, new) for old, new in same.items()} | {drop: keep}
+                same = {old: _rebuilt({drop: keep}, new) for old, new in same.items()} | {drop: keep}
             memo = dict(same)
-    return Sizing(tuple(checks), same, dict(same))
+    return Sizing(strongest(checks), same, dict(same))
+
+
+def strongest(checks: Sequence[Guard]) -> tuple[Guard, ...]:
+    """The checks but for those that another one implies: of numbers below one size, the largest counts."""
+    most: dict[tuple[str, Size], int] = {}
+    for guard in checks:
+        if isinstance(guard.left, int) and isinstance(guard.right, Node) and guard.relation != "==":
+            known = most.get((guard.relation, guard.right))
+            most[guard.relation, guard.right] = guard.left if known is None else max(guard.left, known)
+    return tuple(g for g in checks if g.left == most.get((g.relation, g.right), g.left))
 
 
 def all_nodes(outputs: Sequence[Node]) -> list[Node]:

@@ -53,7 +53,7 @@ def loops_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
         elif node.is_tuple:
             loop = loop_of(node.args, node.attrs)
             work = work_of(loop.body.results, (), _given(node, loop.body.params, loop.operands, known))
-            count = _plain(outside(sizes.as_size(loop.count), known), ())
+            count = _plain(sizes.as_size(loop.count), (), known)
             found.append(sizes.multiply(sizes.minimum(count, 2**31), sizes.minimum(work, 2**24)))
     return _total(found)
 
@@ -71,7 +71,7 @@ def _given(
     """What the parameters of a body that are sizes stand for."""
     pairs = zip(params, operands, strict=True)
     given = given_sizes(node)
-    return {param: as_size_node(outside(sizes.as_size(each), known)) for param, each in pairs if each in given}
+    return {param: as_size_node(_plain(sizes.as_size(each), (), known)) for param, each in pairs if each in given}
 
 
 def _within(node: Node, varying: Collection[Node], known: Mapping[Node, Node]) -> Size:
@@ -80,7 +80,7 @@ def _within(node: Node, varying: Collection[Node], known: Mapping[Node, Node]) -
         inside = _given(node, node.attrs["then"].params, node.args[1:], known)
         return _total(work_of(node.attrs[side].results, varying, inside) for side in ("then", "orelse"))
     loop = loop_of(node.args, node.attrs)
-    count = _plain(outside(sizes.as_size(loop.count), known), varying)
+    count = _plain(sizes.as_size(loop.count), varying, known)
     inside = _given(node, loop.body.params, loop.operands, known)
     return sizes.multiply(sizes.minimum(count, MOST_STEPS), work_of(loop.body.results, varying, inside))
 
@@ -98,16 +98,24 @@ def _elements(node: Node, varying: Collection[Node], known: Mapping[Node, Node])
         cost = 1
     elif isinstance(lowering, Call):
         cost = OF_A_USER
-    elements = sizes.product(_plain(outside(size, known), varying) for size in shape)
+    elements = sizes.product(_plain(size, varying, known) for size in shape)
     return elements, cost if shape else cost * SCALAR
 
 
-def _plain(size: Size, varying: Collection[Node]) -> Size:
-    """A size, where it is known before the loops begin."""
+def _plain(size: Size, varying: Collection[Node], known: Mapping[Node, Node]) -> Size:
+    """A size of a body in terms of what its parameters stand for, where it is known before the loops begin."""
     if isinstance(size, int):
         return size
+    inside = _is_arithmetic(size, {*known})
+    outer = outside(size, known) if inside else GUESS
+    return outer if isinstance(outer, int) or _is_arithmetic(outer, (), varying) else GUESS
+
+
+def _is_arithmetic(size: Node, given: Collection[Node], varying: Collection[Node] = ()) -> bool:
+    """Whether a size is computed from sizes and from numbers that are given, by arithmetic of integers."""
     for node in nodes_of([size]):
         leaf = node.op in (SIZE, CONSTANT, INPUT, SHARED) and node not in varying and not node.ndim
-        if not leaf and not (node.args and not is_float(node.dtype) and isinstance(lowering_of(node), Scalar)):
-            return GUESS
-    return size
+        computed = node.args and not is_float(node.dtype) and isinstance(lowering_of(node), Scalar)
+        if not (leaf or computed or node in given):
+            return False
+    return True

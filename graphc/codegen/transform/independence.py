@@ -14,7 +14,8 @@ region of i's own. A position has such a region where it is built around i as po
 
 All positions in one buffer must be built alike, those in branches too. For a loop inside others, what these count and
 name is the same in every iteration. A loop that an iteration may leave has an order. A loop of steps that threads may
-share does not ask whether its call must end (polls.py): its steps are no more than there are elements in memory.
+share does not ask whether its call must end (polls.py), as its steps are no more than there are elements in memory, but
+where loops within it do.
 """
 
 from __future__ import annotations
@@ -67,13 +68,15 @@ class Access:
 @record(eq=False, frozen=False)
 class _Marked:
     """A loop, and what there is in it: accesses to buffers that its nest writes, names that it gives and scalars that
-    it sets, and whether it calls nothing and does not leave the function."""
+    it sets, whether it calls nothing and does not leave the function, but where it asks whether the call must end, and
+    whether it does."""
 
     loop: ir.Loop
     accesses: list[Access]
     names: set[ir.Var]
     sets: dict[ir.Var, None]
     is_plain: bool = True
+    asks: bool = False
 
 
 class _Nest:
@@ -100,10 +103,11 @@ class _Nest:
         if found.is_plain and not is_left(loop) and all(accumulation(var, loop) for var in carried):
             conflicts = self.conflicts(loop.var, found)
         asks = loop.asks
-        if asks is not None and conflicts is not None and all(buffer.row is not None for buffer in conflicts):
+        if asks is not None and (conflicts is None or any(buffer.row is None for buffer in conflicts)):
+            conflicts = None
+        elif not found.asks:
             asks = None
-        elif asks is not None:
-            conflicts, found.is_plain = None, False
+        found.asks = found.asks or asks is not None
         return replace(found, loop=replace(loop, body=body, conflicts=conflicts, asks=asks))
 
     def marked(self, body: Sequence[ir.Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[ir.Stmt, ...]:
@@ -126,6 +130,7 @@ class _Nest:
                     found.names.update(inner.names)
                     found.sets.update(inner.sets)
                     found.is_plain = found.is_plain and inner.is_plain
+                    found.asks = found.asks or inner.asks
                     stmt = inner.loop
                 case ir.If():
                     stmt = map_bodies(stmt, lambda branch: self.marked(branch, found, values.new_child(), sizes))

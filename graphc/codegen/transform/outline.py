@@ -58,12 +58,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from graphc.codegen.call.interrupt import STOPPED
 from graphc.codegen.schedule.accumulators import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
 from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
-from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, PLACE, Part, Path, by_length, find_parts
+from graphc.codegen.transform.outline_regions import (
+    BEGIN,
+    COPIED,
+    END,
+    FAILED,
+    PLACE,
+    Part,
+    Path,
+    by_length,
+    find_parts,
+    with_code,
+)
 from graphc.codegen.transform.parallelize import describe_work
+from graphc.codegen.transform.polls import asked_together
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.loops import ir
 from graphc.loops.names import Names
@@ -107,9 +120,10 @@ def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outl
     threads may share them."""
     parts = {} if policy == "never" else find_parts(body, policy == "always")
     caller = Caller(names, read_buffers(body) if parts else ())
+    parts = {path: caller.asking_together(part) for path, part in parts.items()}
     calls = call_parts(caller, parts)
     launches = {  # what chunks left is combined there, too
-        place: Part(calls[place], part.results, part.note, kind="launch")
+        place: Part(with_code(calls[place], FAILED), part.results, part.note, code=part.code, kind="launch")
         for place, part in parts.items()
         if part.shares is not None
     }
@@ -225,7 +239,10 @@ class Caller:
             *(used.literals[place] for place in dict.fromkeys(lifted.values())),
         )
         if part.shares is not None and part.extent is not None:
+            flag = self.flag() if part.code else None
+            yield from [] if flag is None else [ir.Store(flag.buffer, flag.index, ir.ZERO)]
             yield from self.launch(function, part, used, given)
+            yield from [] if flag is None else [ir.Invoke(STOPPED, (flag,), part.code)]
             return
         places = [self.place(var.dtype) for var in part.results]
         outs = (ir.Pointer(buffer, ir.integer(place)) for buffer, place in places)
@@ -233,6 +250,18 @@ class Caller:
         yield ir.Invoke(function.name, args, part.code)
         for var, (buffer, place) in zip(part.results, places, strict=True):
             yield ir.Let(var, ir.Load(buffer, ir.integer(place)))
+
+    def asking_together(self, part: Part) -> Part:
+        """A part whose loops ask whether the call must end, as threads that share it do."""
+        if part.shares is None or not part.code:
+            return part
+        return replace(part, body=asked_together(part.body, self.flag()))
+
+    def flag(self) -> ir.Pointer:
+        """Where threads note that the call must end."""
+        buffer = self.own_buffer("stopped", ir.INDEX)
+        self.scalars[buffer] = 1
+        return ir.Pointer(buffer, ir.ZERO)
 
     def launch(
         self, function: ir.Function, part: Part, used: Interface, given: tuple[ir.Expr, ...]

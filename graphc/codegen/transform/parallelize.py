@@ -121,9 +121,10 @@ def work_of(loop: ir.Loop) -> ir.Expr:
         return not any(isinstance(part, ir.Load) or part in changing for part in ir.subexpressions(size))
 
     def in_one_loop(body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
-        """The statements, those of a loop over blocks as if its inner loop ran over the whole axis."""
+        """The statements, those of a loop over blocks, or over parts of its steps (polls.py), as if its inner loop ran
+        over the whole axis."""
         for stmt in in_line(body):
-            length = ir.length_of_blocks(stmt.size) if isinstance(stmt, ir.Loop) else None
+            length = whole_length(stmt) if isinstance(stmt, ir.Loop) else None
             if not isinstance(stmt, ir.Loop) or length is None or not known(length):
                 yield stmt
                 continue
@@ -146,6 +147,13 @@ def work_of(loop: ir.Loop) -> ir.Expr:
         return result
 
     return total(loop.body)
+
+
+def whole_length(loop: ir.Loop) -> ir.Expr | None:
+    """The length of the axis of which a loop takes blocks, or parts one after the other; None of any other loop."""
+    if any(isinstance(stmt, ir.Loop) and stmt.begin != ir.ZERO for stmt in loop.body):
+        return loop.size.args[0] if isinstance(loop.size, ir.Apply) and loop.size.op is operators.BLOCKS else None
+    return ir.length_of_blocks(loop.size)
 
 
 def plus(left: ir.Expr, right: ir.Expr) -> ir.Expr:

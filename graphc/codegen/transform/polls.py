@@ -10,7 +10,7 @@ in which the question is asked (codegen/call/interrupt.py):
                                                 if gc_interrupted() != 0: return 1
 
 The inner loop is as fast as if nobody asked, and nobody does after the last part: a loop around it asks as well. In
-a loop that is left, the question is asked in a branch of each step:
+a loop that is left, or whose steps threads may share, the question is asked in a branch of each step:
 
     if step % 4096 == 4095:
         if gc_interrupted() != 0: return 1
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from graphc.codegen.call.interrupt import INTERRUPTED
+from graphc.codegen.call.interrupt import INTERRUPTED, STOPPED
 from graphc.loops import ir
 from graphc.loops.operators import BLOCKS, EQ, LT, MINIMUM
 from graphc.loops.visit import is_left, map_bodies
@@ -30,6 +30,17 @@ Fresh = Callable[[str], str]
 
 QUESTION = ir.Invoke(INTERRUPTED, (), 1)
 """What the function returns tells nothing: there is an exception."""
+
+
+def asked_together(body: Sequence[ir.Stmt], flag: ir.Expr) -> tuple[ir.Stmt, ...]:
+    """Statements of several threads, of which none goes on once one has found that the call must end."""
+
+    def asked(stmt: ir.Stmt) -> ir.Stmt:
+        if isinstance(stmt, ir.Invoke) and stmt.function == INTERRUPTED:
+            return ir.Invoke(STOPPED, (flag,), stmt.code)
+        return map_bodies(stmt, lambda inner: asked_together(inner, flag))
+
+    return tuple(map(asked, body))
 
 
 def place_polls(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
@@ -50,7 +61,7 @@ def _placed(stmt: ir.Stmt, fresh: Fresh) -> Iterator[ir.Stmt]:
         name = ir.Var(fresh("every"), ir.INDEX)
         yield ir.Let(name, every)
         every = name
-    if is_left(loop):
+    if is_left(loop) or loop.conflicts is not None:
         is_last = ir.apply(EQ, ir.remainder(loop.var, every), ir.subtract(every, ir.ONE))
         yield replace(loop, body=(*loop.body, ir.If(is_last, (QUESTION,))))
         return

@@ -13,7 +13,7 @@ from typing import Any
 from graphc.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe, make
+from graphc.ir.node import Node, describe, make, told
 from graphc.ops import index
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -41,7 +41,7 @@ __all__ = [
 def _softmax_axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
     if x.ndim == 0:
         raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: a scalar has no axis")
-    return tuple(sorted(normalise_axes(axis, x.ndim, f"{name} of {describe(x)} of type {x.type}")))
+    return tuple(sorted(normalise_axes(axis, x.ndim, told(lambda: f"{name} of {describe(x)} of type {x.type}"))))
 
 
 def softmax(x: Any, axis: Any = -1) -> Node:

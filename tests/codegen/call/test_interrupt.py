@@ -197,6 +197,17 @@ def test_a_handler_that_raises_nothing_ends_nothing(mode: str) -> None:
     assert got[0] == 2.0 and want[0] == 1.5
 
 
+def test_threads_share_loops_that_ask() -> None:
+    """They ask together, and the results are those of one thread."""
+    n, x = T.lscalar("n"), T.dvector("x")
+    rows = within_rows(n, x)
+    one, two = (graphc.function([n, x], rows, threads=threads) for threads in (1, 2))
+    assert "parallel(nest" in two.source and "gc_stopped" in two.source
+    values = np.linspace(0.1, 3.0, 100)
+    np.testing.assert_array_equal(one(20_000, values), two(20_000, values))
+    np.testing.assert_array_equal(one(3, values[:2]), two(3, values[:2]))
+
+
 @pytest.mark.slow
 def test_a_call_of_another_thread_goes_on() -> None:
     """Python interrupts its main thread, though the loop of another one is under way."""

@@ -1,0 +1,330 @@
+"""Functions that look at every value: NanGuardMode and DebugMode.
+
+In: a function's graph. Out: a `Function` that carries the graph out node by node, as it was rewritten (so that what the
+compiler makes stable is), and stops at the first value that is bad, with the user's line and what went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.pipeline.build import generation
+from graphc.codegen.pipeline.kernel import Kernel, Report
+from graphc.dtypes import is_float
+from graphc.errors import ArgumentError, DebugModeError, GraphcError, NanGuardError
+from graphc.functions.callables import Function, kind_of, make_function, packed, restored_kernel
+from graphc.functions.check_arguments import check_shapes, write_results
+from graphc.functions.convention import Convention, In
+from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps, watched
+from graphc.ir.node import CONSTANT, INPUT, LEAVES, PARAM, SHARED, Array, Node, describe, make, variable
+from graphc.ir.walk import Graph, dependents, nodes_of
+from graphc.options import options
+from graphc.shared import SharedVariable
+from graphc.startup.record import replace
+
+BIG = 1e10
+"""Theano's: what is larger counts as big."""
+TOLERANCES = {"float64": 1e-5, "float32": 1e-4}
+"""How far two ways to compute a value may lie apart, relative to its size."""
+SHOWN = 8
+"""Elements of a value that a message shows."""
+
+
+# --- modes ----------------------------------------------------------------------------------------------------------
+
+
+class NanGuardMode:
+    """`function(..., mode=NanGuardMode(nan_is_error=True, inf_is_error=True, big_is_error=True))`: each call raises
+    NanGuardError (an AssertionError) at the first value, of an input or of a node, that is NaN, infinite, or larger
+    than 1e10. `x.tag.nan_guard_mode_check = False` exempts a value. optimizer, linker: Theano's, they change nothing.
+    """
+
+    name = "NanGuardMode"
+
+    def __init__(
+        self,
+        nan_is_error: bool | None = None,
+        inf_is_error: bool | None = None,
+        big_is_error: bool | None = None,
+        optimizer: Any = "default",
+        linker: Any = None,
+    ) -> None:
+        given = (nan_is_error, inf_is_error, big_is_error)
+        self.nan_is_error, self.inf_is_error, self.big_is_error = (each is None or bool(each) for each in given)
+        if not (self.nan_is_error or self.inf_is_error or self.big_is_error):
+            raise ArgumentError("NanGuardMode: one of nan_is_error, inf_is_error, big_is_error must be true")
+
+    def make_function(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
+        """The function of a graph in this mode."""
+        return Guarding(kernel, call, profile, self)
+
+    def fault(self, value: Array) -> str:
+        """What is wrong with a value, in words; nothing where it is fine."""
+        if value.dtype.kind not in "fc" or not value.size:
+            return "a big value" if self.big_is_error and value.size and np.abs(value).max() > BIG else ""
+        if self.nan_is_error and np.isnan(value).any():
+            return "NaN"
+        if self.inf_is_error and np.isinf(value).any():
+            return "Inf"
+        with np.errstate(all="ignore"):
+            return "a big value" if self.big_is_error and (np.abs(value) > BIG).any() else ""
+
+    def __repr__(self) -> str:
+        given = f"{self.nan_is_error}, {self.inf_is_error}, {self.big_is_error}"
+        return f"NanGuardMode({given})"
+
+
+class DebugMode:
+    """`function(..., mode=DebugMode())`: each call computes its results three ways, by the graph as it was written, as
+    it was rewritten, and by the compiled code, and raises DebugModeError where they differ, naming the rule or the
+    first node that is to blame, or, with `check_isfinite`, at the first value that is not finite. Arguments must come
+    out of a call as they went in. Other arguments are Theano's and change nothing.
+    """
+
+    name = "DebugMode"
+
+    def __init__(self, optimizer: Any = None, check_isfinite: bool = True, **ignored: Any) -> None:
+        self.check_isfinite = check_isfinite
+
+    def make_function(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
+        """The function of a graph in this mode."""
+        return Debugging(kernel, call, profile, self)
+
+    def __repr__(self) -> str:
+        return "DebugMode()"
+
+
+MODES: dict[str, Callable[[], Any]] = {"NanGuardMode": NanGuardMode, "NANGUARD_MODE": NanGuardMode}
+MODES |= {"DebugMode": DebugMode, "DEBUG_MODE": DebugMode}
+"""The modes by name."""
+
+
+# --- functions ------------------------------------------------------------------------------------------------------
+
+
+class Checked(Function):
+    """A function that looks at its values."""
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: Any) -> None:
+        super().__init__(kernel, call, profile)
+        self.mode = checks.name
+        self.checks = checks
+        self.foreign = any(node.op.version for node in nodes_of(kernel.results))
+        self.report = Report(kernel.name)
+        self.rewritten = rewritten(kernel, self.report)
+
+    @property
+    def kind(self) -> Any:
+        return self.again
+
+    def again(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
+        """A function in the same mode."""
+        made: Function = self.checks.make_function(kernel, call, profile)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return restored, (self.checks, packed(self.kernel), self.call, self.profile is not None, self.name)
+
+    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
+        results = self.checked_results(arrays)
+        count = len(self.kernel.outputs)
+        check_shapes(given, [value.shape for value in results[:count]], self.kernel.outputs)
+        outputs = write_results(given, results[:count])
+        for (leaf, _), value in zip(self.kernel.updates, results[count:], strict=True):
+            assert isinstance(leaf, SharedVariable)
+            leaf.cell[0] = value
+        return outputs
+
+    def checked_results(self, arrays: list[Array]) -> list[Array]:
+        """The outputs and new values of a call."""
+        raise NotImplementedError
+
+    def explain(self) -> str:
+        rules = "\n".join(f"  {line}" for line in self.report.fired or ["none"])
+        return f"{self!r}\n{self.checks!r}: node by node\nrules that fired:\n{rules}"
+
+
+def rewritten(kernel: Kernel, report: Report) -> Graph:
+    """The graph as the compiler has it."""
+    done: Kernel = generation().rewrite_kernel(kernel, report)
+    return Graph(done.inputs, done.results)
+
+
+def restored(checks: Any, fields: tuple[Any, ...], call: Convention, profile: bool, name: str) -> Function:
+    """The function of a pickle."""
+    function: Function = checks.make_function(restored_kernel(fields), call, profile)
+    function.name = name
+    return function
+
+
+class Guarding(Checked):
+    """Stops at the first NaN, infinity or big value."""
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: NanGuardMode) -> None:
+        super().__init__(kernel, call, profile, checks)
+        self.plan: Steps = plan_steps(self.rewritten)
+        self.varying = varying(self.rewritten)
+
+    def checked_results(self, arrays: list[Array]) -> list[Array]:
+        values = self.values(arrays)
+        check_guards(self.graph, values)
+        for leaf, value in values.items():
+            fault = self.checks.fault(np.asarray(value))
+            if fault and exempt(leaf):
+                continue
+            if fault:
+                raise NanGuardError(f"{self.label}: {fault} in the input {describe(leaf)} = {shown(value)}")
+
+        def look(node: Node, args: Sequence[Array], value: Any) -> None:
+            for each in value if isinstance(value, tuple) else (value,):
+                fault = self.checks.fault(each)
+                if fault and (node in self.varying or PARAM in leaf_ops(node)) and not exempt(node):
+                    raise NanGuardError(f"{self.label}: {fault} in {told(node, args, each)}")
+
+        with watched(look):
+            return run_steps(self.plan, values)
+
+
+class Debugging(Checked):
+    """Computes its results three ways."""
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: DebugMode) -> None:
+        super().__init__(kernel, call, profile, checks)
+        bare = replace(kernel, outputs=kernel.results, updates=(), returns="list", mutable=())
+        inputs = tuple(In(leaf) for leaf in kernel.inputs)
+        self.bare, self.plain = bare, Convention(inputs, {}, None)
+        self.compiled = make_function(kind_of("compiled"), bare, self.plain, False)
+        self.plan = plan_steps(self.rewritten)
+        self.varying = varying(self.rewritten)
+
+    def checked_results(self, arrays: list[Array]) -> list[Array]:
+        values = self.values(arrays)
+        written = interpret(self.graph, values)
+        seen: dict[Node, tuple[list[Array], Any]] = {}
+
+        def look(node: Node, args: Sequence[Array], value: Any) -> None:
+            seen[node] = (list(args), value)
+            for each in value if isinstance(value, tuple) else (value,):
+                infinite = self.checks.check_isfinite and each.dtype.kind == "f" and not np.isfinite(each).all()
+                if infinite and (node in self.varying or PARAM in leaf_ops(node)):
+                    raise DebugModeError(f"{self.label}: a value that is not finite: {told(node, args, each)}")
+
+        with watched(look):
+            results = run_steps(self.plan, values)
+        for number, (before, after) in enumerate(zip(written, results, strict=True)):
+            if not alike(before, after):
+                self.blame_rules(number, before, after, values)
+        kept = [array.copy() for array in arrays]
+        native = self.compiled.run_values(arrays, [None] * len(results))
+        for leaf, array, before in zip(self.kernel.inputs, arrays, kept, strict=True):
+            if not np.array_equal(array, before, equal_nan=array.dtype.kind == "f"):
+                raise DebugModeError(f"{self.label}: the compiled code has changed its argument {describe(leaf)}")
+        for number, (before, after) in enumerate(zip(results, native, strict=True)):
+            if not alike(before, after):
+                self.blame_node(number, before, after, seen)
+        return native
+
+    def name_result(self, number: int) -> str:
+        """What a result is called in a message."""
+        return describe(self.kernel.results[number])
+
+    def blame_rules(self, number: int, before: Array, after: Array, values: Any) -> None:
+        """A result differs after rewriting: find the rule without which it does not."""
+        rules = list(dict.fromkeys(line.partition(" ")[0].rstrip(":") for line in self.report.fired))
+        guilty = []
+        for rule in rules:
+            try:
+                with options.change(excluding=(*options.excluding, rule)):
+                    graph = rewritten(self.kernel, Report(self.kernel.name))
+                if alike(before, interpret(graph, values)[number]):
+                    guilty.append(rule)
+            except GraphcError:
+                continue
+        why = f"the rewrite rule {guilty[-1]} changes it" if guilty else f"rewriting by {', '.join(rules)} changes it"
+        values_of = f"{self.name_result(number)} is {shown(before)} as written, {shown(after)} as rewritten"
+        raise DebugModeError(f"{self.label}: {values_of}: {why}")
+
+    def blame_node(self, number: int, before: Array, after: Array, seen: dict[Node, tuple[list[Array], Any]]) -> None:
+        """A result of the compiled code differs: find the first node that does, compiled alone."""
+        for node in nodes_of(self.rewritten.outputs):
+            if node not in seen or node.is_tuple:
+                continue
+            args, value = seen[node]
+            alone = compiled_alone(node, args)
+            if alone is not None and not alike(value, alone):
+                where = told(node, args, value)
+                raise DebugModeError(f"{self.label}: compiled code gives {shown(alone)}, the interpreter {where}")
+        raise DebugModeError(
+            f"{self.label}: {self.name_result(number)} is {shown(before)} interpreted, {shown(after)} compiled, though "
+            "each node alone is right"
+        )
+
+
+def compiled_alone(node: Node, args: Sequence[Array]) -> Array | None:
+    """What compiled code gives of one node for these arguments; None where it cannot be made alone."""
+    try:
+        leaves = [
+            arg if arg.op is CONSTANT else variable(arg.dtype, [1 if size == 1 else None for size in np.shape(value)])
+            for arg, value in zip(node.args, args, strict=True)
+        ]
+        inputs = [leaf for leaf in leaves if leaf.op is INPUT]
+        alone = make(node.op, leaves, node.attrs)
+        kernel = Kernel("alone", tuple(inputs), (), (alone,), (), "list")
+        call = Convention(tuple(In(leaf) for leaf in inputs), {}, None)
+        function = make_function(kind_of("compiled"), kernel, call, False)
+        given = [value for leaf, value in zip(leaves, args, strict=True) if leaf.op is INPUT]
+        return function.run_values(given, [None])[0]
+    except GraphcError:
+        return None
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def varying(graph: Graph) -> set[Node]:
+    """The nodes that depend on variables: of others it is known what they are."""
+    order = nodes_of(graph.outputs)
+    return dependents(order, [node for node in order if node.op in (INPUT, SHARED)])
+
+
+def leaf_ops(node: Node) -> Iterator[Any]:
+    """The ops of the leaves that a node of a body needs."""
+    return (leaf.op for leaf in nodes_of([node]) if leaf.op in LEAVES)
+
+
+def exempt(node: Node) -> bool:
+    """Whether the user wants no check of a value."""
+    tag = node.__dict__.get("tag")
+    return tag is not None and not getattr(tag, "nan_guard_mode_check", True)
+
+
+def alike(left: Any, right: Any) -> bool:
+    """Whether two values are the same but for rounding."""
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    if not is_float(left.dtype.name):
+        return bool(np.array_equal(left, right))
+    near = TOLERANCES[left.dtype.name]
+    with np.errstate(all="ignore"):
+        return bool(np.allclose(left, right, rtol=near, atol=near * 1e-3, equal_nan=True))
+
+
+def shown(value: Any) -> str:
+    """A value for a message: its type, and a few elements."""
+    array = np.asarray(value)
+    text = " ".join(np.array2string(array, threshold=SHOWN, edgeitems=2, precision=6).split())
+    return f"{array.dtype}{list(array.shape)} {text}" if array.ndim else f"{array.dtype} {text}"
+
+
+def told(node: Node, args: Sequence[Array], value: Any) -> str:
+    """A node for a message: whether it belongs to a derivative, its line, its value and what went in."""
+    way = "backward, in the derivative taken there" if node.where is not None and node.where.derivative else "forward"
+    went_in = "; ".join(
+        f"{describe(arg)} = {shown(each)}"
+        for arg, each in zip(node.args, args, strict=True)
+        if arg.op is not CONSTANT and not isinstance(each, tuple) and not (arg.dtype == "int64" and not arg.ndim)
+    )
+    return f"{describe(node)} = {shown(value)}, {way}" + (f"; what went in: {went_in}" if went_in else "")
