@@ -37,31 +37,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from graphc.loops.ir import (
-    CONSTANTS,
-    INDEX,
-    ZERO,
-    Apply,
-    Break,
-    Buffer,
-    Check,
-    Const,
-    Expr,
-    Function,
-    If,
-    Invoke,
-    Launch,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Opaque,
-    Pointer,
-    Set,
-    Stmt,
-    Store,
-    Var,
-)
+from graphc.loops import ir
 from graphc.loops.operators import NEG, OperandError, Operator, result_dtype
 from graphc.loops.syntax import node_of
 
@@ -72,17 +48,17 @@ FLOAT = "float64"
 class Declared:
     """The dtypes of the names and buffers that are declared so far."""
 
-    def __init__(self, params: Sequence[Var | Buffer]) -> None:
-        self.buffers = {param.name: param for param in params if isinstance(param, Buffer)}
-        self.scalars = {param.name: param.dtype for param in params if isinstance(param, Var)}
+    def __init__(self, params: Sequence[ir.Var | ir.Buffer]) -> None:
+        self.buffers = {param.name: param for param in params if isinstance(param, ir.Buffer)}
+        self.scalars = {param.name: param.dtype for param in params if isinstance(param, ir.Var)}
 
     def scalar(self, name: str) -> str:
-        return self.scalars.get(name, INDEX)
+        return self.scalars.get(name, ir.INDEX)
 
-    def buffer(self, name: str) -> Buffer:
-        return self.buffers.get(name) or Buffer(name, FLOAT)
+    def buffer(self, name: str) -> ir.Buffer:
+        return self.buffers.get(name) or ir.Buffer(name, FLOAT)
 
-    def given(self, name: str, value: Expr, is_let: bool) -> str:
+    def given(self, name: str, value: ir.Expr, is_let: bool) -> str:
         """The dtype of a name that is given a value: it may be known from before, unless it is a new one."""
         return value.dtype if is_let else self.scalars.get(name, value.dtype)
 
@@ -90,11 +66,11 @@ class Declared:
 # Printing -------------------------------------------------------------------------------------------------------------
 
 
-def print_functions(functions: Iterable[Function]) -> str:
+def print_functions(functions: Iterable[ir.Function]) -> str:
     return "\n\n".join(map(print_function, functions))
 
 
-def print_function(function: Function) -> str:
+def print_function(function: ir.Function) -> str:
     names = Declared(function.params)
     params = ", ".join(_print_param(param, names) for param in function.params)
     head = [f"def {function.name}({params}):"]
@@ -103,9 +79,9 @@ def print_function(function: Function) -> str:
     return "\n".join([*head, *_print_body(function.body, names, INDENT), ""])
 
 
-def _print_param(param: Var | Buffer, names: Declared) -> str:
+def _print_param(param: ir.Var | ir.Buffer, names: Declared) -> str:
     words = [f"{param.name}: {param.kind}"]
-    if isinstance(param, Buffer):
+    if isinstance(param, ir.Buffer):
         words += ["temporary"] if param.is_temporary else []
         words += [f"row {_text(names, param.row)}"] if param.row is not None else []
         if param.target is not None:
@@ -114,60 +90,60 @@ def _print_param(param: Var | Buffer, names: Declared) -> str:
     return " ".join(words)
 
 
-def _text(names: Declared, *exprs: Expr) -> str:
+def _text(names: Declared, *exprs: ir.Expr) -> str:
     return ", ".join(ast.unparse(_to_ast(expr, names)) for expr in exprs)
 
 
-def print_statement(stmt: Stmt) -> str:
+def print_statement(stmt: ir.Stmt) -> str:
     """The first line of a statement, for messages."""
     return next(_print_body([stmt], Declared(()), ""))
 
 
-def _print_body(body: Iterable[Stmt], names: Declared, pad: str) -> Iterator[str]:
+def _print_body(body: Iterable[ir.Stmt], names: Declared, pad: str) -> Iterator[str]:
     for stmt in body:
         yield pad + _print_line(stmt, names)
-        if isinstance(stmt, Loop):
+        if isinstance(stmt, ir.Loop):
             names.scalars[stmt.var.name] = stmt.var.dtype
             yield from _print_body(stmt.body, names, pad + INDENT)
-        elif isinstance(stmt, If):
+        elif isinstance(stmt, ir.If):
             yield from _print_body(stmt.then, names, pad + INDENT)
             if stmt.orelse:
                 yield f"{pad}else:"
                 yield from _print_body(stmt.orelse, names, pad + INDENT)
 
 
-def _print_line(stmt: Stmt, names: Declared) -> str:
+def _print_line(stmt: ir.Stmt, names: Declared) -> str:
     text = partial(_text, names)
     match stmt:
-        case Let(var, value) | Set(var, value):
-            is_let = isinstance(stmt, Let)
+        case ir.Let(var, value) | ir.Set(var, value):
+            is_let = isinstance(stmt, ir.Let)
             kind = "" if var.dtype == names.given(var.name, value, is_let) else f": {var.dtype}"
             line = f"{'let ' if is_let else ''}{var.name}{kind} = {text(value)}"
             names.scalars[var.name] = var.dtype
             return line
-        case Store(buffer, index, value):
+        case ir.Store(buffer, index, value):
             return f"{buffer.name}[{text(index)}] = {text(value)}"
-        case Loop(var, size, _, begin, conflicts, asks):
-            kind = "" if var.dtype == INDEX else f": {var.dtype}"
-            bounds = text(size) if begin == ZERO else text(begin, size)
+        case ir.Loop(var, size, _, begin, conflicts, asks):
+            kind = "" if var.dtype == ir.INDEX else f": {var.dtype}"
+            bounds = text(size) if begin == ir.ZERO else text(begin, size)
             but = f", but=[{', '.join(buffer.name for buffer in conflicts)}]" if conflicts else ""
             after = f", asks={text(asks)}" if asks is not None else ""
             return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}{after}):"
-        case If(condition):
+        case ir.If(condition):
             return f"if {text(condition)}:"
-        case Break():
+        case ir.Break():
             return "break"
-        case Check(condition, code):
+        case ir.Check(condition, code):
             return f"check {code}: {text(condition)}"
-        case Invoke(function, args, code):
+        case ir.Invoke(function, args, code):
             return f"call {f'{code}: ' if code else ''}{function}({text(*args)})"
-        case Launch(function, count, size, args):
+        case ir.Launch(function, count, size, args):
             return f"launch {function}({text(count, size, *args)})"
-        case Note(note, subject):
+        case ir.Note(note, subject):
             return f"note {note!r}" + (f", {subject!r}" if subject else "")
 
 
-def _to_ast(expr: Expr, names: Declared) -> ast.expr:
+def _to_ast(expr: ir.Expr, names: Declared) -> ast.expr:
     node, expected = _unmarked(expr, names)
     return node if expr.dtype == expected else _of_dtype(node, expr.dtype)
 
@@ -176,37 +152,37 @@ def _of_dtype(node: ast.expr, dtype: str) -> ast.expr:
     return ast.BinOp(node, ast.MatMult(), ast.Name(dtype))
 
 
-def _unmarked(expr: Expr, names: Declared) -> tuple[ast.expr, str]:
+def _unmarked(expr: ir.Expr, names: Declared) -> tuple[ast.expr, str]:
     """An expression without its dtype, and the dtype that a reader would take it to have."""
     match expr:
-        case Var(name, _):
+        case ir.Var(name, _):
             return ast.Name(name), names.scalar(name)
-        case Const(text, _):
+        case ir.Const(text, _):
             return _literal(text), literal_dtype(text)
-        case Load(buffer, index):
+        case ir.Load(buffer, index):
             return ast.Subscript(ast.Name(buffer.name), _to_ast(index, names)), buffer.dtype
-        case Pointer(buffer, index):
+        case ir.Pointer(buffer, index):
             return ast.Subscript(ast.Name(buffer.name), ast.Slice(_to_ast(index, names))), buffer.dtype
-        case Apply(op, args, _):
+        case ir.Apply(op, args, _):
             nodes = [_to_ast(arg, names) for arg in args]
-            if op is NEG and isinstance(args[0], Const):  # -2.0 is a literal
+            if op is NEG and isinstance(args[0], ir.Const):  # -2.0 is a literal
                 nodes = [_of_dtype(_literal(args[0].text), args[0].dtype)]
             return node_of(op, nodes), expected_dtype(op, args)
-        case Opaque(of, args, dtype):
+        case ir.Opaque(of, args, dtype):
             return ast.Call(ast.Constant(str(of)), [_to_ast(arg, names) for arg in args], []), dtype
 
 
-def expected_dtype(op: Operator, args: Sequence[Expr]) -> str:
+def expected_dtype(op: Operator, args: Sequence[ir.Expr]) -> str:
     try:
         return result_dtype(op, [arg.dtype for arg in args])
     except OperandError:
-        return INDEX
+        return ir.INDEX
 
 
 def _literal(text: str) -> ast.expr:
     """A literal; as bytes where Python would write it otherwise."""
     bare = text.removeprefix("-")
-    if bare in CONSTANTS or (bare in ("True", "False") and bare == text):
+    if bare in ir.CONSTANTS or (bare in ("True", "False") and bare == text):
         node: ast.expr = ast.Name(bare)
     else:
         try:
@@ -222,4 +198,4 @@ def _literal(text: str) -> ast.expr:
 def literal_dtype(text: str) -> str:
     if text in ("True", "False"):
         return "bool"
-    return INDEX if text.removeprefix("-").isdigit() else FLOAT
+    return ir.INDEX if text.removeprefix("-").isdigit() else FLOAT

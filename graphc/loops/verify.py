@@ -22,30 +22,7 @@ from typing import NoReturn
 
 from graphc.dtypes import DTYPES
 from graphc.errors import VerifyError
-from graphc.loops.ir import (
-    INDEX,
-    Apply,
-    Break,
-    Buffer,
-    Check,
-    Const,
-    Expr,
-    Function,
-    If,
-    Invoke,
-    Launch,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Opaque,
-    Pointer,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    subexpressions,
-)
+from graphc.loops import ir
 from graphc.loops.operators import FILLS, READS, OperandError, Operator, result_dtype
 from graphc.loops.text import print_statement
 from graphc.loops.visit import is_left
@@ -54,7 +31,7 @@ Kinds = Sequence[str]
 """The kinds of a function's parameters, as `Param` has them."""
 
 
-def verify_functions(functions: Sequence[Function], externals: Mapping[str, Kinds] = {}) -> None:
+def verify_functions(functions: Sequence[ir.Function], externals: Mapping[str, Kinds] = {}) -> None:
     """Check functions that stand in one source; `externals` are those they call from outside. Raises VerifyError."""
     callees = dict(externals) | {each.name: [param.kind for param in each.params] for each in functions}
     names = [each.name for each in functions]
@@ -68,12 +45,12 @@ class _Function:
     """The check of one function: `dtypes` of all names it has had, `open` names with how they were made, and how many
     loops are around the statement at hand."""
 
-    def __init__(self, function: Function, callees: Mapping[str, Kinds]) -> None:
+    def __init__(self, function: ir.Function, callees: Mapping[str, Kinds]) -> None:
         self.function, self.callees = function, callees
-        self.buffers = {param.name: param for param in function.params if isinstance(param, Buffer)}
-        self.dtypes = {param.name: param.dtype for param in function.params if isinstance(param, Var)}
+        self.buffers = {param.name: param for param in function.params if isinstance(param, ir.Buffer)}
+        self.dtypes = {param.name: param.dtype for param in function.params if isinstance(param, ir.Var)}
         self.open: dict[str, str] = dict.fromkeys(self.dtypes, "parameter")
-        self.stmt: Stmt | None = None
+        self.stmt: ir.Stmt | None = None
         self.loops = 0
 
     def fail(self, problem: str) -> NoReturn:
@@ -90,55 +67,55 @@ class _Function:
             self.identify(param.name)
         self.body(self.function.body)
 
-    def body(self, body: Sequence[Stmt]) -> None:
+    def body(self, body: Sequence[ir.Stmt]) -> None:
         before = dict(self.open)
         for stmt in body:
             self.stmt = stmt
             match stmt:
-                case Let(var, value):
+                case ir.Let(var, value):
                     self.value(value)
                     self.same(var.dtype, value.dtype)
                     self.define(var, "name")
-                case Set(var, value):
+                case ir.Set(var, value):
                     self.value(value)
                     self.same(var.dtype, value.dtype)
                     self.accumulator(var)
-                case Store(buffer, index, value):
-                    self.value(index, INDEX)
+                case ir.Store(buffer, index, value):
+                    self.value(index, ir.INDEX)
                     self.value(value)
                     self.buffer(buffer)
                     self.same(buffer.dtype, value.dtype)
-                case Loop():
+                case ir.Loop():
                     self.loop(stmt)
-                case If(condition, then, orelse):
+                case ir.If(condition, then, orelse):
                     self.value(condition, "bool")
                     self.body(then)
                     self.body(orelse)
-                case Break():
+                case ir.Break():
                     self.leave()
-                case Check(condition, code):
+                case ir.Check(condition, code):
                     self.check(condition, code)
-                case Invoke(function, args, code):
+                case ir.Invoke(function, args, code):
                     self.call(function, [self.argument(arg) for arg in args], code)
-                case Launch(function, count, size, args):
-                    self.value(count, INDEX)
-                    self.value(size, INDEX)
-                    self.call(function, [INDEX, INDEX, *map(self.argument, args)])
-                case Note():
+                case ir.Launch(function, count, size, args):
+                    self.value(count, ir.INDEX)
+                    self.value(size, ir.INDEX)
+                    self.call(function, [ir.INDEX, ir.INDEX, *map(self.argument, args)])
+                case ir.Note():
                     pass
         self.open = before
 
-    def loop(self, loop: Loop) -> None:
+    def loop(self, loop: ir.Loop) -> None:
         for buffer in loop.conflicts or ():
             self.buffer(buffer)
         if loop.conflicts is not None and is_left(loop):
             self.fail("the iterations of a loop that is left have an order")
-        self.value(loop.begin, INDEX)
-        self.value(loop.size, INDEX)
+        self.value(loop.begin, ir.INDEX)
+        self.value(loop.size, ir.INDEX)
         if loop.asks is not None:
-            self.value(loop.asks, INDEX)
+            self.value(loop.asks, ir.INDEX)
         before = self.open.get(loop.var.name)
-        self.same(loop.var.dtype, INDEX)
+        self.same(loop.var.dtype, ir.INDEX)
         self.define(loop.var, "loop variable")
         self.loops += 1
         self.body(loop.body)
@@ -150,7 +127,7 @@ class _Function:
         if not self.loops:
             self.fail("there is no loop to leave")
 
-    def check(self, condition: Expr, code: int) -> None:
+    def check(self, condition: ir.Expr, code: int) -> None:
         if code < 1:
             self.fail(f"code {code} would say that all is well")
         self.value(condition, "bool")
@@ -164,14 +141,14 @@ class _Function:
         if list(given) != list(wanted):
             self.fail(f"{function} takes {', '.join(wanted)}, and is given {', '.join(given)}")
 
-    def argument(self, arg: Expr) -> str:
+    def argument(self, arg: ir.Expr) -> str:
         """The kind of an argument of a call."""
         match arg:
-            case Pointer(buffer, index):
-                self.value(index, INDEX)
+            case ir.Pointer(buffer, index):
+                self.value(index, ir.INDEX)
                 self.buffer(buffer)
                 return buffer.kind
-            case Apply(op, (Pointer() as pointer,), dtype) if op in (FILLS, READS):
+            case ir.Apply(op, (ir.Pointer() as pointer,), dtype) if op in (FILLS, READS):
                 kind = self.argument(pointer)
                 self.same(kind[:-1], dtype)
                 return kind
@@ -184,7 +161,7 @@ class _Function:
         if not name.isidentifier() or iskeyword(name):
             self.fail(f"{name!r} is no name")
 
-    def define(self, var: Var, how: str) -> None:
+    def define(self, var: ir.Var, how: str) -> None:
         self.identify(var.name)
         if var.name in self.open:
             self.fail(f"{var.name} is a {self.open[var.name]} already")
@@ -192,12 +169,12 @@ class _Function:
             self.fail(f"{var.name} is {self.dtypes.get(var.name, 'a buffer')} elsewhere, {var.dtype} here")
         self.open[var.name] = how
 
-    def accumulator(self, var: Var) -> None:
+    def accumulator(self, var: ir.Var) -> None:
         if self.open.get(var.name) != "accumulator":
             self.define(var, "accumulator")
         self.same(self.dtypes[var.name], var.dtype)
 
-    def buffer(self, buffer: Buffer) -> None:
+    def buffer(self, buffer: ir.Buffer) -> None:
         if buffer.name not in self.buffers:
             self.fail(f"there is no buffer {buffer.name}")
         if buffer != self.buffers[buffer.name]:
@@ -209,27 +186,27 @@ class _Function:
         if wanted != found:
             self.fail(f"{found} where {wanted} belongs")
 
-    def value(self, expr: Expr, dtype: str | None = None) -> None:
+    def value(self, expr: ir.Expr, dtype: str | None = None) -> None:
         """Check an expression, which is of a dtype if that is said."""
         if dtype is not None:
             self.same(dtype, expr.dtype)
-        for part in subexpressions(expr):
+        for part in ir.subexpressions(expr):
             match part:
-                case Var(name, known):
+                case ir.Var(name, known):
                     if name not in self.open:
                         self.fail(f"{name} is read where it has no value")
                     self.same(self.dtypes[name], known)
-                case Load(buffer, index):
+                case ir.Load(buffer, index):
                     self.buffer(buffer)
-                    self.same(INDEX, index.dtype)
-                case Apply(op, args, known):
+                    self.same(ir.INDEX, index.dtype)
+                case ir.Apply(op, args, known):
                     self.applied(op, [arg.dtype for arg in args], known)
-                case Const(text, known):
+                case ir.Const(text, known):
                     if known not in DTYPES or not text:
                         self.fail(f"{text!r} is no literal of {known}")
-                case Pointer(buffer):
+                case ir.Pointer(buffer):
                     self.fail(f"the address of {buffer.name} is no value")
-                case Opaque(of):
+                case ir.Opaque(of):
                     self.fail(f"{of} has no value here")
 
     def applied(self, op: Operator, operands: Sequence[str], dtype: str) -> None:

@@ -174,10 +174,6 @@ def _accumulation_eval(ufunc: np.ufunc) -> Callable[..., Array]:
     return evaluate
 
 
-def _sum_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    return (restore(node, cotangent),)
-
-
 def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """cotangent * the product of the other elements, without a division: right where elements are 0, to any order.
 
@@ -199,7 +195,7 @@ define_op(
     _accumulation_infer("sum"),
     _accumulation_eval(np.add),
     lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
-    _sum_vjp,
+    lambda node, cotangent: (restore(node, cotangent),),
     samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
     batch=shifted("axes"),
     doc="The sum over axes; 0 where they are empty. docs/numerics.md bounds its error.",
@@ -219,11 +215,11 @@ define_op(
 # --- max and min ----------------------------------------------------------------------------------------------------
 
 
-def _extreme_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
+def _extreme_infer(name: str, result: str | None = None) -> Callable[[Sequence[Node], Attributes], Type]:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         shape = _check(name, args, attrs)
         _check_nonempty(name, args[0], attrs["axes"])
-        return Type(args[0].dtype, shape)
+        return Type(result or args[0].dtype, shape)
 
     return infer
 
@@ -326,15 +322,6 @@ define_op(
 # --- argmax and argmin ----------------------------------------------------------------------------------------------
 
 
-def _position_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
-    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
-        shape = _check(name, args, attrs)
-        _check_nonempty(name, args[0], attrs["axes"])
-        return Type("int64", shape)
-
-    return infer
-
-
 def _position_eval(function: Callable[..., Any]) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
         axes = reduced_axes(node)
@@ -365,7 +352,7 @@ def _position_samples(name: str) -> tuple[Sample, ...]:
 for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("argmin", np.argmin, highest, "<")):
     define_op(
         _name,
-        _position_infer(_name),
+        _extreme_infer(_name, "int64"),
         _position_eval(_function),
         lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
         _no_cotangent,

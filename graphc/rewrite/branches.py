@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphc.ir.body import ITEM, item, make_body
-from graphc.ir.closure import guards_of, opened
-from graphc.ir.node import LEAVES, Body, Node, Scalar, describe, make
+from graphc.ir.body import ITEM, item
+from graphc.ir.closure import opened
+from graphc.ir.node import LEAVES, Body, Node, Scalar, describe
 from graphc.ir.walk import Graph, nodes_of, rebuilt, renamed
 from graphc.ops.branch import COND
 from graphc.rewrite.engine import Fired
-from graphc.rewrite.loops import Rewritten
+from graphc.rewrite.loops import Bodies, Rewritten, with_bodies
 from graphc.tensor.elementary import where
 
 BRANCHES = ("branch_bodies", "branch_to_where")
@@ -29,7 +29,7 @@ def has_bodies(graph: Graph) -> bool:
     return any(node.is_tuple for node in nodes_of(graph.outputs))
 
 
-def rewrite_branches(graph: Graph, bodies: Callable[[Graph], Rewritten], is_on: Callable[[str], bool]) -> Rewritten:
+def rewrite_branches(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
     """The graph after all passes over its branches, and what fired. `bodies` rewrites a body."""
     done: dict[Node, Node] = {}
     fired: list[Fired] = []
@@ -37,7 +37,7 @@ def rewrite_branches(graph: Graph, bodies: Callable[[Graph], Rewritten], is_on: 
         if node.op is COND:
             new = rebuilt(done, node)
             if is_on("branch_bodies"):
-                new = _with_bodies(new, bodies, fired)
+                new = with_bodies(new, bodies, fired)
             done[node] = renamed(new, node)
         elif node.op is ITEM and node.args[0].op is COND and is_on("branch_to_where"):
             whole = done[node.args[0]]
@@ -51,19 +51,6 @@ def rewrite_branches(graph: Graph, bodies: Callable[[Graph], Rewritten], is_on: 
     if not fired:
         return graph, []
     return Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs])), fired
-
-
-def _with_bodies(node: Node, bodies: Callable[[Graph], Rewritten], fired: list[Fired]) -> Node:
-    """A branch with its bodies rewritten."""
-    attrs = dict(node.attrs)
-    for name in ("then", "orelse"):
-        body: Body = attrs[name]
-        after, more = bodies(Graph(body.params, body.results))
-        if more:
-            checks = body.checks if body.checks is not None else guards_of(body)
-            attrs[name] = make_body(body.params, after.outputs, checks)
-        fired += more
-    return make(COND, node.args, attrs)
 
 
 def _is_cheap(body: Body) -> bool:

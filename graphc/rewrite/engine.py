@@ -43,10 +43,8 @@ from graphc.ir.node import (
     INPUT,
     LEAVES,
     OPS,
-    Argument,
     Array,
     Node,
-    Sample,
     Size,
     Where,
     describe,
@@ -138,15 +136,13 @@ class Rule:
 class Transformation:
     """A rewrite as a function.
 
-    It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `samples` make graphs on
-    which it fires. `mends` as in a rule.
+    It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `mends` as in a rule.
     """
 
     name: str
     ops: tuple[str, ...]
     apply: Callable[[Node, Uses], Node | None]
     truth: Truth
-    samples: Sequence[Sample] = ()
     operands: tuple[str, ...] = ()
     mends: str = ""
 
@@ -191,10 +187,6 @@ def rule(
     """A rule; a replacement may be a number."""
     after = replacement if isinstance(replacement, Node) else literal(replacement)
     return Rule(name, pattern, after, truth, dtypes, when, once, mends)
-
-
-def sample(build: Callable[..., Node], *args: Argument) -> Sample:
-    return Sample("", build, args)
 
 
 # --- matching ---------------------------------------------------------------------------------------------------------
@@ -343,16 +335,12 @@ def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> li
 # --- the pass ---------------------------------------------------------------------------------------------------------
 
 
-def apply_rules(graph: Graph, rules: Sequence[AnyRule]) -> tuple[Graph, list[Fired]]:
-    """The graph with rules applied until none applies, and what fired, in order.
+def apply_in_turn(graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]]) -> tuple[Graph, list[Fired]]:
+    """The graph after several passes, each with its name and the rules that are applied until none applies; and what
+    fired, in order.
 
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
-    return apply_in_turn(graph, [("rules", rules)])
-
-
-def apply_in_turn(graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]]) -> tuple[Graph, list[Fired]]:
-    """The graph after several passes, each with its name, and what fired."""
     visit, fired = Visit.of(graph.outputs), list[Fired]()
     leaves = tuple(node for node in visit.order if node.op in LEAVES)
     for name, rules in passes:

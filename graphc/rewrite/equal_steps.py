@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
+from graphc.ir.node import CONSTANT, LEAVES, Iota, Node, Scalar, View, literal, made
 from graphc.rewrite.engine import scalar_constant
 from graphc.startup.record import record
 
@@ -36,8 +36,9 @@ PERIODS = 8
 """How many of the places where they occur again are tried."""
 FARTHEST = 8
 """Steps take nothing from earlier ones that are farther away."""
-SHORT = 64
-"""Steps that make longer arrays are none: loops over their elements may be what they share with others."""
+SHORT, LONGEST = 64, 4096
+"""Steps that make longer arrays are none: loops over their elements may be what they share with others. They share none
+where each step needs the whole of such an array; but those that are longer still are threads' to share."""
 CLOCKS = 8
 """So many runs at most order what depends on them."""
 MOST_LEFT = 10
@@ -349,7 +350,8 @@ class Finder:
         if not is_worth_it(count, period):
             return None
         nodes = self.text.order[start : start + period]
-        if not all(map(is_short, nodes)):
+        long = [node for node in nodes if not is_short(node)]
+        if long and not (all(map(is_bounded, long)) and any(map(ends_loops, nodes))):
             return None
         for middle in dict.fromkeys((count // 2, count // 4, 3 * count // 4)):
             run = self.around(start, period, count, middle)
@@ -491,5 +493,17 @@ def is_short(node: Node) -> bool:
     """Whether a node is a few elements, or an array of which a part is read or changed."""
     if node.is_tuple or node.op.name in PARTS:
         return not node.is_tuple
+    return is_bounded(node, SHORT)
+
+
+def is_bounded(node: Node, most: int = LONGEST) -> bool:
+    """Whether a node is known to be so many elements at most."""
     shape = [size for size in node.type.shape if isinstance(size, int)]
-    return len(shape) == node.ndim and prod(shape) <= SHORT
+    return not node.is_tuple and len(shape) == node.ndim and prod(shape) <= most
+
+
+def ends_loops(node: Node) -> bool:
+    """Whether elements of what is made of a long array need more of it than their own."""
+    if node.op in LEAVES or isinstance(node.op.lower(node), Scalar | View | Iota):
+        return False
+    return not all(map(is_short, (node, *node.args)))

@@ -12,11 +12,11 @@ from math import prod
 import numpy as np
 
 from graphc.dtypes import FLOATS, is_float
-from graphc.ir.node import INPUT, SHARED, Argument, Call, Node, Sample, constant_value, literal
+from graphc.ir.node import INPUT, SHARED, Call, Node, constant_value, literal
 from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, scaled_matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
+from graphc.ops.shape import broadcast_to, drop, expand, transpose
 from graphc.rewrite.engine import (
     CLOSE,
     NUMBERS,
@@ -30,25 +30,6 @@ from graphc.rewrite.engine import (
     scaled,
 )
 from graphc.startup.record import record
-
-
-def _positive(*shape: int) -> Argument:
-    """Nothing cancels: rounding errors stay small beside the result."""
-    return Argument(shape, "float", 0.5, 2.0)
-
-
-_A, _B = _positive(3, 4), _positive(4, 2)
-
-
-def _rows(v: Node) -> Node:
-    """A matrix of three rows that are the same vector."""
-    return broadcast_to(dimshuffle(v, ("x", 0)), (3, v.type.shape[0]))
-
-
-def _columns(v: Node) -> Node:
-    """A matrix of three columns that are the same vector."""
-    return broadcast_to(dimshuffle(v, (0, "x")), (v.type.shape[0], 3))
-
 
 # --- transposes -------------------------------------------------------------------------------------------------------
 
@@ -380,109 +361,13 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
 
 
 LINEAR: tuple[AnyRule, ...] = (
-    Transformation(
-        "product_with_a_number",
-        ("matmul",),
-        _sum_for_constant,
-        CLOSE,
-        [
-            Sample("", lambda a: matmul(a, filled(literal(2.0, a.dtype), (a.type.shape[1], 3))), (_A,)),
-            Sample("", lambda a: matmul(filled(literal(1.0, a.dtype), (a.type.shape[0],)), a), (_A,)),
-            Sample("", lambda a: matmul(a, filled(literal(1.0, a.dtype), (a.type.shape[0], 3))), (_positive(4),)),
-        ],
-        operands=NUMBERS,
-    ),
-    Transformation(
-        "number_times_operand",
-        ("matmul",),
-        _factor_out,
-        REAL,
-        [
-            Sample("", lambda a, b: matmul(2.5 * transpose(a), b), (_positive(4, 3), _B)),
-            Sample("", lambda a, b: matmul(a, -3 * b), (_A, _B)),
-        ],
-        operands=("mul",),
-    ),
-    Transformation(
-        "product_of_equal_rows",
-        ("matmul",),
-        _product_of_rows,
-        CLOSE,
-        [
-            Sample("", lambda v, b: matmul(_rows(v), b), (_positive(4), _B)),
-            Sample("", lambda a, v: matmul(a, _columns(v)), (_A, _positive(4))),
-        ],
-        operands=("broadcast_to",),
-    ),
-    Transformation(
-        "transpose_of_product",
-        ("dimshuffle",),
-        _transpose_operands,
-        CLOSE,
-        [
-            Sample("", lambda a, b: transpose(matmul(a, transpose(b))), (_A, _positive(2, 4))),
-            Sample("", lambda a, b: transpose(matmul(transpose(a), b)), (_positive(2, 3, 4), _positive(2, 3, 5))),
-        ],
-        operands=("matmul",),
-    ),
-    Transformation(
-        "outer_product",
-        ("matmul",),
-        _as_outer,
-        CLOSE,
-        [Sample("", lambda a, b: matmul(expand(a, (1,)), expand(b, (0,))), (_positive(3), _positive(2)))],
-    ),
-    Transformation(
-        "order_of_products",
-        ("matmul",),
-        _reorder,
-        REAL,
-        [
-            Sample("", lambda a, b, v: matmul(matmul(a, b), v), (_A, _B, _positive(2))),
-            Sample("", lambda a, b, v: matmul(v, matmul(a, b)), (_A, _B, _positive(3))),
-            Sample(
-                "",
-                lambda a, b, c: matmul(matmul(reshape(a, (3, 9)), reshape(b, (9, 8))), reshape(c, (8, 2))),
-                (_positive(27), _positive(72), _positive(16)),
-            ),
-        ],
-        operands=("matmul",),
-    ),
-    Transformation(
-        "matrix_and_vector",
-        ("matmul",),
-        _call_with_vector,
-        CLOSE,
-        [
-            Sample("", matmul, (_A, _positive(4))),
-            Sample("", lambda a, v: matmul(v, transpose(a)), (_A, _positive(4))),
-        ],
-    ),
-    Transformation(
-        "scaled_product",
-        ("mul", "true_div", "neg"),
-        _scale_product,
-        CLOSE,
-        [
-            Sample("", lambda a, b: 2.5 * matmul(a, b), (_A, _B)),
-            Sample("", lambda a, b, s: -(s * matmul(a, b)), (_A, _B, _positive())),
-            Sample("", lambda a, b: matmul(transpose(a), b) / 8, (_positive(2, 3, 4), _positive(2, 3, 5))),
-        ],
-        operands=("matmul", "gemm"),
-    ),
-    Transformation(
-        "gemm",
-        ("add", "sub"),
-        _join_gemm,
-        CLOSE,
-        [
-            Sample("", lambda a, b, c: matmul(a, b) + c, (_A, _B, _positive(3, 2))),
-            Sample("", lambda a, b, c: c - 0.1 * matmul(a, b), (_A, _B, _positive(3, 2))),
-            Sample("", lambda a, b, c, s: s * matmul(a, b) - 3 * c, (_A, _B, _positive(3, 2), _positive())),
-            Sample("", lambda a, b, c: matmul(a, b) - matmul(a, c), (_A, _B, _positive(4, 2))),
-            Sample(
-                "", lambda a, x, y: y - scaled_matmul(literal(0.2, a.dtype), a, x), (_A, _positive(4), _positive(3))
-            ),
-        ],
-    ),
+    Transformation("product_with_a_number", ("matmul",), _sum_for_constant, CLOSE, operands=NUMBERS),
+    Transformation("number_times_operand", ("matmul",), _factor_out, REAL, operands=("mul",)),
+    Transformation("product_of_equal_rows", ("matmul",), _product_of_rows, CLOSE, operands=("broadcast_to",)),
+    Transformation("transpose_of_product", ("dimshuffle",), _transpose_operands, CLOSE, operands=("matmul",)),
+    Transformation("outer_product", ("matmul",), _as_outer, CLOSE),
+    Transformation("order_of_products", ("matmul",), _reorder, REAL, operands=("matmul",)),
+    Transformation("matrix_and_vector", ("matmul",), _call_with_vector, CLOSE),
+    Transformation("scaled_product", ("mul", "true_div", "neg"), _scale_product, CLOSE, operands=("matmul", "gemm")),
+    Transformation("gemm", ("add", "sub"), _join_gemm, CLOSE),
 )

@@ -20,11 +20,12 @@ from typing import TypeAlias
 
 from graphc.ir import sizes
 from graphc.ir.body import items_of, make_body
-from graphc.ir.node import LEAVES, Node, Where, describe, user_line
+from graphc.ir.closure import guards_of
+from graphc.ir.node import LEAVES, Body, Node, Where, describe, make, user_line
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
-from graphc.ops.scan import SCAN, is_recomputed, loop_of, make_scan, with_body
+from graphc.ops.scan import SCAN, is_recomputed
 from graphc.rewrite.dear_steps import move_dear_rows
 from graphc.rewrite.engine import Fired, place_new
 from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
@@ -150,17 +151,25 @@ def reclose(graph: Graph, name: str, whole: bool) -> Rewritten:
     return (after, fired) if fired else (graph, [])
 
 
+def with_bodies(node: Node, bodies: Bodies, fired: list[Fired]) -> Node:
+    """A loop or a branch with its bodies rewritten; what fires is added."""
+    attrs = dict(node.attrs)
+    for name, body in node.attrs.items():
+        if isinstance(body, Body):
+            after, more = bodies(Graph(body.params, body.results))
+            if more:
+                checks = None if node.op is SCAN else guards_of(body) if body.checks is None else body.checks
+                attrs[name] = make_body(body.params, after.outputs, checks)
+                fired += more
+    return renamed(make(node.op, node.args, attrs), node)
+
+
 def rewrite_bodies(graph: Graph, bodies: Bodies) -> Rewritten:
     """The graph with the bodies of its loops rewritten."""
     done: dict[Node, Node] = {}
     fired: list[Fired] = []
     for node in loops_of(graph):
-        new = rebuilt(done, node)
-        loop = loop_of(new.args, new.attrs)
-        after, more = bodies(Graph(loop.body.params, loop.body.results))
-        fired += more
-        if more:
-            done[node] = renamed(make_scan(with_body(loop, make_body(loop.body.params, after.outputs))), new)
+        done[node] = with_bodies(rebuilt(done, node), bodies, fired)
     if not fired:
         return graph, []
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))

@@ -12,11 +12,10 @@ import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.ir import sizes
-from graphc.ir.node import Argument, Node, Sample, Size, constant_value, literal, make
+from graphc.ir.node import Node, Size, constant_value, literal, make
 from graphc.ir.sizes import as_size
-from graphc.ops.index import inc_gather, inc_subtensor
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import broadcast_to, concatenate, expand, filled, reshape, zeros
+from graphc.ops.shape import broadcast_to, concatenate, expand, filled
 from graphc.rewrite.engine import CLOSE, EXACT, AnyRule, Transformation, Uses, is_number
 
 INCREMENTS = ("inc_gather", "inc_subtensor")
@@ -85,23 +84,6 @@ def _times(value: Node, factor: float) -> Node:
     return elementwise("mul", broadcast_to(number, value.type.shape), value)
 
 
-def _step(op: str, factor: float) -> Sample:
-    """A table, and rows added to it at indices that repeat."""
-
-    def build(table: Node, rows: Node, indices: Node) -> Node:
-        scattered = inc_gather(zeros(table.dtype, table.type.shape), rows, (indices,), 0)
-        return elementwise(op, table, _times(scattered, factor))
-
-    table, rows = Argument((4, 3), "float", 0.5, 2.0), Argument((5, 3), "float", 0.1, 0.2)
-    return Sample(f"{op} of {factor} times", build, (table, rows, Argument((5,), "index", 0, 3)))
-
-
-def _pieces(x: Node, y: Node) -> Node:
-    """Two regions that overlap, as the gradient of two slices has them."""
-    first, then = (inc_subtensor(zeros(x.dtype, (5,)), piece, (at,), (1,)) for piece, at in ((x, 0), (y, 2)))
-    return elementwise("add", first, then)
-
-
 MOST_REGIONS = 64
 """Regions of one array that are looked at: each of a longer chain looks at as many before it."""
 
@@ -138,46 +120,16 @@ def _plus_zero(value: Node) -> Node:
     return elementwise("add", value, filled(literal(0.0, value.dtype), value.type.shape))
 
 
-def _in_zeros(shape: tuple[int, ...], *regions: tuple[tuple[int, ...], tuple[int, ...]]) -> Sample:
-    """Regions of an array of zeros: where they begin, and their sizes."""
-
-    def build(*pieces: Node) -> Node:
-        result = zeros(pieces[0].dtype, shape)
-        for piece, (start, extents) in zip(pieces, regions, strict=True):
-            result = inc_subtensor(result, reshape(piece, extents), start, (1,) * len(shape))
-        return result
-
-    return Sample("", build, tuple(Argument(extents) for _, extents in regions))
-
-
 REGIONS: tuple[AnyRule, ...] = (
     Transformation(
         "regions_of_zeros",
         ("inc_subtensor",),
         _side_by_side,
         EXACT,
-        (
-            _in_zeros((5,), ((2,), (3,)), ((0,), (2,))),
-            _in_zeros((2, 4), ((0, 3), (2, 1)), ((0, 0), (2, 3))),
-            _in_zeros((3,), ((0,), (3,))),
-        ),
         operands=("inc_subtensor", "broadcast_to", "dimshuffle", "constant"),
     ),
 )
 
 SCATTERS: tuple[AnyRule, ...] = (
-    Transformation(
-        "scatter_into_sum",
-        ("add", "sub"),
-        _into_sum,
-        CLOSE,
-        (
-            _step("add", 1.0),
-            _step("sub", 1.0),
-            _step("sub", 0.25),
-            _step("add", -0.5),
-            Sample("regions", _pieces, (Argument((3,)), Argument((3,)))),
-        ),
-        operands=(*INCREMENTS, "mul", "neg"),
-    ),
+    Transformation("scatter_into_sum", ("add", "sub"), _into_sum, CLOSE, operands=(*INCREMENTS, "mul", "neg")),
 )

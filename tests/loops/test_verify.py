@@ -38,7 +38,7 @@ from graphc.loops.operators import CALLS, LT, NEG, OR, SUB
 from graphc.loops.text import print_function
 from graphc.loops.verify import verify_functions
 from graphc.options import options
-from graphc.rewrite.engine import Transformation, apply_rules
+from graphc.rewrite.engine import Transformation, apply_in_turn
 from graphc.startup.record import replace
 
 X, N = Var("x", "float32"), Var("n", "int64")
@@ -205,7 +205,7 @@ def test_a_rule_that_breaks_the_graph_is_named() -> None:
     x, y = T.dvector("x"), T.dvector("y")
     broken = Transformation("broken", ("exp",), lambda node, uses: y, "exact")
     with pytest.raises(VerifyError, match="after the pass rules: the graph needs y"):
-        apply_rules(graphc.ir.walk.Graph((x,), (T.exp(x),)), [broken])
+        apply_in_turn(graphc.ir.walk.Graph((x,), (T.exp(x),)), [("rules", [broken])])
 
 
 def test_a_graph_is_verified_before_it_is_compiled() -> None:

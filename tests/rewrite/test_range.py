@@ -10,6 +10,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from rule_samples import RULE_SAMPLES
 from test_rewrite import PAIRS, TRANSFORMATIONS, exact_value, instances, names, run
 
 import graphc
@@ -23,7 +24,7 @@ from graphc.ops.linalg import matmul
 from graphc.ops.reduce import reduce_prod, reduce_sum
 from graphc.ops.shape import filled, transpose, zeros
 from graphc.rewrite import RULES
-from graphc.rewrite.engine import Rule, Transformation, apply_rules, hole, rule
+from graphc.rewrite.engine import Rule, Transformation, apply_in_turn, hole, rule
 from graphc.testing import draw, leaf_like
 
 REAL_LINE = [item for item in PAIRS if item.truth != "real" and set(FLOATS) & set(item.dtypes)]
@@ -184,7 +185,7 @@ def graphs(item: Transformation, sample: Sample, dtype: str) -> tuple[Node, Node
     arrays = [draw(argument, np.random.default_rng(0), dtype) for argument in sample.args]
     leaves = [leaf_like(array, f"x{k}") for k, array in enumerate(arrays)]
     before = sample.build(*leaves)
-    graph, fired = apply_rules(Graph(tuple(leaves), (before,)), [item])
+    graph, fired = apply_in_turn(Graph(tuple(leaves), (before,)), [("rules", [item])])
     assert fired
     return before, graph.outputs[0], leaves, arrays
 
@@ -192,8 +193,12 @@ def graphs(item: Transformation, sample: Sample, dtype: str) -> tuple[Node, Node
 @pytest.mark.slow
 @pytest.mark.parametrize("item", KINDS, ids=names(KINDS))
 def test_transformation_holds_over_the_range(item: Transformation) -> None:
+    check_transformation(item, RULE_SAMPLES[item.name])
+
+
+def check_transformation(item: Transformation, samples: Sequence[Sample]) -> None:
     mended = False
-    for number, sample in enumerate(item.samples):
+    for number, sample in enumerate(samples):
         for dtype in FLOATS:
             before, after, leaves, arrays = graphs(item, sample, dtype)
             if not is_float(before.dtype):
@@ -226,10 +231,10 @@ def test_rules_that_hold_in_the_middle_of_the_range_only_are_found_out() -> None
             mends_pair(wrong)
     moved = RULES["number_times_operand"]
     assert isinstance(moved, Transformation)
-    samples = [Sample("", lambda a, b: matmul(1e-30 * transpose(a), b), moved.samples[0].args)]
-    close = Transformation(moved.name, moved.ops, moved.apply, "close", samples)
+    arguments = RULE_SAMPLES[moved.name][0].args
+    close = Transformation(moved.name, moved.ops, moved.apply, "close")
     with pytest.raises(AssertionError, match="number_times_operand"):
-        test_transformation_holds_over_the_range(close)
+        check_transformation(close, [Sample("", lambda a, b: matmul(1e-30 * transpose(a), b), arguments)])
 
 
 def matrices(dtype: str) -> list[Any]:

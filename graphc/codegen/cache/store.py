@@ -39,7 +39,7 @@ from graphc.startup.record import record
 
 __all__ = [
     "Entry", "Key", "Loaded", "Summary", "cache_key", "clear", "explain_miss", "export", "find", "import_",
-    "list_entries", "load", "package_fingerprint", "size", "store",
+    "list_entries", "package_fingerprint", "size", "store",
 ]  # fmt: skip
 
 
@@ -109,16 +109,6 @@ class Summary:
 
 
 # Loading and storing
-
-
-def load(key: Key) -> Loaded | None:
-    """The entry for `key`, as `find` gives it. Raises CacheMissError, which says what differs from the stored entries,
-    where there is none and `options.cache_require` is on.
-    """
-    found = find(key)
-    if found is None and options.cache_require:
-        refuse_miss(key)
-    return found
 
 
 def refuse_miss(key: Key) -> NoReturn:

@@ -10,28 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from graphc.codegen.frontend.constructs import needed_by
 from graphc.codegen.frontend.recognize import Term, Use, recognize
-from graphc.loops import operators
-from graphc.loops.ir import (
-    INDEX,
-    ZERO,
-    Apply,
-    Break,
-    Check,
-    Const,
-    Function,
-    If,
-    Invoke,
-    Launch,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    subexpressions,
-)
+from graphc.loops import ir, operators
 from graphc.loops.operators import NE
 from graphc.loops.unparse import INDENT, text_of
 from graphc.loops.visit import statements
@@ -42,16 +21,18 @@ MOST_JOINED = 5
 """Stores that stand in one line."""
 
 
-def emit_source(functions: Iterable[Function]) -> str:
+def emit_source(functions: Iterable[ir.Function]) -> str:
     """The source of a program: its functions, then the definitions of the constructs that they use."""
     source = "\n".join(map(emit_function, functions))
     return source + needed_by(source)
 
 
-def emit_function(function: Function, constructs: bool = True) -> str:
+def emit_function(function: ir.Function, constructs: bool = True) -> str:
     """The source of a function. One that may fail returns 0, or the number of the check that failed."""
     params = ", ".join(param.name for param in function.params)
-    checks = (isinstance(stmt, Check) or (isinstance(stmt, Invoke) and stmt.code) for stmt in statements(function.body))
+    checks = (
+        isinstance(stmt, ir.Check) or (isinstance(stmt, ir.Invoke) and stmt.code) for stmt in statements(function.body)
+    )
     lines = [f"def {function.name}({params}):"]
     if function.doc:
         lines.append(f'{INDENT}"""{one_line(function.doc)}"""')
@@ -61,7 +42,7 @@ def emit_function(function: Function, constructs: bool = True) -> str:
     return "".join(f"{part}\n" for line in lines for part in wrapped(line))
 
 
-def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool, said: set[str]) -> Iterator[str]:
+def emit_statements(body: Sequence[ir.Stmt], pad: str, constructs: bool, said: set[str]) -> Iterator[str]:
     """Lines of source; what is `said` already is not said again."""
     at = 0
     while at < len(body):
@@ -71,15 +52,15 @@ def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool, said: set[
             yield from emit_use(use, pad)
         elif constructs and (count := joinable(body, at, WIDTH - len(pad))) > 1:
             yield pad + joined(body[at : at + count])
-        elif isinstance(stmt, Note):
+        elif isinstance(stmt, ir.Note):
             new = [line for line in stmt.text.splitlines() if line not in said]
             yield from (f"{pad}# {one_line(line)}" for line in new)
             said.update(new)
-        elif isinstance(stmt, Loop):
-            bounds = text_of(stmt.size) if stmt.begin == ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
+        elif isinstance(stmt, ir.Loop):
+            bounds = text_of(stmt.size) if stmt.begin == ir.ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
             yield f"{pad}for {stmt.var.name} in {'independent' if stmt.is_independent else 'range'}({bounds}):"
             yield from emit_statements(stmt.body, pad + INDENT, constructs, said)
-        elif isinstance(stmt, If):
+        elif isinstance(stmt, ir.If):
             yield f"{pad}if {text_of(stmt.condition)}:"
             yield from emit_branch(stmt.then, pad + INDENT, constructs, said)
             if stmt.orelse:
@@ -90,58 +71,58 @@ def emit_statements(body: Sequence[Stmt], pad: str, constructs: bool, said: set[
         at += count
 
 
-def emit_branch(body: Sequence[Stmt], pad: str, constructs: bool, said: set[str]) -> Iterator[str]:
+def emit_branch(body: Sequence[ir.Stmt], pad: str, constructs: bool, said: set[str]) -> Iterator[str]:
     yield from emit_statements(body, pad, constructs, said)
-    if all(isinstance(stmt, Note) for stmt in body):
+    if all(isinstance(stmt, ir.Note) for stmt in body):
         yield f"{pad}pass"
 
 
-def emit_statement(stmt: Stmt) -> str:
+def emit_statement(stmt: ir.Stmt) -> str:
     match stmt:
-        case Break():
+        case ir.Break():
             return "break"
-        case Let() | Set() | Store():
+        case ir.Let() | ir.Set() | ir.Store():
             return " = ".join(assignment(stmt))
-        case Check(Apply(operators.EQ, (left, right)), code) if left.dtype == INDEX:
-            return f"if {text_of(Apply(NE, (left, right), 'bool'))}: return {code}"
-        case Check(condition, code):
+        case ir.Check(ir.Apply(operators.EQ, (left, right)), code) if left.dtype == ir.INDEX:
+            return f"if {text_of(ir.Apply(NE, (left, right), 'bool'))}: return {code}"
+        case ir.Check(condition, code):
             return f"if not ({text_of(condition)}): return {code}"
-        case Invoke(function, args, code):
+        case ir.Invoke(function, args, code):
             call = f"{function}({', '.join(map(text_of, args))})"
             return f"if {call} != 0: return {code}" if code else call
-        case Launch(function, count, size, args):
+        case ir.Launch(function, count, size, args):
             return f"parallel({', '.join([function, *map(text_of, (count, size, *args))])})"
     raise AssertionError(f"{stmt} is more than a line")
 
 
-def assignment(stmt: Stmt) -> tuple[str, str]:
+def assignment(stmt: ir.Stmt) -> tuple[str, str]:
     """What a statement assigns to, and what it assigns."""
     match stmt:
-        case Let(var, value) | Set(var, value):
+        case ir.Let(var, value) | ir.Set(var, value):
             return var.name, text_of(value)
-        case Store(buffer, index, value):
+        case ir.Store(buffer, index, value):
             return f"{buffer.name}[{text_of(index)}]", text_of(value)
     raise AssertionError(f"{stmt} assigns nothing")
 
 
-def joined(body: Sequence[Stmt]) -> str:
+def joined(body: Sequence[ir.Stmt]) -> str:
     """Assignments as one."""
     pairs = [assignment(each) for each in body]
     return f"{', '.join(left for left, _ in pairs)} = {', '.join(right for _, right in pairs)}"
 
 
-def joinable(body: Sequence[Stmt], at: int, width: int) -> int:
+def joinable(body: Sequence[ir.Stmt], at: int, width: int) -> int:
     """How many statements from a place on are one line: what sums start with; stores of what is in names, to one place
     of several buffers; stores to one place after the other."""
     for count in range(1, min(MOST_JOINED, len(body) - at)):
         first, stmt = body[at], body[at + count]
         match first, stmt:
-            case Set(_, Const() as start), Set(_, Const() as other):
+            case ir.Set(_, ir.Const() as start), ir.Set(_, ir.Const() as other):
                 fits = start == other
-            case Store(buffer, index, Var()), Store(other, again, Var()) if buffer != other:
+            case ir.Store(buffer, index, ir.Var()), ir.Store(other, again, ir.Var()) if buffer != other:
                 fits = index == again
-            case Store(buffer, Const(), value), Store(other, Const(), wanted) if buffer == other:
-                reads = (isinstance(part, Load) for each in (value, wanted) for part in subexpressions(each))
+            case ir.Store(buffer, ir.Const(), value), ir.Store(other, ir.Const(), wanted) if buffer == other:
+                reads = (isinstance(part, ir.Load) for each in (value, wanted) for part in ir.subexpressions(each))
                 fits = not any(reads)
             case _:
                 fits = False

@@ -179,9 +179,9 @@ def reads(pointer: Array) -> Array:
 def _build_prelude() -> dict[str, Function]:
     dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
     same = (
-        "fabs sign copysign fmod floor ceil trunc rint sqrt isnan isinf isfinite signbit "
+        "fabs sign copysign fmod floor ceil trunc rint sqrt isnan isinf isfinite signbit deg2rad rad2deg "
         "heaviside logical_and logical_or logical_xor logical_not exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan "
-        "gcd lcm sinh cosh tanh hypot logaddexp logaddexp2 nextafter deg2rad rad2deg"
+        "asin acos atan atan2 asinh acosh atanh gcd lcm sinh cosh tanh hypot logaddexp logaddexp2 nextafter"
     ).split()
     renamed = {
         "abs_": np.absolute,
@@ -189,13 +189,6 @@ def _build_prelude() -> dict[str, Function]:
         "mod": np.remainder,
         "shift_left": np.left_shift,
         "shift_right": np.right_shift,
-        "asin": np.arcsin,
-        "acos": np.arccos,
-        "atan": np.arctan,
-        "atan2": np.arctan2,
-        "asinh": np.arcsinh,
-        "acosh": np.arccosh,
-        "atanh": np.arctanh,
         "accumulate": np.add,
         "accumulate_in_order": np.add,
         "accumulate_product": np.multiply,

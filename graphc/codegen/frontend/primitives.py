@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import llvmlite.ir as llvm
@@ -102,6 +102,7 @@ class Primitive(types.Callable):
 
 
 LITERAL_FLOAT = LiteralFloat()
+NULL = llvm.Constant(llvm.IntType(8).as_pointer(), None)
 SCALARS: dict[str, types.Type] = {dtype: getattr(types, "boolean" if dtype == "bool" else dtype) for dtype in DTYPES}
 _DTYPES: dict[types.Type, str] = {scalar: dtype for dtype, scalar in SCALARS.items()} | {LITERAL_FLOAT: "float"}
 _RESULTS = SCALARS | {"int": types.int64, "float": LITERAL_FLOAT}
@@ -173,7 +174,7 @@ class Store(Primitive):
         if sig.args[2] == types.boolean:
             value = builder.zext(value, llvm.IntType(8))
         builder.store(value, builder.gep(pointer, [index], inbounds=True))
-        return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+        return NULL
 
 
 class Advance(Primitive):
@@ -312,7 +313,7 @@ class NativeCall(Primitive):
         values = [builder.zext(arg, llvm.IntType(8)) if arg.type == llvm.IntType(1) else arg for arg in args]
         result = builder.call(function, values)
         if sig.return_type == types.void:
-            return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+            return NULL
         return builder.trunc(result, llvm.IntType(1)) if sig.return_type == types.boolean else result
 
 
@@ -418,7 +419,7 @@ class Parallel(Primitive):
                 called.emit(builder, called.native, [llvm.Constant(count.type, 0), count, *operands])
             with several:
                 builder.call(define_launch(builder.module, called, stream), [count, size, *operands])
-        return llvm.Constant(llvm.IntType(8).as_pointer(), None)
+        return NULL
 
 
 def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None) -> llvm.Function:
@@ -560,30 +561,18 @@ NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic i
 }
 
 
-class _OpaqueModel(PrimitiveModel):
-    """A value that exists only at compile time: a null pointer."""
+def _register(kind: type[types.Type], type_of: Callable[[Any, Any], llvm.Type]) -> None:
+    """Say of which LLVM type the values of a type are."""
 
-    def __init__(self, manager: Any, fe_type: types.Type) -> None:
-        super().__init__(manager, fe_type, llvm.IntType(8).as_pointer())
+    class Model(PrimitiveModel):
+        def __init__(self, manager: Any, fe_type: types.Type) -> None:
+            super().__init__(manager, fe_type, type_of(manager, fe_type))
 
-
-class _CounterModel(PrimitiveModel):
-    def __init__(self, manager: Any, fe_type: Counter) -> None:
-        super().__init__(manager, fe_type, _COUNTER_STATE.as_pointer() if fe_type.running else _COUNTER_STATE)
+    register_default(kind)(Model)
 
 
-class _StreamedModel(PrimitiveModel):
-    def __init__(self, manager: Any, fe_type: Streamed) -> None:
-        super().__init__(manager, fe_type, manager.lookup(fe_type.pointer).get_value_type())
-
-
-class _LiteralFloatModel(PrimitiveModel):
-    def __init__(self, manager: Any, fe_type: LiteralFloat) -> None:
-        super().__init__(manager, fe_type, llvm.DoubleType())
-
-
-register_default(LiteralFloat)(_LiteralFloatModel)
-register_default(Counter)(_CounterModel)
-register_default(Streamed)(_StreamedModel)
+_register(LiteralFloat, lambda manager, kind: llvm.DoubleType())
+_register(Counter, lambda manager, kind: _COUNTER_STATE.as_pointer() if kind.running else _COUNTER_STATE)
+_register(Streamed, lambda manager, kind: manager.lookup(kind.pointer).get_value_type())
 for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Mark, Truth, Range, Start, Advanced, NativeCall):
-    register_default(_kind)(_OpaqueModel)
+    _register(_kind, lambda manager, kind: NULL.type)  # a value that exists only at compile time: a null pointer

@@ -17,7 +17,7 @@ from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_prod
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix, Product, arguments, product_function
 from graphc.codegen.gemm.small import loops
 from graphc.codegen.llvm.builder import Code, Label
-from graphc.codegen.llvm.functions import Function, function, module_text
+from graphc.codegen.llvm.functions import Function, function
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, NoAlias, Ptr, Value
 from graphc.codegen.threads.pool import has_threads
@@ -67,12 +67,6 @@ def blas_functions(names: Iterable[str]) -> list[Function[..., Any]]:
         else:
             made.append(gemm(suffix) if routine == "gemm" else gemv(suffix))
     return made
-
-
-def blas_ir(names: Iterable[str]) -> str:
-    """A module of these functions, "" where there are none."""
-    functions = blas_functions(names)
-    return module_text(functions) if functions else ""
 
 
 # Layouts that BLAS takes. ---------------------------------------------------------------------------------------------

@@ -41,21 +41,17 @@ class Elements(Scopes):
         size_names: Mapping[Node, str],
         sizing: Sizing,
         names: Names,
-        accumulators: Mapping[Node, Buffer] = {},
-        depths: Mapping[Node, int] = {},
-        unchecked: int | None = None,
-        labels: Labels = UNLABELLED,
     ) -> None:
         super().__init__(names)
         self.buffers = buffers
         self.size_names = size_names
         self.steps: set[Var] = set()
         self.sizing = sizing
-        self.accumulators = accumulators
-        self.depths = depths
+        self.accumulators: Mapping[Node, Buffer] = {}
+        self.depths: Mapping[Node, int] = {}
         self.rows: Mapping[Node, Size] = {}
-        self.unchecked = unchecked
-        self.labels = labels
+        self.unchecked: int | None = None
+        self.labels: Labels = UNLABELLED
         self.memo: dict[tuple[Node, Index], Expr] = {}
         self.scalars: dict[Node, Expr] = {}
         self.current: frozenset[Node] = frozenset()

@@ -14,25 +14,8 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.lower.tiling import loop_across
 from graphc.codegen.schedule.plan import Nest, Plan, loop_vars, unrolls
 from graphc.ir.node import Index, Writes
+from graphc.loops import ir
 from graphc.loops.build import cast, within
-from graphc.loops.ir import (
-    INDEX,
-    TILE,
-    Check,
-    Expr,
-    Let,
-    Load,
-    Store,
-    Var,
-    add,
-    apply,
-    blocks_of,
-    int_value,
-    integer,
-    iterations_in_block,
-    multiply,
-    unravel,
-)
 from graphc.loops.operators import ADD, INFIX, OR
 
 
@@ -53,7 +36,7 @@ def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
 def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """The loops of a nest that do not stand around `scope` already, as one loop where that is possible."""
     index, depth = nest.index, lowerer.depth(scope)
-    inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], Var)]
+    inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], ir.Var)]
     loops, extents = [nest.vars[axis] for axis in inner], lowerer.extents([nest.space[axis] for axis in inner])
     if len(inner) > 1 and is_flat(lowerer, nest, scope):
         return
@@ -63,7 +46,7 @@ def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     survey, iterations = survey_of(lowerer, nest, index), [index]
     if unrolls([nest.space[inner[-1]]]) and survey.reduces_in(loops[-1]):
         first, last = index[: inner[-1]], index[inner[-1] + 1 :]
-        iterations = [(*first, integer(iteration), *last) for iteration in range(int_value(extents[-1]) or 0)]
+        iterations = [(*first, ir.integer(iteration), *last) for iteration in range(ir.int_value(extents[-1]) or 0)]
         innermost = lowerer.enter_all(scope, loops[:-1], extents[:-1])
     elif not survey.reduced_at and (across := loop_across(survey.positions, loops, extents)):
         innermost = enter_tiles(lowerer, scope, loops, extents, across)
@@ -83,24 +66,26 @@ def survey_of(lowerer: Lowerer, nest: Nest, index: Index) -> Survey:
     return survey
 
 
-def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: Sequence[Expr], across: Var) -> Scope:
+def enter_tiles(
+    lowerer: Lowerer, scope: Scope, loops: Sequence[ir.Var], extents: Sequence[ir.Expr], across: ir.Var
+) -> Scope:
     """Loops of which those over `across` and over the last axis go by tiles, the loops over one tile innermost.
 
     The others stand outside them, so that the rest of a line of memory, which the next tile needs, is soon read.
     """
-    cut: list[tuple[Var, Var, Expr]] = []
+    cut: list[tuple[ir.Var, ir.Var, ir.Expr]] = []
     for var, extent in zip(loops, extents, strict=True):
         if var in (across, loops[-1]):
-            cut.append((var, Var(lowerer.names.fresh(f"{var.name}_tile"), INDEX), extent))
+            cut.append((var, ir.Var(lowerer.names.fresh(f"{var.name}_tile"), ir.INDEX), extent))
         else:
             scope = lowerer.enter(scope, var, extent)
     for _, tile, extent in cut:
-        scope = lowerer.enter(scope, tile, blocks_of(extent, TILE))
+        scope = lowerer.enter(scope, tile, ir.blocks_of(extent, ir.TILE))
     for var, tile, extent in cut:
-        iteration = Var(lowerer.names.fresh(f"{var.name}_in"), INDEX)
-        scope = lowerer.enter(scope, iteration, iterations_in_block(extent, tile, TILE))
+        iteration = ir.Var(lowerer.names.fresh(f"{var.name}_in"), ir.INDEX)
+        scope = lowerer.enter(scope, iteration, ir.iterations_in_block(extent, tile, ir.TILE))
         scope.place, lowerer.scopes[var] = var, scope
-        scope.body.append(Let(var, add(multiply(tile, integer(TILE)), iteration)))
+        scope.body.append(ir.Let(var, ir.add(ir.multiply(tile, ir.integer(ir.TILE)), iteration)))
     return scope
 
 
@@ -109,7 +94,7 @@ def is_flat(lowerer: Lowerer, nest: Nest, scope: Scope) -> bool:
     depth = lowerer.depth(scope)
     var = nest.vars[depth]
     extents = lowerer.extents(nest.space[depth:])
-    index = (*nest.index[:depth], *unravel(var, extents))
+    index = (*nest.index[:depth], *ir.unravel(var, extents))
     if not survey_of(lowerer, nest, index).is_in_order():
         return False
     inner = lowerer.enter(scope, var, lowerer.count(extents))
@@ -125,7 +110,7 @@ def store_roots(lowerer: Lowerer, nest: Nest, scope: Scope, *indices: Index) -> 
     for root, index in ((root, index) for root in nest.roots for index in indices):
         value = lowerer.element(root, index)
         if root in lowerer.buffers:
-            stores.append(Store(lowerer.buffers[root], lowerer.place(root, index), value))
+            stores.append(ir.Store(lowerer.buffers[root], lowerer.place(root, index), value))
     scope.body.extend(stores)
 
 
@@ -144,9 +129,9 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
         where = lowerer.place(node, region.target(index, lowerer.element))
         if region.accumulate:
             where = lowerer.bind(where, "place")
-            operands = (Load(buffer, where), value)
-            value = apply(OR if node.dtype == "bool" else ADD, *operands)
-        scope.body.append(Store(buffer, where, value))
+            operands = (ir.Load(buffer, where), value)
+            value = ir.apply(OR if node.dtype == "bool" else ADD, *operands)
+        scope.body.append(ir.Store(buffer, where, value))
         lowerer.leave(scope, outer)
         lowerer.finish(outer)
 
@@ -154,12 +139,12 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
 def guard(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
     wanted = plan.guards[nest.number]
     sides = (lowerer.size(side) for side in (wanted.left, wanted.right))
-    scope.body.append(Check(apply(INFIX[wanted.relation], *sides), nest.number + 1))
+    scope.body.append(ir.Check(ir.apply(INFIX[wanted.relation], *sides), nest.number + 1))
 
 
 def check(lowerer: Lowerer, nest: Nest, plan: Plan, outer: Scope) -> None:
     bound = plan.bounds[nest.number]
     scope = lowerer.enter_all(outer, nest.vars, lowerer.extents(nest.space))
-    value = lowerer.bind(cast(lowerer.element(bound.index, nest.vars), INDEX), "index")
-    scope.body.append(Check(within(value, lowerer.size(bound.size)), nest.number + 1))
+    value = lowerer.bind(cast(lowerer.element(bound.index, nest.vars), ir.INDEX), "index")
+    scope.body.append(ir.Check(within(value, lowerer.size(bound.size)), nest.number + 1))
     lowerer.leave(scope, outer)

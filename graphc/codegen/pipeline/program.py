@@ -25,17 +25,14 @@ from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
-from graphc.codegen.schedule.memory import SHORT
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
-from graphc.codegen.transform.accumulations import reroll_sums
 from graphc.codegen.transform.copies import write_where_copied
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
-from graphc.codegen.transform.order import order_by_use
 from graphc.codegen.transform.outline import Copies, Outlined, outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
@@ -43,7 +40,6 @@ from graphc.codegen.transform.passes import Passes
 from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
-from graphc.codegen.transform.reroll import Rerolled, reroll
 from graphc.codegen.transform.simplify import drop_unused, simplify
 from graphc.codegen.transform.turns import take_turns
 from graphc.codegen.transform.unroll import unroll_steps
@@ -51,30 +47,13 @@ from graphc.ir import sizes
 from graphc.ir.body import nodes_within
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
-from graphc.loops.ir import (
-    CONSTANTS,
-    INDEX,
-    ROWS,
-    ZERO,
-    Buffer,
-    Check,
-    Expr,
-    Function,
-    Invoke,
-    Stmt,
-    Store,
-    Var,
-    add,
-    apply,
-    integer,
-    quotient,
-)
+from graphc.loops import ir
 from graphc.loops.names import Names
 from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
 
-Extents: TypeAlias = "tuple[tuple[str, tuple[Size | Expr, ...]], ...]"
+Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 """Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""
 
 
@@ -117,32 +96,28 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     inputs = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in kernel.inputs)
     shared = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in (*kernel.shared, *constants))
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer = Lowerer(
-        {**plan.leaves, **stored}, size_names, sizing, names, plan.accumulators, plan.depths, labels=labels
-    )
+    lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names)
+    lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
-    first, lowered = lower_kernel(plan, lowerer, passes)
+    lowered = lower_kernel(plan, lowerer, passes)
     narrowed = narrow_sums(lowered, names.fresh)
     passes.know(narrowed.changed, narrowed.narrow)
     passes.ran("narrow_sums", narrowed.body)
     marked = passes.run("mark_independent", mark_independent, narrowed.body)
-    lengths = {buffer: length for buffer, length in static_lengths(plan).items() if length > SHORT}
-    rerolled = reroll_steps(marked, lengths, names, passes).beside(first)
-    body = passes.run("reroll_sums", lambda body: reroll_sums(body, names.fresh), rerolled.body)
-    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), body)
-    polls = polled != body
+    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), marked)
+    polls = polled != marked
     if plan.loops or plan.branches:
         polled = passes.run("drop_unused", drop_unused, polled)
-    kernel_part = outline(polled, names, outlining, rerolled.steps)
+    kernel_part = outline(polled, names, outlining)
     passes.know({}, (*kernel_part.scalars, *kernel_part.copies))
     passes.ran("outline", kernel_part.body, kernel_part.functions)
     check_sizes(sizing, dims, sizes_lowerer)
-    temporaries = arena(plan, narrowed, rerolled, kernel_part, sizes_lowerer)
+    temporaries = arena(plan, narrowed, marked, kernel_part, sizes_lowerer)
     work = [sizing.of(loops_of(kernel.results))] if polls else []
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), kernel_part.body
-    used = {part for body in bodies for part in all_expressions(body) if isinstance(part, Var)}
-    passed = [dim for dim in dims if Var(dim.name, INDEX) in used]
+    used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
+    passed = [dim for dim in dims if ir.Var(dim.name, ir.INDEX) in used]
     signature = Signature(
         name=kernel.name,
         inputs=inputs,
@@ -172,47 +147,33 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
 
 
-def static_lengths(plan: Plan) -> dict[Buffer, int]:
-    """How long temporaries are that have a known length and are nothing but elements."""
-    known: dict[Buffer, int] = {}
-    for slot in plan.arena:
-        lengths = [sizes.product(shape) for _, shape in slot.extents]
-        is_plain = slot.rows is None and slot.buffer.target is None
-        if is_plain and all(dtype == slot.buffer.dtype for dtype, _ in slot.extents):
-            numbers = [length for length in lengths if isinstance(length, int)]
-            if len(numbers) == len(lengths):
-                known[slot.buffer] = max(numbers)
-    return known
-
-
 def arena(
-    plan: Plan, narrowed: Narrowed, rerolled: Rerolled, outlined: Outlined, lowerer: Lowerer
-) -> list[tuple[Buffer, Extents]]:
-    """The temporaries, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the function
-    that computes sizes."""
+    plan: Plan, narrowed: Narrowed, body: Sequence[ir.Stmt], outlined: Outlined, lowerer: Lowerer
+) -> list[tuple[ir.Buffer, Extents]]:
+    """The temporaries of `body`, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the
+    function that computes sizes."""
     sizing = plan.sizing
     slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
     rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
-    extents: dict[Buffer, Extents] = {buffer: slot.extents for buffer, slot in slots.items()}
+    extents: dict[ir.Buffer, Extents] = {buffer: slot.extents for buffer, slot in slots.items()}
     iterations = dict(plan.iterations)
     for old, new in narrowed.changed.items():
-        iterations[new] = sizes.floor_divide(sizes.add(iterations[old], ROWS - 1), ROWS)
+        iterations[new] = sizes.floor_divide(sizes.add(iterations[old], ir.ROWS - 1), ir.ROWS)
     for few, target in narrowed.narrow.items():
         assert few.row is not None
         extents[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
-    held = read_buffers(rerolled.body) | stored_buffers(rerolled.body)
+    held = read_buffers(body) | stored_buffers(body)
     chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
     made = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in held]
-    plain = {**rerolled.buffers, **outlined.scalars}
-    made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in plain.items()]
+    made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
 
-    def extent(copies: Copies) -> tuple[Expr, Expr]:
+    def extent(copies: Copies) -> tuple[ir.Expr, ir.Expr]:
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
-        at_once = integer(copies.at_once)
-        most = most_copies((target, quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
-        length: Expr = ZERO
+        at_once = ir.integer(copies.at_once)
+        most = most_copies((target, ir.quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
+        length: ir.Expr = ir.ZERO
         for buffer in copies.held:
-            length = add(length, stride(copies.targets[buffer].length))
+            length = ir.add(length, stride(copies.targets[buffer].length))
         return most, length
 
     for buffer, launches in outlined.copies.items():
@@ -225,7 +186,7 @@ def in_chunks(extents: Extents, chunks: Size) -> Extents:
     return extents if chunks == 1 else tuple((dtype, (chunks, *shape)) for dtype, shape in extents)
 
 
-SIZES = Buffer("S", INDEX)
+SIZES = ir.Buffer("S", ir.INDEX)
 """What the function that computes sizes writes."""
 
 
@@ -248,7 +209,7 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
     )
     own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
     own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*PROTOTYPES, *KINDS}
-    return {*PRELUDE, *CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
+    return {*PRELUDE, *ir.CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 
 def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
@@ -363,58 +324,46 @@ def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer) -> None:
     """The beginning of the function that computes sizes: it checks them."""
     lowerer.unchecked = len(sizing.checks) + 1
     for dim in dims:
-        declared, actual = lowerer.element(dim.size, ()), Var(dim.name, INDEX)
+        declared, actual = lowerer.element(dim.size, ()), ir.Var(dim.name, ir.INDEX)
         if declared != actual:
-            lowerer.top.body.append(Check(apply(EQ, actual, declared), lowerer.unchecked))
+            lowerer.top.body.append(ir.Check(ir.apply(EQ, actual, declared), lowerer.unchecked))
     for number, guard in enumerate(sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
-        lowerer.top.body.append(Check(apply(INFIX[guard.relation], *sides), number))
+        lowerer.top.body.append(ir.Check(ir.apply(INFIX[guard.relation], *sides), number))
 
 
 def write_sizes(
     results: Results,
-    temporaries: Iterable[tuple[Buffer, Extents]],
+    temporaries: Iterable[tuple[ir.Buffer, Extents]],
     work: Sequence[Size],
     dims: Sequence[Dim],
     lowerer: Lowerer,
-) -> tuple[Stmt, ...]:
+) -> tuple[ir.Stmt, ...]:
     """The function that computes sizes: those of results, then of all that temporaries have to hold, then `work`."""
-    wanted: list[Size | Expr] = [size for shape in results.shapes for size in shape]
+    wanted: list[Size | ir.Expr] = [size for shape in results.shapes for size in shape]
     wanted += [size for _, extents in temporaries for _, shape in extents for size in shape]
     wanted += work
     for place, size in enumerate(wanted):
         value = lowerer.size(size) if isinstance(size, int | Node) else size
-        lowerer.top.body.append(Store(SIZES, integer(place), value))
+        lowerer.top.body.append(ir.Store(SIZES, ir.integer(place), value))
     passes = Passes("sizes", (*lowerer.buffers.values(), SIZES), [dim.name for dim in dims], dict)
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
     return simplify(lowered, passes.run)
 
 
-def operands_read(body: Sequence[Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
+def operands_read(body: Sequence[ir.Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
     """The operands whose elements statements read, by number."""
     read = {buffer.name for buffer in read_buffers(body)}
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
 
 
-LONG = 64
-"""Equal steps are looked for in a kernel of at least so many statements."""
-
-
-def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled, tuple[Stmt, ...]]:
-    """The statements of a kernel, and what became of equal steps among them.
-
-    Steps that keep scalars, or arrays so short that it makes no difference to loops over them, become loops before
-    anything else is done. Those of longer ones wait until it is known which loops are independent: that is not to be
-    seen any more where all arrays are in one buffer."""
+def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt, ...]:
+    """The statements of a kernel, in few loops."""
     lower_parts(lowerer, plan, plan.parts, lowerer.top)
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
-    if len(lowered) >= LONG:
-        lowered = passes.run("order_by_use", order_by_use, lowered)
-    lengths = {buffer: length for buffer, length in static_lengths(plan).items() if length <= SHORT}
-    rerolled = reroll_steps(lowered, lengths, lowerer.names, passes)
-    body = simplify(rerolled.body, passes.run)
+    body = simplify(lowered, passes.run)
     merged = passes.run("merge_rows", merge_rows, body)
     if merged != body:
         forward = partial(forward_stores, fresh=lowerer.names.fresh)
@@ -427,35 +376,25 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[Rerolled
     unrolled = passes.run("unroll_steps", short, body)
     if unrolled != body:
         body = simplify(unrolled, passes.run)
-    return rerolled, passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
-
-
-def reroll_steps(body: tuple[Stmt, ...], lengths: Mapping[Buffer, int], names: Names, passes: Passes) -> Rerolled:
-    """Equal steps as loops; `lengths`: of the temporaries that may share a buffer."""
-    if len(body) < LONG:
-        return Rerolled(body)
-    rerolled = reroll(body, lengths, names.fresh)
-    passes.know({}, rerolled.buffers)
-    passes.ran("reroll", rerolled.body)
-    return rerolled
+    return passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 
 def assemble(
     signature: Signature,
-    bodies: tuple[tuple[Stmt, ...], tuple[Stmt, ...]],
-    leaves: Sequence[Buffer],
-    buffers: Iterable[Buffer],
+    bodies: tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]],
+    leaves: Sequence[ir.Buffer],
+    buffers: Iterable[ir.Buffer],
     size_params: Sequence[str],
-) -> tuple[Function, Function]:
+) -> tuple[ir.Function, ir.Function]:
     """The functions that the entry point calls: `sizes` and `kernel`."""
     known = (*signature.inputs, *signature.shared)
     made: tuple[Parameter | Temp, ...] = (*signature.outputs, *signature.temps)
     operands = ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
     named = {buffer.name: buffer for buffer in buffers}
-    lengths = tuple(Var(name, INDEX) for name in size_params)
+    lengths = tuple(ir.Var(name, ir.INDEX) for name in size_params)
     return (
-        Function("sizes", (*leaves, *lengths, SIZES), bodies[0], "Check sizes; write those of results."),
-        Function(
+        ir.Function("sizes", (*leaves, *lengths, SIZES), bodies[0], "Check sizes; write those of results."),
+        ir.Function(
             "kernel",
             (*(named[array.name] for array in (*known, *made)), *lengths),
             bodies[1],
@@ -464,12 +403,12 @@ def assemble(
     )
 
 
-def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
+def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
     """The external functions that the source calls."""
-    calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, Invoke))
+    calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, ir.Invoke))
     called = {call.function for call in calls}
     result = {name: Prototype(name, *PROTOTYPES[name]) for name in called & PROTOTYPES.keys()}
-    result |= {name: Prototype(name, KINDS[name], INDEX) for name in called & KINDS.keys()}
+    result |= {name: Prototype(name, KINDS[name], ir.INDEX) for name in called & KINDS.keys()}
     result |= {name: Prototype(name, callback_kinds(node)) for name, node in callbacks.items()}
     return dict(sorted(result.items()))
 
@@ -477,7 +416,7 @@ def used_externals(functions: Sequence[Function], callbacks: Mapping[str, Node])
 def callback_kinds(node: Node) -> tuple[str, ...]:
     """What the function that calls back into Python for a node takes."""
     operands = (*node.args, node)
-    return (*(f"{n.dtype}*" for n in operands), *(INDEX for n in operands for _ in range(n.ndim)))
+    return (*(f"{n.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
 
 
 def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:

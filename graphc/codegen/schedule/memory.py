@@ -26,9 +26,6 @@ from graphc.startup.record import fresh, record, replace
 
 NOMINAL = 128
 """What an unknown size is taken for when lengths are compared."""
-SHORT, MANY = 64, 64
-"""So many values of at most so many elements share no memory: as they come from steps that were written one after the
-other, they lie at even distances, and the steps can be made a loop (transform/reroll.py)."""
 NEVER = 2**62
 """A position after all nests."""
 
@@ -63,12 +60,6 @@ class Materialised:
     def is_particular(self) -> bool:
         """Whether it shares a slot with its like only."""
         return self.rows is not None or self.added is not None
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it has few elements, of a number that is known, and nothing is particular of it."""
-        known = [size for size in self.shape if isinstance(size, int)]
-        return len(known) == len(self.shape) and prod(known) <= SHORT and not self.is_particular
 
 
 @record()
@@ -139,14 +130,7 @@ def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str], free: S
     held_in: dict[int, _Draft] = {}
     lengths = [*map(nominal_bytes, values)]
     alike = _Alike(drafts, 0, 0)
-    short = [number for number, value in enumerate(values) if value.is_short]
-    alone = frozenset(short if len(short) >= MANY else ())
-    for number in alone:
-        held_in[number] = _Draft()
-        held_in[number].hold(values[number], lengths[number])
     for number in sorted(range(len(values)), key=lambda number: (-lengths[number], values[number].first)):
-        if number in alone:
-            continue
         if lengths[number] != alike.length:
             alike = _Alike(drafts, lengths[number], len(drafts), {*range(len(drafts))})
         held_in[number] = alike.place(values[number])
@@ -157,7 +141,7 @@ def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str], free: S
         draft = held_in[number]
         if draft not in slots:
             slot = _slot(f"t{len(slots)}", sorted(draft.held, key=lambda value: value.first))
-            like = _like(slot, others) if slot.is_plain and number not in alone else None
+            like = _like(slot, others) if slot.is_plain else None
             name = fresh(slot.buffer.name) if like is None else others.pop(like).buffer.name
             slots[draft] = replace(slot, buffer=replace(slot.buffer, name=name))
         buffers.append(slots[draft].buffer)

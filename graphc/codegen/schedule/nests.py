@@ -325,6 +325,15 @@ class Nests:
         if isinstance(size, Node) and size.op is not SIZE:
             self.want(size, Use(nest, (), ()))
 
+    def want_sizes(self, shape: Iterable[Size], draft: Draft) -> None:
+        for size in shape:
+            self.want_size(self.sizing.of(size), draft.number)
+
+    def want_whole(self, node: Node, draft: Draft) -> None:
+        """All elements of a value, in loops of its own."""
+        path = loop_vars(node.ndim)
+        self.want(node, Use(draft.number, path, path))
+
     def element(self, use: Use) -> Callable[[Node, Index], Expr]:
         """What index maps call for the elements of other arguments: it notes the use."""
 
@@ -387,8 +396,7 @@ class Nests:
                 continue
             path = loop_vars(len(region.sizes))
             use = Use(draft.number, path, path)
-            for size in region.sizes:
-                self.want_size(self.sizing.of(size), draft.number)
+            self.want_sizes(region.sizes, draft)
             target = region.target(path, self.element(use))
             draft.scattered = draft.scattered or bool(path and not follow(target[-1], path[-1]))
             position, index = region.value(path)
@@ -400,11 +408,9 @@ class Nests:
             self.expand_product(node, draft)
             return
         for arg in node.args:
-            path = loop_vars(arg.ndim)
             self.needed.add(arg)
-            self.want(arg, Use(draft.number, path, path))
-            for size in self.sizing.shape(arg):
-                self.want_size(size, draft.number)
+            self.want_whole(arg, draft)
+            self.want_sizes(arg.type.shape, draft)
         draft.ops += 1
 
     def expand_product(self, node: Node, draft: Draft) -> None:
@@ -412,19 +418,16 @@ class Nests:
         parts = as_product(node.args)
         for operand in (parts.a, parts.b):
             view = strided(operand, self.sizing)
-            path = loop_vars(view.base.ndim)
             self.needed.add(view.base)
-            self.want(view.base, Use(draft.number, path, path))
-            for size in (*view.shape, *operand.type.shape, *(part.start for part in view.along)):
-                self.want_size(self.sizing.of(size), draft.number)
+            self.want_whole(view.base, draft)
+            self.want_sizes((*view.shape, *operand.type.shape, *(part.start for part in view.along)), draft)
         for scalar in (parts.alpha, parts.beta):
             if scalar is not None:
                 self.want(scalar, Use(draft.number, (), ()))
         if parts.c is not None and self.is_in_place(parts.c, draft.roots[0]):
             draft.in_place = True
         elif parts.c is not None:
-            path = loop_vars(node.ndim)
-            self.want(parts.c, Use(draft.number, path, path))
+            self.want_whole(parts.c, draft)
         draft.ops += 1
 
     def place(self, node: Node, draft: Draft, uses: Sequence[Use], shape: Sequence[Size]) -> None:
@@ -434,8 +437,7 @@ class Nests:
         self.materialised_uses[node] = uses
         for use in uses:
             self.depend(draft.number, use.nest)
-        for size in shape:
-            self.want_size(size, draft.number)
+        self.want_sizes(shape, draft)
 
     def materialise_item(self, node: Node, uses: Sequence[Use]) -> None:
         """Place a result of a loop or a branch with the others in the nest that carries it out."""
@@ -465,34 +467,26 @@ class Nests:
     def expand_steps(self, node: Node, draft: Draft) -> None:
         """Values in memory, scalars, and the elements of the initial states."""
         graph = self.steps[draft.number] = step_graph(node, self.sizing)
-        limit = (
-            [] if graph.loop.limit is None else [graph.loop.limit]
-        )  # `most` is computed from it where it is asked for
-        for size in (graph.most, *limit, *([] if graph.is_short else [graph.interval])):
-            self.want_size(self.sizing.of(size), draft.number)
+        limit = [] if graph.loop.limit is None else [graph.loop.limit]  # `most` is computed from it where asked for
+        self.want_sizes((graph.most, *limit, *([] if graph.is_short else [graph.interval])), draft)
         self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
-            path = loop_vars(initial.ndim)
-            self.want(initial, Use(draft.number, path, path))
-        for size in sizes_of(graph):
-            self.want_size(self.sizing.of(size), draft.number)
+            self.want_whole(initial, draft)
+        self.want_sizes(sizes_of(graph), draft)
 
     def expand_branch(self, node: Node, draft: Draft) -> None:
         """The condition, values in memory, and scalars."""
         graph = self.branches[draft.number] = branch_graph(node, self.sizing)
         self.want(node.args[0], Use(draft.number, (), ()))
         self.want_given(node, graph.sources, graph.scalars, draft)
-        for size in branch_sizes(graph):
-            self.want_size(self.sizing.of(size), draft.number)
+        self.want_sizes(branch_sizes(graph), draft)
 
     def want_given(self, node: Node, sources: Mapping[Node, Node], scalars: Mapping[Node, Node], draft: Draft) -> None:
         """Note what bodies are given: values in memory, scalars and sizes."""
-        for size in given_sizes(node):
-            self.want_size(self.sizing.of(size), draft.number)
+        self.want_sizes(given_sizes(node), draft)
         for source in dict.fromkeys(sources.values()):
-            path = loop_vars(source.ndim)
             self.needed.add(source)
-            self.want(source, Use(draft.number, path, path))
+            self.want_whole(source, draft)
         for scalar in scalars.values():
             self.want(scalar, Use(draft.number, (), ()))
 
@@ -539,9 +533,7 @@ class Nests:
                 number = self.checks[index, size] = draft.number
                 self.bounds[number] = Bound(index, size, node)
                 self.want(index, Use(number, draft.vars, draft.vars))
-                self.want_size(size, number)
-                for extent in draft.space:
-                    self.want_size(extent, number)
+                self.want_sizes((size, *draft.space), draft)
             self.depend(number, nest)
 
     # The finished plan ----------------------------------------------------------------------------------------

@@ -100,11 +100,6 @@ def compile_request(request: Request) -> bytes:
     """The answer to a request, from the compile process or from this one as the options say; raises CompileError."""
     if options.compile == "process" and SERVER.start():
         return SERVER.compile(request)
-    return compile_inline(request)
-
-
-def compile_inline(request: Request) -> bytes:
-    """The answer to a request, worked out in this process; numba stays in its memory."""
     # Not an import statement: a process that never compiles must not load numba. numba is not safe with threads.
     with _INLINE:
         return bytes(import_module("graphc.codegen.server.worker").compile_request(request))

@@ -11,22 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphc.codegen.transform.fuse import resolved
-from graphc.loops.ir import (
-    INDEX,
-    Apply,
-    Buffer,
-    Expr,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    rebuild,
-    subexpressions,
-)
+from graphc.loops import ir
 from graphc.loops.visit import (
     bodies,
     expressions,
@@ -43,10 +28,10 @@ from graphc.startup.record import replace
 Fresh = Callable[[str], str]
 
 
-def forward_stores(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
+def forward_stores(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """Statements in which no temporary is written that is read only in the iterations of its stores; `fresh` gives
     names."""
-    changing = {stmt.var for stmt in statements(body) if isinstance(stmt, Set)}
+    changing = {stmt.var for stmt in statements(body) if isinstance(stmt, ir.Set)}
     result = _forwarded(body, {}, _Scope(frozenset(changing), fresh))
     return without_stores(result, read_buffers(result))
 
@@ -56,27 +41,27 @@ class _Scope:
 
     __slots__ = ("changing", "fresh")
 
-    def __init__(self, changing: frozenset[Var], fresh: Fresh):
+    def __init__(self, changing: frozenset[ir.Var], fresh: Fresh):
         self.changing, self.fresh = changing, fresh
 
-    def position(self, index: Expr, values: Mapping[Var, Expr]) -> Expr | None:
+    def position(self, index: ir.Expr, values: Mapping[ir.Var, ir.Expr]) -> ir.Expr | None:
         """An index in terms of loop variables and sizes; None where it is not the same throughout an iteration."""
         place = resolved(index, values)
-        parts = tuple(subexpressions(place))
-        return None if any(isinstance(part, Load) or part in self.changing for part in parts) else place
+        parts = tuple(ir.subexpressions(place))
+        return None if any(isinstance(part, ir.Load) or part in self.changing for part in parts) else place
 
 
-def _forwarded(body: Sequence[Stmt], outer: Mapping[Var, Expr], scope: _Scope) -> tuple[Stmt, ...]:
+def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: _Scope) -> tuple[ir.Stmt, ...]:
     """A body in which loads of what it has just stored are the values. `outer`: indices that have names around it.
     What is stored in a branch may not have been."""
     values = dict(outer)
-    stored: dict[Buffer, tuple[Expr, Var]] = {}
-    alias: dict[Var, Expr] = {}
-    result: list[Stmt] = []
+    stored: dict[ir.Buffer, tuple[ir.Expr, ir.Var]] = {}
+    alias: dict[ir.Var, ir.Expr] = {}
+    result: list[ir.Stmt] = []
     awaited = _read_later(body)
 
-    def value(part: Expr) -> Expr | None:
-        if not isinstance(part, Load) or part.buffer not in stored:
+    def value(part: ir.Expr) -> ir.Expr | None:
+        if not isinstance(part, ir.Load) or part.buffer not in stored:
             return None
         place, found = stored[part.buffer]
         return found if scope.position(part.index, values) == place else None
@@ -84,52 +69,52 @@ def _forwarded(body: Sequence[Stmt], outer: Mapping[Var, Expr], scope: _Scope) -
     for stmt, waiting in zip(body, awaited, strict=True):
         if alias:
             stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
-        if stored and not isinstance(stmt, Loop):
-            stmt = map_own_expressions(stmt, lambda expr: rebuild(expr, value))
+        if stored and not isinstance(stmt, ir.Loop):
+            stmt = map_own_expressions(stmt, lambda expr: ir.rebuild(expr, value))
         stmt = map_bodies(stmt, lambda inner: _forwarded(inner, values, scope))
-        if isinstance(stmt, Let) and any(stmt.value == name for _, name in stored.values()):
+        if isinstance(stmt, ir.Let) and any(stmt.value == name for _, name in stored.values()):
             alias[stmt.var] = stmt.value
             continue
         for buffer in stored_buffers([stmt]):
             stored.pop(buffer, None)
-        if isinstance(stmt, Let) and stmt.var.dtype == INDEX:
+        if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX:
             values[stmt.var] = stmt.value
-        if isinstance(stmt, Store) and stmt.buffer in waiting:
+        if isinstance(stmt, ir.Store) and stmt.buffer in waiting:
             place = scope.position(stmt.index, values)
             if place is not None:
-                name = Var(scope.fresh(label_of(stmt.value)), stmt.value.dtype)
-                result.append(Let(name, stmt.value))
+                name = ir.Var(scope.fresh(label_of(stmt.value)), stmt.value.dtype)
+                result.append(ir.Let(name, stmt.value))
                 stmt = replace(stmt, value=name)
                 stored[stmt.buffer] = place, name
         result.append(stmt)
     return tuple(result)
 
 
-def label_of(value: Expr) -> str:
+def label_of(value: ir.Expr) -> str:
     """A word for a value: the function that gives it, if there is one."""
-    return value.op.name if isinstance(value, Apply) and value.op.form == "call" else "value"
+    return value.op.name if isinstance(value, ir.Apply) and value.op.form == "call" else "value"
 
 
-def _read_later(body: Sequence[Stmt]) -> list[frozenset[Buffer]]:
+def _read_later(body: Sequence[ir.Stmt]) -> list[frozenset[ir.Buffer]]:
     """For each statement, the temporaries that statements after it read, those inside loops and branches left out."""
-    later: frozenset[Buffer] = frozenset()
+    later: frozenset[ir.Buffer] = frozenset()
     result = []
     for stmt in reversed(body):
         result.append(later)
-        if not isinstance(stmt, Loop):
-            parts = (part for expr in expressions(stmt) for part in subexpressions(expr))
-            later |= {part.buffer for part in parts if isinstance(part, Load) and part.buffer.is_temporary}
+        if not isinstance(stmt, ir.Loop):
+            parts = (part for expr in expressions(stmt) for part in ir.subexpressions(expr))
+            later |= {part.buffer for part in parts if isinstance(part, ir.Load) and part.buffer.is_temporary}
     return result[::-1]
 
 
-def without_stores(body: Sequence[Stmt], read: Collection[Buffer]) -> tuple[Stmt, ...]:
+def without_stores(body: Sequence[ir.Stmt], read: Collection[ir.Buffer]) -> tuple[ir.Stmt, ...]:
     """Statements without stores to temporaries but those that are read, and without loops and branches that did nothing
     else."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for before in body:
-        if isinstance(before, Store) and before.buffer.is_temporary and before.buffer not in read:
+        if isinstance(before, ir.Store) and before.buffer.is_temporary and before.buffer not in read:
             continue
         stmt = map_bodies(before, lambda inner: without_stores(inner, read))
-        if stmt == before or not all(isinstance(each, Let | Note) for inner in bodies(stmt) for each in inner):
+        if stmt == before or not all(isinstance(each, ir.Let | ir.Note) for inner in bodies(stmt) for each in inner):
             result.append(stmt)
     return tuple(result)

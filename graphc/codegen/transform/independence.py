@@ -24,58 +24,33 @@ from collections import ChainMap, Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import TypeAlias
 
-from graphc.loops.ir import (
-    INDEX,
-    ONE,
-    ZERO,
-    Apply,
-    Buffer,
-    Check,
-    Expr,
-    If,
-    Invoke,
-    Launch,
-    Let,
-    Load,
-    Loop,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    children,
-    int_value,
-    integer,
-    most_iterations_in_block,
-    multiply,
-    rebuild,
-    subexpressions,
-)
+from graphc.loops import ir
 from graphc.loops.operators import ADD, MOD, MUL, ROUNDING, Operator
 from graphc.loops.visit import expressions, is_left, map_bodies, statements
 from graphc.startup.record import record, replace
 
 Region: TypeAlias = "tuple[tuple[str, Hashable], ...]"
 """How a position is built around a loop's variable, from the inside out."""
-Known: TypeAlias = "ChainMap[Var, Expr]"
+Known: TypeAlias = "ChainMap[ir.Var, ir.Expr]"
 """What is known of names: values, or the number of iterations of a loop's variable."""
 
 
-def mark_independent(body: Sequence[Stmt], outer: Collection[Var] = ()) -> tuple[Stmt, ...]:
+def mark_independent(body: Sequence[ir.Stmt], outer: Collection[ir.Var] = ()) -> tuple[ir.Stmt, ...]:
     """Statements in which every loop says in which buffers its iterations conflict. `outer`: the scalars that have a
     value before them."""
     begun = {*outer}
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, Set):
+        if isinstance(stmt, ir.Set):
             begun.add(stmt.var)
-        if isinstance(stmt, Loop):
+        if isinstance(stmt, ir.Loop):
             result.append(mark_nest(stmt, begun))
         else:
             result.append(map_bodies(stmt, lambda inner: mark_independent(inner, begun)))
     return tuple(result)
 
 
-def mark_nest(nest: Loop, begun: Collection[Var] = ()) -> Loop:
+def mark_nest(nest: ir.Loop, begun: Collection[ir.Var] = ()) -> ir.Loop:
     """The same of an outermost loop and those inside it. `begun`: the scalars that have a value before it."""
     return _Nest(nest, begun).mark(nest, ChainMap(), ChainMap()).loop
 
@@ -84,8 +59,8 @@ def mark_nest(nest: Loop, begun: Collection[Var] = ()) -> Loop:
 class Access:
     """An element that is read or written, and what is known of names there."""
 
-    buffer: Buffer
-    index: Expr
+    buffer: ir.Buffer
+    index: ir.Expr
     values: Known
     sizes: Known
 
@@ -96,10 +71,10 @@ class _Marked:
     it sets, whether it calls nothing and does not leave the function, but where it asks whether the call must end, and
     whether it does."""
 
-    loop: Loop
+    loop: ir.Loop
     accesses: list[Access]
-    names: set[Var]
-    sets: dict[Var, None]
+    names: set[ir.Var]
+    sets: dict[ir.Var, None]
     is_plain: bool = True
     asks: bool = False
 
@@ -110,16 +85,16 @@ class _Nest:
 
     __slots__ = ("begun", "names", "sets", "stored")
 
-    def __init__(self, nest: Loop, begun: Collection[Var]) -> None:
+    def __init__(self, nest: ir.Loop, begun: Collection[ir.Var]) -> None:
         inside = [*statements([nest])]
-        self.stored = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
-        self.sets = {stmt.var for stmt in inside if isinstance(stmt, Set)}
-        self.names = self.sets | {stmt.var for stmt in inside if isinstance(stmt, Let | Loop)}
+        self.stored = {stmt.buffer for stmt in inside if isinstance(stmt, ir.Store)}
+        self.sets = {stmt.var for stmt in inside if isinstance(stmt, ir.Set)}
+        self.names = self.sets | {stmt.var for stmt in inside if isinstance(stmt, ir.Let | ir.Loop)}
         self.begun = {var for var in self.sets if var in begun}
 
-    def mark(self, loop: Loop, values: Known, sizes: Known) -> _Marked:
+    def mark(self, loop: ir.Loop, values: Known, sizes: Known) -> _Marked:
         """A loop marked, inside others that give names these values and numbers of iterations."""
-        if loop.begin == ZERO:
+        if loop.begin == ir.ZERO:
             sizes = sizes.new_child({loop.var: loop.size})
         found = _Marked(loop, [], {loop.var}, {})
         body = self.marked(loop.body, found, values, sizes)
@@ -135,21 +110,21 @@ class _Nest:
         found.asks = found.asks or asks is not None
         return replace(found, loop=replace(loop, body=body, conflicts=conflicts, asks=asks))
 
-    def marked(self, body: Sequence[Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[Stmt, ...]:
+    def marked(self, body: Sequence[ir.Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[ir.Stmt, ...]:
         """The statements of a loop, or of a branch in it, with what there is in them noted in `found`."""
-        result: list[Stmt] = []
-        begun: list[Var] = []
+        result: list[ir.Stmt] = []
+        begun: list[ir.Var] = []
         for stmt in body:
-            if isinstance(stmt, Store):
+            if isinstance(stmt, ir.Store):
                 found.accesses.append(Access(stmt.buffer, stmt.index, values, sizes))
             for expr in expressions(stmt):
                 found.accesses.extend(
                     Access(part.buffer, part.index, values, sizes)
-                    for part in subexpressions(expr)
-                    if isinstance(part, Load) and part.buffer in self.stored
+                    for part in ir.subexpressions(expr)
+                    if isinstance(part, ir.Load) and part.buffer in self.stored
                 )
             match stmt:
-                case Loop():
+                case ir.Loop():
                     inner = self.mark(stmt, values.new_child(), sizes)
                     found.accesses.extend(inner.accesses)
                     found.names.update(inner.names)
@@ -157,28 +132,28 @@ class _Nest:
                     found.is_plain = found.is_plain and inner.is_plain
                     found.asks = found.asks or inner.asks
                     stmt = inner.loop
-                case If():
+                case ir.If():
                     stmt = map_bodies(stmt, lambda branch: self.marked(branch, found, values.new_child(), sizes))
-                case Let(var, value):
+                case ir.Let(var, value):
                     found.names.add(var)
-                    if var.dtype == INDEX:
+                    if var.dtype == ir.INDEX:
                         values[var] = value
-                case Set(var):
+                case ir.Set(var):
                     found.names.add(var)
                     found.sets[var] = None
                     if var not in self.begun:
                         self.begun.add(var)
                         begun.append(var)
-                case Check() | Invoke() | Launch():
+                case ir.Check() | ir.Invoke() | ir.Launch():
                     found.is_plain = False
             result.append(stmt)
         self.begun.difference_update(begun)
         return tuple(result)
 
-    def conflicts(self, var: Var, inside: _Marked) -> tuple[Buffer, ...]:
+    def conflicts(self, var: ir.Var, inside: _Marked) -> tuple[ir.Buffer, ...]:
         """The buffers of which iterations have no regions of their own."""
-        found: dict[Buffer, set[Region]] = {}
-        written = {stmt.buffer for stmt in statements(inside.loop.body) if isinstance(stmt, Store)}
+        found: dict[ir.Buffer, set[Region]] = {}
+        written = {stmt.buffer for stmt in statements(inside.loop.body) if isinstance(stmt, ir.Store)}
         for each in inside.accesses:
             if each.buffer in written and found.get(each.buffer, True):
                 scope = Scope(var, each.values, each.sizes, inside.names, self.names, self.sets)
@@ -187,30 +162,30 @@ class _Nest:
         return tuple(buffer for buffer, regions in found.items() if not regions)
 
 
-def accumulation(var: Var, loop: Loop) -> Operator | None:
+def accumulation(var: ir.Var, loop: ir.Loop) -> Operator | None:
     """The step that combines a scalar's values of two parts of a loop, or None where the loop uses it otherwise."""
     found: Operator | None = None
     for stmt in statements(loop.body):
         reads = sum(reads_of(var, expr) for expr in expressions(stmt))
         match stmt:
-            case Set(target, Apply(op, (first, *_))) if target == var:
+            case ir.Set(target, ir.Apply(op, (first, *_))) if target == var:
                 known = op.accumulates and found in (None, op)
                 if not known or first != var or reads > 1:
                     return None
                 found = op
-            case Set(target, _) if target == var:
+            case ir.Set(target, _) if target == var:
                 return None
             case _ if reads:
                 return None
     return found
 
 
-def reads_of(var: Var, expr: Expr) -> int:
+def reads_of(var: ir.Var, expr: ir.Expr) -> int:
     """How often an expression reads a scalar, but for asking what an addition to it will round away: that is another
     number for every way in which a sum is taken apart, and right for each."""
-    if isinstance(expr, Apply) and expr.op is ROUNDING and expr.args[0] == var:
+    if isinstance(expr, ir.Apply) and expr.op is ROUNDING and expr.args[0] == var:
         return reads_of(var, expr.args[1])
-    return (expr == var) + sum(reads_of(var, child) for child in children(expr))
+    return (expr == var) + sum(reads_of(var, child) for child in ir.children(expr))
 
 
 # Regions ------------------------------------------------------------------------------------------------------------
@@ -222,60 +197,60 @@ class Scope:
     all names that may differ from iteration to iteration; all that are given in the nest, what others stand for being
     sizes; and those of them that are set, and so stand for one value after the other."""
 
-    loop: Var
+    loop: ir.Var
     values: Known
     sizes: Known
-    changing: Collection[Var]
-    inside: Collection[Var]
-    sets: Collection[Var]
+    changing: Collection[ir.Var]
+    inside: Collection[ir.Var]
+    sets: Collection[ir.Var]
 
-    def resolve(self, expr: Expr) -> Expr:
-        while isinstance(expr, Var) and expr in self.values:
+    def resolve(self, expr: ir.Expr) -> ir.Expr:
+        while isinstance(expr, ir.Var) and expr in self.values:
             expr = self.values[expr]
         return expr
 
-    def is_constant(self, expr: Expr) -> bool:
+    def is_constant(self, expr: ir.Expr) -> bool:
         """Whether an expression has one value in all iterations."""
-        for part in subexpressions(expr):
-            if isinstance(part, Load):
+        for part in ir.subexpressions(expr):
+            if isinstance(part, ir.Load):
                 return False
             if part in self.changing and (part not in self.values or not self.is_constant(self.resolve(part))):
                 return False
         return True
 
-    def is_within(self, expr: Expr, size: Expr) -> bool:
+    def is_within(self, expr: ir.Expr, size: ir.Expr) -> bool:
         """Whether an expression is known to lie within 0 .. size."""
         expr, size = self.resolve(expr), self.resolve(size)
-        if isinstance(expr, Var):
+        if isinstance(expr, ir.Var):
             return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
-        if isinstance(expr, Apply) and expr.op is ADD:
+        if isinstance(expr, ir.Apply) and expr.op is ADD:
             return self.is_in_block(expr.args[0], expr.args[1], size)
-        low, high = int_value(expr), int_value(size)
+        low, high = ir.int_value(expr), ir.int_value(size)
         if low is not None:
             return high is not None and 0 <= low < high
-        return isinstance(expr, Apply) and expr.op is MOD and self.resolve(expr.args[1]) == size
+        return isinstance(expr, ir.Apply) and expr.op is MOD and self.resolve(expr.args[1]) == size
 
-    def is_at_most(self, iterations: Expr, size: Expr) -> bool:
+    def is_at_most(self, iterations: ir.Expr, size: ir.Expr) -> bool:
         """Whether a loop's number of iterations is known to be no more than a size."""
-        iterations, most = self.resolve(iterations), most_iterations_in_block(iterations)
-        return iterations == size or (most is not None and integer(most) == size)
+        iterations, most = self.resolve(iterations), ir.most_iterations_in_block(iterations)
+        return iterations == size or (most is not None and ir.integer(most) == size)
 
-    def is_in_block(self, begin: Expr, iteration: Expr, size: Expr) -> bool:
+    def is_in_block(self, begin: ir.Expr, iteration: ir.Expr, size: ir.Expr) -> bool:
         """Whether begin + iteration is a place in a block of an axis of that size: number * block + iteration."""
-        begin, iterations = self.resolve(begin), self.sizes.get(iteration) if isinstance(iteration, Var) else None
-        most = most_iterations_in_block(iterations) if iterations is not None else None
-        if most is None or not isinstance(iterations, Apply):
+        begin, iterations = self.resolve(begin), self.sizes.get(iteration) if isinstance(iteration, ir.Var) else None
+        most = ir.most_iterations_in_block(iterations) if iterations is not None else None
+        if most is None or not isinstance(iterations, ir.Apply):
             return False
         length, number, _ = iterations.args
-        return self.resolve(length) == size and begin == multiply(number, integer(most))
+        return self.resolve(length) == size and begin == ir.multiply(number, ir.integer(most))
 
-    def regions(self, position: Expr) -> Iterator[Region]:
+    def regions(self, position: ir.Expr) -> Iterator[Region]:
         """The ways in which a position is built around the loop's variable; none where another iteration may reach it
         too."""
         position = self.resolve(position)
         if position == self.loop:
             yield ()
-        if not isinstance(position, Apply) or position.dtype != INDEX:
+        if not isinstance(position, ir.Apply) or position.dtype != ir.INDEX:
             return
         if position.op is MUL:
             yield from self.scaled(*position.args)
@@ -283,7 +258,7 @@ class Scope:
             return
         for base, rest in (position.args, position.args[::-1]):
             row = self.resolve(base)
-            if isinstance(row, Apply) and row.op is MUL:
+            if isinstance(row, ir.Apply) and row.op is MUL:
                 for outer, size in (row.args, row.args[::-1]):
                     if self.is_within(rest, size):
                         if self.resolve(rest) == self.loop and self.is_constant(size):
@@ -292,23 +267,23 @@ class Scope:
             if self.is_constant(rest):
                 yield from self.shifted(base, rest)
 
-    def is_size(self, expr: Expr) -> bool:
+    def is_size(self, expr: ir.Expr) -> bool:
         """Whether an expression is a size, which is 0 only where there are no elements, or a product of sizes."""
         expr = self.resolve(expr)
-        if isinstance(expr, Apply) and expr.op is MUL:
+        if isinstance(expr, ir.Apply) and expr.op is MUL:
             return all(map(self.is_size, expr.args))
-        value = int_value(expr)
-        return value > 0 if value is not None else isinstance(expr, Var) and expr not in self.inside
+        value = ir.int_value(expr)
+        return value > 0 if value is not None else isinstance(expr, ir.Var) and expr not in self.inside
 
-    def scaled(self, inner: Expr, size: Expr) -> Iterator[Region]:
+    def scaled(self, inner: ir.Expr, size: ir.Expr) -> Iterator[Region]:
         """The ways in which inner * size is built."""
         if self.is_size(size):
             for found in self.regions(inner):
                 yield (*found, ("*", self.resolve(size)))
 
-    def shifted(self, inner: Expr, constant: Expr) -> Iterator[Region]:
+    def shifted(self, inner: ir.Expr, constant: ir.Expr) -> Iterator[Region]:
         """The ways in which inner + constant is built: several constants are one, in whatever order they are added."""
-        added = terms(rebuild(constant, self.value))
+        added = terms(ir.rebuild(constant, self.value))
         for found in self.regions(inner):
             total = Counter(added)
             if found and found[-1][0] == "+":
@@ -316,19 +291,19 @@ class Scope:
                 found = found[:-1]
             yield (*found, ("+", frozenset(total.items())))
 
-    def value(self, name: Expr) -> Expr | None:
+    def value(self, name: ir.Expr) -> ir.Expr | None:
         """What a name stands for, where that is the same wherever it is written."""
-        found = self.values.get(name) if isinstance(name, Var) else None
-        if found is None or any(isinstance(part, Load) or part in self.sets for part in subexpressions(found)):
+        found = self.values.get(name) if isinstance(name, ir.Var) else None
+        if found is None or any(isinstance(part, ir.Load) or part in self.sets for part in ir.subexpressions(found)):
             return None
-        return rebuild(found, self.value)
+        return ir.rebuild(found, self.value)
 
 
-def terms(total: Expr) -> Counter[Expr]:
+def terms(total: ir.Expr) -> Counter[ir.Expr]:
     """What is added up to a number, each with how often."""
-    if isinstance(total, Apply) and total.op is ADD:
+    if isinstance(total, ir.Apply) and total.op is ADD:
         result = terms(total.args[0])
         result.update(terms(total.args[1]))
         return result
-    value = int_value(total)
-    return Counter({total: 1}) if value is None else Counter({ONE: value})
+    value = ir.int_value(total)
+    return Counter({total: 1}) if value is None else Counter({ir.ONE: value})

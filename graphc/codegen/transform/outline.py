@@ -78,31 +78,7 @@ from graphc.codegen.transform.outline_regions import (
 from graphc.codegen.transform.parallelize import describe_work
 from graphc.codegen.transform.polls import asked_together
 from graphc.codegen.transform.privatize import most_copies, stride
-from graphc.loops.ir import (
-    INDEX,
-    ONE,
-    ZERO,
-    Buffer,
-    Expr,
-    Function,
-    Invoke,
-    Launch,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Pointer,
-    Set,
-    Stmt,
-    Store,
-    Target,
-    Var,
-    add,
-    apply,
-    integer,
-    multiply,
-    quotient,
-)
+from graphc.loops import ir
 from graphc.loops.names import Names
 from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
 from graphc.loops.unparse import text_of
@@ -119,13 +95,13 @@ class Outlined:
     """A kernel's statements, the functions they call, the buffers of scalars these need (dtype and length), and a line
     on every nest that threads may share."""
 
-    body: tuple[Stmt, ...]
-    functions: tuple[Function, ...]
-    scalars: Mapping[Buffer, int]
+    body: tuple[ir.Stmt, ...]
+    functions: tuple[ir.Function, ...]
+    scalars: Mapping[ir.Buffer, int]
     launches: tuple[str, ...] = ()
-    private: Mapping[Buffer, int] = fresh(factory=dict)
+    private: Mapping[ir.Buffer, int] = fresh(factory=dict)
     """Buffers of one row of which every chunk has its own, with the most chunks of their loops."""
-    copies: Mapping[Buffer, tuple[Copies, ...]] = fresh(factory=dict)
+    copies: Mapping[ir.Buffer, tuple[Copies, ...]] = fresh(factory=dict)
     """Buffers of the copies that chunks add into, each with what it has to hold in turn."""
 
 
@@ -134,15 +110,15 @@ class Copies:
     """The copies of a loop that takes `at_once` rows in an iteration. `held`: the buffers of which these are, one for
     every chunk; `targets`: all that the loop adds into, with how many iterations are worth a copy of each."""
 
-    held: tuple[Buffer, ...]
-    targets: Mapping[Buffer, Target]
+    held: tuple[ir.Buffer, ...]
+    targets: Mapping[ir.Buffer, ir.Target]
     at_once: int
 
 
-def outline(body: Sequence[Stmt], names: Names, policy: str = "auto", steps: Collection[Var] = frozenset()) -> Outlined:
+def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outlined:
     """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
-    threads may share them. `steps`: the variables of loops over steps that were written one after the other."""
-    parts = {} if policy == "never" else find_parts(body, policy == "always", steps)
+    threads may share them."""
+    parts = {} if policy == "never" else find_parts(body, policy == "always")
     caller = Caller(names, read_buffers(body) if parts else ())
     parts = {path: caller.asking_together(part) for path, part in parts.items()}
     calls = call_parts(caller, parts)
@@ -154,7 +130,7 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto", steps: Col
     if len(launches) > LAUNCHES_IN_KERNEL:
         calls |= call_parts(caller, launches)
     kept = with_calls(body, parts, calls, caller.alone)
-    private: dict[Buffer, int] = {}
+    private: dict[ir.Buffer, int] = {}
     for shares in (part.shares for part in parts.values() if part.shares is not None):
         for buffer in shares.rows:
             private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
@@ -163,21 +139,21 @@ def outline(body: Sequence[Stmt], names: Names, policy: str = "auto", steps: Col
 
 
 def with_calls(
-    body: Sequence[Stmt],
+    body: Sequence[ir.Stmt],
     parts: Mapping[Path, Part],
-    calls: Mapping[Path, tuple[Stmt, ...]],
+    calls: Mapping[Path, tuple[ir.Stmt, ...]],
     alone: Collection[Path],
     within: Path = (),
-) -> tuple[Stmt, ...]:
+) -> tuple[ir.Stmt, ...]:
     """Statements that stand `within` a loop or branch, with calls in place of parts. What a function that is called
     once says in its docstring is not said above the call."""
     here = {path[-1]: part for path, part in parts.items() if path[:-1] == within}
     around = {path[len(within)] for path in parts if path[: len(within)] == within} - here.keys()
-    moved = {stmt.var for part in here.values() for stmt in part.body if isinstance(stmt, Let | Set)}
-    kept: list[Stmt] = []
+    moved = {stmt.var for part in here.values() for stmt in part.body if isinstance(stmt, ir.Let | ir.Set)}
+    kept: list[ir.Stmt] = []
     for place, stmt in enumerate(body):
         if place in here:
-            if kept and isinstance(kept[-1], Note) and (*within, place) in alone:
+            if kept and isinstance(kept[-1], ir.Note) and (*within, place) in alone:
                 kept.pop()
             kept.extend(calls[(*within, place)])
         elif place in around:
@@ -185,19 +161,19 @@ def with_calls(
                 with_calls(inner, parts, calls, alone, (*within, place, number))
                 for number, inner in enumerate(bodies(stmt))
             ]
-            kept.append(with_bodies(replace(stmt, conflicts=None) if isinstance(stmt, Loop) else stmt, inside))
-        elif not (isinstance(stmt, Let | Set) and stmt.var in moved):
+            kept.append(with_bodies(replace(stmt, conflicts=None) if isinstance(stmt, ir.Loop) else stmt, inside))
+        elif not (isinstance(stmt, ir.Let | ir.Set) and stmt.var in moved):
             kept.append(stmt)
     return tuple(kept)
 
 
-def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[Stmt, ...]]:
+def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[ir.Stmt, ...]]:
     """The statements that call each part; those that are equal are one function."""
     interfaces = {place: interface(part) for place, part in parts.items()}
     equal: dict[tuple[object, ...], list[Path]] = {}
     for place, used in interfaces.items():
         equal.setdefault(used.key, []).append(place)
-    calls: dict[Path, tuple[Stmt, ...]] = {}
+    calls: dict[Path, tuple[ir.Stmt, ...]] = {}
     for places in equal.values():
         lifted = varying([interfaces[place].literals for place in places])
         function = caller.define(parts[places[0]], interfaces[places[0]], lifted)
@@ -213,67 +189,67 @@ class Caller:
     """Writes the functions and calls of one kernel."""
 
     names: Names
-    read: Collection[Buffer]
+    read: Collection[ir.Buffer]
     """The buffers that the kernel reads."""
-    functions: list[Function] = fresh(factory=list)
-    own: dict[tuple[str, str], Buffer] = fresh(factory=dict)
+    functions: list[ir.Function] = fresh(factory=list)
+    own: dict[tuple[str, str], ir.Buffer] = fresh(factory=dict)
     """The kernel's own buffers, by what they are for and their dtypes."""
-    scalars: dict[Buffer, int] = fresh(factory=dict)
+    scalars: dict[ir.Buffer, int] = fresh(factory=dict)
     launches: list[str] = fresh(factory=list)
     alone: set[Path] = fresh(factory=set)
     """The places of the parts of which no other is equal."""
-    copies: dict[Buffer, list[Copies]] = fresh(factory=dict)
+    copies: dict[ir.Buffer, list[Copies]] = fresh(factory=dict)
 
-    def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> Function:
+    def define(self, part: Part, used: Interface, lifted: Mapping[int, int]) -> ir.Function:
         """The function of parts that are equal but for the literals at the positions of `lifted`."""
         rows = part.shares.rows if part.shares else {}
         sums = part.shares.sums if part.shares else {}
-        chunk = [Var(self.names.fresh("size"), INDEX)] if part.shares and (part.results or rows or sums) else []
+        chunk = [ir.Var(self.names.fresh("size"), ir.INDEX)] if part.shares and (part.results or rows or sums) else []
         firsts = dict.fromkeys(lifted.values())
-        values = {place: Var(self.names.fresh("value"), used.literals[place].dtype) for place in firsts}
+        values = {place: ir.Var(self.names.fresh("value"), used.literals[place].dtype) for place in firsts}
         given = {place: values[first] for place, first in lifted.items()}
-        outs = [(var, Buffer(self.names.fresh(f"{var.name}_at"), var.dtype)) for var in part.results]
+        outs = [(var, ir.Buffer(self.names.fresh(f"{var.name}_at"), var.dtype)) for var in part.results]
         params = (
             *((BEGIN, END) if part.extent is not None else ()),
             *(*used.operands, *values.values(), *chunk, *((COPIED,) if sums else ())),
             *(at for _, at in outs),
         )
-        place = quotient(BEGIN, chunk[0]) if chunk else ZERO
+        place = ir.quotient(BEGIN, chunk[0]) if chunk else ir.ZERO
         if part.columns is not None:
-            place = multiply(place, COPIED)
-        body: tuple[Stmt, ...] = (
+            place = ir.multiply(place, COPIED)
+        body: tuple[ir.Stmt, ...] = (
             *with_literals(part.body, given),
-            *(Store(at, place, var) for var, at in outs),
+            *(ir.Store(at, place, var) for var, at in outs),
         )
         lengths = dict(rows) | {buffer: stride(target.length) for buffer, (target, _) in sums.items()}
         if lengths:
-            begins = {length: Var(self.names.fresh("mine"), INDEX) for length in dict.fromkeys(lengths.values())}
+            begins = {length: ir.Var(self.names.fresh("mine"), ir.INDEX) for length in dict.fromkeys(lengths.values())}
             body = (
-                *(Let(begin, multiply(place, length)) for length, begin in begins.items()),
+                *(ir.Let(begin, ir.multiply(place, length)) for length, begin in begins.items()),
                 *moved_buffers(body, {buffer: (buffer, begins[length]) for buffer, length in lengths.items()}),
             )
-        function = Function(self.names.fresh(f"{part.kind}_{part.note.subject}"), params, body, part.note.text)
+        function = ir.Function(self.names.fresh(f"{part.kind}_{part.note.subject}"), params, body, part.note.text)
         self.functions.append(function)
         return function
 
-    def call(self, function: Function, part: Part, used: Interface, lifted: Mapping[int, int]) -> Iterator[Stmt]:
+    def call(self, function: ir.Function, part: Part, used: Interface, lifted: Mapping[int, int]) -> Iterator[ir.Stmt]:
         """The statements that stand for a part: a call, and its scalars read from where it left them."""
         given = (
-            *(operand if isinstance(operand, Var) else Pointer(operand, ZERO) for operand in used.operands),
+            *(operand if isinstance(operand, ir.Var) else ir.Pointer(operand, ir.ZERO) for operand in used.operands),
             *(used.literals[place] for place in dict.fromkeys(lifted.values())),
         )
         if part.shares is not None and part.extent is not None:
             flag = self.flag() if part.code else None
-            yield from [] if flag is None else [Store(flag.buffer, flag.index, ZERO)]
+            yield from [] if flag is None else [ir.Store(flag.buffer, flag.index, ir.ZERO)]
             yield from self.launch(function, part, used, given)
-            yield from [] if flag is None else [Invoke(STOPPED, (flag,), part.code)]
+            yield from [] if flag is None else [ir.Invoke(STOPPED, (flag,), part.code)]
             return
         places = [self.place(var.dtype) for var in part.results]
-        outs = (Pointer(buffer, integer(place)) for buffer, place in places)
-        args = (*((ZERO, part.extent) if part.extent is not None else ()), *given, *outs)
-        yield Invoke(function.name, args, part.code)
+        outs = (ir.Pointer(buffer, ir.integer(place)) for buffer, place in places)
+        args = (*((ir.ZERO, part.extent) if part.extent is not None else ()), *given, *outs)
+        yield ir.Invoke(function.name, args, part.code)
         for var, (buffer, place) in zip(part.results, places, strict=True):
-            yield Let(var, Load(buffer, integer(place)))
+            yield ir.Let(var, ir.Load(buffer, ir.integer(place)))
 
     def asking_together(self, part: Part) -> Part:
         """A part whose loops ask whether the call must end, as threads that share it do."""
@@ -281,44 +257,46 @@ class Caller:
             return part
         return replace(part, body=asked_together(part.body, self.flag()))
 
-    def flag(self) -> Pointer:
+    def flag(self) -> ir.Pointer:
         """Where threads note that the call must end."""
-        buffer = self.own_buffer("stopped", INDEX)
+        buffer = self.own_buffer("stopped", ir.INDEX)
         self.scalars[buffer] = 1
-        return Pointer(buffer, ZERO)
+        return ir.Pointer(buffer, ir.ZERO)
 
-    def launch(self, function: Function, part: Part, used: Interface, given: tuple[Expr, ...]) -> Iterator[Stmt]:
+    def launch(
+        self, function: ir.Function, part: Part, used: Interface, given: tuple[ir.Expr, ...]
+    ) -> Iterator[ir.Stmt]:
         """The statements that stand for a nest that threads may share: a launch, and its scalars combined from what the
         chunks left."""
         shares, count = part.shares, part.extent
         assert shares is not None and count is not None
         otherwise = ", or all into one by columns" if part.columns is not None else ""
         self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}{otherwise}")
-        size = apply(shares.chunk, count, shares.work)
+        size = ir.apply(shares.chunk, count, shares.work)
         if not (part.results or shares.rows or shares.sums):
-            yield Launch(function.name, count, size, self.streamed(part, used, given))
+            yield ir.Launch(function.name, count, size, self.streamed(part, used, given))
             return
-        chunk, iteration = Var(self.names.fresh("size"), INDEX), Var(self.names.fresh("part"), INDEX)
+        chunk, iteration = ir.Var(self.names.fresh("size"), ir.INDEX), ir.Var(self.names.fresh("part"), ir.INDEX)
         places = self.partial_places([var.dtype for var in part.results])
-        outs = tuple(Pointer(buffer, integer(place)) for buffer, place in places)
+        outs = tuple(ir.Pointer(buffer, ir.integer(place)) for buffer, place in places)
         if shares.sums:
             yield from self.launch_on_copies(function, part, size, chunk, used, given, outs)
         else:
-            yield Let(chunk, size)
-            yield Launch(function.name, count, chunk, (*given, chunk, *outs))
-        yield from (stmt for stmt in part.body if isinstance(stmt, Set))
-        partials = [Load(buffer, add(iteration, integer(place))) for buffer, place in places]
-        terms: list[tuple[Var, Expr]] = list(zip(part.results, partials, strict=True))
+            yield ir.Let(chunk, size)
+            yield ir.Launch(function.name, count, chunk, (*given, chunk, *outs))
+        yield from (stmt for stmt in part.body if isinstance(stmt, ir.Set))
+        partials = [ir.Load(buffer, ir.add(iteration, ir.integer(place))) for buffer, place in places]
+        terms: list[tuple[ir.Var, ir.Expr]] = list(zip(part.results, partials, strict=True))
         steps, compensations = shares.steps, shares.compensations
-        errors = [(compensations[var], apply(ROUNDING, var, p)) for var, p in terms if var in compensations]
-        combined = tuple(Set(var, apply(steps[var], var, term)) for var, term in (*errors, *terms))
+        errors = [(compensations[var], ir.apply(ROUNDING, var, p)) for var, p in terms if var in compensations]
+        combined = tuple(ir.Set(var, ir.apply(steps[var], var, term)) for var, term in (*errors, *terms))
         if combined:
-            yield Loop(iteration, chunks_of(count, chunk), combined, conflicts=())
+            yield ir.Loop(iteration, chunks_of(count, chunk), combined, conflicts=())
 
-    def streamed(self, part: Part, used: Interface, given: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def streamed(self, part: Part, used: Interface, given: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
         """What the function of a nest is given, with a word on what non-temporal stores may write."""
         loop, shares = part.body[-1], part.shares
-        if not isinstance(loop, Loop) or loop.size != END or shares is None:
+        if not isinstance(loop, ir.Loop) or loop.size != END or shares is None:
             return given
         stream = stream_of(loop, shares.work, self.read)
         if stream is None:
@@ -326,64 +304,66 @@ class Caller:
         self.launches[-1] += f"; {stream.fills.name} {NONTEMPORAL} where it is large"
         words = {stream.fills: FILLS, stream.reads: READS}
         marked = (
-            apply(words[operand], pointer) if operand in words else pointer
+            ir.apply(words[operand], pointer) if operand in words else pointer
             for operand, pointer in zip(used.operands, given, strict=False)
         )
         return (*marked, *given[len(used.operands) :])
 
     def launch_on_copies(
         self,
-        function: Function,
+        function: ir.Function,
         part: Part,
-        size: Expr,
-        chunk: Var,
+        size: ir.Expr,
+        chunk: ir.Var,
         used: Interface,
-        given: tuple[Expr, ...],
-        outs: tuple[Expr, ...],
-    ) -> Iterator[Stmt]:
+        given: tuple[ir.Expr, ...],
+        outs: tuple[ir.Expr, ...],
+    ) -> Iterator[ir.Stmt]:
         """A nest whose chunks add into copies, which are then combined in order; one chunk needs none."""
         shares, count = part.shares, part.extent
         assert shares is not None and count is not None
         targets = {buffer: target for buffer, (target, _) in shares.sums.items()}
-        most, shared, iteration = (Var(self.names.fresh(name), INDEX) for name in ("most", "shared", "part"))
-        yield Let(most, apply(MAXIMUM, most_copies((target, count) for target in targets.values()), ONE))
-        yield Let(chunk, apply(MAXIMUM, size, chunks_of(count, most)))
-        yield Let(shared, apply(SELECT, apply(GT, count, chunk), count, ZERO))
+        most, shared, iteration = (ir.Var(self.names.fresh(name), ir.INDEX) for name in ("most", "shared", "part"))
+        yield ir.Let(most, ir.apply(MAXIMUM, most_copies((target, count) for target in targets.values()), ir.ONE))
+        yield ir.Let(chunk, ir.apply(MAXIMUM, size, chunks_of(count, most)))
+        yield ir.Let(shared, ir.apply(SELECT, ir.apply(GT, count, chunk), count, ir.ZERO))
         if part.columns is None:
-            yield Invoke(function.name, (shared, count, *given, chunk, ZERO, *outs))
+            yield ir.Invoke(function.name, (shared, count, *given, chunk, ir.ZERO, *outs))
         else:
-            columns = apply(SELECT, apply(GT, shared, ZERO), ZERO, part.columns.extent)
-            part_of_row = apply(COLUMNS, columns, part.columns.work)
-            yield Launch(function.name, columns, part_of_row, (*given, chunk, ZERO, *outs))
+            columns = ir.apply(SELECT, ir.apply(GT, shared, ir.ZERO), ir.ZERO, part.columns.extent)
+            part_of_row = ir.apply(COLUMNS, columns, part.columns.work)
+            yield ir.Launch(function.name, columns, part_of_row, (*given, chunk, ir.ZERO, *outs))
         begins = self.copy_places(targets, part.at_once, most)
         replaced = dict(zip(used.operands, given, strict=False)) | begins
-        copied = apply(MINIMUM, shared, ONE)
+        copied = ir.apply(MINIMUM, shared, ir.ONE)
         operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
-        yield Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
+        yield ir.Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
         for length, buffers in by_length(shares).items():
             stores = []
             for buffer in buffers:
                 begin, step = begins[buffer], shares.sums[buffer][1]
-                copy = Load(begin.buffer, add(add(begin.index, multiply(iteration, stride(length))), PLACE))
-                whole = apply(step, Load(buffer, PLACE), copy)
-                stores.append(Store(buffer, PLACE, whole))
-            along = Loop(PLACE, length, tuple(stores), conflicts=())
-            yield Loop(iteration, chunks_of(shared, chunk), (along,), conflicts=tuple(buffers))
+                copy = ir.Load(begin.buffer, ir.add(ir.add(begin.index, ir.multiply(iteration, stride(length))), PLACE))
+                whole = ir.apply(step, ir.Load(buffer, PLACE), copy)
+                stores.append(ir.Store(buffer, PLACE, whole))
+            along = ir.Loop(PLACE, length, tuple(stores), conflicts=())
+            yield ir.Loop(iteration, chunks_of(shared, chunk), (along,), conflicts=tuple(buffers))
 
-    def copy_places(self, targets: Mapping[Buffer, Target], at_once: int, most: Var) -> dict[Buffer, Pointer]:
+    def copy_places(
+        self, targets: Mapping[ir.Buffer, ir.Target], at_once: int, most: ir.Var
+    ) -> dict[ir.Buffer, ir.Pointer]:
         """Where the copies of each buffer begin, of which there are `most` at most."""
-        begins: dict[Buffer, Pointer] = {}
+        begins: dict[ir.Buffer, ir.Pointer] = {}
         for dtype in dict.fromkeys(buffer.dtype for buffer in targets):
             copies = self.own_buffer("copies", dtype)
-            first: Expr = ZERO
+            first: ir.Expr = ir.ZERO
             held = tuple(buffer for buffer in targets if buffer.dtype == dtype)
             for buffer in held:
-                begins[buffer] = Pointer(copies, first)
-                first = add(first, multiply(most, stride(targets[buffer].length)))
+                begins[buffer] = ir.Pointer(copies, first)
+                first = ir.add(first, ir.multiply(most, stride(targets[buffer].length)))
             self.copies.setdefault(copies, []).append(Copies(held, targets, at_once))
         return begins
 
-    def partial_places(self, dtypes: Sequence[str]) -> list[tuple[Buffer, int]]:
+    def partial_places(self, dtypes: Sequence[str]) -> list[tuple[ir.Buffer, int]]:
         """For each scalar of a launch a row with an element for every chunk. The rows serve all launches in turn."""
         rows: Counter[str] = Counter()
         places = []
@@ -394,20 +374,20 @@ class Caller:
             self.scalars[buffer] = max(self.scalars.get(buffer, 0), rows[dtype] * MOST_CHUNKS)
         return places
 
-    def place(self, dtype: str) -> tuple[Buffer, int]:
+    def place(self, dtype: str) -> tuple[ir.Buffer, int]:
         """A free element of the buffer of scalars of a dtype."""
         buffer = self.own_buffer("scalars", dtype)
         count = self.scalars.get(buffer, 0)
         self.scalars[buffer] = count + 1
         return buffer, count
 
-    def own_buffer(self, purpose: str, dtype: str) -> Buffer:
+    def own_buffer(self, purpose: str, dtype: str) -> ir.Buffer:
         """The kernel's buffer for a purpose."""
         if (purpose, dtype) not in self.own:
-            self.own[purpose, dtype] = Buffer(self.names.fresh(f"{purpose}_{dtype}"), dtype, is_temporary=True)
+            self.own[purpose, dtype] = ir.Buffer(self.names.fresh(f"{purpose}_{dtype}"), dtype, is_temporary=True)
         return self.own[purpose, dtype]
 
 
-def chunks_of(count: Expr, size: Expr) -> Expr:
+def chunks_of(count: ir.Expr, size: ir.Expr) -> ir.Expr:
     """How many chunks of a size a loop has."""
-    return apply(BLOCKS, count, size)
+    return ir.apply(BLOCKS, count, size)

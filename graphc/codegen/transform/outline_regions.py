@@ -15,32 +15,7 @@ from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
 from graphc.codegen.transform.privatize import instead_of_columns, neutral, targets_of
 from graphc.dtypes import itemsize
-from graphc.loops import operators
-from graphc.loops.ir import (
-    INDEX,
-    ZERO,
-    Apply,
-    Buffer,
-    Check,
-    Const,
-    Expr,
-    If,
-    Invoke,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    add,
-    apply,
-    int_value,
-    integer,
-    multiply,
-    subtract,
-)
+from graphc.loops import ir, operators
 from graphc.loops.operators import BLOCKS, GT, MINIMUM, SELECT
 from graphc.loops.visit import all_expressions, bodies, in_line, map_bodies, op_count, read_vars, statements
 from graphc.startup.record import record, replace
@@ -66,13 +41,13 @@ then the place in its own body."""
 FAILED = 1
 """What the function of a nest returns where its check fails; the kernel knows which check it was."""
 
-BEGIN, END = Var("begin", INDEX), Var("end", INDEX)
-COPIED = Var("copied", INDEX)
+BEGIN, END = ir.Var("begin", ir.INDEX), ir.Var("end", ir.INDEX)
+COPIED = ir.Var("copied", ir.INDEX)
 """1 where a nest adds into copies, 0 where it does into the buffers themselves."""
-FIRST, LAST, LEFT, RIGHT = (Var(name, INDEX) for name in ("first", "last", "left", "right"))
+FIRST, LAST, LEFT, RIGHT = (ir.Var(name, ir.INDEX) for name in ("first", "last", "left", "right"))
 """The rows and columns of a nest that may be shared out by either."""
-STRIP, STRIP_BEGIN, STRIP_END = (Var(name, INDEX) for name in ("strip", "strip_begin", "strip_end"))
-PLACE = Var("c", INDEX)
+STRIP, STRIP_BEGIN, STRIP_END = (ir.Var(name, ir.INDEX) for name in ("strip", "strip_begin", "strip_end"))
+PLACE = ir.Var("c", ir.INDEX)
 """In a copy."""
 FIXED_NAMES = frozenset(
     var.name for var in (BEGIN, END, COPIED, FIRST, LAST, LEFT, RIGHT, STRIP, STRIP_BEGIN, STRIP_END, PLACE)
@@ -89,10 +64,10 @@ class Part:
     if it has one, and `shares` says how threads may share it.
     """
 
-    body: tuple[Stmt, ...]
-    results: tuple[Var, ...]
-    note: Note
-    extent: Expr | None = None
+    body: tuple[ir.Stmt, ...]
+    results: tuple[ir.Var, ...]
+    note: ir.Note
+    extent: ir.Expr | None = None
     code: int = 0
     shares: Shares | None = None
     kind: str = "nest"
@@ -106,28 +81,26 @@ class Part:
 class Columns:
     """The other way to share a nest: by its columns, `extent` of them."""
 
-    extent: Expr
-    work: Expr
+    extent: ir.Expr
+    work: ir.Expr
 
 
 def find_parts(
-    body: Sequence[Stmt],
+    body: Sequence[ir.Stmt],
     always: bool,
-    steps: Collection[Var] = (),
-    begun: Collection[Var] = (),
+    begun: Collection[ir.Var] = (),
     within: Path = (),
     are_many: bool = False,
 ) -> dict[Path, Part]:
     """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large; and those of branches and of loops around nests. `steps`: the variables of loops over steps
-    that would be written out otherwise; `begun`: the scalars that have a value before `body`, the statements of the
-    loop or branch `within` which they stand; `are_many`: there are many nests around."""
-    are_many = are_many or sum(isinstance(stmt, Loop) for stmt in in_line(body)) > OUTLINE_ABOVE
-    ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, Let))
+    where they are large; and those of branches and of loops around nests. `begun`: the scalars that have a value before
+    `body`, the statements of the loop or branch `within` which they stand; `are_many`: there are many nests around."""
+    are_many = are_many or sum(isinstance(stmt, ir.Loop) for stmt in in_line(body)) > OUTLINE_ABOVE
+    ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, ir.Let))
     parts = find_nests(body, begun)
-    known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
+    known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
-    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), steps, known)]
+    around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
     if not (always or are_many):
         parts = {place: part for place, part in parts.items() if part.shares is not None}
     if always or ops > BLOCK_OPS:
@@ -135,58 +108,59 @@ def find_parts(
     found = {(*within, place): part for place, part in parts.items() if place not in around}
     for place in around:
         for number, inner in enumerate(bodies(body[place])):
-            of_branch = are_many and isinstance(body[place], If)
-            found |= find_parts(inner, always, steps, known, (*within, place, number), of_branch)
+            of_branch = are_many and isinstance(body[place], ir.If)
+            found |= find_parts(inner, always, known, (*within, place, number), of_branch)
     return found
 
 
-def is_around(least: int, stmt: Stmt, part: Part | None, steps: Collection[Var], begun: Collection[Var]) -> bool:
+def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir.Var]) -> bool:
     """Whether a statement has branches, or is a loop whose iterations follow one another, and each carries out at least
-    as many nests, some of which threads may share; or around such a loop. Of a loop over `steps` one is enough."""
-    if not isinstance(stmt, Loop) or (part is not None and part.shares is not None):
-        return isinstance(stmt, If)
+    as many nests, some of which threads may share; or around such a loop."""
+    if not isinstance(stmt, ir.Loop) or (part is not None and part.shares is not None):
+        return isinstance(stmt, ir.If)
     if is_of_columns(stmt):
         return True
-    is_step = stmt.var in steps
-    loops = [inner for inner in in_line(stmt.body) if isinstance(inner, Loop)]
-    if len(loops) < (1 if is_step else least):
-        return any(inner.conflicts is None and is_around(least, inner, None, steps, begun) for inner in loops)
-    return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= (1 if is_step else LEAST_NESTS)
+    loops = [inner for inner in in_line(stmt.body) if isinstance(inner, ir.Loop)]
+    if len(loops) < least:
+        return any(inner.conflicts is None and is_around(least, inner, None, begun) for inner in loops)
+    return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= LEAST_NESTS
 
 
-def is_of_columns(loop: Loop) -> bool:
+def is_of_columns(loop: ir.Loop) -> bool:
     """Whether a loop carries out steps part by part, to ask after each (polls.py), and threads may share the columns of
     a part."""
     match loop.body:
-        case (Loop() as steps, If()):
+        case (ir.Loop() as steps, ir.If()):
             return columns_of(steps) is not None
     return False
 
 
-def all_nests(body: Sequence[Stmt], begun: Collection[Var]) -> Iterator[Part]:
+def all_nests(body: Sequence[ir.Stmt], begun: Collection[ir.Var]) -> Iterator[Part]:
     """The nests, those of branches too."""
     yield from find_nests(body, begun).values()
-    known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
+    known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     for stmt in body:
-        if isinstance(stmt, If):
+        if isinstance(stmt, ir.If):
             for branch in bodies(stmt):
                 yield from all_nests(branch, known)
 
 
-def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, Part]:
+def find_nests(body: Sequence[ir.Stmt], begun: Collection[ir.Var] = ()) -> dict[int, Part]:
     """The outermost loops, but those that accumulate what does not start anew with them, or make several checks."""
     starts = {var: start for var, start in accumulators(body).items() if var not in begun}
-    outer = {*begun, *(stmt.var for stmt in body if isinstance(stmt, Set))}
+    outer = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     parts: dict[int, Part] = {}
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
-        if not isinstance(stmt, Loop):
+        if not isinstance(stmt, ir.Loop):
             continue
-        if stmt.begin != ZERO:
+        if stmt.begin != ir.ZERO:
             steps = None if set_vars(stmt.body) else columns_of(stmt)
             parts |= {} if steps is None else {place: of_columns(stmt, note, *steps, None)}
             continue
         carried = [var for var in set_vars(stmt.body) if var in outer]
-        codes = {inner.code for inner in statements(stmt.body) if isinstance(inner, Check | Invoke) and inner.code}
+        codes = {
+            inner.code for inner in statements(stmt.body) if isinstance(inner, ir.Check | ir.Invoke) and inner.code
+        }
         if starts.keys() >= set(carried) and len(codes) <= 1:
             loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
             first = tuple(starts[var] for var in carried)
@@ -205,90 +179,90 @@ def find_nests(body: Sequence[Stmt], begun: Collection[Var] = ()) -> dict[int, P
     return parts
 
 
-def rows_of_iteration(iterations: Expr, body: Sequence[Stmt]) -> int:
+def rows_of_iteration(iterations: ir.Expr, body: Sequence[ir.Stmt]) -> int:
     """How many rows an iteration of a loop of `iterations` takes; 0 where they are only what whole blocks
     leave."""
-    values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
-    match values.get(iterations, iterations) if isinstance(iterations, Var) else iterations:
-        case Apply(operators.FLOORDIV, (_, Const(text))):
+    values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, ir.Let)}
+    match values.get(iterations, iterations) if isinstance(iterations, ir.Var) else iterations:
+        case ir.Apply(operators.FLOORDIV, (_, ir.Const(text))):
             return int(text)
-        case Apply(operators.MOD, (_, Const())):
+        case ir.Apply(operators.MOD, (_, ir.Const())):
             return 0
     return 1
 
 
-def of_columns(loop: Loop, note: Note, inner: Loop, columns: Shares, rows: Shares | None) -> Part:
+def of_columns(loop: ir.Loop, note: ir.Note, inner: ir.Loop, columns: Shares, rows: Shares | None) -> Part:
     """A nest of which threads may share the columns; or its rows, where it adds them to copies: BEGIN to END are rows
     where COPIED is 1."""
     if rows is None:
         part = replace(inner, size=END, begin=BEGIN)
         return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, 0, columns)
-    by_rows = apply(GT, COPIED, ZERO)
+    by_rows = ir.apply(GT, COPIED, ir.ZERO)
     limits = (
-        Let(FIRST, apply(SELECT, by_rows, BEGIN, ZERO)),
-        Let(LAST, apply(SELECT, by_rows, END, loop.size)),
-        Let(LEFT, apply(SELECT, by_rows, ZERO, BEGIN)),
-        Let(RIGHT, apply(SELECT, by_rows, inner.size, END)),
+        ir.Let(FIRST, ir.apply(SELECT, by_rows, BEGIN, ir.ZERO)),
+        ir.Let(LAST, ir.apply(SELECT, by_rows, END, loop.size)),
+        ir.Let(LEFT, ir.apply(SELECT, by_rows, ir.ZERO, BEGIN)),
+        ir.Let(RIGHT, ir.apply(SELECT, by_rows, inner.size, END)),
     )
     part = replace(inner, size=RIGHT, begin=LEFT)
     nest = replace(loop, size=LAST, body=(*loop.body[:-1], part), begin=FIRST)
     over_rows = in_strips(nest, part) if wants_strips(inner) else nest
-    body: tuple[Stmt, ...] = (*filling(rows), *limits, over_rows)
+    body: tuple[ir.Stmt, ...] = (*filling(rows), *limits, over_rows)
     return Part(body, (), note, loop.size, 0, rows, columns=Columns(inner.size, columns.work))
 
 
-def wants_strips(inner: Loop) -> bool:
+def wants_strips(inner: ir.Loop) -> bool:
     """Whether a loop along rows should go over some columns only before the next row: where buffers by column would
     not stay in the nearest cache."""
-    size = int_value(inner.size)
+    size = ir.int_value(inner.size)
     if size is not None and size <= MOST_COLUMNS:
         return False
-    loads = {expr for expr in all_expressions(inner.body) if isinstance(expr, Load)}
-    stores = {stmt for stmt in inner.body if isinstance(stmt, Store)}
+    loads = {expr for expr in all_expressions(inner.body) if isinstance(expr, ir.Load)}
+    stores = {stmt for stmt in inner.body if isinstance(stmt, ir.Store)}
     by_column = {each.buffer for each in loads | stores if each.index == inner.var}
     return sum(itemsize(buffer.dtype) for buffer in by_column) > MOST_COLUMN_BYTES
 
 
-def in_strips(nest: Loop, part: Loop) -> Loop:
+def in_strips(nest: ir.Loop, part: ir.Loop) -> ir.Loop:
     """A nest over rows, of which `part` is the loop along one, for one strip of columns after the other."""
-    length = integer(MOST_COLUMNS)
+    length = ir.integer(MOST_COLUMNS)
     limits = (
-        Let(STRIP_BEGIN, add(part.begin, multiply(STRIP, length))),
-        Let(STRIP_END, apply(MINIMUM, part.size, add(STRIP_BEGIN, length))),
+        ir.Let(STRIP_BEGIN, ir.add(part.begin, ir.multiply(STRIP, length))),
+        ir.Let(STRIP_END, ir.apply(MINIMUM, part.size, ir.add(STRIP_BEGIN, length))),
     )
     rows = replace(nest, body=(*nest.body[:-1], replace(part, begin=STRIP_BEGIN, size=STRIP_END)))
-    return Loop(STRIP, apply(BLOCKS, subtract(part.size, part.begin), length), (*limits, rows))
+    return ir.Loop(STRIP, ir.apply(BLOCKS, ir.subtract(part.size, part.begin), length), (*limits, rows))
 
 
-def filling(shares: Shares) -> Iterator[Loop]:
+def filling(shares: Shares) -> Iterator[ir.Loop]:
     """The loops that begin the copies of a chunk; of no iteration where a nest adds into the buffers themselves."""
     for length, buffers in by_length(shares).items():
-        starts = (Store(buffer, PLACE, neutral(shares.sums[buffer][1], buffer.dtype)) for buffer in buffers)
-        yield Loop(PLACE, multiply(length, COPIED), tuple(starts), conflicts=())
+        starts = (ir.Store(buffer, PLACE, neutral(shares.sums[buffer][1], buffer.dtype)) for buffer in buffers)
+        yield ir.Loop(PLACE, ir.multiply(length, COPIED), tuple(starts), conflicts=())
 
 
-def by_length(shares: Shares) -> dict[Expr, list[Buffer]]:
+def by_length(shares: Shares) -> dict[ir.Expr, list[ir.Buffer]]:
     """The buffers that iterations add into, those of one length together."""
-    result: dict[Expr, list[Buffer]] = {}
+    result: dict[ir.Expr, list[ir.Buffer]] = {}
     for buffer, (target, _) in shares.sums.items():
         result.setdefault(target.length, []).append(buffer)
     return result
 
 
-def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
+def find_blocks(body: Sequence[ir.Stmt], least: int) -> dict[int, Part]:
     """Runs of scalars of at least `least` operators, cut where they have BLOCK_OPS."""
     parts: dict[int, Part] = {}
-    readers: dict[Var, int] = {}
+    readers: dict[ir.Var, int] = {}
     for place, stmt in enumerate(body):
         readers.update(dict.fromkeys(read_vars([stmt]), place))
-    run: list[Let] = []
+    run: list[ir.Let] = []
     ops = 0
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
-        if not isinstance(stmt, Let):
+        if not isinstance(stmt, ir.Let):
             continue
         run.append(stmt)
         ops += op_count(stmt.value)
-        if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], Let):
+        if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], ir.Let):
             continue
         if ops >= least:
             results = tuple(let.var for let in run if readers.get(let.var, -1) > place)
@@ -297,49 +271,49 @@ def find_blocks(body: Sequence[Stmt], least: int) -> dict[int, Part]:
     return parts
 
 
-def remarks(body: Sequence[Stmt]) -> Iterator[Note]:
+def remarks(body: Sequence[ir.Stmt]) -> Iterator[ir.Note]:
     """For each statement the remark it stands under: the first of several lines."""
-    note: Note = Note("", "part")
-    before: Stmt | None = None
+    note: ir.Note = ir.Note("", "part")
+    before: ir.Stmt | None = None
     for stmt in body:
-        if isinstance(stmt, Note):
-            first = note if isinstance(before, Note) else stmt
-            note = Note(first.text or stmt.text, first.subject)
+        if isinstance(stmt, ir.Note):
+            first = note if isinstance(before, ir.Note) else stmt
+            note = ir.Note(first.text or stmt.text, first.subject)
         before = stmt
         yield note
 
 
-def accumulators(body: Sequence[Stmt]) -> dict[Var, Set]:
+def accumulators(body: Sequence[ir.Stmt]) -> dict[ir.Var, ir.Set]:
     """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops and in no
     branch, before which nothing reads them."""
-    starts = [(place, stmt) for place, stmt in enumerate(body) if isinstance(stmt, Set)]
+    starts = [(place, stmt) for place, stmt in enumerate(body) if isinstance(stmt, ir.Set)]
     started = Counter(stmt.var for _, stmt in starts)
     inside = Counter(var for stmt in body for inner in bodies(stmt) for var in set_vars(inner))
     return {
         stmt.var: stmt
         for place, stmt in starts
-        if isinstance(stmt.value, Const) and started[stmt.var] == inside[stmt.var] == 1
+        if isinstance(stmt.value, ir.Const) and started[stmt.var] == inside[stmt.var] == 1
         if is_set_before_read(stmt.var, body[place + 1 :])
     }
 
 
-def is_set_before_read(var: Var, body: Sequence[Stmt]) -> bool:
+def is_set_before_read(var: ir.Var, body: Sequence[ir.Stmt]) -> bool:
     """Whether the first statement that has to do with a name is a loop that sets it."""
     for stmt in body:
-        if isinstance(stmt, Loop) and var in set_vars(stmt.body):
+        if isinstance(stmt, ir.Loop) and var in set_vars(stmt.body):
             return True
         if var in read_vars([stmt]):
             return False
     return False
 
 
-def set_vars(body: Sequence[Stmt]) -> dict[Var, None]:
+def set_vars(body: Sequence[ir.Stmt]) -> dict[ir.Var, None]:
     """The names that statements set, in order."""
-    return dict.fromkeys(stmt.var for stmt in statements(body) if isinstance(stmt, Set))
+    return dict.fromkeys(stmt.var for stmt in statements(body) if isinstance(stmt, ir.Set))
 
 
-def with_code(body: Sequence[Stmt], code: int) -> tuple[Stmt, ...]:
+def with_code(body: Sequence[ir.Stmt], code: int) -> tuple[ir.Stmt, ...]:
     """Statements whose checks have another number."""
-    fails = (isinstance(stmt, Check | Invoke) and stmt.code > 0 for stmt in body)
+    fails = (isinstance(stmt, ir.Check | ir.Invoke) and stmt.code > 0 for stmt in body)
     numbered = (replace(stmt, code=code) if fail else stmt for stmt, fail in zip(body, fails, strict=True))
     return tuple(map_bodies(stmt, lambda inner: with_code(inner, code)) for stmt in numbered)

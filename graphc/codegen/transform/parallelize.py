@@ -15,31 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphc.codegen.threads.chunking import CHUNK_WORK
 from graphc.codegen.transform.independence import accumulation, mark_nest
 from graphc.codegen.transform.privatize import added_into
-from graphc.loops import operators
-from graphc.loops.ir import (
-    INDEX,
-    ZERO,
-    Apply,
-    Buffer,
-    Const,
-    Expr,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Set,
-    Stmt,
-    Store,
-    Target,
-    Var,
-    add,
-    int_value,
-    integer,
-    length_of_blocks,
-    most_iterations_in_block,
-    multiply,
-    subexpressions,
-)
+from graphc.loops import ir, operators
 from graphc.loops.operators import CHUNK, COLUMNS, ROUNDING, Operator
 from graphc.loops.visit import expressions, in_line, is_left, statements
 from graphc.startup.record import fresh, record, replace
@@ -49,7 +25,7 @@ LOAD_COST, STORE_COST = 2.0, 1.0
 GUESSED_ITERATIONS = 16
 """Of an inner loop whose length differs from iteration to iteration."""
 
-Region = tuple[tuple[str, Expr], ...]
+Region = tuple[tuple[str, ir.Expr], ...]
 """How a position is built around the loop's variable, from the inside out."""
 
 
@@ -59,18 +35,18 @@ class Shares:
     values, and for a sum carried in two floats its compensation; the buffers that hold a row of every iteration in
     turn, with its length: threads need one each."""
 
-    work: Expr
-    steps: Mapping[Var, Operator]
-    compensations: Mapping[Var, Var]
-    rows: Mapping[Buffer, Expr]
+    work: ir.Expr
+    steps: Mapping[ir.Var, Operator]
+    compensations: Mapping[ir.Var, ir.Var]
+    rows: Mapping[ir.Buffer, ir.Expr]
     chunk: Operator = CHUNK
     """The iterations of a chunk, of their number and the work of each."""
-    sums: Mapping[Buffer, tuple[Target, Operator]] = fresh(factory=dict)
+    sums: Mapping[ir.Buffer, tuple[ir.Target, Operator]] = fresh(factory=dict)
     """Buffers that iterations add into, each with the step: a chunk has copies of its own."""
 
 
 def shares_of(
-    loop: Loop, carried: Sequence[Var], rows: bool = False, targets: Mapping[Buffer, Target] = {}
+    loop: ir.Loop, carried: Sequence[ir.Var], rows: bool = False, targets: Mapping[ir.Buffer, ir.Target] = {}
 ) -> Shares | None:
     """How an outermost loop can be shared out; None where it cannot, or is too short to be worth it by its static
     size. `rows`: whether threads may have rows of their own; `targets`: buffers of which a chunk may have a copy."""
@@ -82,7 +58,7 @@ def shares_of(
     if None in steps.values() or not {*loop.conflicts} <= private.keys() | sums.keys():
         return None
     work = work_of(loop)
-    total = int_value(multiply(loop.size, work))
+    total = ir.int_value(ir.multiply(loop.size, work))
     if only_fills(loop) or (total is not None and total < 2 * CHUNK_WORK):
         return None
     combining = {var: step for var, step in steps.items() if step is not None}
@@ -90,122 +66,128 @@ def shares_of(
     return Shares(work, combining, compensations_of(loop, carried), private, sums=copied)
 
 
-def columns_of(loop: Loop) -> tuple[Loop, Shares] | None:
+def columns_of(loop: ir.Loop) -> tuple[ir.Loop, Shares] | None:
     """The inner loop of a loop over rows that keeps to its columns, as a sum over the first axis does, or steps whose
     elements know nothing of each other; and how it can be shared out: each thread goes over all rows of some columns,
     in the same order."""
-    *names, inner = [stmt for stmt in loop.body if not isinstance(stmt, Note)] or (None,)
-    if not isinstance(inner, Loop) or inner is not loop.body[-1] or inner.begin != ZERO or is_left(inner):
+    *names, inner = [stmt for stmt in loop.body if not isinstance(stmt, ir.Note)] or (None,)
+    if not isinstance(inner, ir.Loop) or inner is not loop.body[-1] or inner.begin != ir.ZERO or is_left(inner):
         return None
-    if not all(isinstance(stmt, Let) for stmt in names):
+    if not all(isinstance(stmt, ir.Let) for stmt in names):
         return None
-    changing = {loop.var} | {stmt.var for stmt in names if isinstance(stmt, Let)}
-    if changing & set(subexpressions(inner.size)):
+    changing = {loop.var} | {stmt.var for stmt in names if isinstance(stmt, ir.Let)}
+    if changing & set(ir.subexpressions(inner.size)):
         return None
-    within = Loop(loop.var, loop.size, (*names, *inner.body))
-    shares = shares_of(mark_nest(Loop(inner.var, inner.size, (within,))), ())
+    within = ir.Loop(loop.var, loop.size, (*names, *inner.body))
+    shares = shares_of(mark_nest(ir.Loop(inner.var, inner.size, (within,))), ())
     return None if shares is None else (inner, replace(shares, chunk=COLUMNS))
 
 
-def only_fills(loop: Loop) -> bool:
+def only_fills(loop: ir.Loop) -> bool:
     """Whether a loop writes the same number everywhere, which one thread does as fast."""
-    return all(isinstance(stmt.value, Const) for stmt in statements(loop.body) if isinstance(stmt, Store | Set))
+    return all(
+        isinstance(stmt.value, ir.Const) for stmt in statements(loop.body) if isinstance(stmt, ir.Store | ir.Set)
+    )
 
 
-def compensations_of(loop: Loop, carried: Sequence[Var]) -> dict[Var, Var]:
+def compensations_of(loop: ir.Loop, carried: Sequence[ir.Var]) -> dict[ir.Var, ir.Var]:
     """For each sum that is carried in two floats the compensation: what additions have rounded away."""
     return {
         sum: stmt.var
         for stmt in statements(loop.body)
-        if isinstance(stmt, Set) and stmt.var in carried
-        for part in subexpressions(stmt.value)
-        if isinstance(part, Apply) and part.op is ROUNDING
+        if isinstance(stmt, ir.Set) and stmt.var in carried
+        for part in ir.subexpressions(stmt.value)
+        if isinstance(part, ir.Apply) and part.op is ROUNDING
         for sum in part.args[:1]
-        if isinstance(sum, Var) and sum in carried
+        if isinstance(sum, ir.Var) and sum in carried
     }
 
 
-def rows_of(loop: Loop) -> dict[Buffer, Expr]:
+def rows_of(loop: ir.Loop) -> dict[ir.Buffer, ir.Expr]:
     """The buffers of one row that a loop writes, with their lengths, where it names these."""
-    stored = dict.fromkeys(stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store))
-    named = {part for stmt in statements(loop.body) for expr in expressions(stmt) for part in subexpressions(expr)}
-    return {b: b.row for b in stored if b.row is not None and (isinstance(b.row, Const) or b.row in named)}
+    stored = dict.fromkeys(stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, ir.Store))
+    named = {part for stmt in statements(loop.body) for expr in expressions(stmt) for part in ir.subexpressions(expr)}
+    return {b: b.row for b in stored if b.row is not None and (isinstance(b.row, ir.Const) or b.row in named)}
 
 
 # Work ---------------------------------------------------------------------------------------------------------------
 
 
-def work_of(loop: Loop) -> Expr:
+def work_of(loop: ir.Loop) -> ir.Expr:
     """The work of one iteration, a sum over the loops inside it, and over both branches."""
-    changing = {stmt.var for stmt in statements([loop]) if isinstance(stmt, Let | Set | Loop)}
+    changing = {stmt.var for stmt in statements([loop]) if isinstance(stmt, ir.Let | ir.Set | ir.Loop)}
 
-    def known(size: Expr) -> bool:
-        return not any(isinstance(part, Load) or part in changing for part in subexpressions(size))
+    def known(size: ir.Expr) -> bool:
+        return not any(isinstance(part, ir.Load) or part in changing for part in ir.subexpressions(size))
 
-    def in_one_loop(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    def in_one_loop(body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
         """The statements, those of a loop over blocks, or over parts of its steps (polls.py), as if its inner loop ran
         over the whole axis."""
         for stmt in in_line(body):
-            length = whole_length(stmt) if isinstance(stmt, Loop) else None
-            if not isinstance(stmt, Loop) or length is None or not known(length):
+            length = whole_length(stmt) if isinstance(stmt, ir.Loop) else None
+            if not isinstance(stmt, ir.Loop) or length is None or not known(length):
                 yield stmt
                 continue
             for inner in in_line(stmt.body):
-                yield replace(inner, size=length) if isinstance(inner, Loop) else inner
+                yield replace(inner, size=length) if isinstance(inner, ir.Loop) else inner
 
-    def total(body: Sequence[Stmt]) -> Expr:
+    def total(body: Sequence[ir.Stmt]) -> ir.Expr:
         body = tuple(in_one_loop(body))
         own = sum(cost(expr) for stmt in body for expr in expressions(stmt))
-        own += STORE_COST * sum(isinstance(stmt, Store) for stmt in body)
-        iterations: dict[Expr, Expr] = {}
+        own += STORE_COST * sum(isinstance(stmt, ir.Store) for stmt in body)
+        iterations: dict[ir.Expr, ir.Expr] = {}
         for stmt in body:
-            if isinstance(stmt, Loop):
-                guess = integer(most_iterations_in_block(stmt.size) or GUESSED_ITERATIONS)
+            if isinstance(stmt, ir.Loop):
+                guess = ir.integer(ir.most_iterations_in_block(stmt.size) or GUESSED_ITERATIONS)
                 size = stmt.size if known(stmt.size) else guess
-                iterations[size] = plus(iterations.get(size, ZERO), total(stmt.body))
-        result: Expr = integer(round(own) if iterations else max(round(own), 1))
+                iterations[size] = plus(iterations.get(size, ir.ZERO), total(stmt.body))
+        result: ir.Expr = ir.integer(round(own) if iterations else max(round(own), 1))
         for size, work in iterations.items():
-            result = plus(result, multiply(work, size))
+            result = plus(result, ir.multiply(work, size))
         return result
 
     return total(loop.body)
 
 
-def whole_length(loop: Loop) -> Expr | None:
+def whole_length(loop: ir.Loop) -> ir.Expr | None:
     """The length of the axis of which a loop takes blocks, or parts one after the other; None of any other loop."""
-    if any(isinstance(stmt, Loop) and stmt.begin != ZERO for stmt in loop.body):
-        return loop.size.args[0] if isinstance(loop.size, Apply) and loop.size.op is operators.BLOCKS else None
-    return length_of_blocks(loop.size)
+    if any(isinstance(stmt, ir.Loop) and stmt.begin != ir.ZERO for stmt in loop.body):
+        return loop.size.args[0] if isinstance(loop.size, ir.Apply) and loop.size.op is operators.BLOCKS else None
+    return ir.length_of_blocks(loop.size)
 
 
-def plus(left: Expr, right: Expr) -> Expr:
+def plus(left: ir.Expr, right: ir.Expr) -> ir.Expr:
     """left + right, literals first and folded."""
     match left:
-        case Apply(operators.ADD, (first, rest)) if int_value(first) is not None and int_value(right) is not None:
-            return add(add(first, right), rest)
-        case _ if int_value(right) is not None:
-            return add(right, left)
+        case ir.Apply(operators.ADD, (first, rest)) if (
+            ir.int_value(first) is not None and ir.int_value(right) is not None
+        ):
+            return ir.add(ir.add(first, right), rest)
+        case _ if ir.int_value(right) is not None:
+            return ir.add(right, left)
     match right:
-        case Apply(operators.ADD, (first, rest)) if int_value(left) is not None and int_value(first) is not None:
-            return add(add(left, first), rest)
-    return add(left, right)
+        case ir.Apply(operators.ADD, (first, rest)) if (
+            ir.int_value(left) is not None and ir.int_value(first) is not None
+        ):
+            return ir.add(ir.add(left, first), rest)
+    return ir.add(left, right)
 
 
-def cost(expr: Expr) -> float:
+def cost(expr: ir.Expr) -> float:
     """What an expression costs; the arithmetic of positions is free."""
     result = 0.0
-    for part in subexpressions(expr):
-        if isinstance(part, Load):
+    for part in ir.subexpressions(expr):
+        if isinstance(part, ir.Load):
             result += LOAD_COST
-        elif isinstance(part, Apply):
-            of_positions = part.dtype == INDEX or (part.dtype == "bool" and part.args[0].dtype == INDEX)
+        elif isinstance(part, ir.Apply):
+            of_positions = part.dtype == ir.INDEX or (part.dtype == "bool" and part.args[0].dtype == ir.INDEX)
             result += 0.0 if of_positions else part.op.cost
     return result
 
 
-def describe_work(count: Expr, shares: Shares, text_of: Callable[[Expr], str]) -> str:
+def describe_work(count: ir.Expr, shares: Shares, text_of: Callable[[ir.Expr], str]) -> str:
     """From how many iterations on there are chunks to share out, for the reader of a plan."""
-    work = int_value(shares.work)
+    work = ir.int_value(shares.work)
     copied = f"; each chunk adds into its own {', '.join(buffer.name for buffer in shares.sums)}" if shares.sums else ""
     if work is None:
         return f"{text_of(count)} iterations of work {text_of(shares.work)}{copied}"

@@ -17,24 +17,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from graphc.codegen.schedule.accumulators import MOST_COPIES, PADDING
 from graphc.dtypes import is_float
+from graphc.loops import ir
 from graphc.loops.build import start_const
-from graphc.loops.ir import (
-    Apply,
-    Buffer,
-    Const,
-    Expr,
-    Load,
-    Loop,
-    Stmt,
-    Store,
-    Target,
-    add,
-    apply,
-    integer,
-    multiply,
-    quotient,
-    subexpressions,
-)
 from graphc.loops.operators import MINIMUM, Operator
 from graphc.loops.visit import expressions, statements
 from graphc.ops.reduce import highest, lowest
@@ -45,38 +29,38 @@ COLUMNS_SHARE = 32
 of them, by a tenth where they are long and twice as fast where they are short."""
 
 
-def targets_of(stmt: Stmt) -> dict[Buffer, Target]:
+def targets_of(stmt: ir.Stmt) -> dict[ir.Buffer, ir.Target]:
     """The buffers that a statement writes and that may be copied."""
-    stores = (inner for inner in statements([stmt]) if isinstance(inner, Store))
+    stores = (inner for inner in statements([stmt]) if isinstance(inner, ir.Store))
     return {store.buffer: store.buffer.target for store in stores if store.buffer.target is not None}
 
 
-def added_into(loop: Loop, targets: Collection[Buffer]) -> dict[Buffer, Operator]:
+def added_into(loop: ir.Loop, targets: Collection[ir.Buffer]) -> dict[ir.Buffer, Operator]:
     """Those of `targets` that a loop only adds into, each with the step."""
-    steps: dict[Buffer, Operator | None] = {}
-    other_reads: Counter[Buffer] = Counter()  # than by the steps themselves
+    steps: dict[ir.Buffer, Operator | None] = {}
+    other_reads: Counter[ir.Buffer] = Counter()  # than by the steps themselves
     for stmt in statements(loop.body):
-        parts = (part for expr in expressions(stmt) for part in subexpressions(expr))
-        other_reads.update(part.buffer for part in parts if isinstance(part, Load) and part.buffer in targets)
-        if isinstance(stmt, Store) and stmt.buffer in targets:
+        parts = (part for expr in expressions(stmt) for part in ir.subexpressions(expr))
+        other_reads.update(part.buffer for part in parts if isinstance(part, ir.Load) and part.buffer in targets)
+        if isinstance(stmt, ir.Store) and stmt.buffer in targets:
             other_reads[stmt.buffer] -= 1
             step = step_of(stmt)
             steps[stmt.buffer] = step if steps.get(stmt.buffer, step) == step else None
     return {buffer: step for buffer, step in steps.items() if step is not None and not other_reads[buffer]}
 
 
-def step_of(stmt: Store) -> Operator | None:
+def step_of(stmt: ir.Store) -> Operator | None:
     """The operator by which a store adds to the element that it overwrites; None of any other store."""
     match stmt.value:
-        case Apply(op, (before, _)) if op.neutral:
-            while isinstance(before, Apply) and before.op is op:  # several elements, one after the other
+        case ir.Apply(op, (before, _)) if op.neutral:
+            while isinstance(before, ir.Apply) and before.op is op:  # several elements, one after the other
                 before = before.args[0]
-            overwritten = isinstance(before, Load) and (before.buffer, before.index) == (stmt.buffer, stmt.index)
+            overwritten = isinstance(before, ir.Load) and (before.buffer, before.index) == (stmt.buffer, stmt.index)
             return op if overwritten else None
     return None
 
 
-def neutral(step: Operator, dtype: str) -> Const:
+def neutral(step: Operator, dtype: str) -> ir.Const:
     """What a step leaves any other number as it is with: of sums the negative zero, which keeps the sign of zeros."""
     match step.neutral:
         case "one":
@@ -90,10 +74,10 @@ def neutral(step: Operator, dtype: str) -> Const:
     return start_const(text if is_float(dtype) else text.removeprefix("-0.0") or "0", dtype)
 
 
-def instead_of_columns(targets: Mapping[Buffer, Target], rows: int) -> dict[Buffer, Target]:
+def instead_of_columns(targets: Mapping[ir.Buffer, ir.Target], rows: int) -> dict[ir.Buffer, ir.Target]:
     """Those targets of a loop over blocks of `rows` rows that are worth copies where columns could be shared."""
     return {
-        buffer: target if target.is_table else replace(target, pays=integer(COLUMNS_SHARE))
+        buffer: target if target.is_table else replace(target, pays=ir.integer(COLUMNS_SHARE))
         for buffer, target in targets.items()
         if target.is_table or rows
     }
@@ -102,16 +86,16 @@ def instead_of_columns(targets: Mapping[Buffer, Target], rows: int) -> dict[Buff
 # How many -------------------------------------------------------------------------------------------------------------
 
 
-def most_copies(added: Iterable[tuple[Target, Expr]]) -> Expr:
+def most_copies(added: Iterable[tuple[ir.Target, ir.Expr]]) -> ir.Expr:
     """How many chunks a loop may have that adds into targets, each with a number of iterations. The kernel asks that of
     the iterations of a loop, and there is memory for as many as that gives of all loops that add into a target."""
-    most: Expr = integer(MOST_COPIES)
+    most: ir.Expr = ir.integer(MOST_COPIES)
     for pays, count in dict.fromkeys((target.pays, count) for target, count in added):
-        most = apply(MINIMUM, quotient(count, pays), most)
+        most = ir.apply(MINIMUM, ir.quotient(count, pays), most)
     return most
 
 
-def stride(length: Expr) -> Expr:
+def stride(length: ir.Expr) -> ir.Expr:
     """By how many elements one copy begins after the other."""
-    blocks = quotient(add(length, integer(PADDING - 1)), integer(PADDING))
-    return multiply(blocks, integer(PADDING))
+    blocks = ir.quotient(ir.add(length, ir.integer(PADDING - 1)), ir.integer(PADDING))
+    return ir.multiply(blocks, ir.integer(PADDING))

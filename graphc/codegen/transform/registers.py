@@ -28,83 +28,64 @@ from functools import partial
 from typing import TypeAlias
 
 from graphc.codegen.transform.forwarding import without_stores
+from graphc.loops import ir
 from graphc.loops.build import convert
-from graphc.loops.ir import (
-    INDEX,
-    Buffer,
-    Check,
-    Const,
-    Expr,
-    Invoke,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Pointer,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    int_value,
-    rebuild,
-    subexpressions,
-)
 from graphc.loops.visit import all_expressions, expressions, map_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import replace
 
 MOST_PLACES = 16
 """Elements of one buffer that are carried: those of a matrix of 4 by 4. More find no registers."""
 
-UNDERSTOOD = (Let, Set, Store, Loop, Check, Invoke, Note)
+UNDERSTOOD = (ir.Let, ir.Set, ir.Store, ir.Loop, ir.Check, ir.Invoke, ir.Note)
 """The kinds of statements that may stand in a loop. What another kind does to the order of things is not known here;
 launches are written by later passes."""
 
-Element: TypeAlias = "tuple[Buffer, Expr]"
+Element: TypeAlias = "tuple[ir.Buffer, ir.Expr]"
 Fresh = Callable[[str], str]
 
 
-def keep_in_registers(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
+def keep_in_registers(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """Statements whose loops carry elements in scalars, and that do not write temporaries that nothing reads any more;
     `fresh` gives names."""
     before = tuple(body)
-    changing = {stmt.var for stmt in statements(before) if isinstance(stmt, Set)}
+    changing = {stmt.var for stmt in statements(before) if isinstance(stmt, ir.Set)}
     result = _kept(before, changing, fresh)
     return before if result == before else without_stores(result, read_buffers(result))
 
 
-def _kept(body: tuple[Stmt, ...], changing: set[Var], fresh: Fresh) -> tuple[Stmt, ...]:
+def _kept(body: tuple[ir.Stmt, ...], changing: set[ir.Var], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """A body in which loops carry elements in scalars: the outermost ones that can. `changing`: the scalars."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     stores = _Stores(changing)
-    left: dict[Element, Var] = {}
+    left: dict[Element, ir.Var] = {}
     for stmt in body:
         stmt = _with_left(stmt, left)
-        if not isinstance(stmt, Loop):
+        if not isinstance(stmt, ir.Loop):
             stores.follow(stmt, len(result))
             result.append(stmt)
             continue
-        carries = {element: Var(fresh("carry"), element[0].dtype) for element in carried_by(stmt, stores.places)}
+        carries = {element: ir.Var(fresh("carry"), element[0].dtype) for element in carried_by(stmt, stores.places)}
         changing.update(carries.values())
         for (buffer, index), carry in carries.items():
             place = stores.places[buffer][index]
             store = None if place is None else result[place]
-            if isinstance(store, Store) and place is not None:
-                result[place] = Set(carry, number(store.value))
+            if isinstance(store, ir.Store) and place is not None:
+                result[place] = ir.Set(carry, number(store.value))
             else:
-                result.append(Set(carry, Load(buffer, index)))
+                result.append(ir.Set(carry, ir.Load(buffer, index)))
         loop = in_scalars(stmt, carries) if carries else stmt
         stores.follow(loop, len(result))
         inner = _kept(loop.body, changing, fresh)
         result.append(loop if inner == loop.body else replace(loop, body=inner))
         for (buffer, index), carry in carries.items():
-            store = Store(buffer, index, carry)
+            store = ir.Store(buffer, index, carry)
             stores.follow(store, len(result))
             result.append(store)
         left.update(carries)
     return tuple(result)
 
 
-def _with_left(stmt: Stmt, left: dict[Element, Var]) -> Stmt:
+def _with_left(stmt: ir.Stmt, left: dict[Element, ir.Var]) -> ir.Stmt:
     """A statement that takes what loops before it have left from the scalars; those are forgotten whose elements it
     may write."""
     if not left:
@@ -114,9 +95,9 @@ def _with_left(stmt: Stmt, left: dict[Element, Var]) -> Stmt:
         return stmt
     written = stored_buffers([stmt])
     kept = {element: carry for element, carry in left.items() if element[0] not in written}
-    stmt = with_scalars(stmt, left if isinstance(stmt, Store) else kept)
-    if isinstance(stmt, Store) and (place := int_value(stmt.index)) is not None:
-        others = (element for element in left if int_value(element[1]) not in (None, place))
+    stmt = with_scalars(stmt, left if isinstance(stmt, ir.Store) else kept)
+    if isinstance(stmt, ir.Store) and (place := ir.int_value(stmt.index)) is not None:
+        others = (element for element in left if ir.int_value(element[1]) not in (None, place))
         kept |= {element: left[element] for element in others}
     left.clear()
     left.update(kept)
@@ -129,50 +110,50 @@ class _Stores:
 
     __slots__ = ("changing", "places")
 
-    def __init__(self, changing: Collection[Var]) -> None:
+    def __init__(self, changing: Collection[ir.Var]) -> None:
         self.changing = changing
-        self.places: dict[Buffer, dict[Expr, int | None]] = {}
+        self.places: dict[ir.Buffer, dict[ir.Expr, int | None]] = {}
 
-    def follow(self, stmt: Stmt, place: int) -> None:
+    def follow(self, stmt: ir.Stmt, place: int) -> None:
         """Take note of the next statement."""
         if self.places:
             touched = {*self.places}
             if is_understood([stmt]):
-                touched = read_buffers([stmt]) | (set() if isinstance(stmt, Store) else stored_buffers([stmt]))
+                touched = read_buffers([stmt]) | (set() if isinstance(stmt, ir.Store) else stored_buffers([stmt]))
             for buffer in touched & self.places.keys():
                 self.places[buffer] = dict.fromkeys(self.places[buffer])
-        if isinstance(stmt, Store) and stmt.buffer.row is None and stmt.buffer.target is None:
+        if isinstance(stmt, ir.Store) and stmt.buffer.row is None and stmt.buffer.target is None:
             self.stored(stmt, place)
 
-    def stored(self, stmt: Store, place: int) -> None:
+    def stored(self, stmt: ir.Store, place: int) -> None:
         """An element has another value, and so may those have that are not known to be others."""
         elements = self.places.get(stmt.buffer, {})
-        number = int_value(stmt.index)
+        number = ir.int_value(stmt.index)
         for index in elements:
-            if number is None or int_value(index) in (None, number):
+            if number is None or ir.int_value(index) in (None, number):
                 elements[index] = None
-        if not any(isinstance(part, Load) or part in self.changing for part in subexpressions(stmt.index)):
+        if not any(isinstance(part, ir.Load) or part in self.changing for part in ir.subexpressions(stmt.index)):
             self.places.setdefault(stmt.buffer, elements)[stmt.index] = place
 
 
-def is_understood(body: Sequence[Stmt]) -> bool:
+def is_understood(body: Sequence[ir.Stmt]) -> bool:
     return all(isinstance(stmt, UNDERSTOOD) for stmt in statements(body))
 
 
-def carried_by(loop: Loop, there: Mapping[Buffer, Collection[Expr]]) -> list[Element]:
+def carried_by(loop: ir.Loop, there: Mapping[ir.Buffer, Collection[ir.Expr]]) -> list[Element]:
     """The elements that a loop is to carry in scalars, of those that are `there` before it."""
     if not there or loop.conflicts is not None or not is_understood([loop]):
         return []
-    touched: dict[Buffer, dict[Expr, None]] = {}
-    given: set[Buffer] = set()
+    touched: dict[ir.Buffer, dict[ir.Expr, None]] = {}
+    given: set[ir.Buffer] = set()
     for stmt in statements([loop]):
-        if isinstance(stmt, Store):
+        if isinstance(stmt, ir.Store):
             touched.setdefault(stmt.buffer, {})[stmt.index] = None
         for expr in expressions(stmt):
-            for part in subexpressions(expr):
-                if isinstance(part, Load):
+            for part in ir.subexpressions(expr):
+                if isinstance(part, ir.Load):
                     touched.setdefault(part.buffer, {})[part.index] = None
-                elif isinstance(part, Pointer):
+                elif isinstance(part, ir.Pointer):
                     given.add(part.buffer)
     wanted = (there.keys() & stored_buffers([loop]) & first_read(loop.body)) - given
     return [
@@ -183,52 +164,54 @@ def carried_by(loop: Loop, there: Mapping[Buffer, Collection[Expr]]) -> list[Ele
     ]
 
 
-def may_carry(indices: Collection[Expr]) -> bool:
+def may_carry(indices: Collection[ir.Expr]) -> bool:
     """Whether these are few places of a buffer, which are known to differ."""
-    return len(indices) == 1 or (len(indices) <= MOST_PLACES and all(int_value(index) is not None for index in indices))
+    return len(indices) == 1 or (
+        len(indices) <= MOST_PLACES and all(ir.int_value(index) is not None for index in indices)
+    )
 
 
-def first_read(body: Sequence[Stmt]) -> set[Buffer]:
+def first_read(body: Sequence[ir.Stmt]) -> set[ir.Buffer]:
     """The buffers of which an iteration reads an element that it has not written for certain."""
     written: set[Element] = set()
-    found: set[Buffer] = set()
+    found: set[ir.Buffer] = set()
     for stmt in body:
-        loads = (part for part in all_expressions([stmt]) if isinstance(part, Load))
+        loads = (part for part in all_expressions([stmt]) if isinstance(part, ir.Load))
         found.update(part.buffer for part in loads if (part.buffer, part.index) not in written)
-        if isinstance(stmt, Store):
+        if isinstance(stmt, ir.Store):
             written.add((stmt.buffer, stmt.index))
     return found
 
 
-def with_scalars(stmt: Stmt, carries: Mapping[Element, Var]) -> Stmt:
+def with_scalars(stmt: ir.Stmt, carries: Mapping[Element, ir.Var]) -> ir.Stmt:
     """A statement that reads some elements from scalars."""
 
-    def scalar(part: Expr) -> Expr | None:
-        return carries.get((part.buffer, part.index)) if isinstance(part, Load) else None
+    def scalar(part: ir.Expr) -> ir.Expr | None:
+        return carries.get((part.buffer, part.index)) if isinstance(part, ir.Load) else None
 
-    return map_expressions(stmt, partial(rebuild, replace=scalar))
+    return map_expressions(stmt, partial(ir.rebuild, replace=scalar))
 
 
-def in_scalars(loop: Loop, carries: Mapping[Element, Var]) -> Loop:
+def in_scalars(loop: ir.Loop, carries: Mapping[Element, ir.Var]) -> ir.Loop:
     """A loop in which some elements are scalars."""
 
-    def changed(stmt: Stmt) -> Stmt:
+    def changed(stmt: ir.Stmt) -> ir.Stmt:
         match stmt:
-            case Store(buffer, index, value) if (buffer, index) in carries:
-                return Set(carries[buffer, index], number(value))
-            case Loop():
+            case ir.Store(buffer, index, value) if (buffer, index) in carries:
+                return ir.Set(carries[buffer, index], number(value))
+            case ir.Loop():
                 return replace(stmt, body=tuple(map(changed, stmt.body)), conflicts=None)
         return stmt
 
     found = with_scalars(changed(loop), carries)
-    assert isinstance(found, Loop)
+    assert isinstance(found, ir.Loop)
     return found
 
 
-def number(value: Expr) -> Expr:
+def number(value: ir.Expr) -> ir.Expr:
     """What is stored as the value of a scalar. Where CPython runs the source, literals and sizes are Python's numbers:
     they do not wrap around, and cannot be divided by zero, as those of a buffer."""
-    if isinstance(value, Const):
+    if isinstance(value, ir.Const):
         return convert(value, value.dtype)
-    loads = any(isinstance(part, Load) for part in subexpressions(value))
-    return convert(value, INDEX) if value.dtype == INDEX and not loads else value
+    loads = any(isinstance(part, ir.Load) for part in ir.subexpressions(value))
+    return convert(value, ir.INDEX) if value.dtype == ir.INDEX and not loads else value

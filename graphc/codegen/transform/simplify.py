@@ -10,22 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from graphc.codegen.transform.passes import Change, Run, apply
-from graphc.loops.ir import (
-    ZERO,
-    Break,
-    Check,
-    Expr,
-    If,
-    Invoke,
-    Launch,
-    Let,
-    Loop,
-    Stmt,
-    Store,
-    Var,
-    int_value,
-    subexpressions,
-)
+from graphc.loops import ir
 from graphc.loops.visit import (
     Changes,
     Readers,
@@ -51,7 +36,7 @@ INLINE_OPS = 12
 """An expression of more operators than this keeps its name: a person has to read it."""
 
 
-def simplify(body: Sequence[Stmt], run: Run = apply) -> tuple[Stmt, ...]:
+def simplify(body: Sequence[ir.Stmt], run: Run = apply) -> tuple[ir.Stmt, ...]:
     """The statements after all of STEPS, each carried out by `run`."""
     result = tuple(body)
     for name, step in STEPS:
@@ -65,43 +50,46 @@ def simplify(body: Sequence[Stmt], run: Run = apply) -> tuple[Stmt, ...]:
 # Passes -------------------------------------------------------------------------------------------------------------
 
 
-def unroll_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+def unroll_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Loops of exactly one iteration become their body, where nothing in it leaves them."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
         stmt = map_bodies(stmt, unroll_once)
-        if isinstance(stmt, Loop) and int_value(stmt.size) == 1 and stmt.begin == ZERO and not is_left(stmt):
-            result.extend(with_values(stmt.body, {stmt.var: ZERO}))
+        if isinstance(stmt, ir.Loop) and ir.int_value(stmt.size) == 1 and stmt.begin == ir.ZERO and not is_left(stmt):
+            result.extend(with_values(stmt.body, {stmt.var: ir.ZERO}))
         else:
             result.append(stmt)
     return tuple(result)
 
 
-def fuse_reductions(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+def fuse_reductions(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Loops of reductions over the same range, of which none needs another's result, become one loop."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
         stmt = map_bodies(stmt, fuse_reductions)
-        if not (isinstance(stmt, Loop) and not is_barrier(stmt) and _fuse_into(result, stmt)):
+        if not (isinstance(stmt, ir.Loop) and not is_barrier(stmt) and _fuse_into(result, stmt)):
             result.append(stmt)
     return tuple(result)
 
 
-def is_barrier(stmt: Stmt) -> bool:
+def is_barrier(stmt: ir.Stmt) -> bool:
     """Whether no loop may pass a statement: it writes memory, checks indices, all of them before any is used, or
     decides what comes next."""
-    return any(isinstance(inner, Store | Invoke | Launch | Check | If | Break) for inner in statements([stmt]))
+    return any(
+        isinstance(inner, ir.Store | ir.Invoke | ir.Launch | ir.Check | ir.If | ir.Break)
+        for inner in statements([stmt])
+    )
 
 
-def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
+def _fuse_into(before: list[ir.Stmt], loop: ir.Loop) -> bool:
     """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
     for place in range(len(before) - 1, -1, -1):
         first = before[place]
-        if isinstance(first, Store):
+        if isinstance(first, ir.Store):
             continue  # a scalar result on its way out, or what `independent` finds that the loop reads
         if is_barrier(first):
             return False
-        if isinstance(first, Loop) and (first.begin, first.size) == (loop.begin, loop.size):
+        if isinstance(first, ir.Loop) and (first.begin, first.size) == (loop.begin, loop.size):
             moved, kept = _split(first, before[place + 1 :])
             if not independent([loop], [first, *kept]):
                 continue
@@ -111,15 +99,15 @@ def _fuse_into(before: list[Stmt], loop: Loop) -> bool:
     return False
 
 
-def _split(first: Loop, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
+def _split(first: ir.Loop, between: Sequence[ir.Stmt]) -> tuple[list[ir.Stmt], list[ir.Stmt]]:
     """Statements after a loop that may stand before it, and those that depend on it, or on one that stays; stores
     stay."""
-    moved: list[Stmt] = []
-    kept: list[Stmt] = []
+    moved: list[ir.Stmt] = []
+    kept: list[ir.Stmt] = []
     written, read = effects([first])
     for stmt in between:
         own_written, own_read = effects([stmt])
-        if isinstance(stmt, Store) or own_written & (written | read) or own_read & written:
+        if isinstance(stmt, ir.Store) or own_written & (written | read) or own_read & written:
             kept.append(stmt)
             written |= own_written
             read |= own_read
@@ -128,23 +116,23 @@ def _split(first: Loop, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]
     return moved, kept
 
 
-def name_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+def name_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """A value that has a name already is not named again, unless what it was computed from has changed since."""
     return _name_once(body, {}, Readers())
 
 
-def _name_once(body: Sequence[Stmt], known: dict[Expr, Var], readers: Readers) -> tuple[Stmt, ...]:
+def _name_once(body: Sequence[ir.Stmt], known: dict[ir.Expr, ir.Var], readers: Readers) -> tuple[ir.Stmt, ...]:
     """`known` holds the names of enclosing bodies as well; those of this body are taken out again."""
-    alias: dict[Var, Expr] = {}
-    named: list[Expr] = []
-    result: list[Stmt] = []
+    alias: dict[ir.Var, ir.Expr] = {}
+    named: list[ir.Expr] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
         if alias:
             stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
         for value in readers.touched(Changes.of(stmt)):
             known.pop(value, None)
         stmt = map_bodies(stmt, lambda inner: _name_once(inner, known, readers))
-        if isinstance(stmt, Let):
+        if isinstance(stmt, ir.Let):
             if stmt.value in known:
                 alias[stmt.var] = known[stmt.value]
                 continue
@@ -157,35 +145,35 @@ def _name_once(body: Sequence[Stmt], known: dict[Expr, Var], readers: Readers) -
     return tuple(result)
 
 
-def drop_unused(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+def drop_unused(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Names that nothing reads are not written."""
     return _without_unused(body, set())
 
 
-def _without_unused(body: Sequence[Stmt], used: set[Var]) -> tuple[Stmt, ...]:
+def _without_unused(body: Sequence[ir.Stmt], used: set[ir.Var]) -> tuple[ir.Stmt, ...]:
     """`used` are the names read after this body; those read in it are added. Nothing reads a name before its `Let`."""
-    kept: list[Stmt] = []
+    kept: list[ir.Stmt] = []
     for stmt in reversed(body):
-        if isinstance(stmt, Let) and stmt.var not in used:
+        if isinstance(stmt, ir.Let) and stmt.var not in used:
             continue
         stmt = map_bodies(stmt, lambda inner: _without_unused(inner, used))
-        used.update(part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
+        used.update(part for expr in expressions(stmt) for part in ir.subexpressions(expr) if isinstance(part, ir.Var))
         kept.append(stmt)
     return tuple(reversed(kept))
 
 
-def inline_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+def inline_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Values used once, in the same body, are written where they are used; never across a write of what they read."""
     return _inline_once(body, use_counts(own_expressions(statements(body))))
 
 
-def _inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt, ...]:
+def _inline_once(body: Sequence[ir.Stmt], counts: Mapping[ir.Var, int]) -> tuple[ir.Stmt, ...]:
     local = use_counts(own_expressions(body))
-    pending: dict[Var, tuple[int, Let]] = {}
+    pending: dict[ir.Var, tuple[int, ir.Let]] = {}
     readers = Readers()
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for place, stmt in enumerate(body):
-        used = (part for expr in expressions(stmt) for part in subexpressions(expr) if isinstance(part, Var))
+        used = (part for expr in expressions(stmt) for part in ir.subexpressions(expr) if isinstance(part, ir.Var))
         values = {var: pending.pop(var)[1].value for var in used if var in pending}
         if values:
             stmt = map_own_expressions(stmt, partial(replace_vars, values=values))
@@ -193,8 +181,8 @@ def _inline_once(body: Sequence[Stmt], counts: Mapping[Var, int]) -> tuple[Stmt,
         due = {*inside, *readers.touched(Changes.of(stmt))}
         result.extend(let for _, let in sorted(pending.pop(var) for var in due & pending.keys()))
         stmt = map_bodies(stmt, lambda inner: _inline_once(inner, counts))
-        once = isinstance(stmt, Let) and counts[stmt.var] == local[stmt.var] == 1
-        if isinstance(stmt, Let) and once and op_count(stmt.value) <= INLINE_OPS:
+        once = isinstance(stmt, ir.Let) and counts[stmt.var] == local[stmt.var] == 1
+        if isinstance(stmt, ir.Let) and once and op_count(stmt.value) <= INLINE_OPS:
             pending[stmt.var] = place, stmt
             readers.add(stmt.var, stmt.value)
         else:

@@ -49,9 +49,9 @@ def place(entry: Entry) -> Path:
 
 
 def test_what_is_stored_is_loaded() -> None:
-    assert store.load(KEY) is None
+    assert store.find(KEY) is None
     assert store.store(ENTRY)
-    loaded = store.load(KEY)
+    loaded = store.find(KEY)
     assert loaded is not None
     assert (loaded.metadata, loaded.object) == (ENTRY.metadata, ENTRY.object)
     assert [loaded.text(kind) for kind in ("graph", "plan", "source")] == [KEY.graph, ENTRY.plan, ENTRY.source]
@@ -74,7 +74,7 @@ def test_the_cache_can_be_switched_off(folder: Path) -> None:
     assert not folder.exists()
     store.store(ENTRY)
     with options.change(cache=False):
-        assert store.load(KEY) is None
+        assert store.find(KEY) is None
 
 
 # Damage
@@ -97,10 +97,10 @@ def test_a_damaged_entry_is_removed_and_replaced(name: str, damage: str) -> None
         case "missing":
             path.unlink()
     with pytest.warns(CacheWarning, match="damaged"):
-        assert store.load(KEY) is None
+        assert store.find(KEY) is None
     assert not place(ENTRY).exists()
     assert store.store(ENTRY)
-    assert store.load(KEY) is not None
+    assert store.find(KEY) is not None
 
 
 def test_an_entry_under_another_name_is_refused() -> None:
@@ -109,12 +109,12 @@ def test_an_entry_under_another_name_is_refused() -> None:
     place(other).parent.mkdir(exist_ok=True)
     place(ENTRY).rename(place(other))
     with pytest.warns(CacheWarning, match="another key"):
-        assert store.load(other.key) is None
+        assert store.find(other.key) is None
 
 
 def test_a_damaged_text_is_not_shown() -> None:
     store.store(ENTRY)
-    loaded = store.load(KEY)
+    loaded = store.find(KEY)
     (place(ENTRY) / "source.py").write_text("import os\n")
     assert loaded is not None and loaded.text("source") is None
     store.clear()
@@ -128,7 +128,7 @@ def assert_useless(problem: str) -> None:
     """Loading finds nothing, storing fails, and there is one warning for all attempts."""
     with pytest.warns(CacheWarning, match=problem) as warned:
         for _ in range(3):
-            assert store.load(KEY) is None
+            assert store.find(KEY) is None
             assert not store.store(ENTRY)
     assert len(warned) == 1
 
@@ -136,7 +136,7 @@ def assert_useless(problem: str) -> None:
 def test_a_folder_that_cannot_be_made(folder: Path) -> None:
     folder.write_text("a file is in the way")
     with options.change(cache_dir=folder / "cache"), pytest.warns(CacheWarning) as warned:
-        assert store.load(KEY) is None
+        assert store.find(KEY) is None
         assert not store.store(ENTRY)
         assert not store.store(ENTRY)
     assert {str(warning.message).partition(" (")[2] for warning in warned} == {"Not a directory)"}
@@ -164,7 +164,7 @@ LIMITED = """
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        assert not store.store(ENTRY) and store.load(KEY) is None
+        assert not store.store(ENTRY) and store.find(KEY) is None
     print([str(w.message) for w in warned])
 """
 
@@ -204,13 +204,13 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("read_only")
 def test_a_read_only_folder_is_read() -> None:
-    assert store.load(KEY) is not None
+    assert store.find(KEY) is not None
     other = keyed("another graph")
     with pytest.warns(CacheWarning, match="cannot be written") as warned:
         assert not store.store(other)
         assert not store.store(other)
     assert len(warned) == 1
-    assert store.load(other.key) is None
+    assert store.find(other.key) is None
 
 
 def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
     folder.chmod(0o770)
     assert_useless("can be written by other users")
     folder.chmod(0o755)
-    assert store.load(KEY) is not None
+    assert store.find(KEY) is not None
 
 
 # Sharing
@@ -234,12 +234,12 @@ def test_a_shared_folder_is_read_and_never_written(folder: Path, tmp_path: Path)
     store.store(ENTRY)
     other = keyed("another graph")
     with options.change(cache_dir=tmp_path / "mine", cache_shared=[folder]):
-        assert store.load(KEY) is not None
+        assert store.find(KEY) is not None
         assert store.store(other)
         assert store.clear() == 1
         assert [summary.folder for summary in store.list_entries()] == [str(place_in(folder))]
-    assert store.load(KEY) is not None
-    assert store.load(other.key) is None
+    assert store.find(KEY) is not None
+    assert store.find(other.key) is None
 
 
 def place_in(folder: Path) -> Path:
@@ -254,7 +254,7 @@ def test_a_shared_folder_that_anyone_can_write_is_refused(folder: Path, tmp_path
         options.change(cache_dir=tmp_path / "mine", cache_shared=path),
         pytest.warns(CacheWarning, match="can be written by other users"),
     ):
-        assert store.load(KEY) is None
+        assert store.find(KEY) is None
 
 
 CONTENDER = """
@@ -266,7 +266,7 @@ CONTENDER = """
     options.cache_dir, options.cache_megabytes = Path(sys.argv[1]), 1
     for iteration in range(60):
         entry = keyed(f"graph {iteration % 7}", 300_000)
-        loaded = store.load(entry.key)
+        loaded = store.find(entry.key)
         assert loaded is None or len(loaded.object) == 300_000
         assert loaded is None or loaded.text("graph") in (None, entry.key.graph)
         store.store(entry)
@@ -303,9 +303,9 @@ def test_the_least_recently_used_entries_go_first() -> None:
         for age, entry in zip((40, 30, 20), entries, strict=False):
             store.store(entry)
             os.utime(place(entry), (time.time() - age,) * 2)
-        assert store.load(entries[0].key) is not None
+        assert store.find(entries[0].key) is not None
         store.store(entries[3])
-        assert [store.load(entry.key) is not None for entry in entries] == [True, False, True, True]
+        assert [store.find(entry.key) is not None for entry in entries] == [True, False, True, True]
         assert store.size() <= 2**20
 
 
@@ -368,13 +368,13 @@ def test_entries_are_listed_by_use() -> None:
     for entry in (first, second):
         store.store(entry)
         os.utime(place(entry), (1e9, 1e9))
-    store.load(first.key)
+    store.find(first.key)
     listed = store.list_entries()
     assert [summary.key for summary in listed] == [first.key.digest, second.key.digest]
     assert listed[0].metadata == ENTRY.metadata
     assert sum(summary.size for summary in listed) == store.size()
     assert store.clear() == 2
-    assert (store.size(), store.list_entries(), store.load(first.key)) == (0, [], None)
+    assert (store.size(), store.list_entries(), store.find(first.key)) == (0, [], None)
 
 
 # Explaining
@@ -398,9 +398,9 @@ def test_a_miss_is_explained_by_the_nearest_entry() -> None:
 def test_a_miss_can_be_an_error() -> None:
     store.store(ENTRY)
     with options.change(cache_require=True):
-        assert store.load(KEY) is not None
+        assert store.find(KEY) is not None
         with pytest.raises(CacheMissError, match="option fast_math: here True, stored False"):
-            store.load(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+            store.refuse_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
 
 
 # Bundles
@@ -415,7 +415,7 @@ def test_a_bundle_carries_the_entries(tmp_path: Path) -> None:
     with options.change(cache_dir=tmp_path / "elsewhere"):
         store.store(other)
         assert store.import_(bundle) == 1
-        loaded = store.load(KEY)
+        loaded = store.find(KEY)
         assert loaded is not None and loaded.object == ENTRY.object and loaded.text("source") == ENTRY.source
         assert place(ENTRY).stat().st_mode & 0o777 == 0o700
 
@@ -498,8 +498,8 @@ def test_entries_that_others_could_write_are_refused_though_the_folder_is_mended
         path.chmod(path.stat().st_mode | (0o020 if how == "group" else 0o002))
     change = options.change(cache_dir=tmp_path / "mine", cache_shared=[folder]) if shared else options.change()
     with change, pytest.warns(CacheWarning, match="not used.*delete it") as warned:
-        assert store.load(KEY) is None
-        assert store.load(KEY) is None
+        assert store.find(KEY) is None
+        assert store.find(KEY) is None
         assert store.list_entries() == [] or part == "object"  # which a list does not read
     assert len(warned) == 1 and str(path) in str(warned[0].message)
 
@@ -509,7 +509,7 @@ def test_an_entry_behind_a_link_is_refused(tmp_path: Path) -> None:
     place(ENTRY).rename(tmp_path / "elsewhere")
     place(ENTRY).symlink_to(tmp_path / "elsewhere")
     with pytest.warns(CacheWarning):
-        assert store.load(KEY) is None
+        assert store.find(KEY) is None
 
 
 def test_files_are_written_for_the_user_alone() -> None:
@@ -519,7 +519,7 @@ def test_files_are_written_for_the_user_alone() -> None:
     finally:
         os.umask(before)
     assert {path.stat().st_mode & 0o077 for path in place(ENTRY).iterdir()} == {0}
-    assert store.load(KEY) is not None
+    assert store.find(KEY) is not None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs users")

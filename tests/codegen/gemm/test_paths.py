@@ -30,9 +30,10 @@ from graphc.codegen.gemm.api import (
     vector_name,
 )
 from graphc.codegen.gemm.blocked import blocks_ir
-from graphc.codegen.gemm.dispatch import blas_ir
+from graphc.codegen.gemm.dispatch import blas_functions
 from graphc.codegen.gemm.lazy import load_blocks
 from graphc.codegen.link.elf import link
+from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.threads.chunking import SETTINGS
 from graphc.codegen.threads.pool import pool_ir
@@ -60,7 +61,7 @@ def code() -> bytes:
         patch.setattr(dispatch, "BLOCKED", 10**3)
         patch.setattr(dispatch, "BLOCKED_THIN", 10**3)
         patch.setattr(dispatch, "BLOCKED_SIDE", 3)
-        return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
+        return emit_object([module_text(blas_functions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
 
 
 SHORT = {
@@ -100,7 +101,7 @@ def narrow_code() -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         for module in (microkernel, small, gemv_kernels):
             patch.setattr(module, "has_avx512", lambda: False)
-        return emit_object([blas_ir(PROTOTYPES)], 2, frozenset(PROTOTYPES))
+        return emit_object([module_text(blas_functions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
 
 
 @cache
@@ -383,9 +384,9 @@ def test_vector_with_many_elements() -> None:
 
 
 def test_ir_only_for_what_is_called() -> None:
-    assert blas_ir([]) == blas_ir(["something_else"]) == ""
-    assert "float" not in blas_ir(["gc_gemm_f64"])
-    assert "double @dot_f64" not in blas_ir(["gc_gemv_f32"])
+    assert blas_functions([]) == blas_functions(["something_else"]) == []
+    assert "float" not in module_text(blas_functions(["gc_gemm_f64"]))
+    assert "double @dot_f64" not in module_text(blas_functions(["gc_gemv_f32"]))
 
 
 def test_numpy_has_the_blas() -> None:

@@ -131,21 +131,14 @@ def kalman(steps: int) -> graphc.Function:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("build", "excluding", "most", "functions"),
-    [(level, "", 0, 0), (kalman, "", 0, 0), (level, "equal_steps", 0, 5), (kalman, "equal_steps", 24, 12)],
-)
-def test_the_source_hardly_grows_with_equal_steps(
-    build: Callable[[int], graphc.Function], excluding: str, most: int, functions: int
-) -> None:
-    """But for the checks that there are as many elements as steps read. A step has 20 lines, and 80. Where equal steps
-    are not found in the graph, most are found in the kernel."""
-    with options.change(excluding=excluding):
-        small, large = (code(build(steps).source) for steps in (60, 120))
+@pytest.mark.parametrize("build", [level, kalman])
+def test_the_source_hardly_grows_with_equal_steps(build: Callable[[int], graphc.Function]) -> None:
+    """But for the checks that there are as many elements as steps read. A step has 20 lines, and 80."""
+    small, large = (code(build(steps).source) for steps in (60, 120))
     parts = [re.split("^(?=def )", source, flags=re.MULTILINE) for source in (small, large)]
     lines = [sum(len(part.splitlines()) for part in each if not part.startswith("def sizes")) for each in parts]
-    assert lines[1] <= lines[0] + most * 60 + 5
-    assert len(parts[1]) <= len(parts[0]) + functions
+    assert lines[1] <= lines[0] + 5
+    assert len(parts[1]) <= len(parts[0])
 
 
 def updated(count: int) -> Signature:

@@ -23,19 +23,16 @@ from watched import differs
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PROTOTYPES
-from graphc.codegen.transform.accumulations import reroll_sums
 from graphc.codegen.transform.copies import write_where_copied
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
-from graphc.codegen.transform.order import order_by_use
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
 from graphc.codegen.transform.passes import Change
 from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.registers import keep_in_registers
-from graphc.codegen.transform.reroll import reroll
 from graphc.codegen.transform.simplify import STEPS
 from graphc.codegen.transform.turns import take_turns
 from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
@@ -88,17 +85,6 @@ def outlined(function: Function) -> Functions:
     return (*found.functions, kernel)
 
 
-def rerolled(function: Function) -> Functions:
-    """Temporaries are of four elements."""
-    buffers = [param for param in function.params if isinstance(param, Buffer) and param.is_temporary]
-    found = reroll(function.body, dict.fromkeys(buffers, 4), fresh_names(function).fresh)
-    return (replace(function, params=(*function.params, *found.buffers), body=found.body),)
-
-
-def with_sums(function: Function) -> Functions:
-    return (replace(function, body=reroll_sums(function.body, fresh_names(function).fresh)),)
-
-
 PASSES: dict[str, Pass] = {
     **{name: partial(changed, step) for name, step in STEPS},
     "merge_rows": partial(changed, merge_rows),
@@ -109,9 +95,6 @@ PASSES: dict[str, Pass] = {
     "narrow_sums": narrowed,
     "mark_independent": partial(changed, mark_independent),
     "place_polls": polled,
-    "order_by_use": partial(changed, order_by_use),
-    "reroll": rerolled,
-    "reroll_sums": with_sums,
     "outline": outlined,
 }
 REORDERING = ("narrow_sums", "mark_independent", "outline")
