@@ -132,13 +132,14 @@ class SharedVariable(Node):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
         """A variable of its own with a copy of the value, its default update over copied variables as well."""
-        twin = memo[id(self)] = own_variable(self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast)
+        settings = (self.sizes, self.name, self.strict, self.allow_downcast, type(self))
+        twin = memo[id(self)] = own_variable(_copied(self.cell, self.lock), *settings)
         twin.default_update = deep_copy(self.default_update, memo)
         return twin
 
     def clone(self) -> SharedVariable:
         """A variable that shares the value of this one: what either is set to, both have."""
-        twin = own_variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast)
+        twin = own_variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast, type(self))
         twin.cell, twin.lock = self.cell, self.lock
         twin.default_update = self.default_update
         twin.__dict__.update(self.attributes())
@@ -147,7 +148,8 @@ class SharedVariable(Node):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A pickle has the value, as it is between two calls that update it. The default update, which may be over the
         variable itself, follows."""
-        made = (self.get_value(), self.sizes, self.name, self.strict, self.allow_downcast, self.where)
+        value = _copied(self.cell, self.lock)
+        made = (value, self.sizes, self.name, self.strict, self.allow_downcast, self.where, type(self))
         return _restored, made, (self.attributes() or None, {"default_update": self.default_update})
 
     def _label(self) -> str:
@@ -197,11 +199,16 @@ FUNCTIONS["deepcopy"] = _deepcopy
 
 
 def own_variable(
-    array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None
+    array: Array,
+    sizes: Sizes,
+    name: str | None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    made: type[SharedVariable] = SharedVariable,
 ) -> SharedVariable:
-    """A shared variable of an array, which it takes itself."""
+    """A shared variable, or one of a class made of it, of an array, which it takes itself."""
     kind = leaf_type(array.dtype.name, sizes, name)
-    variable = SharedVariable(SHARED, (), {"type": kind}, kind, name)
+    variable = made(SHARED, (), {"type": kind}, kind, name)
     variable.lock = Lock()
     variable.cell = [array]
     variable.default_update = None
@@ -220,11 +227,18 @@ def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedV
 
 
 def _restored(
-    array: Array, sizes: Sizes, name: str | None, strict: bool, allow_downcast: bool | None, where: Where | None
+    array: Array,
+    sizes: Sizes,
+    name: str | None,
+    strict: bool,
+    allow_downcast: bool | None,
+    where: Where | None,
+    made: type[SharedVariable],
 ) -> SharedVariable:
-    made = own_variable(as_array(array, array.dtype.name, "a pickled value"), sizes, name, strict, allow_downcast)
-    made.where = where
-    return made
+    value = as_array(array, array.dtype.name, "a pickled value")
+    variable = own_variable(value, sizes, name, strict, allow_downcast, made)
+    variable.where = where
+    return variable
 
 
 def _static_sizes(

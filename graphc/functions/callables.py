@@ -221,6 +221,10 @@ class Function:
         """Where they are kept: `f.container[w]` may be the value of an `In` of another function, which shares it."""
         return states().Containers(self)
 
+    def get_shared(self) -> list[SharedVariable]:
+        """The shared variables that it reads or updates."""
+        return list(self.shared)
+
     @property
     def maker(self) -> Any:
         """What the function was made of, in Theano's words: `f.maker.fgraph` is its graph after rewriting."""

@@ -18,11 +18,36 @@ from graphc.numerics import philox_low
 from graphc.ops.elementwise import as_node, cast
 from graphc.random import distributions, orders, rejection
 from graphc.random.bits import FOLDING, fold_in, word
-from graphc.shared import SharedVariable, shared
+from graphc.shared import SharedVariable, own_variable
 from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.shaping import as_shape
 
 Size = Any
+
+
+class State(np.ndarray[Any, Any]):
+    """The value of a stream's state, with what programs ask of NumPy's generators in Theano."""
+
+    def seed(self, seed: int) -> None:
+        """Begin anew with another seed."""
+        self[:] = _hash(int(seed) % 2**64, 0), 0
+
+    def get_state(self) -> Any:
+        """A copy, as an array."""
+        return np.array(self)
+
+    def set_state(self, state: Any) -> None:
+        """Go on from what `get_state` gave."""
+        self[:] = state
+
+
+class StateVariable(SharedVariable):
+    """The state of one stream: `noise.rng` of a `noise` that a stream made. Its value is a `State`."""
+
+    __slots__ = ()
+
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
+        return super().get_value(borrow, return_internal_type).view(State)
 
 
 class RandomStreams:
@@ -66,12 +91,16 @@ class RandomStreams:
         return list(self.state_updates)
 
     def gen(self, op: Callable[..., Node], *args: Any, **kwargs: Any) -> Node:
-        """A variable of a stream of its own: `op(key, *args, **kwargs)`."""
-        state = shared(self._first(len(self.state_updates)), name=f"random state {len(self.state_updates)}", shape=(2,))
+        """A variable of a stream of its own: `op(key, *args, **kwargs)`. Its `rng` is the state, its `update` that and
+        what follows on it."""
+        place = len(self.state_updates)
+        state = own_variable(self._first(place), (2,), f"random state {place}", made=StateVariable)
         following = set_subtensor(state[1], state[1] + word(1))
         state.default_update = following
         self.state_updates.append((state, following))
-        return op(fold_in(state[0], state[1]), *args, **kwargs)
+        drawn = op(fold_in(state[0], state[1]), *args, **kwargs)
+        drawn.__dict__.update(rng=state, update=(state, following))
+        return drawn
 
     def _first(self, place: int) -> Any:
         return np.array([_hash(place, self._key), 0], np.uint64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from importlib import import_module
 from typing import Any
 
@@ -58,6 +60,36 @@ def test_the_tutorial() -> None:
     rng.seed(902340)
     np.testing.assert_array_equal(f(), seeded)
     np.testing.assert_array_equal(graphc.function([], RandomStreams(902340).uniform((2, 2)))(), seeded)
+
+
+def test_the_state_of_one_variable() -> None:
+    """Theano's tutorial again: `u.rng` is seeded, kept and brought back, by itself and through copies and pickles."""
+    rng = RandomStreams(seed=234)
+    u: Any = rng.uniform((2, 2))
+    other = rng.normal((2,))
+    f, g = graphc.function([], u), graphc.function([], other, no_default_updates=True)
+    first, untouched = f(), g()
+    value = u.rng.get_value(borrow=True)
+    value.seed(89234)
+    u.rng.set_value(value, borrow=True)
+    kept = u.rng.get_value().get_state()
+    seeded = f()
+    assert (seeded != first).all()
+    np.testing.assert_array_equal(g(), untouched)
+    value = u.rng.get_value(borrow=True)
+    value.set_state(kept)
+    u.rng.set_value(value, borrow=True)
+    np.testing.assert_array_equal(f(), seeded)
+    assert u.rng is rng.state_updates[0][0] and u.update == rng.state_updates[0]
+    assert f.get_shared() == [u.rng]
+    read = pickle.loads(pickle.dumps(u))
+    assert read.rng.default_update is read.update[1]
+    state: Any
+    for state in (read.rng, copy.deepcopy(u.rng), u.rng.clone()):
+        state.get_value(borrow=True).set_state(kept)
+        assert type(state.get_value()) is type(value)
+    np.testing.assert_array_equal(graphc.function([], read)(), seeded)
+    assert graphc.function([], u, no_default_updates=[u.rng], updates=[(u.rng, kept)])().shape == (2, 2)
 
 
 def test_every_method_is_the_same_in_all_modes() -> None:
