@@ -119,8 +119,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> No
         if node.ndim:
             raise GraphTypeError(f"arange: {describe(node)} of type {node.type} is no scalar")
     natural = promote(*(node.dtype for node in nodes))
-    if is_float(natural):
-        natural = promote(natural, options.floatX)
+    if is_float(natural):  # which Python's numbers do not decide
+        told = zip((first, last, step), nodes, strict=True)
+        natural = promote(options.floatX, *(node.dtype for value, node in told if type(value) not in (int, float)))
     elif natural != "uint64":
         natural = "int64"
     kind = natural if dtype is None else resolve_dtype(dtype)

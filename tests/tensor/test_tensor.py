@@ -1035,3 +1035,14 @@ def test_take_along_an_empty_axis(static: bool, outside: str, mode: str) -> None
             f(np.ones((2, 0)), np.array([1, 2]))
     else:
         assert f(np.ones((2, 0)), np.array([1, 2])).shape == (2, 0)
+
+
+def test_arange_of_python_floats() -> None:
+    """Python's numbers leave it to floatX, as everywhere; NumPy's and variables decide."""
+    whole = T.iscalar("whole")
+    with options.change(floatX="float32"):
+        made = [T.arange(3.0), T.arange(0, 1, 0.1), T.arange(T.fscalar("x"), step=2)]
+        wide = [T.arange(np.float64(3)), T.arange(T.dscalar("x")), T.arange(whole, step=0.5), T.arange(1.0, whole)]
+        assert T.arange(3).dtype == "int64"
+    assert {each.dtype for each in made} == {"float32"} and {each.dtype for each in wide} == {"float64"}
+    np.testing.assert_allclose(made[1].eval(mode="interpreted"), np.arange(0.0, 1.0, 0.1), rtol=2e-7)
