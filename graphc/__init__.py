@@ -48,7 +48,6 @@ with uncollected():
     from graphc.codegen.cache import store as cache
     from graphc.codegen.pipeline.kernel import on_phase
     from graphc.control import functional as lax
-    from graphc.control import scan as scan_module
     from graphc.control import scan as scan_utils
     from graphc.control.functional import cond, while_loop
     from graphc.control.functional import fori_loop as for_loop
@@ -81,6 +80,7 @@ if TYPE_CHECKING:
     from graphc import random as random
     from graphc import sandbox as sandbox
     from graphc import scalar as scalar
+    from graphc import scan_module as scan_module
     from graphc import session as session
     from graphc import updates as updates
     from graphc.compile import FunctionMaker as FunctionMaker
@@ -144,6 +144,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "random": lambda: import_module("graphc.random"),
     "sandbox": lambda: import_module("graphc.sandbox"),
     "scalar": lambda: import_module("graphc.scalar"),
+    "scan_module": lambda: import_module("graphc.scan_module"),
     "session": lambda: import_module("graphc.session"),
     "tracing": lambda: import_module("graphc.tracing"),
     "updates": lambda: import_module("graphc.updates"),
@@ -184,7 +185,7 @@ __all__ = [
     "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "Variable",
     "cache", "compilations", "cond", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad",
     "hessian", "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
-    "parse_graph", "print_graph", "reduce", "scan", "scan_module", "scan_utils", "shared", "subgraph_grad",
+    "parse_graph", "print_graph", "reduce", "scan", "scan_utils", "shared", "subgraph_grad",
     "switch_case", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 

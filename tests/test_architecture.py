@@ -31,7 +31,7 @@ tensor.nnet         activations losses rows __init__ nnet sigm
 tensor              absent constants special arithmetic selecting arranging padding grids statistics calculus
                     polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
 control             derivative loop states scan branch functional batch __init__
-.                   ifelse
+.                   ifelse scan_module
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
                     equal_steps rolling regions
                     pipeline __init__
@@ -63,6 +63,7 @@ sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
 functions           convention check_arguments layouts variants callables staged counted states nested checked __init__
 .                   function gradient updates inspection
+tensor              gradients
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
 gof                 graph test_values op fg null_type type __init__
@@ -100,6 +101,7 @@ LATE = {
     ("", "graphc.gradient"),
     ("", "graphc.ir.parse"),
     ("", "graphc.scalar"),
+    ("", "graphc.scan_module"),
     ("scalar", "graphc.scalar.basic"),
     ("", "graphc.updates"),
     ("configdefaults", "graphc.gof.test_values"),
@@ -122,6 +124,7 @@ LATE = {
     ("options", "difflib"),
     ("shared", "copy"),
     ("tensor", "graphc.tensor.absent"),
+    ("tensor.nnet", "graphc.tensor.absent"),
     ("tensor.special", "scipy.special"),
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),

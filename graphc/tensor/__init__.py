@@ -117,6 +117,7 @@ LAZY = {
         nanmin nanprod nanstd nansum nanvar
     """,
     "nnet.losses": "log_softmax softmax",
+    "gradients": "grad_undefined numeric_grad verify_grad",
     "basic": "",
     "extra_ops": "",
     "subtensor": "",

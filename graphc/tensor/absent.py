@@ -42,9 +42,9 @@ GROUPS: tuple[tuple[str, str], ...] = (
         nanpercentile quantile nanquantile histogram histogram2d histogram_bin_edges histogramdd digitize intersect1d
         union1d setdiff1d setxor1d isin
     """),
-    (FACTORS, "nlinalg linalg roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
+    (FACTORS, "nlinalg slinalg linalg roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (NETS, """
-        abstract_conv abstract_conv2d batch_normalization blocksparse bn conv conv2d conv2d_grad_wrt_inputs
+        signal abstract_conv abstract_conv2d batch_normalization blocksparse bn conv conv2d conv2d_grad_wrt_inputs
         conv2d_transpose conv3d corr corr3d separable_conv2d ConvOp sparse_block_dot h_softmax softmax_with_bias
         SoftmaxWithBias crossentropy_categorical_1hot_grad crossentropy_softmax_1hot
         crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
@@ -82,7 +82,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     (GRAPH, """
         Apply AsTensorError Constant DisconnectedType Generic MethodNotDefined Op ParamsType ShapeError Tensor
         TensorConstantSignature Type _tensor_py_operators _as_tensor_variable
-        constant_cache constructor disconnected_type grad_not_implemented grad_undefined verify_grad numeric_grad
+        constant_cache constructor disconnected_type grad_not_implemented
         sharedvar type type_other scal printing pprint min_informative_str compile gof theano config
     """),
     (TOOL, """

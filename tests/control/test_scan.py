@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ def test_an_update_without_an_output_in_a_nested_loop(function: Make) -> None:
     assert a.get_value() == 1 + 4 + 9
 
 
-@pytest.mark.parametrize("name", ["until", "scan_module.until", "scan_utils.until"])
+@pytest.mark.parametrize("name", ["until", "scan_module.until", "scan_utils.until", "scan_module.scan_utils.until"])
 def test_until(function: Make, name: str) -> None:
     until: Any = theano
     for part in name.split("."):
@@ -403,3 +404,10 @@ def test_an_error_within_a_step_is_the_users_own() -> None:
     with pytest.raises(TypeError, match="missing 1 required") as raised:
         graphc.scan(broken, V)
     assert not hasattr(raised.value, "__notes__")
+
+
+def test_the_place_of_scan() -> None:
+    """As programs import it: `from theano.scan_module import until`."""
+    module = import_module("graphc.scan_module")
+    assert all(getattr(module, name) is getattr(theano, name) for name in "foldl foldr map reduce scan until".split())
+    assert theano.scan_module is module

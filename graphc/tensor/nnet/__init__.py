@@ -6,6 +6,7 @@ Theano's do; those of `graphc.tensor` keep its rank, as SciPy's.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from graphc.startup.lazy import lazily, names_of
@@ -33,12 +34,19 @@ paths of the same functions."""
 
 __all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
 
+
+def _missing(name: str) -> str:
+    """Why there is no such name, where that is known."""
+    reason: str = import_module("graphc.tensor.absent").why(name)
+    return reason
+
+
 if TYPE_CHECKING:
     from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
     from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
 else:
-    __getattr__ = lazily("graphc.tensor.nnet", LAZY)
+    __getattr__ = lazily("graphc.tensor.nnet", LAZY, _missing)
 
 
 def __dir__() -> list[str]:

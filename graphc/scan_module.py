@@ -1,0 +1,6 @@
+"""Theano's place for loops: `from theano.scan_module import until`, where graphc is imported as theano."""
+
+from graphc.control import scan as scan_utils
+from graphc.control.scan import foldl, foldr, map, reduce, scan, until
+
+__all__ = ["foldl", "foldr", "map", "reduce", "scan", "scan_utils", "until"]
