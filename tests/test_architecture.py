@@ -28,7 +28,7 @@ ops                 elementwise custom scalar shape checked index recur reduce l
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations losses rows __init__ nnet sigm
-tensor              absent constants special arithmetic selecting arranging padding grids statistics calculus
+tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
                     polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse scan_module
@@ -90,7 +90,6 @@ LATE = {
     ("", "graphc.configparser"),
     ("", "graphc.optim"),
     ("", "graphc.session"),
-    ("startup.lazy", "difflib"),
     ("", "graphc.random"),
     ("", "graphc.sandbox"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),

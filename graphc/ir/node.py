@@ -582,7 +582,7 @@ class Node(Symbol):
 
     def __getitem__(self, key: Any) -> Node:
         item: Node = FUNCTIONS["getitem"](self, key)
-        if item.args and item is not self:
+        if item.args and item.serial > self.serial:  # or it is what this one was made of
             item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from graphc.tensor.nnet.losses import log_softmax as log_softmax
     from graphc.tensor.nnet.losses import softmax as softmax
     from graphc.tensor.opt import *
+    from graphc.tensor.order import *
     from graphc.tensor.padding import *
     from graphc.tensor.polynomials import *
     from graphc.tensor.selecting import *
@@ -104,6 +105,10 @@ LAZY = {
         transfer
     """,
     "opt": "Assert assert_op",
+    "order": """
+        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin median partition
+        percentile quantile searchsorted setdiff1d setxor1d sort topk topk_and_argtopk union1d unique
+    """,
     "padding": "pad",
     "polynomials": "poly polyadd polyder polyint polymul polysub polyval",
     "selecting": """

@@ -228,3 +228,8 @@ def test_a_function_of_trees_is_pickled() -> None:
         {"p": {"a": X, "b": T.dscalar("b")}}, {"sum": X.sum()}, mode="interpreted", on_unused_input="ignore"
     )
     assert reread(f, 2)(p={"a": ONES, "b": 1.0})["sum"] == 12
+
+
+def test_an_index_that_gives_what_the_tensor_was_made_of_is_written() -> None:
+    count = T.dmatrix("x").flatten().shape
+    assert str(count[0] + 1).startswith("x.shape[0] * x.shape[1] + 1")

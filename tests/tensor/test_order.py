@@ -1,0 +1,154 @@
+"""Sorting and what stands on it, against NumPy's functions of the same names: axes, NaN, ties, one element, both modes,
+derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.errors import GraphTypeError, ShapeError
+
+X, V, W, INTEGERS, K = T.dmatrix("x"), T.dvector("v"), T.dvector("w"), T.lvector("i"), T.lscalar("k")
+AXES = (-1, 0, None)
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+PARTS = [0.1, 0.5, 0.77, 1.0]
+
+
+def of(function: Any, *args: Any, **named: Any) -> Callable[[Any], Any]:
+    """NumPy's function of an array and these arguments."""
+    return lambda a: function(a, *args, **named)
+
+
+MATRICES: dict[str, tuple[Any, Callable[[Any], Any]]] = {}
+for _axis in AXES:
+    MATRICES |= {
+        f"sort {_axis}": (T.sort(X, _axis), of(np.sort, axis=_axis)),
+        f"argsort {_axis}": (T.argsort(X, _axis), of(np.argsort, axis=_axis, kind="stable")),
+        f"median {_axis}": (T.median(X, _axis), of(np.median, axis=_axis)),
+        f"kept {_axis}": (T.median(X, _axis, keepdims=True), of(np.median, axis=_axis, keepdims=True)),
+        f"percentile {_axis}": (
+            T.percentile(X, 30.0, _axis, keepdims=True),
+            of(np.percentile, 30.0, axis=_axis, keepdims=True),
+        ),
+        f"several {_axis}": (
+            T.quantile(X, [0.3, 0.4], _axis, keepdims=True),
+            of(np.quantile, [0.3, 0.4], axis=_axis, keepdims=True),
+        ),
+    }
+    MATRICES |= {
+        f"{_method} {_axis}": (
+            T.quantile(X, PARTS, _axis, _method),
+            of(np.quantile, PARTS, axis=_axis, method=_method),
+        )
+        for _method in METHODS
+    }
+
+
+def unique_part(a: Any, place: int) -> Any:
+    return np.unique(a, return_index=True, return_inverse=True, return_counts=True)[place]
+
+
+VECTORS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "searchsorted": (T.searchsorted(T.sort(V), V), lambda a: np.searchsorted(np.sort(a), a)),
+    "searchsorted right": (T.searchsorted(T.sort(V), V, "right"), lambda a: np.searchsorted(np.sort(a), a, "right")),
+    "sorter": (T.searchsorted(V, V, sorter=T.argsort(V)), lambda a: np.searchsorted(np.sort(a), a)),
+    **{
+        f"unique {place}": (
+            T.unique(V, return_index=True, return_inverse=True, return_counts=True)[place],
+            of(unique_part, place),
+        )
+        for place in range(4)
+    },
+    "digitize": (T.digitize(V, [0.0, 2.0, 4.0]), lambda a: np.digitize(a, [0.0, 2.0, 4.0])),
+    "digitize right": (T.digitize(V, [0.0, 2.0], right=True), lambda a: np.digitize(a, [0.0, 2.0], right=True)),
+    "falling bins": (T.digitize(V, [4.0, 2.0, 0.0], right=True), lambda a: np.digitize(a, [4.0, 2.0, 0.0], right=True)),
+    "isin": (T.isin(V, [1.0, 2.0]), lambda a: np.isin(a, [1.0, 2.0])),
+    "not in": (T.isin(V, [1.0, 2.0], invert=True), lambda a: np.isin(a, [1.0, 2.0], invert=True)),
+    "union1d": (T.union1d(V, [9.0, 1.0]), lambda a: np.union1d(a, [9.0, 1.0])),
+    "intersect1d": (T.intersect1d(V, [1.0, 2.0, 8.0]), lambda a: np.intersect1d(a, [1.0, 2.0, 8.0])),
+    "setdiff1d": (T.setdiff1d(V, [1.0, 2.0]), lambda a: np.setdiff1d(a, [1.0, 2.0])),
+    "setxor1d": (T.setxor1d(V, [1.0, 8.0]), lambda a: np.setxor1d(a, [1.0, 8.0])),
+    "partition": (T.partition(V, 0)[0], lambda a: np.partition(a, 0)[0]),
+}
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_along_axes(mode: str) -> None:
+    f = graphc.function([X], [node for node, _ in MATRICES.values()], mode=mode)
+    rng = np.random.default_rng(0)
+    ties, numbers = rng.integers(0, 5, (4, 6)).astype(float), rng.normal(size=(4, 6))
+    numbers[1, 2] = np.nan
+    for value in (ties, numbers, ties[:, :1], ties[:1]):
+        for (name, (_, want)), found in zip(MATRICES.items(), f(value), strict=True):
+            np.testing.assert_allclose(found, want(value), rtol=1e-14, err_msg=name, equal_nan=True)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_of_vectors(mode: str) -> None:
+    f = graphc.function([V], [node for node, _ in VECTORS.values()], mode=mode)
+    value = np.array([3.0, 1.0, 2.0, 2.0, np.nan, 5.0, 1.0])
+    for part in (value, value[:4], value[:1]):
+        for (name, (_, want)), found in zip(VECTORS.items(), f(part), strict=True):
+            np.testing.assert_array_equal(found, want(part), err_msg=name)
+
+
+def test_counts() -> None:
+    numbers, weights = np.array([3, 1, 1, 0, 5]), np.random.default_rng(1).random(5)
+    outputs = [
+        *(
+            T.bincount(INTEGERS),
+            T.bincount(INTEGERS, W, 9),
+            *T.histogram(W, 4),
+            *T.histogram(W, [0.0, 0.3, 0.9], density=True),
+        ),
+        T.histogram(W, 5, range=(0.0, 1.0), weights=W * 2)[0],
+    ]
+    f = graphc.function([INTEGERS, W], outputs)
+    want = [
+        *(np.bincount(numbers), np.bincount(numbers, weights, 9), *np.histogram(weights, 4)),
+        *np.histogram(weights, [0.0, 0.3, 0.9], density=True),
+        np.histogram(weights, 5, range=(0.0, 1.0), weights=weights * 2)[0],
+    ]
+    for found, expected in zip(f(numbers, weights), want, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    with pytest.raises(ShapeError, match=r"bincount: i .* has a negative number"):
+        f(-numbers, weights)
+    assert graphc.function([INTEGERS], T.bincount(INTEGERS, minlength=3), mode="interpreted")([]).tolist() == [0, 0, 0]
+
+
+def test_the_largest() -> None:
+    f = graphc.function([V, K], [T.topk(V, 2), T.argtopk(V, -2), T.topk(V, K), *T.topk_and_argtopk(V, 1)])
+    value = np.array([3.0, 1.0, 2.0, 7.0])
+    largest, least, some, first, place = f(value, -3)
+    assert largest.tolist() == [7, 3] and least.tolist() == [1, 2] and some.tolist() == [1, 2, 3]
+    assert f(value, 3)[2].tolist() == [7, 3, 2] and first.tolist() == [7] and place.tolist() == [3]
+    matrix = np.arange(6.0).reshape(3, 2)
+    assert graphc.function([X], T.topk(X, 2, axis=0), mode="interpreted")(matrix).tolist() == [[4, 5], [2, 3]]
+
+
+def test_derivatives_go_through_the_permutation() -> None:
+    cost = (T.sort(X, axis=0) ** 2 * T.arange(6.0)).sum()
+    slope = T.grad(cost, X)
+    middle = T.grad(T.median(V), V)
+    f = graphc.function([X, V], [slope, T.grad((slope * X).sum(), X), middle])
+    value = np.random.default_rng(2).normal(size=(4, 6))
+    first, second, shares = f(value, np.array([3.0, 1.0, 2.0, 7.0]))
+    np.testing.assert_allclose(first, 2 * value * np.arange(6))
+    np.testing.assert_allclose(second, 4 * value * np.arange(6))
+    np.testing.assert_array_equal(shares, [0.5, 0, 0.5, 0])
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(GraphTypeError, match="a scalar has no axis"):
+        T.sort(T.dscalar("s"))
+    with pytest.raises(np.exceptions.AxisError, match="sort of x"):
+        T.sort(X, axis=2)
+    with pytest.raises(GraphTypeError, match="no vector of whole numbers"):
+        T.bincount(V)
+    with pytest.raises(GraphTypeError, match="method 'nearby'"):
+        T.quantile(X, 0.5, method="nearby")
