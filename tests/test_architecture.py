@@ -57,6 +57,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
+tensor              sharedvar
 random              bits distributions rejection orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -361,3 +362,11 @@ def test_masks_are_never_lost(use: Callable[[], object]) -> None:
         use()
     with pytest.raises(GraphTypeError, match="v .*no elements"):
         _ = MASKED + V
+
+
+def test_the_place_of_the_class() -> None:
+    """As programs tell shared variables from others, after Theano's module."""
+    module = import_module("graphc.tensor.sharedvar")
+    assert T.sharedvar is module and module.TensorSharedVariable is module.ScalarSharedVariable  # type: ignore[attr-defined]
+    assert isinstance(graphc.shared(np.zeros(2)), module.SharedVariable)
+    assert not isinstance(T.dvector("x"), module.TensorSharedVariable)

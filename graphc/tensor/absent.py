@@ -81,7 +81,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
         Apply AsTensorError Constant DisconnectedType Generic MethodNotDefined Op ParamsType ShapeError Tensor
         TensorConstantSignature Type _tensor_py_operators _as_tensor_variable
         constant_cache constructor disconnected_type grad_not_implemented
-        sharedvar type type_other scal printing pprint min_informative_str compile gof theano config
+        type type_other scal printing pprint min_informative_str compile gof theano config
     """),
     (TOOL, """
         SubtensorPrinter alloc_validate_shape check_and_normalize_axes check_equal_numpy hashtype key_to_cmp
