@@ -152,7 +152,7 @@ def test_the_derivative_of_a_while_loop(function: Make, mode: str) -> None:
         (
             lambda x: graphc.while_loop(lambda c: c > 0, lambda c: c + 0.5, T.constant(1)),
             GraphTypeError,
-            r"while_loop: a state changes its type .* int64\[\], 1, .* float64\[\], add.*py:\d+\); cast the initial",
+            r"while_loop: a state changes its type .* int64\[\], 1, .* float64\[\], .* \+ 0.5 \(.*py:\d+\); cast the initial",
         ),
         (lambda x: graphc.for_loop(0, x, lambda i, c: c, x), GraphTypeError, "upper is x .* not an integer scalar"),
     ],
@@ -306,11 +306,11 @@ def test_what_is_said_of_a_loop() -> None:
     x, w, b = T.dmatrix("x"), T.dmatrix("w"), T.dvector("b")
     last, _ = lax.scan(lambda h, e: (T.tanh(T.dot(h, w) + T.dot(e, w) + T.exp(b)), None), b, x)
     said = graphc.function([x, w, b], last).explain()
-    assert "computed once, for no step changes it: exp(…)" in said
-    assert "computed before, for all steps at once: matmul(…)" in said
+    assert "computed once, for no step changes it: exp(b)" in said
+    assert "computed before, for all steps at once: x @ w" in said
     assert "of the steps nothing is kept but the last states" in said
     said = graphc.function([x, w, b], graphc.grad(last.sum(), w)).explain()
-    assert re.search(r"of each step tanh\(…\) .* is kept for nest \d+", said)
+    assert re.search(r"of each step tanh\(.*\) .* is kept for nest \d+", said)
     assert re.search("of each step the state before it is kept for nest", said)
 
 
