@@ -19,6 +19,7 @@ from graphc.functions.callables import Function
 from graphc.ir.interpret import interpret
 from graphc.ir.node import LEAVES, Array, Call, Node, Scalar
 from graphc.ir.walk import Graph, toposort
+from graphc.ops.assemble import parts_of
 
 ROUNDED = 4.0
 """Units in the last place that an elementary operation may be wrong by, in any form that a rule gives it."""
@@ -60,7 +61,11 @@ def _error(node: Node, value: Array, args: Sequence[tuple[Array, Array]]) -> Any
         return _shifted(wide, value, args, together=True)
     if isinstance(node.op.lower(node), Scalar):
         return _shifted(wide, value, args) + ROUNDED * unit * _magnitude(value) + ABSOLUTE.get(name, 0.0)
-    if name in ("gather", "subtensor", "broadcast_to", "reshape"):  # the other arguments say where
+    if name == "assemble":
+        parts = len(parts_of(node.args)[0])
+        errors = (error if place < parts else given for place, (given, error) in enumerate(args))
+        return wide.op.eval(wide, *errors)
+    if name in ("gather", "subtensor", "broadcast_to", "reshape", "checked"):  # the other arguments say where, or if
         lost = np.inf if any(error.any() for _, error in args[1:]) else 0.0
         return wide.op.eval(wide, args[0][1], *(given for given, _ in args[1:])) + lost
     if isinstance(node.op.lower(node), Call):  # an op of the user: those of the tests add up all elements at most

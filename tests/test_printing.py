@@ -58,7 +58,7 @@ def test_names_stand_for_what_they_name() -> None:
 def test_errors_show_expressions() -> None:
     with pytest.raises(graphc.GraphcError, match=r"x\[:, 0\] \(test_printing.py:\d+\)"):
         x[:, 0].sum(axis=3)
-    with pytest.raises(GraphTypeError, match=r"x\.T \+ 1 \(test_printing.py:\d+\).*axis 5"):
+    with pytest.raises(graphc.GraphcError, match=r"x\.T \+ 1 \(test_printing.py:\d+\).*axis 5"):
         (x.T + 1).sum(axis=5)
 
 

@@ -152,7 +152,7 @@ def test_the_derivative_of_a_while_loop(function: Make, mode: str) -> None:
         (
             lambda x: graphc.while_loop(lambda c: c > 0, lambda c: c + 0.5, T.constant(1)),
             GraphTypeError,
-            r"while_loop: a state changes its type .* int64\[\], 1, .* float64\[\], .* \+ 0.5 \(.*py:\d+\); cast the initial",
+            r"while_loop: a state changes its type .* int64\[\], 1, .* float64\[\], .* \+ 0.5 \(.*py:\d+\); cast",
         ),
         (lambda x: graphc.for_loop(0, x, lambda i, c: c, x), GraphTypeError, "upper is x .* not an integer scalar"),
     ],

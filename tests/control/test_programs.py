@@ -108,7 +108,7 @@ def an_elman_network(rng: np.random.Generator) -> Program:
 
     def recurrence(x_t: Any, h_tm1: Any) -> Any:
         h_t = T.nnet.sigmoid(T.dot(x_t, wx) + T.dot(h_tm1, wh) + bh)
-        return [h_t, T.nnet.softmax(T.dot(h_t, w) + b)]
+        return [h_t, T.softmax(T.dot(h_t, w) + b)]
 
     [_, s], _ = theano.scan(fn=recurrence, sequences=x, outputs_info=[h0, None], n_steps=x.shape[0])
     nll = -T.mean(T.log(s)[T.arange(x.shape[0]), y_sentence])
@@ -247,7 +247,7 @@ def attention(rng: np.random.Generator) -> Program:
     projected = T.dot(context, U)
 
     def step(s: Any, context: Any, projected: Any) -> Any:
-        alpha = T.nnet.softmax(T.dot(T.tanh(projected + T.dot(s, W)), v))
+        alpha = T.softmax(T.dot(T.tanh(projected + T.dot(s, W)), v))
         return T.tanh(T.dot(alpha, context) + 0.5 * s), alpha
 
     (ss, alphas), _ = theano.scan(step, outputs_info=[s0, None], non_sequences=[context, projected], n_steps=4)

@@ -71,7 +71,7 @@ REDUCTIONS: Sequence[Along] = (
     _reduction("var", B.var, result="float"),
     _reduction("std", lambda x, axes, keepdims=False: B.root(B.var(x, axes, keepdims)), result="float"),
     _reduction("norm", _norm, result="float"),
-    _reduction("logsumexp", B.logsumexp, result="float"),
+    _reduction("logsumexp", B.logsumexp, result="floating"),
     _reduction("max", B.max_, empty=False),
     _reduction("min", lambda x, axes, keepdims=False: B.max_(x, axes, keepdims, np.min), empty=False),
     _reduction("ptp", _ptp, empty=False),
@@ -91,7 +91,7 @@ NORMALISERS: Sequence[Along] = (
     _normal("v * prod", lambda x, axis: x * x.prod(axis=axis, keepdims=True),
             lambda x, axes: B.mul(x, B.prod(x, axes, True)), result="wide"),
     _normal("v - logsumexp", lambda x, axis: x - T.logsumexp(x, axis=axis, keepdims=True),
-            lambda x, axes: B.sub(B.as_double(x), B.logsumexp(x, axes, True)), result="float"),
+            lambda x, axes: B.sub(B.floating(x), B.logsumexp(x, axes, True)), result="floating"),
     _normal("standardised", lambda x, axis: (x - x.mean(axis=axis, keepdims=True))
             / T.sqrt(x.var(axis=axis, keepdims=True) + 0.125), _standardised, result="float"),
     _normal("v / norm", lambda x, axis: x / T.sqrt(1.0 + T.sqr(x).sum(axis=axis, keepdims=True)),

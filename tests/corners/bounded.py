@@ -507,7 +507,7 @@ def log_softmax(x: Bounded, axes: Axes) -> Bounded:
 
 
 def logsumexp(x: Bounded, axes: Axes, keepdims: bool = False) -> Bounded:
-    x = as_double(x)
+    x = floating(x)
     shift = _shift(x, axes)
     result = add(log(sum_(exp(sub(x, shift)), axes, True)), shift)
     return result if keepdims else result.moved(lambda v: np.squeeze(v, axis=axes))

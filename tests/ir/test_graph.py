@@ -53,7 +53,7 @@ def test_unused_nodes_are_given_back() -> None:
     assert node.op is OPS["exp"]
     del node
     gc.collect()
-    assert len([o for o in gc.get_objects() if isinstance(o, Node)]) == before
+    assert len([o for o in gc.get_objects() if isinstance(o, Node)]) <= before  # others' may be gone by now
 
 
 def test_equality_builds_a_comparison_whose_truth_is_identity() -> None:

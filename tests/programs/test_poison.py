@@ -140,6 +140,7 @@ def test_what_a_product_does_not_pack_is_no_number(monkeypatch: pytest.MonkeyPat
     a, b = np.random.default_rng(0).random((2, 24, 24))
     x, y = T.dmatrix("x"), T.dmatrix("y")
     for make in (split, broken):
+        monkeypatch.setattr(PROCESS, "codes", None)
         monkeypatch.setattr(PROCESS, "products", {})
         monkeypatch.setattr(PROCESS, "parts", {})
         monkeypatch.setattr(compilation, "split", make)
