@@ -431,9 +431,12 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
 
 def never_negative(index: Node) -> bool:
     """Whether an index array is known to count from the front: positions, counts, or constants, chosen and placed."""
-    pending = [index]
+    pending, seen = [index], set[Node]()
     while pending:
         node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         value = constant_value(node)
         if value is not None:
             if (value < 0).any():
