@@ -164,7 +164,7 @@ class RandomStreams:
 
     def exponential(self, size: Size = None, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
         """Exponential numbers of mean `scale`."""
-        return self.gen(_scaled(distributions.exponential), _shape(size, ndim), 0.0, scale, dtype)
+        return self.gen(_exponential, _shape(size, ndim), 0.0, scale, dtype)
 
     def gamma(
         self, size: Size = None, a: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
@@ -242,30 +242,27 @@ def _shape(size: Size, ndim: int | None) -> Any:
     return as_shape(size, "size", ndim)
 
 
-def _normal(key: Node, shape: Any, avg: Any, std: Any, dtype: Any) -> Node:
-    own, (mean, width) = distributions.sized("normal", shape, avg, std)
-    kind = distributions.float_of("normal", dtype, mean, width)
-    return cast(mean, kind) + cast(width, kind) * distributions.normal(key, own, kind)
-
-
-def _truncated_normal(key: Node, shape: Any, avg: Any, std: Any, dtype: Any) -> Node:
-    own, (mean, width) = distributions.sized("truncated_normal", shape, avg, std)
-    kind = distributions.float_of("truncated_normal", dtype, mean, width)
-    return cast(mean, kind) + cast(width, kind) * rejection.truncated_normal(key, -2.0, 2.0, own, kind)
-
-
 def _binomial(key: Node, shape: Any, n: Any, p: Any, dtype: Any) -> Node:
     if isinstance(n, int | np.integer) and n == 1:
         return cast(distributions.bernoulli(key, p, shape), _name(dtype))
     return rejection.binomial(key, n, p, shape, dtype)
 
 
-def _scaled(draw: Callable[..., Node]) -> Callable[..., Node]:
+def _scaled(what: str, draw: Callable[..., Node]) -> Callable[..., Node]:
     """A draw that is moved and scaled."""
 
     def scaled(key: Node, shape: Any, place: Any, scale: Any, dtype: Any) -> Node:
-        own, (begin, width) = distributions.sized("draw", shape, place, scale)
-        kind = distributions.float_of("draw", dtype, begin, width)
+        own, (begin, width) = distributions.sized(what, shape, place, scale)
+        kind = distributions.float_of(what, dtype, begin, width)
         return cast(begin, kind) + cast(width, kind) * draw(key, own, kind)
 
     return scaled
+
+
+def _within_two(key: Node, shape: Any, kind: str) -> Node:
+    return rejection.truncated_normal(key, -2.0, 2.0, shape, kind)
+
+
+_normal = _scaled("normal", distributions.normal)
+_truncated_normal = _scaled("truncated_normal", _within_two)
+_exponential = _scaled("exponential", distributions.exponential)
