@@ -1,0 +1,126 @@
+"""graphc as a linker of PyTensor, and the mode "GRAPHC".
+
+In: a graph as it was written, of which PyTensor has rewritten nothing. Out: one thunk that computes it. What the table
+(`tensors.py`) does not know is computed by PyTensor's own Python code of the op, between graphc's functions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytensor.compile.mode import Mode, predefined_linkers, predefined_modes, register_linker, register_mode
+from pytensor.configdefaults import config
+from pytensor.link.basic import JITLinker
+
+from graphc.errors import AssertionFailed
+from graphc.function import function
+from graphc.pytensor.walk import Stage, Walk
+
+NAME = "GRAPHC"
+WARNED: set[str] = set()
+"""The kinds of ops that a warning was given of."""
+
+
+class GraphcLinker(JITLinker):  # type: ignore[misc]
+    """Computes a graph by functions of graphc. strict: raise where PyTensor would have to compute a part."""
+
+    required_rewrites = ()
+    incompatible_rewrites = ()
+
+    def __init__(self, strict: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.strict = strict
+
+    def clone(self, allow_gc: Any = None) -> GraphcLinker:
+        return GraphcLinker(self.strict, allow_gc=self.allow_gc if allow_gc is None else allow_gc)
+
+    def fgraph_convert(self, fgraph: Any, **_: Any) -> Callable[..., Any]:
+        return compiled(fgraph.inputs, fgraph.outputs, self.strict)
+
+    def create_thunk_inputs(self, storage_map: dict[Any, list[Any]]) -> list[list[Any]]:
+        return [storage_map[variable] for variable in self.fgraph.inputs]
+
+    def jit_compile(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return fn
+
+
+def compiled(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False) -> Callable[..., Sequence[Any]]:
+    """A function of the values of PyTensor's inputs that gives those of its outputs."""
+    walk = Walk(inputs, outputs, strict)
+    for kind, why in walk.refused.items():
+        if kind not in WARNED:
+            WARNED.add(kind)
+            warnings.warn(f"graphc has no {kind} of PyTensor's ({why}): its Python code computes it", stacklevel=2)
+    steps = [step for stage in walk.stages for step in steps_of(stage)]
+    if len(steps) == 1 and list(steps[0].takes) == list(inputs) and list(steps[0].gives) == list(outputs):
+        run: Callable[..., Sequence[Any]] = steps[0].run
+    else:
+        run = in_turn(steps, inputs, outputs)
+    return raising(run, walk.checks) if walk.checks else run
+
+
+class Step:
+    """A function of some variables' values that gives those of others."""
+
+    def __init__(self, takes: Sequence[Any], gives: Sequence[Any], run: Callable[..., Sequence[Any]]) -> None:
+        self.takes, self.gives, self.run = takes, gives, run
+
+
+def steps_of(stage: Stage) -> list[Step]:
+    """graphc's function of a stage, and PyTensor's ops after it."""
+    made = []
+    if stage.asked:
+        leaves, results = list(stage.leaves.values()), list(stage.asked.values())
+        run = function(leaves, results, on_unused_input="ignore", name="pytensor")
+        made.append(Step(list(stage.leaves), list(stage.asked), run))
+    return [*made, *(Step(apply.inputs, apply.outputs, performed(apply)) for apply in stage.left)]
+
+
+def performed(apply: Any) -> Callable[..., Sequence[Any]]:
+    """PyTensor's own computation of an Apply."""
+
+    def run(*values: Any) -> Sequence[Any]:
+        storage: list[list[Any]] = [[None] for _ in apply.outputs]
+        apply.op.perform(apply, list(values), storage)
+        return [cell[0] for cell in storage]
+
+    return run
+
+
+def in_turn(steps: Sequence[Step], inputs: Sequence[Any], outputs: Sequence[Any]) -> Callable[..., Sequence[Any]]:
+    """One step after the other."""
+    constants = {v: v.data for step in steps for v in step.takes if hasattr(v, "data")}
+    constants.update({out: out.data for out in outputs if hasattr(out, "data")})
+
+    def run(*values: Any) -> Sequence[Any]:
+        known = {**constants, **dict(zip(inputs, values, strict=True))}
+        for step in steps:
+            known.update(zip(step.gives, step.run(*[known[variable] for variable in step.takes]), strict=True))
+        return [known[variable] for variable in outputs]
+
+    return run
+
+
+def raising(run: Callable[..., Any], checks: dict[str, type[Exception]]) -> Callable[..., Any]:
+    """`run`, whose failed checks raise what PyTensor's ops say."""
+
+    def call(*values: Any) -> Any:
+        try:
+            return run(*values)
+        except AssertionFailed as error:
+            for message, kind in checks.items():
+                if message in str(error):
+                    raise kind(message) from error
+            raise
+
+    return call
+
+
+def register() -> None:
+    """Make the linker and the mode known to PyTensor by the name "GRAPHC"."""
+    if NAME not in predefined_linkers:
+        register_linker(NAME, GraphcLinker())
+    if NAME not in predefined_modes:
+        register_mode(NAME, Mode(GraphcLinker(), optimizer=None))

@@ -1,0 +1,115 @@
+"""PyTensor's scalar ops as functions of nodes.
+
+In: the class of a scalar op, by name, and operands. Out: a node of the dtype that PyTensor gives the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import graphc.tensor as T
+from graphc.dtypes import is_float
+from graphc.ir.node import Node
+from graphc.pytensor.unknown import Unknown
+
+NAMES: Mapping[str, str] = {
+    "Abs": "abs", "Add": "add", "AND": "bitwise_and", "ArcCos": "arccos", "ArcCosh": "arccosh", "ArcSin": "arcsin",
+    "ArcSinh": "arcsinh", "ArcTan": "arctan", "ArcTan2": "arctan2", "ArcTanh": "arctanh", "Ceil": "ceil",
+    "Clip": "clip", "Cos": "cos", "Cosh": "cosh", "Deg2Rad": "deg2rad", "Erf": "erf", "Erfc": "erfc",
+    "Erfcinv": "erfcinv", "Erfcx": "erfcx", "Erfinv": "erfinv", "Exp": "exp", "Exp2": "exp2", "Expm1": "expm1",
+    "Floor": "floor", "Gamma": "gamma", "GammaInc": "gammainc", "GammaIncC": "gammaincc", "GammaL": "gammal",
+    "GammaLn": "gammaln", "GammaU": "gammau", "I0": "i0", "I1": "i1", "IntDiv": "floor_divide", "Invert": "invert",
+    "Iv": "iv", "J0": "j0", "J1": "j1", "Jv": "jv", "Log": "log", "Log10": "log10", "Log1mexp": "log1mexp",
+    "Log1p": "log1p", "Log2": "log2", "Maximum": "maximum", "Minimum": "minimum", "Mod": "mod", "Mul": "mul",
+    "Neg": "neg", "OR": "bitwise_or", "Pow": "pow", "Psi": "psi", "Rad2Deg": "rad2deg", "Reciprocal": "reciprocal",
+    "RoundHalfAwayFromZero": "round_half_away_from_zero", "RoundHalfToEven": "round_half_to_even",
+    "ScalarMaximum": "maximum", "ScalarMinimum": "minimum", "Sigmoid": "sigmoid", "Sign": "sgn", "Sin": "sin",
+    "Sinh": "sinh", "Softplus": "softplus", "Sqr": "sqr", "Sqrt": "sqrt", "Sub": "sub", "Tan": "tan", "Tanh": "tanh",
+    "TriGamma": "tri_gamma", "TrueDiv": "true_div", "Trunc": "trunc", "XOR": "bitwise_xor",
+}  # fmt: skip
+"""Ops computed in the dtype of their result, by the name of PyTensor's class."""
+ON_OPERANDS: Mapping[str, str] = {
+    "EQ": "eq", "GE": "ge", "GT": "gt", "IsInf": "isinf", "IsNan": "isnan", "LE": "le", "LT": "lt", "NEQ": "neq",
+}  # fmt: skip
+"""Ops computed in the dtypes of their operands, whose result is a bool."""
+
+
+def _switch(dtype: str, condition: Node, then: Node, other: Node) -> Node:
+    return T.switch(condition, T.cast(then, dtype), T.cast(other, dtype))
+
+
+def _xlogx(dtype: str, x: Node) -> Node:
+    x = T.cast(x, dtype)
+    return T.switch(T.eq(x, 0), T.zeros_like(x), x * T.log(x))
+
+
+def _xlogy(dtype: str, x: Node, y: Node) -> Node:
+    x, y = T.cast(x, dtype), T.cast(y, dtype)
+    return T.switch(T.eq(x, 0), T.zeros_like(x * y), x * T.log(y))
+
+
+def _product_of_others(dtype: str, x: Node, y: Node) -> Node:
+    x, y = T.cast(x, dtype), T.cast(y, dtype)
+    return T.switch(T.eq(x, 0), y, T.switch(T.eq(y, 0), x, x * y))
+
+
+FORMS: Mapping[str, Callable[..., Node]] = {
+    "Cast": lambda dtype, x: T.cast(x, dtype),
+    "Identity": lambda dtype, x: x,
+    "MulWithoutZeros": _product_of_others,
+    "Second": lambda dtype, x, y: T.second(x, T.cast(y, dtype)),
+    "Switch": _switch,
+    "XlogX": _xlogx,
+    "XlogY0": _xlogy,
+}
+"""The others: functions of the result's dtype and the operands."""
+
+
+def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
+    """What a scalar op computes of `args`, element by element, of a dtype; raises Unknown where graphc has no such op."""
+    kind = type(op).__name__
+    if kind in FORMS:
+        return FORMS[kind](dtype, *args)
+    if kind in ON_OPERANDS:
+        return _folded(getattr(T, ON_OPERANDS[kind]), args)
+    if kind == "Composite":
+        return _composite(op, args)
+    if kind not in NAMES or not hasattr(T, NAMES[kind]):
+        raise Unknown(f"scalar op {kind}")
+    if dtype == "bool" and kind in ("Add", "Mul", "Maximum", "Minimum"):
+        kind = "OR" if kind in ("Add", "Maximum") else "AND"
+    if dtype == "bool" and kind == "Abs":
+        return args[0]
+    return _folded(getattr(T, NAMES[kind]), [T.cast(arg, dtype) for arg in args])
+
+
+def _folded(function: Callable[..., Node], args: Sequence[Node]) -> Node:
+    """A function of two operands of as many as there are: PyTensor adds and multiplies any number."""
+    if len(args) < 3 or function is T.clip:
+        return function(*args)
+    value = args[0]
+    for arg in args[1:]:
+        value = function(value, arg)
+    return value
+
+
+def _composite(op: Any, args: Sequence[Node]) -> Node:
+    graph = op.fgraph
+    values = dict(zip(graph.inputs, args, strict=True))
+
+    def value(variable: Any) -> Node:
+        if variable not in values and variable.owner is None:
+            values[variable] = T.constant(variable.data, dtype=variable.type.dtype)
+        return values[variable]
+
+    for node in graph.toposort():
+        values[node.outputs[0]] = scalar(node.op, node.outputs[0].type.dtype, [value(arg) for arg in node.inputs])
+    if len(graph.outputs) != 1:
+        raise Unknown("a scalar op with several results")
+    return value(graph.outputs[0])
+
+
+def as_float(dtype: str) -> str:
+    """The dtype itself where it is a float, else float64."""
+    return dtype if is_float(dtype) else "float64"

@@ -1,0 +1,438 @@
+"""PyTensor's ops of tensors as functions of nodes, a row for each.
+
+In: an Apply of PyTensor and its operands: nodes, or what stands in its place where PyTensor has no tensor (slices,
+None). Out: a node for each of its results. Rows are found by the name of an op's class, or of one that it derives from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import graphc.tensor as T
+from graphc.control.batch import batched
+from graphc.ifelse import ifelse
+from graphc.ir.node import Node, Size, constant_value, variable
+from graphc.ir.walk import as_size_node
+from graphc.ops.checked import checked
+from graphc.pytensor.scalars import scalar
+from graphc.pytensor.unknown import Unknown
+
+Row: TypeAlias = Callable[[Any, list[Any]], Any]
+ROWS: dict[str, Row] = {}
+
+
+def row(*names: str) -> Callable[[Row], Row]:
+    def add(function: Row) -> Row:
+        ROWS.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+@cache
+def row_of(kind: type) -> Row:
+    """The row of an op's class."""
+    for base in kind.__mro__:
+        if base.__name__ in ROWS:
+            return ROWS[base.__name__]
+    raise Unknown(kind.__name__)
+
+
+def convert(apply: Any, args: Sequence[Any]) -> list[Any]:
+    """The values of an Apply's results; raises Unknown where they are PyTensor's to compute."""
+    made = row_of(type(apply.op))(apply, list(args))
+    results = made if isinstance(made, list) else [made]
+    return [held(value, out.type) for value, out in zip(results, apply.outputs, strict=True)]
+
+
+def held(value: Any, kind: Any) -> Any:
+    """A value of the dtype and with the static sizes that PyTensor gives it."""
+    if not isinstance(value, Node):
+        return value
+    if value.dtype != kind.dtype:
+        value = T.cast(value, kind.dtype)
+    own = value.type.shape
+    sizes = getattr(kind, "shape", ())
+    if any(size is not None and not isinstance(there, int) for size, there in zip(sizes, own, strict=True)):
+        value = T.specify_shape(value, sizes)
+    return value
+
+
+def known(value: Any) -> Any:
+    """The number of a constant scalar, else the value itself."""
+    constant = constant_value(value) if isinstance(value, Node) and not value.ndim else None
+    return value if constant is None else constant.item()
+
+
+# Elements and reductions. ---------------------------------------------------------------------------------------------
+
+
+@row("Elemwise")
+def _elemwise(apply: Any, args: list[Any]) -> Any:
+    if len(apply.outputs) > 1:
+        raise Unknown("an elementwise op with several results")
+    return scalar(apply.op.scalar_op, apply.outputs[0].type.dtype, args)
+
+
+@row("ScalarOp")
+def _scalar(apply: Any, args: list[Any]) -> Any:
+    return scalar(apply.op, apply.outputs[0].type.dtype, args)
+
+
+REDUCTIONS = {
+    "Add": T.sum, "Mul": T.prod, "Maximum": T.max, "Minimum": T.min, "ScalarMaximum": T.max, "ScalarMinimum": T.min,
+    "AND": T.all, "OR": T.any,
+}  # fmt: skip
+
+
+@row("CAReduce")
+def _reduce(apply: Any, args: list[Any]) -> Any:
+    kind, dtype = type(apply.op.scalar_op).__name__, apply.outputs[0].type.dtype
+    if kind not in REDUCTIONS or (kind in ("AND", "OR") and args[0].dtype != "bool"):
+        raise Unknown(f"reduction by {kind}")
+    x, axis = args[0], apply.op.axis
+    if kind in ("Add", "Mul"):
+        return REDUCTIONS[kind](T.cast(x, getattr(apply.op, "acc_dtype", None) or dtype), axis=axis, dtype=dtype)
+    return REDUCTIONS[kind](x, axis=axis)
+
+
+@row("ProdWithoutZeros")
+def _product_of_nonzeros(apply: Any, args: list[Any]) -> Any:
+    x = T.cast(args[0], apply.op.acc_dtype or apply.outputs[0].type.dtype)
+    return T.prod(T.switch(T.eq(x, 0), T.ones_like(x), x), axis=apply.op.axis)
+
+
+@row("Argmax")
+def _argmax(apply: Any, args: list[Any]) -> Any:
+    x, axes = args[0], apply.op.axis
+    axes = tuple(range(x.ndim)) if axes is None else tuple(axes)
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    x = T.transpose(x, (*kept, *axes)) if x.ndim else x
+    return T.argmax(T.flatten(x, ndim=len(kept) + 1), axis=-1) if x.ndim else T.zeros((), "int64")
+
+
+@row("CumOp")
+def _cumulative(apply: Any, args: list[Any]) -> Any:
+    function = {"add": T.cumsum, "mul": T.cumprod}[apply.op.mode]
+    return function(T.cast(args[0], apply.outputs[0].type.dtype), axis=apply.op.axis)
+
+
+# Shapes. --------------------------------------------------------------------------------------------------------------
+
+
+@row("DimShuffle")
+def _dimshuffle(apply: Any, args: list[Any]) -> Any:
+    x, order = args[0], tuple(apply.op.new_order)
+    gone = [axis for axis in range(x.ndim) if axis not in order and x.type.shape[axis] != 1]
+    return T.dimshuffle(T.addbroadcast(x, *gone) if gone else x, *order)
+
+
+@row("Shape")
+def _shape(apply: Any, args: list[Any]) -> Any:
+    return T.shape(args[0])
+
+
+@row("Shape_i")
+def _size(apply: Any, args: list[Any]) -> Any:
+    return as_size_node(args[0].type.shape[apply.op.i])
+
+
+@row("SpecifyShape")
+def _specify_shape(apply: Any, args: list[Any]) -> Any:
+    return T.specify_shape(args[0], [known(size) for size in args[1:]])
+
+
+@row("Reshape")
+def _reshape(apply: Any, args: list[Any]) -> Any:
+    return T.reshape(args[0], args[1], ndim=apply.op.ndim)
+
+
+@row("JoinDims")
+def _join_axes(apply: Any, args: list[Any]) -> Any:
+    x, start, end = args[0], apply.op.start_axis, apply.op.start_axis + apply.op.n_axes
+    if start == end:
+        return T.expand_dims(x, start)
+    sizes = x.type.shape
+    return T.reshape(x, (*sizes[:start], _product(sizes[start:end]), *sizes[end:]))
+
+
+@row("SplitDims")
+def _split_axes(apply: Any, args: list[Any]) -> Any:
+    x, axis = args[0], apply.op.axis
+    count = apply.outputs[0].type.ndim - x.ndim + 1
+    inner = [known(args[1][place]) for place in range(count)]
+    return T.reshape(x, (*x.type.shape[:axis], *inner, *x.type.shape[axis + 1 :]))
+
+
+def _common(sizes: Sequence[Size]) -> Size:
+    """The size of an axis along which operands broadcast; PyTensor broadcasts what is known to be 1 alone."""
+    return next((size for size in sizes if isinstance(size, int) and size != 1), next((s for s in sizes if s != 1), 1))
+
+
+def _product(sizes: Sequence[Size]) -> Any:
+    total: Any = 1
+    for size in sizes:
+        total = size * total
+    return total
+
+
+@row("Unbroadcast", "TypeCastingOp", "ViewOp", "DeepCopyOp", "OutputGuard", "CpuContiguous")
+@row("TensorFromScalar", "ScalarFromTensor")
+def _same(apply: Any, args: list[Any]) -> Any:
+    return args[0]
+
+
+# Making and joining. --------------------------------------------------------------------------------------------------
+
+
+@row("Alloc")
+def _alloc(apply: Any, args: list[Any]) -> Any:
+    return T.alloc(args[0], *map(known, args[1:]))
+
+
+@row("AllocEmpty")
+def _alloc_empty(apply: Any, args: list[Any]) -> Any:
+    return T.zeros(tuple(map(known, args)), apply.op.dtype)
+
+
+@row("MakeVector")
+def _vector(apply: Any, args: list[Any]) -> Any:
+    dtype = apply.outputs[0].type.dtype
+    return T.stack([T.cast(arg, dtype) for arg in args]) if args else T.zeros((0,), dtype)
+
+
+@row("ARange")
+def _arange(apply: Any, args: list[Any]) -> Any:
+    return T.arange(*map(known, args), dtype=apply.op.dtype)
+
+
+@row("Eye")
+def _eye(apply: Any, args: list[Any]) -> Any:
+    return T.eye(*map(known, args), dtype=apply.op.dtype)
+
+
+@row("ExtractDiag")
+def _extract_diagonal(apply: Any, args: list[Any]) -> Any:
+    return T.diagonal(args[0], apply.op.offset, apply.op.axis1, apply.op.axis2)
+
+
+@row("Join")
+def _join(apply: Any, args: list[Any]) -> Any:
+    axis, *arrays = args
+    if not isinstance(known(axis), int):
+        raise Unknown("join along an axis that is not known")
+    dtype = apply.outputs[0].type.dtype
+    return T.concatenate([T.cast(array, dtype) for array in arrays], axis=known(axis))
+
+
+@row("Split")
+def _split(apply: Any, args: list[Any]) -> Any:
+    x, axis, lengths = args
+    if not isinstance(known(axis), int):
+        raise Unknown("split along an axis that is not known")
+    sizes = [known(lengths[place]) for place in range(apply.op.len_splits)]
+    return list(T.split(x, sizes, apply.op.len_splits, axis=known(axis)))
+
+
+@row("Repeat")
+def _repeat(apply: Any, args: list[Any]) -> Any:
+    return T.repeat(args[0], known(args[1]), axis=apply.op.axis)
+
+
+# Indices. -------------------------------------------------------------------------------------------------------------
+
+
+@row("MakeSlice")
+def _slice(apply: Any, args: list[Any]) -> Any:
+    return [slice(*map(known, args))]
+
+
+def _indices(op: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+    """What x is indexed by: integers, slices, arrays."""
+    kinds = getattr(op, "idx_list", None)
+    left = list(args)
+    if kinds is None:
+        return tuple(known(arg) for arg in left)
+
+    def filled(entry: Any) -> Any:
+        if isinstance(entry, slice):
+            return slice(filled(entry.start), filled(entry.stop), filled(entry.step))
+        return entry if entry is None or isinstance(entry, int) else known(left.pop(0))
+
+    return tuple([filled(entry) for entry in kinds])
+
+
+@row("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1")
+def _subtensor(apply: Any, args: list[Any]) -> Any:
+    return args[0][_indices(apply.op, args[1:])]
+
+
+@row("IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1")
+def _inc_subtensor(apply: Any, args: list[Any]) -> Any:
+    x, y, *rest = args
+    if getattr(apply.op, "ignore_duplicates", False):
+        raise Unknown("increments that ignore duplicates")
+    function = T.set_subtensor if apply.op.set_instead_of_inc else T.inc_subtensor
+    place = _indices(apply.op, rest)
+    if place == () and not apply.op.set_instead_of_inc:
+        return x + T.cast(y, x.dtype)
+    return function(x[place], T.cast(y, x.dtype))
+
+
+@row("Nonzero")
+def _nonzero(apply: Any, args: list[Any]) -> Any:
+    return list(T.nonzero(args[0]))
+
+
+# Checks, branches, graphs within nodes. -------------------------------------------------------------------------------
+
+
+@row("CheckAndRaise")
+def _check(apply: Any, args: list[Any]) -> Any:
+    value, *conditions = args
+    return checked(value, [T.cast(each, "int64") for each in conditions], apply.op.msg)
+
+
+@row("IfElse")
+def _if_else(apply: Any, args: list[Any]) -> Any:
+    count = len(apply.outputs)
+    results = ifelse(args[0], args[1 : 1 + count], args[1 + count :])
+    return list(results) if isinstance(results, list | tuple) else [results]
+
+
+@row("OpFromGraph", "Composite")
+def _inlined(apply: Any, args: list[Any]) -> Any:
+    graph = apply.op.fgraph
+    return values_of(graph.outputs, dict(zip(graph.inputs, args, strict=True)))
+
+
+@row("Blockwise")
+def _blockwise(apply: Any, args: list[Any]) -> Any:
+    """The op for every element of leading axes: of one element, then of all (control/batch.py)."""
+    op = apply.op
+    rank = op.batch_ndim(apply)
+    core = op._create_dummy_core_node(apply.inputs, propagate_unbatched_core_inputs=True)
+    if not rank:
+        return convert(core, args)
+    outer = [_common([arg.type.shape[axis] for arg in args]) for axis in range(rank)]
+    elements: list[Node] = []
+    pairs: dict[Node, tuple[Node, bool]] = {}
+    for arg in args:
+        own, inner = arg.type.shape[:rank], arg.type.shape[rank:]
+        if all(size == 1 for size in own):
+            elements.append(T.reshape(arg, inner))
+            continue
+        element = variable(arg.dtype, inner, None)
+        pairs[element] = T.reshape(T.broadcast_to(arg, (*outer, *inner)), (_product(outer), *inner)), True
+        elements.append(element)
+    count = _product(outer)
+    results = batched(convert(core, elements), pairs, count)
+    return [
+        T.reshape(value if has else T.repeat(T.expand_dims(value, 0), count, 0), (*outer, *value.type.shape[int(has) :]))
+        for value, has in results
+    ]
+
+
+# Rows of matrices and linear algebra. ---------------------------------------------------------------------------------
+
+
+@row("Dot")
+def _dot(apply: Any, args: list[Any]) -> Any:
+    dtype = apply.outputs[0].type.dtype
+    return T.dot(*[T.cast(arg, dtype) for arg in args])
+
+
+@row("BatchedDot")
+def _batched_dot(apply: Any, args: list[Any]) -> Any:
+    return T.batched_dot(*args)
+
+
+@row("Gemv", "Gemm")
+def _gemm(apply: Any, args: list[Any]) -> Any:
+    z, alpha, x, y, beta = args
+    return beta * z + alpha * T.dot(x, y)
+
+
+@row("Dot22")
+def _matrix_product(apply: Any, args: list[Any]) -> Any:
+    return T.dot(*args)
+
+
+@row("Ger")
+def _outer(apply: Any, args: list[Any]) -> Any:
+    a, alpha, x, y = args
+    return a + alpha * T.outer(x, y)
+
+
+@row("Softmax")
+def _softmax(apply: Any, args: list[Any]) -> Any:
+    return _along(T.nnet.softmax, args[0], apply.op.axis)
+
+
+@row("LogSoftmax")
+def _log_softmax(apply: Any, args: list[Any]) -> Any:
+    return _along(T.nnet.logsoftmax, args[0], apply.op.axis)
+
+
+def _along(function: Callable[..., Node], x: Node, axis: int | None) -> Node:
+    if axis is None:
+        return T.reshape(function(T.flatten(x), axis=-1), x.type.shape)
+    return function(x, axis=axis)
+
+
+@row("SoftmaxGrad")
+def _softmax_gradient(apply: Any, args: list[Any]) -> Any:
+    cotangent, y = args
+    product = cotangent * y
+    return product - T.sum(product, axis=apply.op.axis, keepdims=True) * y
+
+
+# Graphs. --------------------------------------------------------------------------------------------------------------
+
+
+CONSTANT_KINDS = (np.ndarray, np.generic, int, float, bool)
+"""What a constant may hold that becomes a node; None and slices stay as they are."""
+
+
+def applys(inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Any]:
+    """The Applys that compute outputs from inputs, each after those whose results it takes."""
+    done, pending = set(inputs), list(reversed(outputs))
+    while pending:
+        variable = pending[-1]
+        apply = variable.owner
+        if variable in done or apply is None:
+            done.add(variable)
+            pending.pop()
+            continue
+        left = [arg for arg in apply.inputs if arg not in done]
+        if left:
+            pending += reversed(left)
+            continue
+        done.update(apply.outputs)
+        yield apply
+        pending.pop()
+
+
+def values_of(outputs: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
+    """The nodes of a graph's outputs, where those of its inputs are given; raises Unknown where PyTensor would have to
+    compute a part."""
+    for apply in applys(list(values), outputs):
+        args = [values[arg] if arg in values else constant(arg) for arg in apply.inputs]
+        values.update(zip(apply.outputs, convert(apply, args), strict=True))
+    return [values[out] if out in values else constant(out) for out in outputs]
+
+
+def constant(variable: Any) -> Any:
+    """The value of a constant: a node, a slice or None."""
+    if not hasattr(variable, "data"):
+        raise Unknown(f"{variable} is neither an input nor a constant")
+    data = variable.data
+    if isinstance(data, CONSTANT_KINDS):
+        return held(T.constant(data, dtype=variable.type.dtype), variable.type)
+    if data is None or isinstance(data, slice):
+        return data
+    raise Unknown(f"a constant of type {type(data).__name__}")
