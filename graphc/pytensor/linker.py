@@ -10,15 +10,21 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytensor.compile.mode import Mode, predefined_linkers, predefined_modes, register_linker, register_mode
-from pytensor.configdefaults import config
+from pytensor.compile.mode import Mode, optdb, predefined_linkers, predefined_modes, register_linker, register_mode
+from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.basic import JITLinker
 
 from graphc.errors import AssertionFailed
 from graphc.function import function
+from graphc.pytensor.tensors import CHECKED, OUTSIDE, UNCHECKED, Table
 from graphc.pytensor.walk import Stage, Walk
 
 NAME = "GRAPHC"
+BOUNDS = "graphc_table"
+"""Where a graph keeps the table by which it is to be converted."""
+TABLES = {"local_check_parameter_to_ninf_switch": OUTSIDE, "local_remove_check_parameter": UNCHECKED}
+"""What PyMC asks for by the names of rewrites, before it compiles."""
 WARNED: set[str] = set()
 """The kinds of ops that a warning was given of."""
 
@@ -37,7 +43,7 @@ class GraphcLinker(JITLinker):  # type: ignore[misc]
         return GraphcLinker(self.strict, allow_gc=self.allow_gc if allow_gc is None else allow_gc)
 
     def fgraph_convert(self, fgraph: Any, **_: Any) -> Callable[..., Any]:
-        return compiled(fgraph.inputs, fgraph.outputs, self.strict)
+        return compiled(fgraph.inputs, fgraph.outputs, self.strict, getattr(fgraph, BOUNDS, CHECKED))
 
     def create_thunk_inputs(self, storage_map: dict[Any, list[Any]]) -> list[list[Any]]:
         return [storage_map[variable] for variable in self.fgraph.inputs]
@@ -46,9 +52,9 @@ class GraphcLinker(JITLinker):  # type: ignore[misc]
         return fn
 
 
-def compiled(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False) -> Callable[..., Sequence[Any]]:
+def compiled(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False, table: Table = CHECKED) -> Callable[..., Sequence[Any]]:
     """A function of the values of PyTensor's inputs that gives those of its outputs."""
-    walk = Walk(inputs, outputs, strict)
+    walk = Walk(inputs, outputs, strict, table)
     for kind, why in walk.refused.items():
         if kind not in WARNED:
             WARNED.add(kind)
@@ -118,9 +124,32 @@ def raising(run: Callable[..., Any], checks: dict[str, type[Exception]]) -> Call
     return call
 
 
+class AsWritten(RewriteDatabaseQuery):  # type: ignore[misc]
+    """No rewrites, but those that tell the linker what PyMC wants of checks of parameters."""
+
+    def including(self, *tags: str) -> AsWritten:
+        return AsWritten(self.include.union([f"graphc_{tag}" for tag in tags if tag in TABLES]))
+
+    def excluding(self, *tags: str) -> AsWritten:
+        return self
+
+
+class Choice(GraphRewriter):  # type: ignore[misc]
+    """Notes a table for the linker."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self.table = table
+
+    def apply(self, fgraph: Any, *args: Any, **kwargs: Any) -> None:
+        setattr(fgraph, BOUNDS, self.table)
+
+
 def register() -> None:
     """Make the linker and the mode known to PyTensor by the name "GRAPHC"."""
     if NAME not in predefined_linkers:
         register_linker(NAME, GraphcLinker())
     if NAME not in predefined_modes:
-        register_mode(NAME, Mode(GraphcLinker(), optimizer=None))
+        register_mode(NAME, Mode(GraphcLinker(), optimizer=AsWritten([])))
+        for tag, table in TABLES.items():
+            optdb.register(f"graphc_{tag}", Choice(table), position=0, use_db_name_as_tag=False)

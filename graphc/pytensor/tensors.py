@@ -7,46 +7,67 @@ None). Out: a node for each of its results. Rows are found by the name of an op'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 import graphc.tensor as T
 from graphc.control.batch import batched
+from graphc.function import evaluate
 from graphc.ifelse import ifelse
-from graphc.ir.node import Node, Size, constant_value, variable
+from graphc.ir.node import LEAVES, Node, Size, constant_value, variable
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
 from graphc.pytensor.scalars import scalar
 from graphc.pytensor.unknown import Unknown
 
-Row: TypeAlias = Callable[[Any, list[Any]], Any]
+Row: TypeAlias = Callable[..., Any]
 ROWS: dict[str, Row] = {}
+NESTED: set[Row] = set()
+"""Rows that convert graphs within ops, and take the table too."""
 
 
-def row(*names: str) -> Callable[[Row], Row]:
+def row(*names: str, nested: bool = False) -> Callable[[Row], Row]:
     def add(function: Row) -> Row:
         ROWS.update(dict.fromkeys(names, function))
+        if nested:
+            NESTED.add(function)
         return function
 
     return add
 
 
-@cache
-def row_of(kind: type) -> Row:
-    """The row of an op's class."""
-    for base in kind.__mro__:
-        if base.__name__ in ROWS:
-            return ROWS[base.__name__]
-    raise Unknown(kind.__name__)
+class Table:
+    """The rows, some of them replaced by those given."""
 
+    def __init__(self, **replaced: Row) -> None:
+        self.rows = {**ROWS, **replaced}
+        self.found: dict[type, Row] = {}
 
-def convert(apply: Any, args: Sequence[Any]) -> list[Any]:
-    """The values of an Apply's results; raises Unknown where they are PyTensor's to compute."""
-    made = row_of(type(apply.op))(apply, list(args))
-    results = made if isinstance(made, list) else [made]
-    return [held(value, out.type) for value, out in zip(results, apply.outputs, strict=True)]
+    def row_of(self, kind: type) -> Row:
+        """The row of an op's class, or of one that it derives from."""
+        if kind not in self.found:
+            name = next((base.__name__ for base in kind.__mro__ if base.__name__ in self.rows), None)
+            if name is None:
+                raise Unknown(kind.__name__)
+            self.found[kind] = self.rows[name]
+        return self.found[kind]
+
+    def convert(self, apply: Any, args: Sequence[Any]) -> list[Any]:
+        """The values of an Apply's results; raises Unknown where they are PyTensor's to compute."""
+        function = self.row_of(type(apply.op))
+        made = function(apply, list(args), self) if function in NESTED else function(apply, list(args))
+        results = made if isinstance(made, list) else [made]
+        return [folded(held(value, out.type), args) for value, out in zip(results, apply.outputs, strict=True)]
+
+    def values_of(self, outputs: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
+        """The nodes of a graph's outputs, where those of its inputs are given; raises Unknown where PyTensor would have
+        to compute a part."""
+        for apply in applys(list(values), outputs):
+            args = [values[arg] if arg in values else constant(arg) for arg in apply.inputs]
+            values.update(zip(apply.outputs, self.convert(apply, args), strict=True))
+        return [values[out] if out in values else constant(out) for out in outputs]
 
 
 def held(value: Any, kind: Any) -> Any:
@@ -304,20 +325,20 @@ def _if_else(apply: Any, args: list[Any]) -> Any:
     return list(results) if isinstance(results, list | tuple) else [results]
 
 
-@row("OpFromGraph", "Composite")
-def _inlined(apply: Any, args: list[Any]) -> Any:
+@row("OpFromGraph", nested=True)
+def _inlined(apply: Any, args: list[Any], table: Table) -> Any:
     graph = apply.op.fgraph
-    return values_of(graph.outputs, dict(zip(graph.inputs, args, strict=True)))
+    return table.values_of(graph.outputs, dict(zip(graph.inputs, args, strict=True)))
 
 
-@row("Blockwise")
-def _blockwise(apply: Any, args: list[Any]) -> Any:
+@row("Blockwise", nested=True)
+def _blockwise(apply: Any, args: list[Any], table: Table) -> Any:
     """The op for every element of leading axes: of one element, then of all (control/batch.py)."""
     op = apply.op
     rank = op.batch_ndim(apply)
     core = op._create_dummy_core_node(apply.inputs, propagate_unbatched_core_inputs=True)
     if not rank:
-        return convert(core, args)
+        return table.convert(core, args)
     outer = [_common([arg.type.shape[axis] for arg in args]) for axis in range(rank)]
     elements: list[Node] = []
     pairs: dict[Node, tuple[Node, bool]] = {}
@@ -330,7 +351,7 @@ def _blockwise(apply: Any, args: list[Any]) -> Any:
         pairs[element] = T.reshape(T.broadcast_to(arg, (*outer, *inner)), (_product(outer), *inner)), True
         elements.append(element)
     count = _product(outer)
-    results = batched(convert(core, elements), pairs, count)
+    results = batched(table.convert(core, elements), pairs, count)
     return [
         T.reshape(value if has else T.repeat(T.expand_dims(value, 0), count, 0), (*outer, *value.type.shape[int(has) :]))
         for value, has in results
@@ -417,13 +438,16 @@ def applys(inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Any]:
         pending.pop()
 
 
-def values_of(outputs: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
-    """The nodes of a graph's outputs, where those of its inputs are given; raises Unknown where PyTensor would have to
-    compute a part."""
-    for apply in applys(list(values), outputs):
-        args = [values[arg] if arg in values else constant(arg) for arg in apply.inputs]
-        values.update(zip(apply.outputs, convert(apply, args), strict=True))
-    return [values[out] if out in values else constant(out) for out in outputs]
+def folded(value: Any, args: Sequence[Any]) -> Any:
+    """A value that is computed of constants, where it is no larger than they are: a constant."""
+    if not isinstance(value, Node) or value.op in LEAVES or not args:
+        return value
+    arrays = [constant_value(arg) if isinstance(arg, Node) else None for arg in args]
+    most = sum(array.size for array in arrays if array is not None)
+    sizes = [size for size in value.type.shape if isinstance(size, int)]
+    if any(array is None for array in arrays) or len(sizes) < value.ndim or prod(sizes) > most:
+        return value
+    return T.constant(evaluate(value, mode="interpreted"), dtype=value.dtype)
 
 
 def constant(variable: Any) -> Any:
@@ -436,3 +460,22 @@ def constant(variable: Any) -> Any:
     if data is None or isinstance(data, slice):
         return data
     raise Unknown(f"a constant of type {type(data).__name__}")
+
+
+def density_outside(apply: Any, args: list[Any]) -> Any:
+    """A log-density whose parameters are checked: minus infinity where the check fails, as PyMC has it in samplers."""
+    if not getattr(apply.op, "can_be_replaced_by_ninf", False):
+        return _check(apply, args)
+    value, *conditions = args
+    holds = conditions[0]
+    for each in conditions[1:]:
+        holds = T.and_(holds, each)
+    return T.switch(holds, value, T.constant(-np.inf, dtype=value.dtype))
+
+
+CHECKED = Table()
+"""Checks of parameters raise."""
+OUTSIDE = Table(CheckParameterValue=density_outside)
+"""Checks of parameters give a log-density of minus infinity."""
+UNCHECKED = Table(CheckParameterValue=_same)
+"""Nothing is checked."""

@@ -13,7 +13,7 @@ from typing import Any
 import graphc.tensor as T
 from graphc.errors import GraphcError
 from graphc.ir.node import Node
-from graphc.pytensor.tensors import applys, constant, convert
+from graphc.pytensor.tensors import CHECKED, Table, applys, constant
 from graphc.pytensor.unknown import Unknown
 
 
@@ -34,12 +34,12 @@ class Walk:
     refused: for each kind of op that is left to PyTensor, why. checks: the exceptions of checks by their messages.
     """
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False) -> None:
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False, table: Table = CHECKED) -> None:
         self.stages = [Stage()]
         self.stage_of = dict.fromkeys(inputs, 0)
         self.refused: dict[str, str] = {}
         self.checks: dict[str, type[Exception]] = {}
-        self.strict = strict
+        self.strict, self.table = strict, table
         for apply in applys(inputs, outputs):
             self._add(apply)
         self.outputs = [self._asked(out) for out in outputs]
@@ -50,7 +50,7 @@ class Walk:
         if hasattr(apply.op, "exc_type"):
             self.checks[apply.op.msg] = apply.op.exc_type
         try:
-            results = convert(apply, [self._value(arg, number) for arg in apply.inputs])
+            results = self.table.convert(apply, [self._value(arg, number) for arg in apply.inputs])
         except (Unknown, GraphcError) as error:
             if self.strict:
                 raise

@@ -1,0 +1,154 @@
+"""PyMC's models as compiled functions of one flat vector.
+
+In: a model. Out: its log-density over the unconstrained parameters with the derivatives, and its variables as functions
+of them, each compiled by graphc from the graph as PyMC wrote it; nothing of PyTensor is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import graphc.tensor as T
+from graphc.autodiff import grad, hessian
+from graphc.errors import ArgumentError
+from graphc.function import function
+from graphc.functions.callables import Function
+from graphc.ir.node import Array, Node
+from graphc.pytensor.tensors import OUTSIDE, UNCHECKED, applys
+from graphc.startup.record import record
+
+
+@record()
+class Parameter:
+    """A free variable of a model: PyMC's name for its unconstrained value, its shape, where it stands in the vector."""
+
+    name: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class Model:
+    """The functions of a model. q: a vector of float64 that holds `parameters` one behind the other, as PyMC orders
+    them; a DictToArrayBijection's `data` is such a vector."""
+
+    def __init__(self, model: Any) -> None:
+        discrete = [variable.name for variable in model.discrete_value_vars]
+        if discrete:
+            raise ArgumentError(f"{', '.join(discrete)}: discrete variables have no place in a vector of numbers")
+        self.model = model
+        self._free = [model.rvs_to_values[variable] for variable in model.free_RVs]
+        self.parameters: Sequence[Parameter] = parameters(self._free, shapes_of(model, self._free))
+        self._q = T.tensor("float64", (self.dimension,), name="q")
+        self._values = {
+            variable: T.cast(T.reshape(self._q[part.start : part.end], part.shape), variable.type.dtype)
+            for variable, part in zip(self._free, self.parameters, strict=True)
+        }
+        self._data: dict[Any, Node] = {}
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers `q` has."""
+        return self.parameters[-1].end if self.parameters else 0
+
+    @cached_property
+    def _density(self) -> Node:
+        return self._nodes([self.model.logp()])[0]
+
+    def _nodes(self, variables: Sequence[Any]) -> list[Node]:
+        """Nodes of PyTensor's variables, which are functions of the free ones; data are inputs."""
+        table = OUTSIDE if self.model.check_bounds else UNCHECKED
+        given = dict(self._values)
+        for variable in leaves_of(variables):
+            if variable not in given and hasattr(variable, "get_value"):
+                value = variable.get_value(borrow=True)
+                shape = getattr(variable.type, "shape", None)
+                self._data.setdefault(variable, T.tensor(value.dtype, shape, name=variable.name))
+        return table.values_of(variables, {**given, **self._data})
+
+    def _function(self, results: Any) -> Bound:
+        made = function([self._q, *self._data.values()], results, on_unused_input="ignore", name="logp")
+        return Bound(made, list(self._data))
+
+    @cached_property
+    def logp(self) -> Bound:
+        """q -> the log-density, a float64 array of rank 0."""
+        return self._function(self._density)
+
+    @cached_property
+    def dlogp(self) -> Bound:
+        """q -> the gradient of the log-density, a vector as long as q."""
+        return self._function(grad(self._density, self._q))
+
+    @cached_property
+    def logp_dlogp(self) -> Bound:
+        """q -> a list of both, of one kernel that shares their work."""
+        return self._function([self._density, grad(self._density, self._q)])
+
+    @cached_property
+    def d2logp(self) -> Bound:
+        """q -> the matrix of second derivatives of the log-density."""
+        return self._function(hessian(self._density, self._q))
+
+    def values(self, names: Sequence[str] | None = None) -> Bound:
+        """A function of q that gives a dict of variables by name: transformed and free ones and deterministic ones, all
+        where `names` is None."""
+        wanted = {variable.name: variable for variable in self.model.unobserved_value_vars}
+        chosen = list(wanted) if names is None else list(names)
+        missing = [name for name in chosen if name not in wanted]
+        if missing:
+            raise ArgumentError(f"the model has no variable {missing[0]!r}; there are {', '.join(wanted)}")
+        return self._function(dict(zip(chosen, self._nodes([wanted[name] for name in chosen]), strict=True)))
+
+    def flat(self, point: Mapping[str, Any]) -> Array:
+        """The vector of a point, a dict of values by `parameters`' names, as `model.initial_point()` gives it."""
+        rows = [np.ravel(np.asarray(point[part.name], "float64")) for part in self.parameters]
+        return np.concatenate(rows) if rows else np.zeros(0)
+
+
+class Bound:
+    """A function of q: the model's data as they are at each call are its other arguments. `function` is graphc's."""
+
+    def __init__(self, function: Function, data: Sequence[Any]) -> None:
+        self.function, self.data = function, data
+
+    def __call__(self, q: Any) -> Any:
+        return self.function(q, *[variable.get_value(borrow=True) for variable in self.data])
+
+
+def compile(model: Any) -> Model:
+    """The functions of a PyMC model; each is compiled when it is first asked for, and kept in graphc's cache.
+
+        >>> compiled = graphc.pymc.compile(model)
+        >>> value, gradient = compiled.logp_dlogp(compiled.flat(model.initial_point()))
+
+    Raises ArgumentError for a model with discrete free variables, and graphc.pytensor.Unknown for an op that is not in
+    the table of `graphc.pytensor`: under the mode "GRAPHC" PyTensor itself would compute it.
+    """
+    return Model(model)
+
+
+def shapes_of(model: Any, variables: Sequence[Any]) -> list[tuple[int, ...]]:
+    """The shapes of values: what their types say, else what the model's draws have."""
+    kinds = [variable.type.shape for variable in variables]
+    if all(size is not None for kind in kinds for size in kind):
+        return kinds
+    return [tuple(shape) for shape in model.eval_rv_shapes().values() if shape is not None]
+
+
+def parameters(variables: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[Parameter]:
+    made, start = [], 0
+    for variable, shape in zip(variables, shapes, strict=True):
+        end = start + int(np.prod(shape, dtype=int))
+        made.append(Parameter(variable.name, tuple(shape), start, end))
+        start = end
+    return made
+
+
+def leaves_of(outputs: Sequence[Any]) -> list[Any]:
+    """The variables that nothing computes."""
+    seen = {arg: None for apply in applys([], outputs) for arg in apply.inputs if arg.owner is None}
+    return [*seen, *(out for out in outputs if out.owner is None)]
