@@ -97,7 +97,8 @@ def tuple_of(parts: Sequence[Type]) -> TupleType:
 
 @record()
 class Guard:
-    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values."""
+    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values; it
+    may be `told` when it is read."""
 
     left: Size
     relation: Literal["==", "<=", "<"]

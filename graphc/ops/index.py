@@ -86,7 +86,7 @@ def _region_guards(
     name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]
 ) -> list[Guard]:
     """Bounds of integer indices and of other regions of fixed size; slices are cut to the axis when they are made."""
-    what = f"{name} of {label(x)}"
+    what = told(lambda: f"{name} of {label(x)}")
     guards: list[Guard] = naturals_guard(shape, what)
     for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
         length = x.type.shape[axis]
@@ -409,7 +409,7 @@ def _gathered_shape(x: Node, shape: Sequence[Size], axis: int, count: int) -> tu
 
 
 def _index_guards(node: Node, indices: Sequence[Node]) -> list[Guard]:
-    message = f"{label_op(node)} of {label(node.args[0])}: indices of sizes {{left}} and {{right}}"
+    message = told(lambda: f"{label_op(node)} of {label(node.args[0])}: indices of sizes {{left}} and {{right}}")
     first, *rest = (index.type.shape for index in indices)
     return [g for shape in rest for a, b in zip(first, shape, strict=True) for g in equality_guard(a, b, message)]
 
@@ -617,8 +617,9 @@ def _scatter_guards(node: Node) -> Sequence[Guard]:
     wanted = _gathered_shape(x, indices[0].type.shape, node.attrs["axis"], len(indices))
     guards = _index_guards(node, indices)
     for axis, (have, want) in enumerate(zip(y.type.shape, wanted, strict=True)):
-        what = f"{label_op(node)}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
-        guards += equality_guard(have, want, what)
+        if not sizes.equal(have, want):
+            what = f"{label_op(node)}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
+            guards.append(Guard(have, "==", want, what))
     return guards
 
 

@@ -7,6 +7,7 @@ calls of `gc_gemm`, products with a vector are folds of the loops around them, u
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -161,12 +162,14 @@ def _is_tiny(a: Node, b: Node) -> bool:
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
-    what = f"{label_op(node)} of {label_origin(a)} and {label_origin(b)}"
+    what = told(lambda: f"{label_op(node)} of {label_origin(a)} and {label_origin(b)}")
     summed = b.type.shape[-2 if b.ndim > 1 else 0]
-    guards = equality_guard(a.type.shape[-1], summed, f"{what}: the summed axis has sizes {{left}} and {{right}}")
+    message = told(lambda: f"{what}: the summed axis has sizes {{left}} and {{right}}")
+    guards = equality_guard(a.type.shape[-1], summed, message)
     if a.ndim > 2:
         for axis, (left, right) in enumerate(zip(a.type.shape[:-2], b.type.shape[:-2], strict=True)):
-            guards += equality_guard(left, right, f"{what}: axis {axis} has sizes {{left}} and {{right}}")
+            message = told(partial("{}: axis {} has sizes {{left}} and {{right}}".format, what, axis))
+            guards += equality_guard(left, right, message)
     return guards
 
 

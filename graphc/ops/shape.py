@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -220,6 +221,7 @@ def _broadcast_to_index(node: Node, index: Index, element: Element) -> tuple[int
 def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
     x, *rest = node.args
     what, words = label_op(node), node.where.words if node.where else None
+    whole = told(lambda: label(x))
     guards: list[Guard] = []
     for axis, (old, target) in enumerate(zip(x.type.shape, rest, strict=True)):
         new = sizes.as_size(target)
@@ -228,7 +230,8 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
         elif words is not None:
             guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
         else:
-            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
+            message = told(partial("{}: axis {} of {} has size {{left}}, not {{right}}".format, what, axis, whole))
+            guards += equality_guard(old, new, message)
     return guards
 
 
@@ -410,11 +413,11 @@ def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Ind
 
 def _reshape_guards(node: Node) -> Sequence[Guard]:
     before, after = node.args[0].type.shape, node.type.shape
-    what = f"{label_op(node)} of {label(node.args[0])}"
+    what = told(lambda: f"{label_op(node)} of {label(node.args[0])}")
     guards = naturals_guard(after, what)
     if factors(before) != factors(after):
         guards += _count_guards(after, what)
-        message = f"{what}: {{left}} elements cannot become {{right}}"
+        message = told(lambda: f"{what}: {{left}} elements cannot become {{right}}")
         guards += equality_guard(sizes.product(before), sizes.product(after), message)
     return guards
 
@@ -520,13 +523,18 @@ def _concatenate_guards(node: Node) -> Sequence[Guard]:
     axis: int = node.attrs["axis"]
     first, *rest = node.args
     guards: list[Guard] = []
+    what = label_op(node)
     for arg in rest:
+        pair = told(partial(_pair, first, arg))
         for k, size in enumerate(arg.type.shape):
             if k != axis:
-                pair = f"{label_origin(first)} and {label_origin(arg)}"
-                message = f"{label_op(node)} of {pair}: axis {k} has sizes {{left}} and {{right}}"
+                message = told(partial("{} of {}: axis {} has sizes {{left}} and {{right}}".format, what, pair, k))
                 guards += equality_guard(first.type.shape[k], size, message)
     return guards
+
+
+def _pair(first: Node, second: Node) -> str:
+    return f"{label_origin(first)} and {label_origin(second)}"
 
 
 def concatenate(parts: Sequence[Node], axis: int) -> Node:
