@@ -33,6 +33,7 @@ from graphc.ir.symbol import Symbol
 from graphc.ir.traced import TRACED, asked_by_user, traced_from
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
+from graphc.ir.where import phrase as phrase
 from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
 from graphc.startup.record import record

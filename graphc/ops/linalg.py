@@ -7,7 +7,6 @@ calls of `gc_gemm`, products with a vector are folds of the loops around them, u
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -37,6 +36,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    phrase,
     told,
 )
 from graphc.ops.elementwise import elementwise, repeated
@@ -162,13 +162,13 @@ def _is_tiny(a: Node, b: Node) -> bool:
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
-    what = told(lambda: f"{label_op(node)} of {label_origin(a)} and {label_origin(b)}")
+    what = phrase("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
     summed = b.type.shape[-2 if b.ndim > 1 else 0]
-    message = told(lambda: f"{what}: the summed axis has sizes {{left}} and {{right}}")
+    message = phrase("{}: the summed axis has sizes {{left}} and {{right}}", what)
     guards = equality_guard(a.type.shape[-1], summed, message)
     if a.ndim > 2:
         for axis, (left, right) in enumerate(zip(a.type.shape[:-2], b.type.shape[:-2], strict=True)):
-            message = told(partial("{}: axis {} has sizes {{left}} and {{right}}".format, what, axis))
+            message = phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
             guards += equality_guard(left, right, message)
     return guards
 
@@ -301,9 +301,10 @@ def _gemm_guards(node: Node) -> Sequence[Guard]:
     product = matmul(parts.a, parts.b)
     guards = list(_matmul_guards(product))
     if parts.c is not None:
-        what = f"gemm of {label(parts.a)} and {label(parts.b)}: {label(parts.c)}"
+        what = phrase("gemm of {} and {}: {}", label(parts.a), label(parts.b), label(parts.c))
         for axis, (left, right) in enumerate(zip(parts.c.type.shape, product.type.shape, strict=True)):
-            guards += equality_guard(left, right, f"{what} has size {{left}} along axis {axis}, not {{right}}")
+            message = phrase("{} has size {{left}} along axis {}, not {{right}}", what, axis)
+            guards += equality_guard(left, right, message)
     return guards
 
 
