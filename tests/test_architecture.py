@@ -21,10 +21,10 @@ FLOORS = """
 startup             digest garbage idle_blas lazy process record __init__
 .                   errors dtypes numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  frozen samples where traced symbol kind node walk body interpret passes sizes closure text parse
-                    verify apply expression pickling __init__
+ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
+                    parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur reduce linalg assemble scan branch given sinking
-                    derivative __init__
+                    derivative routine factor spectral __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations losses rows __init__ nnet sigm
@@ -364,8 +364,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "configdefaults.ADDED", "gof.op._performers",
-    "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
+    "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ops.routine.ROUTINES", "ir.body._bodies",
+    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
     "session._default", "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""

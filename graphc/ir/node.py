@@ -195,11 +195,45 @@ class Writes:
     regions: Callable[[Node], Sequence[Write]]
 
 
+class Passed:
+    """What an external function is given: one of the records of call.py."""
+
+    __slots__ = ()
+
+
+def _no_loops(node: Node) -> int:
+    return 0
+
+
+def _nothing_added(node: Node) -> None:
+    return None
+
+
 @record()
 class Call:
-    """The result is stored by an external function; `kind` names its emitter in the code generator."""
+    """The results are stored by an external function, `symbol(node)`, which is given what `passed(node)` lists. Its
+    status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.
 
-    kind: str
+    loops(node): over how many of the first axes of the results loops go around the call, which is then given what is
+    behind the first elements of these. work(node): sizes whose product is the number of additions. is_product: it adds
+    to what stands in the result, times `Factor`; added(node): the operand that is to be brought there first, and what
+    that is multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise
+    anything.
+    """
+
+    symbol: Callable[[Node], str]
+    passed: Callable[[Node], Sequence[Passed]]
+    work: Callable[[Node], Sequence[Size]]
+    statuses: tuple[str, ...] = ()
+    loops: Callable[[Node], int] = _no_loops
+    is_product: bool = False
+    added: Callable[[Node], tuple[Node, Node] | None] = _nothing_added
+    is_python: bool = False
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether it may say that it failed."""
+        return self.is_python or bool(self.statuses)
 
 
 @record()

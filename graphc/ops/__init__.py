@@ -5,6 +5,7 @@ from graphc.ops import (
     branch,
     checked,
     derivative,
+    factor,
     given,
     index,
     linalg,
@@ -14,9 +15,10 @@ from graphc.ops import (
     scan,
     shape,
     sinking,
+    spectral,
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar", "scan",
-    "shape", "sinking",
+    "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
+    "scan", "shape", "sinking", "spectral",
 ]  # fmt: skip
