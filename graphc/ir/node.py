@@ -194,6 +194,14 @@ class Writes:
 
 
 @record()
+class Segments:
+    """The element at (i, ...) is the sum of the first argument's at (p, ...) for p from starts[i] up to starts[i + 1],
+    elements of the second one, carried in `dtype`."""
+
+    dtype: str
+
+
+@record()
 class Call:
     """The result is stored by an external function; `kind` names its emitter in the code generator."""
 
@@ -257,7 +265,7 @@ class Branch:
     orelse: Body
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat | Branch
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Segments | Writes | Call | Iota | Part | Repeat | Branch
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
@@ -375,6 +383,8 @@ def size_owner(size: Node) -> Node | None:
 
 def _forward(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
+        if getattr(other, "__array_ufunc__", self) is None:  # a class that wants NumPy to leave operators to it
+            return NotImplemented  # type: ignore[no-any-return]
         result: Node = FUNCTIONS[function](self, other)
         return result
 

@@ -12,11 +12,12 @@ from graphc.ops import (
     reduce,
     scalar,
     scan,
+    segment,
     shape,
     sinking,
 )
 
 __all__ = [
     "assemble", "branch", "checked", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar", "scan",
-    "shape", "sinking",
+    "segment", "shape", "sinking",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from graphc.codegen.schedule.plan import PRODUCTS, call_kind, lowering_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import outside
-from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Branch, Call, Fold, Node, Part, Scalar, Size, View
+from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Branch, Call, Fold, Node, Part, Scalar, Segments, Size, View
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.given import given_sizes
 from graphc.ops.linalg import as_product
@@ -93,6 +93,8 @@ def _elements(node: Node, varying: Collection[Node], known: Mapping[Node, Node])
         return 1, 0
     if isinstance(lowering, Fold):
         shape = (*shape, *lowering.sizes(node))
+    elif isinstance(lowering, Segments):
+        shape = node.args[0].type.shape
     elif call_kind(node) in PRODUCTS:
         shape = (*shape, as_product(node.args).a.type.shape[-1])
         cost = 1
