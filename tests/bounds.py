@@ -31,9 +31,9 @@ SHAKEN = 8
 BLOCK = 256
 """Terms of a float32 sum that are added in float32, at most; more are carried in float64."""
 MONOTONE = {"max", "min", "supremum", "any", "all"}
-LINEAR = {"running_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather"}
+LINEAR = {"running_sum", "segment_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather"}
 POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm"}
-INDEXED = {"set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2}
+INDEXED = {"set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2, "segment_sum": 1}
 """The first arguments of these that are numbers; the others say where."""
 
 
@@ -178,6 +178,8 @@ def _terms(node: Node, args: Sequence[tuple[Array, Array]]) -> float:
             return float(min(terms, BLOCK) if node.dtype == "float32" else terms)
         case "running_sum" | "running_prod" | "linear_recurrence":
             return float(2 * shape[node.attrs["axis"]])
+        case "segment_sum":
+            return float(shape[0])
         case "inc_gather" | "inc_subtensor":
             return float(1 + args[1][0].size // max(args[0][0][0].size if args[0][0].size else 1, 1))
         case "set_gather" | "set_subtensor":

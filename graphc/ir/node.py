@@ -210,6 +210,14 @@ def _nothing_added(node: Node) -> None:
 
 
 @record()
+class Segments:
+    """The element at (i, ...) is the sum of the first argument's at (p, ...) for p from starts[i] up to starts[i + 1],
+    elements of the second one, carried in `dtype`."""
+
+    dtype: str
+
+
+@record()
 class Call:
     """The results are stored by an external function, `symbol(node)`, which is given what `passed(node)` lists. Its
     status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.
@@ -293,7 +301,7 @@ class Branch:
     orelse: Body
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat | Branch
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Segments | Writes | Call | Iota | Part | Repeat | Branch
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
@@ -411,6 +419,8 @@ def size_owner(size: Node) -> Node | None:
 
 def _forward(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
+        if getattr(other, "__array_ufunc__", self) is None:  # a class that wants NumPy to leave operators to it
+            return NotImplemented  # type: ignore[no-any-return]
         result: Node = FUNCTIONS[function](self, other)
         return result
 

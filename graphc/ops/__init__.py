@@ -13,6 +13,7 @@ from graphc.ops import (
     reduce,
     scalar,
     scan,
+    segment,
     shape,
     sinking,
     spectral,
@@ -20,5 +21,5 @@ from graphc.ops import (
 
 __all__ = [
     "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
-    "scan", "shape", "sinking", "spectral",
+    "scan", "segment", "shape", "sinking", "spectral",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ from graphc.ir.node import (
     Recur,
     Sample,
     Samples,
+    Segments,
     Size,
     Type,
     Writes,
@@ -131,7 +132,7 @@ def is_in_memory(node: Node) -> bool:
     if node.op in LEAVES:
         value = constant_value(node)
         return node.ndim > 0 and (value is None or value.size > 1)
-    return isinstance(node.op.lower(node), Call | Recur | Writes | Part)
+    return isinstance(node.op.lower(node), Call | Recur | Segments | Writes | Part)
 
 
 def _matmul_lower(node: Node) -> Lowering:
