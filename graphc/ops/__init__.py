@@ -14,9 +14,10 @@ from graphc.ops import (
     scan,
     shape,
     sinking,
+    windows,
 )
 
 __all__ = [
     "assemble", "branch", "checked", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar", "scan",
-    "shape", "sinking",
+    "shape", "sinking", "windows",
 ]  # fmt: skip
