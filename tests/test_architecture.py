@@ -24,10 +24,11 @@ loops               operators ir build names syntax unparse text visit verify __
 ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
                     parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce linalg assemble scan branch given
-                    sinking derivative routine factor spectral __init__
+                    sinking derivative routine factor spectral windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations losses rows __init__ nnet sigm
+tensor.signal       pool downsample __init__
 tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
                     polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
 control             derivative loop states scan branch functional batch __init__

@@ -17,9 +17,10 @@ from graphc.ops import (
     shape,
     sinking,
     spectral,
+    windows,
 )
 
 __all__ = [
     "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
-    "scan", "segment", "shape", "sinking", "spectral",
+    "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip
