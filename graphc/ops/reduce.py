@@ -33,6 +33,7 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    phrase,
 )
 from graphc.numerics import largest, smallest
 from graphc.ops.elementwise import cast, elementwise, shifted
@@ -74,9 +75,9 @@ def _check_nonempty(name: str, x: Node, axes: Sequence[int]) -> None:
 
 
 def _nonempty_guards(node: Node) -> Sequence[Guard]:
-    what = f"{label_op(node)} of {label(node.args[0])}"
+    what = phrase("{} of {}", label_op(node), label(node.args[0]))
     return [
-        Guard(1, "<=", size, f"{what}: zero-size reduction along axis {axis}, which has no identity")
+        Guard(1, "<=", size, phrase("{}: zero-size reduction along axis {}, which has no identity", what, axis))
         for axis, size in zip(reduced_axes(node), reduced_sizes(node), strict=True)
         if not isinstance(size, int)
     ]
