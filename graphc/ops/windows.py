@@ -40,7 +40,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import repeated
-from graphc.ops.index import inc_subtensor
+from graphc.ops.index import inc_subtensor, subtensor
 from graphc.ops.shape import as_sizes, check_naturals, equality_guard, label, label_op, naturals_guard, size_expr, zeros
 from graphc.startup.record import record
 
@@ -187,7 +187,9 @@ def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     else:
         whole = join_windows(cotangent, len(slidings))
         if not all(map(sizes.equal, whole.type.shape, x.type.shape)):
-            whole = inc_subtensor(nothing, whole, (0,) * x.ndim, (1,) * x.ndim)
+            # That the windows end before the axis does is a guard, which loops do not know.
+            begin, step, cut = (0,) * x.ndim, (1,) * x.ndim, map(sizes.minimum, x.type.shape, whole.type.shape)
+            whole = inc_subtensor(nothing, subtensor(whole, begin, tuple(cut), step), begin, step)
     return (whole, *(None for _ in node.args[1:]))
 
 
