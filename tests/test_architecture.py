@@ -41,8 +41,8 @@ codegen.llvm        unsupported module typed builder functions poison cpu bindin
                     integers __init__
 codegen.link        image lljit relocations elf __init__
 codegen.threads     chunking nontemporal pool settings __init__
-codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric gamma log_gamma
-                    table outofline __init__
+codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric philox gamma
+                    log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
@@ -59,7 +59,7 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 tensor              sharedvar
-random              bits distributions rejection orders __init__ streams
+random              bits distributions implicit rejection orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
