@@ -216,7 +216,8 @@ class KernelInterpreter(interpreter.Interpreter):
 
 
 def _unpack_calls(body: Sequence[Any]) -> list[Any]:
-    """The statements with `call(*(a, b))` as `call(a, b)`, and without the tuples."""
+    """The statements with `call(*(a, b))` as `call(a, b)`, and without the tuples, which numba before 0.68 makes of one
+    argument each and adds up."""
     tuples: dict[str, list[Any]] = {}
     kept = []
     for statement in body:
@@ -224,6 +225,12 @@ def _unpack_calls(body: Sequence[Any]) -> list[Any]:
         operation = value.op if isinstance(value, ir.Expr) else ""
         if operation == "build_tuple":
             tuples[statement.target.name] = value.items
+            continue
+        if operation == "binop" and value.lhs.name in tuples:
+            tuples[statement.target.name] = [*tuples[value.lhs.name], *tuples[value.rhs.name]]
+            continue
+        if isinstance(value, ir.Var) and value.name in tuples:
+            tuples[statement.target.name] = tuples[value.name]
             continue
         if operation == "call" and value.vararg is not None and value.vararg.name in tuples:
             value.args, value.vararg = tuples[value.vararg.name], None
