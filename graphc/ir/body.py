@@ -42,6 +42,11 @@ def items_of(node: Node) -> list[Node]:
     return [item(node, index) for index in range(len(node.type.parts))]
 
 
+def outputs_of(node: Node) -> list[Node]:
+    """What a node computes: itself, or the items of one that has several."""
+    return items_of(node) if node.is_tuple else [node]
+
+
 _bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
 
 

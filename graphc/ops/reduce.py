@@ -130,6 +130,11 @@ argmax: Reduction = partial(reduction, "argmax")
 argmin: Reduction = partial(reduction, "argmin")
 
 
+def reduce_each_max(x: Node, axes: Sequence[int]) -> Node:
+    """The maximum of `x` over `axes`, with the whole derivative by each element that attains it."""
+    return make(OPS["max"], (x,), {"axes": tuple(axes), "each": True})
+
+
 def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty: bool = True) -> tuple[Sample, ...]:
     rows: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
         ("a vector", (5,), (0,)),
@@ -234,9 +239,11 @@ def _extreme_eval(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    """The cotangent, shared equally among the elements that attain the extreme."""
+    """The cotangent, shared equally among the elements that attain the extreme, or given whole to each."""
     x, axes = node.args[0], reduced_axes(node)
     attained = elementwise("equal", x, restore(node, node))
+    if node.attrs.get("each"):
+        return (elementwise("where", attained, restore(node, cotangent), literal(0, x.dtype)),)
     count = reduce_sum(cast(attained, x.dtype), axes)
     share = restore(node, elementwise("true_div", cotangent, count))
     return (elementwise("where", attained, share, filled(literal(0, x.dtype), x.type.shape)),)
