@@ -113,13 +113,13 @@ def blas_symbols() -> Mapping[str, int]:
 @cache
 def blas_table() -> ctypes.Array[ctypes.c_void_p]:
     """The addresses of ENTRIES; those of our own functions are 0 until they are set."""
-    return (ctypes.c_void_p * len(ENTRIES))(*find_routines(ROUTINES, "cython_blas")[0])
+    return (ctypes.c_void_p * len(ENTRIES))(*find_routines(ROUTINES)[0])
 
 
-def find_routines(names: Sequence[str], module: str) -> tuple[list[int], int]:
-    """The addresses of routines of BLAS or LAPACK, and the bytes of their integers: NumPy's, or SciPy's of the module
-    of that name where NumPy's library has not all of them. ([], 8) where they are not found."""
-    return routines_of_numpy(names) or routines_of_scipy(names, module) or ([], 8)
+def find_routines(names: Sequence[str]) -> tuple[list[int], int]:
+    """The addresses of routines of BLAS or LAPACK, and the bytes of their integers: NumPy's, or SciPy's where NumPy's
+    library has not all of them. ([], 8) where they are not found."""
+    return routines_of_numpy(names) or routines_of_scipy(names) or ([], 8)
 
 
 def routines_of_numpy(names: Sequence[str]) -> tuple[list[int], int] | None:
@@ -138,13 +138,14 @@ def routines_of_numpy(names: Sequence[str]) -> tuple[list[int], int] | None:
     return None
 
 
-def routines_of_scipy(names: Sequence[str], module: str) -> tuple[list[int], int] | None:
+def routines_of_scipy(names: Sequence[str]) -> tuple[list[int], int] | None:
     """SciPy's own routines, by the capsules that Cython exports; None where there is no SciPy.
 
-    The import stands here because it costs 0.2 s, and hardly any installation needs it.
+    The imports stand here because they cost 0.2 s, and hardly any installation needs them.
     """
     try:
-        capsules = import_module(f"scipy.linalg.{module}").__pyx_capi__
+        capsules = import_module("scipy.linalg.cython_lapack").__pyx_capi__
+        capsules = {**capsules, **import_module("scipy.linalg.cython_blas").__pyx_capi__}
     except ImportError:
         return None
     get_name, get_pointer = ctypes.pythonapi["PyCapsule_GetName"], ctypes.pythonapi["PyCapsule_GetPointer"]

@@ -272,7 +272,7 @@ def test_near_failures() -> None:
 def test_scipy_as_fallback() -> None:
     """SciPy's routines have integers of 32 bits."""
     pytest.importorskip("scipy.linalg.cython_lapack")
-    solvers, routines = routines_of_scipy(api.BLAS, "cython_blas"), routines_of_scipy(api.LAPACK, "cython_lapack")
+    solvers, routines = routines_of_scipy(api.BLAS), routines_of_scipy(api.LAPACK)
     assert solvers is not None and routines is not None and routines[1] == 4
     table = api.lapack_table()
     before = list(table)
