@@ -29,8 +29,8 @@ BLOCK = 256
 """Terms of a float32 sum that are added in float32, at most; more are carried in float64."""
 MONOTONE = {"max", "min", "supremum", "any", "all"}
 LINEAR = {"running_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather"}
-POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm"}
-INDEXED = {"set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2}
+POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm", "conv"}
+INDEXED = {"set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2, "conv": 2}
 """The first arguments of these that are numbers; the others say where."""
 
 
@@ -149,6 +149,8 @@ def _terms(node: Node, args: Sequence[tuple[Array, Array]]) -> float:
             return float(1 + args[1][0].size // max(args[0][0][0].size if args[0][0].size else 1, 1))
         case "set_gather" | "set_subtensor":
             return -2.0
+        case "conv":
+            return float(np.prod(args[1][0].shape[2:])) + 2
         case _:
             return float(max(operand.shape[-1] for operand, _ in args if operand.ndim)) + 2
 

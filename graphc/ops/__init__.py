@@ -4,6 +4,7 @@ from graphc.ops import (
     assemble,
     branch,
     checked,
+    conv,
     derivative,
     given,
     index,
@@ -17,6 +18,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar", "scan",
-    "shape", "sinking",
+    "assemble", "branch", "checked", "conv", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar",
+    "scan", "shape", "sinking",
 ]  # fmt: skip

@@ -124,6 +124,7 @@ LAZY = {
     "nnet.losses": "log_softmax softmax",
     "gradients": "grad_undefined numeric_grad verify_grad",
     "basic": "",
+    "signal": "",
     "extra_ops": "",
     "subtensor": "",
     "shared_randomstreams": "",

@@ -6,20 +6,22 @@ A matrix product takes pointers and element strides, so that a transposed or sli
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from graphc.codegen.call.callback import CALLBACK
-from graphc.codegen.gemm.api import DTYPES, vector_name
+from graphc.codegen.gemm.api import ALONG, DTYPES, vector_name
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.schedule.plan import PRODUCTS, Nest, call_kind, loop_vars
+from graphc.codegen.schedule.plan import CONVOLUTION, PRODUCTS, Nest, call_kind, loop_vars
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.node import Index, Node, constant_value
 from graphc.loops.build import literal_const
 from graphc.loops.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
 from graphc.loops.operators import MUL
+from graphc.ops.conv import MOST_SPATIAL, axes_of
 from graphc.ops.linalg import Product, as_product
 
 SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
@@ -30,6 +32,8 @@ def lower_call(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     (node,) = nest.roots
     if call_kind(node) in PRODUCTS:
         _add_products(lowerer, nest, node, scope)
+    elif call_kind(node) == CONVOLUTION:
+        _convolve(lowerer, node, scope)
     else:
         _call_python(lowerer, nest, node, scope)
 
@@ -114,6 +118,35 @@ def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr, outer: Sc
         )
         name = f"gc_batched_gemm_{suffix}"
     scope.body.append(Invoke(name, args))
+    lowerer.leave(scope, outer)
+
+
+def _convolve(lowerer: Lowerer, node: Node, outer: Scope) -> None:
+    """A convolution, of as many spatial axes as the function has: those in front have one element."""
+    missing = MOST_SPATIAL - (node.ndim - 3)
+
+    def filled(steps: Sequence[Expr]) -> tuple[Expr, ...]:
+        return (*steps[:3], *(ZERO,) * missing, *steps[3:])
+
+    scope = lowerer.enter_all(outer, (), ())
+    x, w = node.args[:2]
+    x_start, x_steps = _place(lowerer, x, ())
+    w_start, w_steps = _place(lowerer, w, ())
+    shape = lowerer.extents(node.type.shape)
+    y_steps: list[Expr] = [ONE]
+    for extent in reversed(shape[1:]):
+        y_steps.insert(0, lowerer.hoist(multiply(extent, y_steps[0])))
+    y = Pointer(lowerer.buffers[node], lowerer.place(node, tuple(ZERO for _ in shape)))
+    along: list[Expr] = []
+    for axis in axes_of(node):
+        steps = map(integer, (axis.stride, axis.dilation, axis.spread))
+        along += [*map(lowerer.size, (axis.size, axis.taps, axis.count)), *steps, lowerer.size(axis.low)]
+    none = (*(ONE,) * (len(ALONG) - 1), ZERO)
+    args = (
+        *(*shape[:3], lowerer.size(x.type.shape[2])),
+        *(x_start, *filled(x_steps), w_start, *filled(w_steps), y, *filled(y_steps), *none * missing, *along),
+    )
+    scope.body.append(Invoke(f"gc_conv_{SUFFIXES[node.dtype]}", args))
     lowerer.leave(scope, outer)
 
 

@@ -15,6 +15,7 @@ from graphc.codegen.schedule.branches import branch_graph, branch_sizes
 from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
 from graphc.codegen.schedule.fusion import Access, reads_of
 from graphc.codegen.schedule.plan import (
+    CONVOLUTION,
     COPY,
     PRODUCTS,
     Bound,
@@ -39,6 +40,7 @@ from graphc.codegen.schedule.plan import (
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import sizes_of, step_graph
 from graphc.codegen.schedule.strided import strided
+from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.closure import guard_sides
 from graphc.ir.node import (
@@ -407,6 +409,12 @@ class Nests:
         if call_kind(node) in PRODUCTS:
             self.expand_product(node, draft)
             return
+        if call_kind(node) == CONVOLUTION:
+            for operand in node.args[:2]:
+                self.want_strided(operand, draft)
+            self.want_sizes((*node.type.shape, *map(sizes.as_size, node.args[2:])), draft)
+            draft.ops += 1
+            return
         for arg in node.args:
             self.needed.add(arg)
             self.want_whole(arg, draft)
@@ -417,10 +425,7 @@ class Nests:
         """Operands by pointer and strides; what the product is added to element by element, unless it is there."""
         parts = as_product(node.args)
         for operand in (parts.a, parts.b):
-            view = strided(operand, self.sizing)
-            self.needed.add(view.base)
-            self.want_whole(view.base, draft)
-            self.want_sizes((*view.shape, *operand.type.shape, *(part.start for part in view.along)), draft)
+            self.want_strided(operand, draft)
         for scalar in (parts.alpha, parts.beta):
             if scalar is not None:
                 self.want(scalar, Use(draft.number, (), ()))
@@ -429,6 +434,13 @@ class Nests:
         elif parts.c is not None:
             self.want_whole(parts.c, draft)
         draft.ops += 1
+
+    def want_strided(self, operand: Node, draft: Draft) -> None:
+        """Plan an operand that is given by pointer and strides."""
+        view = strided(operand, self.sizing)
+        self.needed.add(view.base)
+        self.want_whole(view.base, draft)
+        self.want_sizes((*view.shape, *operand.type.shape, *(part.start for part in view.along)), draft)
 
     def place(self, node: Node, draft: Draft, uses: Sequence[Use], shape: Sequence[Size]) -> None:
         """Make a node a result of a nest, for these uses."""

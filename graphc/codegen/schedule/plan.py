@@ -338,6 +338,8 @@ def call_kind(node: Node) -> str | None:
 
 PRODUCTS = ("matmul", "gemm")
 """The kinds of external functions that take strides, and may add to their result."""
+CONVOLUTION = "conv"
+"""The kind that takes strides, and sizes that it is told."""
 
 
 def calls_python(node: Node) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from graphc.codegen.schedule.plan import PRODUCTS, call_kind, lowering_of
+from graphc.codegen.schedule.plan import CONVOLUTION, PRODUCTS, call_kind, lowering_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import outside
@@ -95,6 +95,9 @@ def _elements(node: Node, varying: Collection[Node], known: Mapping[Node, Node])
         shape = (*shape, *lowering.sizes(node))
     elif call_kind(node) in PRODUCTS:
         shape = (*shape, as_product(node.args).a.type.shape[-1])
+        cost = 1
+    elif call_kind(node) == CONVOLUTION:
+        shape = (*shape, *node.args[1].type.shape[2:])
         cost = 1
     elif isinstance(lowering, Call):
         cost = OF_A_USER
