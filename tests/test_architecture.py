@@ -47,7 +47,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
                     table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched
-                    convolution dispatch __init__
+                    conv_tables conv_tiles convolution dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
