@@ -3,8 +3,8 @@
 In: the words of a convolution (convolution.py). Out: statements of LLVM IR that write its tables, and the order of its
 terms.
 
-A term is a channel and a tap along each axis. Terms stand in that order, unless kernels reach beyond the image: then the
-taps of one axis come first, so that those of a result that lie within the image follow each other.
+A term is a channel and a tap along each axis. Terms stand in that order, unless kernels reach beyond the image: then
+the taps of one axis come first, so that those of a result that lie within the image follow each other.
 """
 
 from __future__ import annotations

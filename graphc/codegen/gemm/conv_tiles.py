@@ -7,9 +7,9 @@ In: the suffix of a dtype (f64, f32). Out: internal functions of LLVM IR:
         `images` that belongs to the result, `offsets` further, times a lane of a row of `kernels`. It goes to the place
         of `results` that belongs to the result, `step` elements further for each lane; is added there unless `fresh`.
 
-Each number of an image is read once for all lanes, as the left operand of a product is (microkernel.py): where it stands
-follows from two tables, of results and of terms, so that no window of an image is ever copied. Where results lie beside
-each other in memory and their lanes apart, sums are turned around in registers.
+Each number of an image is read once for all lanes, as the left operand of a product is (microkernel.py): where it
+stands follows from two tables, of results and of terms, so that no window of an image is ever copied. Where results
+lie beside each other in memory and their lanes apart, sums are turned around in registers.
 """
 
 from __future__ import annotations
