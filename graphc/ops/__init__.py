@@ -6,6 +6,7 @@ from graphc.ops import (
     checked,
     conv,
     derivative,
+    factor,
     given,
     index,
     linalg,
@@ -13,11 +14,14 @@ from graphc.ops import (
     reduce,
     scalar,
     scan,
+    segment,
     shape,
     sinking,
+    spectral,
+    windows,
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "conv", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar",
-    "scan", "shape", "sinking",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "recur", "reduce",
+    "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.call import SUFFIXES, Extent, Result, Strided
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -30,6 +31,7 @@ from graphc.ir.node import (
     Call,
     Guard,
     Node,
+    Passed,
     Sample,
     Samples,
     Size,
@@ -41,7 +43,6 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import repeated
-from graphc.ops.linalg import CALLED
 from graphc.ops.shape import (
     as_sizes,
     check_naturals,
@@ -88,8 +89,8 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, w, *numbers = args
     what = told(lambda: f"convolution of {describe(x)} of type {x.type} with {describe(w)} of type {w.type}")
     rank = x.ndim - 3
-    if x.dtype != w.dtype or x.dtype not in CALLED:
-        raise GraphTypeError(f"{what}: the operands should be of one dtype of {', '.join(CALLED)}")
+    if x.dtype != w.dtype or x.dtype not in SUFFIXES:
+        raise GraphTypeError(f"{what}: the operands should be of one dtype of {', '.join(SUFFIXES)}")
     steps = [attrs[name] for name in ("strides", "dilations", "spreads")]
     if not 1 <= rank <= MOST_SPATIAL or w.ndim != x.ndim or any(len(step) != rank for step in steps):
         raise GraphTypeError(f"{what}: of 1 to {MOST_SPATIAL} spatial axes each, and as many strides and dilations")
@@ -176,6 +177,33 @@ def _eval(node: Node, x: Array, w: Array, *numbers: Array) -> Array:
     steps = (node.attrs[name] for name in ("strides", "dilations", "spreads"))
     convolve_arrays(x, w, y, list(zip(x.shape[3:], counts, *steps, lows, strict=True)))
     return y
+
+
+# --- the function that computes it ------------------------------------------------------------------------------------
+
+
+def _passed(node: Node) -> Sequence[Passed]:
+    """For the function all have MOST_SPATIAL spatial axes: those in front have one element."""
+    x, w = node.args[:2]
+    rank = x.ndim - 3
+    places = (*(None,) * (MOST_SPATIAL - rank), *range(3, x.ndim))
+    result = Result(0, (0, 1, 2, *(2 if place is None else place for place in places)))
+    images, groups, outs = node.type.shape[:3]
+    passed: list[Passed] = [*map(Extent, (images, groups, outs, x.type.shape[2]))]
+    passed += [Strided(x, (0, 1, 2, *places)), Strided(w, (0, 1, 2, *places)), result]
+    for _ in range(MOST_SPATIAL - rank):
+        passed += [*map(Extent, (1, 1, 1, 1, 1, 1, 0))]
+    for axis in axes_of(node):
+        numbers = axis.size, axis.taps, axis.count, axis.stride, axis.dilation, axis.spread, axis.low
+        passed += [*map(Extent, numbers)]
+    return passed
+
+
+CONVOLUTION = Call(
+    lambda node: f"gc_conv_{SUFFIXES[node.dtype]}",
+    _passed,
+    lambda node: (*node.type.shape, *node.args[1].type.shape[2:]),
+)
 
 
 # --- derivatives ----------------------------------------------------------------------------------------------------
@@ -285,7 +313,7 @@ define_op(
     "conv",
     _infer,
     _eval,
-    lambda node: Call("conv"),
+    lambda node: CONVOLUTION,
     _vjp,
     _guards,
     cost=8.0,

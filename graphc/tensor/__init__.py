@@ -124,10 +124,10 @@ LAZY = {
     "nnet.losses": "log_softmax softmax",
     "gradients": "grad_undefined numeric_grad verify_grad",
     "basic": "",
-    "signal": "",
     "extra_ops": "",
     "subtensor": "",
     "shared_randomstreams": "",
+    "signal": "",
     "sharedvar": "",
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""

@@ -1,14 +1,14 @@
-"""Functions of signals: Theano's tensor.signal, and convolutions as SciPy's.
+"""Theano's package of functions of signals, convolution and pooling, and convolutions as SciPy's.
 
-In: signals and images without channels. Out: nodes.
+In: tensors. Out: nodes. Its modules are imported when one is asked for.
 """
 
 from __future__ import annotations
 
 from graphc.startup.lazy import lazily, names_of
 
-LAZY = {"conv": "convolve1d convolve2d"}
-"""The modules of this package and the names of each: imported when one is asked for."""
+LAZY = {"conv": "convolve1d convolve2d", "downsample": "", "pool": ""}
+"""The modules of this package, and the names that they give it."""
 
 __all__ = [*names_of(LAZY)]  # noqa: PLE0604
 __getattr__ = lazily("graphc.tensor.signal", LAZY)
