@@ -23,14 +23,17 @@ startup             digest garbage idle_blas lazy process record __init__
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
                     parse verify apply expression pickling __init__
-ops                 elementwise custom scalar shape checked index recur segment reduce linalg assemble scan branch given
-                    sinking derivative routine factor spectral windows __init__
+ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
+                    given sinking derivative routine factor spectral windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
-tensor.nnet         activations losses rows __init__ nnet sigm
-tensor.signal       pool downsample __init__
+tensor.nnet         activations losses rows
+tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
-                    polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
+                    polynomials einsum inspection elemwise opt
+tensor.nnet         sliding abstract_conv images conv __init__ nnet sigm
+tensor              __init__ basic extra_ops subtensor dispatch
+tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse scan_module
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
@@ -44,7 +47,8 @@ codegen.threads     chunking nontemporal pool settings __init__
 codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric philox gamma
                     log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
-codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
+codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched
+                    conv_tables conv_tiles convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__

@@ -9,7 +9,7 @@ COMPLEX = "graphc has no complex dtypes"
 RANDOM = "random numbers are made by RandomStreams and graphc.random"
 ORDER = "sort, argsort, unique, quantile and histogram are there; this form of them is not yet"
 FACTORS = "factorisations are not there yet"
-NETS = "convolution, pooling, normalisation and the fused losses of nnet are not there yet"
+NETS = "pooling, normalisation and the fused losses of nnet are not there yet"
 OP_CLASS = "ops are not classes here: apply the function of that name, without parameters of Theano's op"
 INDEX_OP = "x[...], set_subtensor and inc_subtensor make every form of indexing"
 REWRITE = "rewriting is graphc's own: nothing of Theano's optimizer has a counterpart"
@@ -42,8 +42,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     """),
     (FACTORS, "nlinalg slinalg linalg roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (NETS, """
-        abstract_conv abstract_conv2d batch_normalization blocksparse bn conv conv2d conv2d_grad_wrt_inputs
-        conv2d_transpose conv3d corr corr3d separable_conv2d ConvOp sparse_block_dot h_softmax softmax_with_bias
+        batch_normalization blocksparse bn sparse_block_dot h_softmax softmax_with_bias
         SoftmaxWithBias crossentropy_categorical_1hot_grad crossentropy_softmax_1hot
         crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
         crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
@@ -55,6 +54,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
         MakeSlice MaxAndArgmax Mean Nonzero PermuteRowElements Rebroadcast Reshape ScalarFromTensor Shape
         SpecifyShape Split TensorFromScalar Tile Tri Bartlett CpuContiguous CumOp CumprodOp CumsumOp FillDiagonal
         FillDiagonalOffset RavelMultiIndex RepeatOp UnravelIndex LogSoftmax Softmax SoftmaxGrad softmax_grad
+        ConvOp corr corr3d
         Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row ScalarSoftsign scalar_sigmoid scalar_softsign
         bartlett_ fill_diagonal_ fill_diagonal_offset_ join_ make_slice _arange _dot _nonzero
         _permute_row_elements _nd_grid _allclose inplace _shared
