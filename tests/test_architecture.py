@@ -21,13 +21,14 @@ FLOORS = """
 startup             digest garbage idle_blas lazy process record __init__
 .                   errors dtypes numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  frozen samples where traced symbol kind node walk body interpret passes sizes closure text parse
-                    verify apply expression pickling __init__
+ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
+                    parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce linalg assemble scan branch given
-                    sinking derivative __init__
+                    sinking derivative routine factor spectral windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations losses rows __init__ nnet sigm
+tensor.signal       pool downsample __init__
 tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
                     polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
 control             derivative loop states scan branch functional batch __init__
@@ -40,8 +41,8 @@ codegen.llvm        unsupported module typed builder functions poison cpu bindin
                     integers __init__
 codegen.link        image lljit relocations elf __init__
 codegen.threads     chunking nontemporal pool settings __init__
-codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric gamma log_gamma
-                    table outofline __init__
+codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric philox gamma
+                    log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
@@ -58,7 +59,7 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 tensor              sharedvar
-random              bits distributions rejection orders __init__ streams
+random              bits distributions implicit rejection orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
@@ -376,8 +377,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "configdefaults.ADDED", "gof.op._performers",
-    "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ir.body._bodies", "ir.node._interned",
-    "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
+    "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ops.routine.ROUTINES", "ir.body._bodies",
+    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
     "sparse.variable.METHODS", "session._default", "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
