@@ -138,8 +138,10 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "gradient": lambda: import_module("graphc.gradient"),
     "functions.checked": lambda: import_module("graphc.functions.checked"),
     "inspection": lambda: import_module("graphc.inspection"),
+    "layers": lambda: import_module("graphc.layers"),
     "numpy": lambda: import_module("graphc.numpy"),
     "optim": lambda: import_module("graphc.optim"),
+    "preprocess": lambda: import_module("graphc.preprocess"),
     "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
     "sandbox": lambda: import_module("graphc.sandbox"),
@@ -148,6 +150,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "session": lambda: import_module("graphc.session"),
     "sparse": lambda: import_module("graphc.sparse"),
     "tracing": lambda: import_module("graphc.tracing"),
+    "train": lambda: import_module("graphc.train"),
     "updates": lambda: import_module("graphc.updates"),
 }
 """Modules under Theano's names, which few programs need: loaded when one is first named."""

@@ -78,7 +78,9 @@ gof                 graph test_values op fg null_type type __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic
 .                   drawing printing
-.                   optim session
+.                   optim session preprocess
+layers              initial layer dense norm recurrent sequential __init__
+train               checkpoint trainer plots estimator __init__
 .                   bench cli
 """
 """The rooms from the lowest to the highest, each with its modules: a module stands above all that it imports. `.` is
@@ -100,7 +102,13 @@ LATE = {
     ("", "graphc.session"),
     ("", "graphc.random"),
     ("", "graphc.sandbox"),
+    ("", "graphc.layers"),
+    ("", "graphc.preprocess"),
     ("", "graphc.sparse"),
+    ("", "graphc.train"),
+    ("train.trainer", "graphc.train.plots"),
+    ("train.trainer", "tqdm"),
+    ("train.plots", "matplotlib.figure"),
     ("shared", "graphc.sparse"),
     ("sparse.variable", "scipy.sparse"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
