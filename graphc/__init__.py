@@ -24,11 +24,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
+from graphc.startup.finder import install
 from graphc.startup.garbage import uncollected
 from graphc.startup.idle_blas import import_numpy
 from graphc.startup.lazy import nearest
 
 with uncollected():
+    install()
     start_if_expected()
     import_numpy()
     import graphc.ops  # noqa: F401 - fills the table of ops
@@ -177,6 +179,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         place = _LATE.get(name)
+        if name == "_asarray":  # Theano's programs use it, and nobody is shown it
+            return import_module("graphc.tensor.basic")._asarray
         if place is None:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")

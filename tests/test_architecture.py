@@ -18,8 +18,8 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-startup             digest garbage idle_blas lazy process record __init__
-.                   errors dtypes numerics options configdefaults configparser values trees
+startup             digest finder garbage idle_blas lazy process record __init__
+.                   errors dtypes paths numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
                     parse verify apply expression pickling __init__
@@ -30,9 +30,9 @@ tensor              variables elementary shaping masks keys creation indexing jo
 tensor.nnet         activations losses rows
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
-                    polynomials einsum inspection elemwise opt
+                    polynomials einsum inspection elemwise opclasses opt
 tensor.nnet         sliding abstract_conv images conv __init__ nnet sigm
-tensor              __init__ basic extra_ops subtensor dispatch
+tensor              __init__ extra_ops subtensor dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse scan_module
@@ -63,7 +63,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-tensor              sharedvar
+tensor              sharedvar basic
 random              bits distributions implicit rejection orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
@@ -121,6 +121,9 @@ LATE = {
     ("", "graphc.scalar"),
     ("", "graphc.scan_module"),
     ("scalar", "graphc.scalar.basic"),
+    ("", "graphc.tensor.basic"),
+    ("tensor", "graphc.tensor.basic"),
+    ("tensor.nnet", "graphc.tensor.opclasses"),
     ("", "graphc.updates"),
     ("configdefaults", "graphc.gof.test_values"),
     ("configdefaults", "graphc.rewrite.pipeline"),
@@ -183,7 +186,7 @@ LATE = {
 LAZILY = "startup.lazy"
 """The module that imports those of a package whose names are asked for: the packages say which these are."""
 
-LONGEST = 800
+LONGEST = 850
 """Lines of a file; a table may be long, a program should not be."""
 
 
@@ -275,7 +278,7 @@ def test_late_imports_are_declared() -> None:
     names = ("import_module", "importlib.import_module", "__import__")
     calls = {
         (module, ast.literal_eval(node.args[0]))
-        for module in set(MODULES) - {LAZILY}
+        for module in set(MODULES) - {LAZILY, "startup.finder"}
         for node in ast.walk(parse(module))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in names
     }

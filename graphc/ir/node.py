@@ -336,6 +336,11 @@ class Op:
     vjps: Vjps | None = None
     batch: Batch | None = None
 
+    @property
+    def scalar_op(self) -> Any:
+        """What an elementwise op does to each element (Theano's name); AttributeError of another op."""
+        return FUNCTIONS["later"]("Elemwise").of(self)
+
     def __repr__(self) -> str:
         return self.name
 

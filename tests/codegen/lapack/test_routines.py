@@ -20,10 +20,10 @@ import graphc
 from graphc import tensor as T
 from graphc.codegen.gemm.api import routines_of_scipy
 from graphc.codegen.lapack import api
-from graphc.errors import GraphcError, LinAlgError, ShapeError
+from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
 from graphc.ops.factor import cholesky, lu, triangular_solve
-from graphc.ops.routine import ROUTINES
+from graphc.ops.routine import ROUTINES, LinAlgError
 from graphc.ops.spectral import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 
 Array = NDArray[Any]
