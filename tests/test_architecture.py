@@ -28,8 +28,8 @@ ops                 elementwise custom scalar shape checked index recur reduce l
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations losses rows __init__ nnet sigm
-tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
-                    polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
+tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
+                    calculus polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
 control             derivative loop states scan branch functional batch __init__
 .                   ifelse scan_module
 rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
