@@ -5,6 +5,7 @@ from graphc.ops import (
     branch,
     checked,
     derivative,
+    factor,
     given,
     index,
     linalg,
@@ -12,11 +13,14 @@ from graphc.ops import (
     reduce,
     scalar,
     scan,
+    segment,
     shape,
     sinking,
+    spectral,
+    windows,
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar", "scan",
-    "shape", "sinking",
+    "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
+    "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

@@ -14,11 +14,29 @@ import numpy as np
 
 from graphc.dtypes import floating, promote
 from graphc.errors import GraphTypeError
-from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Type, Vjp, describe, make
+from graphc.ir.body import outputs_of
+from graphc.ir.call import Extent, Result, Whole
+from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Passed, Size, Type, Vjp, describe, make
 from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
 from graphc.startup.digest import Digest
 
-PYTHON = Call("python")
+OF_A_USER = 10**6
+"""The additions that a function of the user may take the time of."""
+
+
+def _passed(node: Node) -> list[Passed]:
+    """Every operand and result as a pointer, then all their sizes."""
+    results = outputs_of(node)
+    places = (Result(place) for place in range(len(results)))
+    sizes = (Extent(size) for each in (*node.args, *results) for size in each.type.shape)
+    return [*map(Whole, node.args), *places, *sizes]
+
+
+def _work(node: Node) -> list[Size]:
+    return [*outputs_of(node)[0].type.shape, OF_A_USER]
+
+
+PYTHON = Call(lambda node: "", _passed, _work, is_python=True)
 """The lowering of every op of the user: a call of its Python function."""
 
 

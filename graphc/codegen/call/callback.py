@@ -17,6 +17,7 @@ import numpy as np
 
 from graphc.dtypes import itemsize
 from graphc.errors import ShapeError
+from graphc.ir.body import outputs_of
 from graphc.ir.node import Array, Node, describe
 from graphc.ops.custom import native_of, stored_by
 
@@ -38,17 +39,18 @@ def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[in
 
 
 def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
-    """Compute `node` from the first arrays into the last; 1 where the user's function raised."""
-    into = stored_by(node.op)
+    """Compute `node` from the first arrays into the others; 1 where the user's function raised."""
+    count, into = len(node.args), stored_by(node.op)
     try:
         if into is not None:
             into(*arrays)
             return 0
-        value = node.op.eval(node, *arrays[:-1])
-        if value.shape != arrays[-1].shape:
-            shapes = f"shape {value.shape}, not {arrays[-1].shape}"
-            raise ShapeError(f"op {node.op.name} computed {shapes}: {describe(node)}")
-        arrays[-1][...] = value
+        made: Any = node.op.eval(node, *arrays[:count])
+        for value, array in zip(made if node.is_tuple else (made,), arrays[count:], strict=True):
+            if value.shape != array.shape:
+                shapes = f"shape {value.shape}, not {array.shape}"
+                raise ShapeError(f"op {node.op.name} computed {shapes}: {describe(node)}")
+            array[...] = value
     except BaseException as error:  # whatever it is, it is raised again where the call began
         error.add_note(f"while computing {describe(node)}")
         failures.raised.append(error)
@@ -62,7 +64,7 @@ def native_callback(node: Node, failures: Failures) -> Any:
     if compute is not None:
         function: Any = import_module("graphc.codegen.call.native_op").native_function(node, compute)
         return function
-    operands = (*node.args, node)
+    operands = (*node.args, *outputs_of(node))
     count = sum(operand.ndim for operand in operands)
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)
 
@@ -94,7 +96,7 @@ WRITABLE = 0x200
 
 def python_callback(node: Node, failures: Failures) -> Callable[..., int]:
     """The same over flat arrays, which may be longer: a temporary holds values of several sizes."""
-    operands = (*node.args, node)
+    operands = (*node.args, *outputs_of(node))
 
     def call(*args: Any) -> int:
         shapes = split_sizes(operands, [int(size) for size in args[len(operands) :]])

@@ -361,7 +361,9 @@ def identity(node: Node) -> list[Any]:
     """What tells a user's op and the types it is applied to, as far as they are known without a call."""
     shapes = [[size if isinstance(size, int) else None for size in n.type.shape] for n in (*node.args, node)]
     dtypes = [n.dtype for n in (*node.args, node)]
-    return [node.op.name, node.op.version, *(f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True))]
+    attrs = [f"{name}={value!r}" for name, value in sorted(node.attrs.items())]
+    kinds = [f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True)]
+    return [node.op.name, node.op.version, *attrs, *kinds]
 
 
 def restore(kernel: Kernel, metadata: Mapping[str, Any], report: Report) -> Built | None:

@@ -44,7 +44,7 @@ from graphc.codegen.transform.simplify import drop_unused, simplify
 from graphc.codegen.transform.turns import take_turns
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
-from graphc.ir.body import nodes_within
+from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.loops import ir
@@ -98,6 +98,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names)
     lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
+    lowerer.workspaces = plan.workspaces
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
     lowered = lower_kernel(plan, lowerer, passes)
@@ -415,7 +416,7 @@ def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Nod
 
 def callback_kinds(node: Node) -> tuple[str, ...]:
     """What the function that calls back into Python for a node takes."""
-    operands = (*node.args, node)
+    operands = (*node.args, *outputs_of(node))
     return (*(f"{n.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from graphc.codegen.schedule.nests import Nests
-from graphc.codegen.schedule.plan import COPY, Draft, calls_python, gathered, lowering_of
+from graphc.codegen.schedule.plan import COPY, Draft, call_fails, gathered, lowering_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import nodes_within
 from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size
@@ -87,14 +87,14 @@ def may_fail(nests: Nests, draft: Draft) -> bool:
     if draft.number in nests.branches:
         sides = nests.branches[draft.number].sides
         return any(side.checks or any(map(may_refuse, side.results)) for side in sides)
-    return draft.kind in ("check", "guard", "steps") or any(map(calls_python, draft.roots))
+    return draft.kind in ("check", "guard", "steps") or any(map(call_fails, draft.roots))
 
 
 def may_refuse(result: Node) -> bool:
     """Whether what a body computes may fail for another reason than its guards."""
     nodes = nodes_of([result])
     computed = (node for node in (*nodes, *nodes_within(nodes)) if node.args)
-    return any(calls_python(n) or gathered(n) or isinstance(lowering_of(n), Repeat) for n in computed)
+    return any(call_fails(n) or gathered(n) or isinstance(lowering_of(n), Repeat) for n in computed)
 
 
 def writes_within(nests: Nests, draft: Draft, leaf: Node) -> bool:
