@@ -29,8 +29,8 @@ ops                 elementwise custom scalar shape checked index recur segment 
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations losses rows
 tensor.signal       pool downsample
-tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
-                    polynomials einsum inspection elemwise opclasses opt
+tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
+                    calculus polynomials einsum inspection elemwise opclasses opt
 tensor.nnet         sliding abstract_conv images conv __init__ nnet sigm
 tensor              __init__ extra_ops subtensor dispatch
 tensor.signal       conv __init__
