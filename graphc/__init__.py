@@ -146,6 +146,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "scalar": lambda: import_module("graphc.scalar"),
     "scan_module": lambda: import_module("graphc.scan_module"),
     "session": lambda: import_module("graphc.session"),
+    "sparse": lambda: import_module("graphc.sparse"),
     "tracing": lambda: import_module("graphc.tracing"),
     "updates": lambda: import_module("graphc.updates"),
 }

@@ -31,9 +31,14 @@ SHAKEN = 8
 BLOCK = 256
 """Terms of a float32 sum that are added in float32, at most; more are carried in float64."""
 MONOTONE = {"max", "min", "supremum", "any", "all"}
-LINEAR = {"running_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather"}
+LINEAR = {
+    "running_sum", "segment_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather", "inc_windows",
+}  # fmt: skip
 POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm"}
-INDEXED = {"set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2}
+VIEWS = {"gather", "subtensor", "broadcast_to", "reshape", "windows", "checked"}
+INDEXED = {
+    "set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2, "inc_windows": 2, "segment_sum": 1,
+}  # fmt: skip
 """The first arguments of these that are numbers; the others say where."""
 
 
@@ -98,14 +103,14 @@ def _error(node: Node, value: Array, args: Sequence[tuple[Array, Array]]) -> Any
         parts = len(parts_of(node.args)[0])
         errors = (error if place < parts else given for place, (given, error) in enumerate(args))
         return wide.op.eval(wide, *errors)
-    if name in ("gather", "subtensor", "broadcast_to", "reshape", "checked"):  # the other arguments say where, or if
+    if name in VIEWS:  # the other arguments say where, or if
         lost = np.inf if any(error.any() for _, error in args[1:]) else 0.0
         return wide.op.eval(wide, args[0][1], *(given for given, _ in args[1:])) + lost
     if isinstance(node.op.lower(node), Call):  # an op of the user: those of the tests add up all elements at most
         known = not any(error.any() for _, error in args)
         added = sum(operand.size * float(_magnitude(operand).sum()) for operand, _ in args)
         return unit * (_magnitude(value) + added) if known else np.inf
-    assert name in ("concatenate", "dimshuffle", "iota"), f"no bound is known for {name}"
+    assert name in ("concatenate", "dimshuffle", "iota", "join_windows"), f"no bound is known for {name}"
     return wide.op.eval(wide, *(error for _, error in args))
 
 
@@ -178,7 +183,9 @@ def _terms(node: Node, args: Sequence[tuple[Array, Array]]) -> float:
             return float(min(terms, BLOCK) if node.dtype == "float32" else terms)
         case "running_sum" | "running_prod" | "linear_recurrence":
             return float(2 * shape[node.attrs["axis"]])
-        case "inc_gather" | "inc_subtensor":
+        case "segment_sum":
+            return float(shape[0])
+        case "inc_gather" | "inc_subtensor" | "inc_windows":
             return float(1 + args[1][0].size // max(args[0][0][0].size if args[0][0].size else 1, 1))
         case "set_gather" | "set_subtensor":
             return -2.0

@@ -23,11 +23,12 @@ startup             digest garbage idle_blas lazy process record __init__
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
                     parse verify apply expression pickling __init__
-ops                 elementwise custom scalar shape checked index recur reduce linalg assemble scan branch given sinking
-                    derivative routine factor spectral __init__
+ops                 elementwise custom scalar shape checked index recur segment reduce linalg assemble scan branch given
+                    sinking derivative routine factor spectral windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations losses rows __init__ nnet sigm
+tensor.signal       pool downsample __init__
 tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
                     polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch
 control             derivative loop states scan branch functional batch __init__
@@ -40,15 +41,15 @@ codegen.llvm        unsupported module typed builder functions poison cpu bindin
                     integers __init__
 codegen.link        image lljit relocations elf __init__
 codegen.threads     chunking nontemporal pool settings __init__
-codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric gamma log_gamma
-                    table outofline __init__
+codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric philox gamma
+                    log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched dispatch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
-codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences fused bodies steps
+codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
                     branches parts __init__
 codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll turns
                     partial_sums polls nontemporal outline_regions outline_merge outline __init__
@@ -58,10 +59,11 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 tensor              sharedvar
-random              bits distributions rejection orders __init__ streams
+random              bits distributions implicit rejection orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
+sparse              variable structure arithmetic __init__ basic type sharedvar
 functions           convention check_arguments layouts variants callables staged counted states nested checked __init__
 .                   function gradient updates inspection
 tensor              gradients
@@ -93,6 +95,9 @@ LATE = {
     ("", "graphc.session"),
     ("", "graphc.random"),
     ("", "graphc.sandbox"),
+    ("", "graphc.sparse"),
+    ("shared", "graphc.sparse"),
+    ("sparse.variable", "scipy.sparse"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
     ("", "graphc.functions.checked"),
@@ -366,7 +371,7 @@ TABLES = {
     "configdefaults.ADDED", "gof.op._performers",
     "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ops.routine.ROUTINES", "ir.body._bodies",
     "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
-    "session._default", "session._gradients", "tensor.indexing._selections",
+    "sparse.variable.METHODS", "session._default", "session._gradients", "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 

@@ -53,7 +53,7 @@ _bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
 def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Guard, ...] | None = None) -> Body:
     """The body with these parameters, in the order of their numbers, and results; the existing one where there is
     one."""
-    compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right), c.message) for c in checks)
+    compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right)) for c in checks)
     key = (tuple(map(id, params)), tuple(map(id, results)), compared)
     found = _bodies.get(key)
     if found is None:

@@ -29,10 +29,11 @@ from graphc.ir.samples import Laws as Laws
 from graphc.ir.samples import Sample as Sample
 from graphc.ir.samples import Samples as Samples
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
-from graphc.ir.symbol import Symbol
+from graphc.ir.symbol import INTERNAL, METHODS, Symbol
 from graphc.ir.traced import TRACED, asked_by_user, traced_from
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
+from graphc.ir.where import phrase as phrase
 from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
 from graphc.startup.record import record
@@ -97,7 +98,8 @@ def tuple_of(parts: Sequence[Type]) -> TupleType:
 
 @record()
 class Guard:
-    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values."""
+    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values; it
+    may be `told` when it is read."""
 
     left: Size
     relation: Literal["==", "<=", "<"]
@@ -203,8 +205,12 @@ def _no_loops(node: Node) -> int:
     return 0
 
 
-def _nothing_added(node: Node) -> None:
-    return None
+@record()
+class Segments:
+    """The element at (i, ...) is the sum of the first argument's at (p, ...) for p from starts[i] up to starts[i + 1],
+    elements of the second one, carried in `dtype`."""
+
+    dtype: str
 
 
 @record()
@@ -225,7 +231,7 @@ class Call:
     statuses: tuple[str, ...] = ()
     loops: Callable[[Node], int] = _no_loops
     is_product: bool = False
-    added: Callable[[Node], tuple[Node, Node] | None] = _nothing_added
+    added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
     is_python: bool = False
 
     @property
@@ -291,7 +297,7 @@ class Branch:
     orelse: Body
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat | Branch
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Segments | Writes | Call | Iota | Part | Repeat | Branch
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
@@ -409,6 +415,8 @@ def size_owner(size: Node) -> Node | None:
 
 def _forward(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
+        if getattr(other, "__array_ufunc__", self) is None:  # a class that wants NumPy to leave operators to it
+            return NotImplemented  # type: ignore[no-any-return]
         result: Node = FUNCTIONS[function](self, other)
         return result
 
@@ -642,11 +650,6 @@ class Node(Symbol):
         rounded: Node = FUNCTIONS["round"](self, digits)
         return rounded
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise GraphTypeError(
-            f"{describe(self)} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
-        )
-
     if not TYPE_CHECKING:  # which know the methods
 
         def __getattr__(self, name: str) -> Any:
@@ -711,25 +714,6 @@ class Constant(Node):
         value: Array = self.attrs["value"].value
         return value
 
-
-METHODS = {
-    name: name
-    for name in (
-        "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
-        "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
-        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
-        "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
-        "get_scalar_constant_value"
-    ).split()
-} | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
-"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
-`FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
-
-INTERNAL = {
-    "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",
-    "serial", "sizes", "told",
-}  # fmt: skip
-"""Attributes of nodes that are no user's business."""
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 

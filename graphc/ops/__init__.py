@@ -13,12 +13,14 @@ from graphc.ops import (
     reduce,
     scalar,
     scan,
+    segment,
     shape,
     sinking,
     spectral,
+    windows,
 )
 
 __all__ = [
     "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
-    "scan", "shape", "sinking", "spectral",
+    "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

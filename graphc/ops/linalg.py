@@ -32,6 +32,7 @@ from graphc.ir.node import (
     Recur,
     Sample,
     Samples,
+    Segments,
     Size,
     Type,
     Writes,
@@ -39,6 +40,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    phrase,
     told,
 )
 from graphc.ops.elementwise import elementwise, repeated
@@ -130,7 +132,7 @@ def is_in_memory(node: Node) -> bool:
     if node.op in LEAVES:
         value = constant_value(node)
         return node.ndim > 0 and (value is None or value.size > 1)
-    return isinstance(node.op.lower(node), Call | Recur | Writes | Part)
+    return isinstance(node.op.lower(node), Call | Recur | Segments | Writes | Part)
 
 
 def _matmul_lower(node: Node) -> Lowering:
@@ -160,12 +162,14 @@ def _is_tiny(a: Node, b: Node) -> bool:
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
-    what = f"{label_op(node)} of {label_origin(a)} and {label_origin(b)}"
+    what = phrase("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
     summed = b.type.shape[-2 if b.ndim > 1 else 0]
-    guards = equality_guard(a.type.shape[-1], summed, f"{what}: the summed axis has sizes {{left}} and {{right}}")
+    message = phrase("{}: the summed axis has sizes {{left}} and {{right}}", what)
+    guards = equality_guard(a.type.shape[-1], summed, message)
     if a.ndim > 2:
         for axis, (left, right) in enumerate(zip(a.type.shape[:-2], b.type.shape[:-2], strict=True)):
-            guards += equality_guard(left, right, f"{what}: axis {axis} has sizes {{left}} and {{right}}")
+            message = phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
+            guards += equality_guard(left, right, message)
     return guards
 
 
@@ -338,9 +342,10 @@ def _gemm_guards(node: Node) -> Sequence[Guard]:
     product = matmul(parts.a, parts.b)
     guards = list(_matmul_guards(product))
     if parts.c is not None:
-        what = f"gemm of {label(parts.a)} and {label(parts.b)}: {label(parts.c)}"
+        what = phrase("gemm of {} and {}: {}", label(parts.a), label(parts.b), label(parts.c))
         for axis, (left, right) in enumerate(zip(parts.c.type.shape, product.type.shape, strict=True)):
-            guards += equality_guard(left, right, f"{what} has size {{left}} along axis {axis}, not {{right}}")
+            message = phrase("{} has size {{left}} along axis {}, not {{right}}", what, axis)
+            guards += equality_guard(left, right, message)
     return guards
 
 

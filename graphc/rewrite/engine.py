@@ -30,6 +30,7 @@ magnitudes, and this holds where that sum is finite: beyond, whether a partial s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -51,6 +52,7 @@ from graphc.ir.node import (
     literal,
     make,
     next_serial,
+    told,
     variable,
 )
 from graphc.ir.passes import Step, passed, watched
@@ -162,8 +164,23 @@ class Fired:
     node: str
     where: Where | None
 
+    @staticmethod
+    def at(rule: str, node: Node) -> Fired:
+        """The node is described when the text is read."""
+        return Fired(rule, told(lambda: describe(node)), node.where)
+
     def __str__(self) -> str:
         return f"{self.rule}: {self.node}"
+
+
+MOST_TOLD = 200
+"""How many applications of rules are told of one by one."""
+
+
+def tell_of(fired: Sequence[Fired]) -> list[str]:
+    """What fired, in order; after so many only how often, for each rule."""
+    rest = Counter(each.rule for each in fired[MOST_TOLD:])
+    return [*map(str, fired[:MOST_TOLD]), *(f"{rule}: {count} times more" for rule, count in rest.items())]
 
 
 # --- building rules ---------------------------------------------------------------------------------------------------
@@ -467,7 +484,7 @@ class _Rewriter:
         for item in self._fitting(node):
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after):
-                self.fired.append(Fired(item.name, describe(node), node.where))
+                self.fired.append(Fired.at(item.name, node))
                 place_new(after, node.where, before)
                 return self._inherit(node, after)
         return node

@@ -127,6 +127,7 @@ LAZY = {
     "extra_ops": "",
     "subtensor": "",
     "shared_randomstreams": "",
+    "signal": "",
     "sharedvar": "",
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""

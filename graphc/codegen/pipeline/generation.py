@@ -17,14 +17,14 @@ from graphc.codegen.pipeline.program import Program, generate
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.options import options
-from graphc.rewrite import rewrite
+from graphc.rewrite import rewrite, tell_of
 from graphc.startup.garbage import uncollected
 from graphc.startup.record import replace
 
 
 def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
     graph, fired = rewrite(Graph(kernel.inputs, kernel.results), fast_math=kernel.is_fast, excluding=options.excluding)
-    report.fired = [str(fire) for fire in fired]
+    report.fired = tell_of(fired)
     count = len(kernel.outputs)
     news = graph.outputs[count:]
     updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))

@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from graphc.codegen.schedule.plan import lowering_of, unrolls
-from graphc.ir.node import LEAVES, Call, Fold, Node, Recur, Writes
+from graphc.ir.node import LEAVES, Call, Fold, Node, Recur, Segments, Writes
 from graphc.startup.record import record
 
 
@@ -75,4 +75,4 @@ def lies_in_memory(node: Node) -> bool:
     lowering = lowering_of(node)
     if isinstance(lowering, Fold):
         return not unrolls(lowering.sizes(node))
-    return node.op in LEAVES or isinstance(lowering, Call | Writes | Recur)
+    return node.op in LEAVES or isinstance(lowering, Call | Writes | Recur | Segments)

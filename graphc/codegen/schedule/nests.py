@@ -32,6 +32,7 @@ from graphc.codegen.schedule.plan import (
     lowering_of,
     nowhere,
     reach,
+    segment_var,
     split_axes,
     unrolls,
     variables_of,
@@ -56,6 +57,7 @@ from graphc.ir.node import (
     Recur,
     Repeat,
     Scalar,
+    Segments,
     Size,
     TupleType,
     View,
@@ -63,7 +65,8 @@ from graphc.ir.node import (
     constant_value,
 )
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loops.ir import Apply, Expr, Opaque, Var, integer
+from graphc.loops.build import cast
+from graphc.loops.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, integer
 from graphc.loops.operators import ADD
 from graphc.loops.syntax import holes
 from graphc.ops.given import given_sizes
@@ -205,6 +208,8 @@ class Nests:
                 self.expand_call(node, draft)
             case Recur():
                 self.expand_recur(node, lowering, draft)
+            case Segments():
+                self.expand_segments(node, draft)
             case Fold() if kind == "column reduction":
                 self.expand_fold(node, lowering, split_axes(draft.index, lowering.axes), draft)
             case Fold() if kind == "full reduction":
@@ -221,6 +226,8 @@ class Nests:
                 return "call"
             case Recur():
                 return "recurrence"
+            case Segments():
+                return "segments"
             case Part():
                 return "steps"
             case Fold() if not node.ndim:
@@ -395,6 +402,17 @@ class Nests:
         draft.ops += 1
         for arg in node.args:
             self.want(arg, Use(draft.number, draft.vars, draft.vars) if arg.ndim else Use(draft.number, (), ()))
+
+    def expand_segments(self, node: Node, draft: Draft) -> None:
+        """Note what sums of segments need: where each begins and ends, and its rows in turn."""
+        draft.ops += 1
+        x, starts = node.args
+        row, *columns = draft.vars
+        element = self.element(Use(draft.number, draft.vars, draft.vars))
+        begin, _ = element(starts, (row,)), element(starts, (add(row, ONE),))
+        place = segment_var(node)
+        index = (add(cast(begin, INDEX), place), *columns)
+        self.want(x, Use(draft.number, index, (row, place, *columns)))
 
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)

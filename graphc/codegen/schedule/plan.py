@@ -58,11 +58,21 @@ MOST_AXES = 64
 
 
 Kind: TypeAlias = Literal[
-    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps", "branch"
+    "loops",
+    "column reduction",
+    "full reduction",
+    "recurrence",
+    "segments",
+    "writes",
+    "call",
+    "check",
+    "guard",
+    "steps",
+    "branch",
 ]
 """How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
-a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop;
-one of two bodies."""
+a recurrence; sums of segments; several writes; an external function; a check of indices; one of two numbers; the steps
+of a loop; one of two bodies."""
 
 
 @record()
@@ -380,6 +390,11 @@ def loop_vars(count: int) -> tuple[Var, ...]:
 def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
     """The loop variables of an inline reduction: the same ones whenever the node is asked."""
     return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+def segment_var(node: Node) -> Var:
+    """The loop variable over the rows of a segment."""
+    return Var(f"r{node.serial}", INDEX)
 
 
 def first_reduced(node: Node) -> int:

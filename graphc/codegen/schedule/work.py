@@ -13,7 +13,22 @@ from graphc.codegen.schedule.plan import lowering_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import outside
-from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Branch, Call, Fold, Node, Part, Repeat, Scalar, Size, View
+from graphc.ir.node import (
+    CONSTANT,
+    INPUT,
+    SHARED,
+    SIZE,
+    Branch,
+    Call,
+    Fold,
+    Node,
+    Part,
+    Repeat,
+    Scalar,
+    Segments,
+    Size,
+    View,
+)
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.given import given_sizes
 from graphc.ops.scan import loop_of
@@ -91,6 +106,8 @@ def _elements(node: Node, varying: Collection[Node], known: Mapping[Node, Node])
         return 1, 0
     if isinstance(lowering, Fold):
         shape = (*shape, *lowering.sizes(node))
+    elif isinstance(lowering, Segments):
+        shape = node.args[0].type.shape
     elif isinstance(lowering, Call):
         shape, cost = tuple(lowering.work(node)), 1
     elements = sizes.product(_plain(size, varying, known) for size in shape)
