@@ -56,6 +56,8 @@ class Names(type):
 class Nothing(metaclass=Names):
     """Stands for every name of a module that is left out: a class, a decorator, a table, as its importer likes."""
 
+    itemsize = 8  # numba before 0.68 asks NumPy for the sizes of C's integers, which kernels do not have
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
