@@ -9,6 +9,7 @@ from graphc.ops import (
     given,
     index,
     linalg,
+    matrices,
     recur,
     reduce,
     scalar,
@@ -21,6 +22,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
-    "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "matrices", "recur", "reduce",
+    "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

@@ -39,6 +39,7 @@ from graphc.ir.node import (
     Vjps,
     define_op,
     make,
+    phrase,
     told,
     tuple_of,
 )
@@ -190,22 +191,24 @@ def letters_of(routine: Routine, node: Node) -> Letters:
 
 
 def _guards(routine: Routine, node: Node) -> list[Guard]:
-    first, what = node.args[0], f"{label_op(node)} of {' and '.join(map(label_origin, node.args))}"
+    first = node.args[0]
+    template = "{} of " + " and ".join("{}" for _ in node.args)
+    what = phrase(template, label_op(node), *map(label_origin, node.args))
     rank = first.ndim - len(routine.operands[0])
     guards: list[Guard] = []
     for arg in node.args[1:]:
         for axis, (left, right) in enumerate(zip(first.type.shape[:rank], arg.type.shape[:rank], strict=True)):
-            guards += equality_guard(left, right, f"{what}: axis {axis} has sizes {{left}} and {{right}}")
+            guards += equality_guard(left, right, phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
     known: dict[str, tuple[Node, Size]] = {}
     for arg, axes in zip(node.args, routine.operands, strict=True):
         for letter, size in zip(axes, arg.type.shape[rank:], strict=True):
             other, before = known.setdefault(letter, (arg, size))
-            if other is arg:
-                message = f"{what}: a matrix should be square, and has {{left}} rows and {{right}} columns"
-            else:
-                message = f"{what}: the matrices have {{left}} and {{right}} rows"
-            guards += equality_guard(before, size, message)
+            guards += equality_guard(before, size, phrase(NOT_SQUARE if other is arg else OF_OTHER_ROWS, what))
     return guards
+
+
+NOT_SQUARE = "{}: a matrix should be square, and has {{left}} rows and {{right}} columns"
+OF_OTHER_ROWS = "{}: the matrices have {{left}} and {{right}} rows"
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
