@@ -11,8 +11,18 @@ from typing import Any
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
-from graphc.tensor import linalg
+from graphc.tensor.factors import det as det_of
+from graphc.tensor.factors import eig as eig_of
+from graphc.tensor.factors import eigh as eigh_of
+from graphc.tensor.factors import inv
+from graphc.tensor.factors import qr as qr_of
+from graphc.tensor.factors import svd as svd_of
 from graphc.tensor.indexing import diagonal
+from graphc.tensor.matrix_functions import lstsq as lstsq_of
+from graphc.tensor.matrix_functions import matrix_power as matrix_power_of
+from graphc.tensor.matrix_functions import norm as norm_of
+from graphc.tensor.matrix_functions import pinv as pinv_of
+from graphc.tensor.matrix_functions import tensorinv, tensorsolve
 from graphc.tensor.products import diag as diag_of
 from graphc.tensor.products import dot
 from graphc.tensor.products import trace as trace_of
@@ -71,7 +81,7 @@ class MatrixPinv(Applied):
 
     def __call__(self, x: Any) -> Node:
         """The pseudo-inverse of a matrix, as `linalg.pinv`."""
-        return linalg.pinv(x, 1e-15)
+        return pinv_of(x, 1e-15)
 
 
 class MatrixInverse(Applied):
@@ -79,7 +89,7 @@ class MatrixInverse(Applied):
 
     def __call__(self, x: Any) -> Node:
         """The inverse of a matrix, as `linalg.inv`."""
-        return linalg.inv(x)
+        return inv(x)
 
 
 class AllocDiag(Applied):
@@ -114,7 +124,7 @@ class Det(Applied):
 
     def __call__(self, x: Any) -> Node:
         """The determinant of a matrix."""
-        return linalg.det(x)
+        return det_of(x)
 
 
 class Eig(Applied):
@@ -122,7 +132,7 @@ class Eig(Applied):
 
     def __call__(self, x: Any) -> list[Node]:
         """As `linalg.eig`: a matrix of complex eigenvalues is an error of the call (Theano drops imaginary parts)."""
-        return list(linalg.eig(x))
+        return list(eig_of(x))
 
 
 class Eigh(Applied):
@@ -137,7 +147,7 @@ class Eigh(Applied):
 
     def __call__(self, x: Any) -> list[Node]:
         """As `linalg.eigh`."""
-        return list(linalg.eigh(x, self.UPLO))
+        return list(eigh_of(x, self.UPLO))
 
 
 class QRFull(Applied):
@@ -150,7 +160,7 @@ class QRFull(Applied):
 
     def __call__(self, x: Any) -> list[Node]:
         """As `linalg.qr`."""
-        return list(linalg.qr(x, self.mode))
+        return list(qr_of(x, self.mode))
 
 
 class QRIncomplete(Applied):
@@ -163,7 +173,7 @@ class QRIncomplete(Applied):
 
     def __call__(self, x: Any) -> Node:
         """As `linalg.qr` of mode "r"."""
-        found: Node = linalg.qr(x, self.mode)
+        found: Node = qr_of(x, self.mode)
         return found
 
 
@@ -177,7 +187,7 @@ class SVD(Applied):
 
     def __call__(self, x: Any) -> Any:
         """As `linalg.svd`."""
-        found = linalg.svd(x, self.full_matrices, self.compute_uv)
+        found = svd_of(x, self.full_matrices, self.compute_uv)
         return list(found) if self.compute_uv else found
 
 
@@ -186,7 +196,7 @@ class lstsq(Applied):  # noqa: N801 - Theano's name
 
     def __call__(self, x: Any, y: Any, rcond: Any) -> list[Node]:
         """As `linalg.lstsq`."""
-        return list(linalg.lstsq(x, y, rcond))
+        return list(lstsq_of(x, y, rcond))
 
 
 class TensorInv(Applied):
@@ -199,7 +209,7 @@ class TensorInv(Applied):
 
     def __call__(self, a: Any) -> Node:
         """As `linalg.tensorinv`."""
-        return linalg.tensorinv(a, self.ind)
+        return tensorinv(a, self.ind)
 
 
 class TensorSolve(Applied):
@@ -212,12 +222,11 @@ class TensorSolve(Applied):
 
     def __call__(self, a: Any, b: Any) -> Node:
         """As `linalg.tensorsolve`."""
-        return linalg.tensorsolve(a, b, self.axes)
+        return tensorsolve(a, b, self.axes)
 
 
 pinv, matrix_inverse, alloc_diag, extract_diag = MatrixPinv(), MatrixInverse(), AllocDiag(), ExtractDiag()
 det, eig = Det(), Eig()
-tensorinv, tensorsolve = linalg.tensorinv, linalg.tensorsolve
 
 
 def matrix_dot(*args: Any) -> Node:
@@ -260,7 +269,7 @@ def svd(a: Any, full_matrices: Any = 1, compute_uv: Any = 1) -> Any:
 
 def matrix_power(M: Any, n: int) -> Node:  # noqa: N803
     """As `linalg.matrix_power`; of a negative power Theano makes none."""
-    return linalg.matrix_power(M, n)
+    return matrix_power_of(M, n)
 
 
 def norm(x: Any, ord: Any) -> Node:
@@ -268,4 +277,4 @@ def norm(x: Any, ord: Any) -> Node:
     node = as_node(x)
     if node.ndim not in (1, 2):
         raise GraphTypeError(f"norm: {describe(node)} of type {node.type} is neither vector nor matrix")
-    return linalg.norm(node, ord)
+    return norm_of(node, ord)

@@ -11,9 +11,11 @@ from typing import Any
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
-from graphc.tensor import linalg
-from graphc.tensor.linalg import cho_solve
-from graphc.tensor.linalg import expm as expm_of
+from graphc.tensor.factors import cho_solve
+from graphc.tensor.factors import cholesky as cholesky_of
+from graphc.tensor.factors import eigvalsh as eigvalsh_of
+from graphc.tensor.factors import solve as solve_of
+from graphc.tensor.matrix_functions import expm as expm_of
 from graphc.tensor.nlinalg import Applied
 from graphc.tensor.products import kron as kron_of
 
@@ -40,7 +42,7 @@ class Cholesky(Applied):
 
     def __call__(self, x: Any) -> Node:
         """As `linalg.cholesky`."""
-        return linalg.cholesky(x, lower=self.lower, on_error=self.on_error)
+        return cholesky_of(x, lower=self.lower, on_error=self.on_error)
 
 
 class Solve(Applied):
@@ -68,7 +70,7 @@ class Solve(Applied):
         if as_node(A).ndim != 2 or as_node(b).ndim not in (1, 2):
             raise GraphTypeError(f"Solve: {describe(as_node(A))} and {describe(as_node(b))} should be matrices")
         assumed = self.A_structure if self.A_structure.endswith("triangular") else "general"
-        return linalg.solve(A, b, assume_a=assumed)
+        return solve_of(A, b, assume_a=assumed)
 
 
 class Eigvalsh(Applied):
@@ -81,7 +83,7 @@ class Eigvalsh(Applied):
 
     def __call__(self, a: Any, b: Any) -> Node:
         """As `linalg.eigvalsh`; `b` may be None."""
-        return linalg.eigvalsh(a, "L" if self.lower else "U", b=b)
+        return eigvalsh_of(a, "L" if self.lower else "U", b=b)
 
 
 class Expm(Applied):
