@@ -4,6 +4,7 @@ from graphc.ops import (
     assemble,
     branch,
     checked,
+    conv,
     derivative,
     factor,
     given,
@@ -22,6 +23,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "matrices", "recur", "reduce",
-    "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "recur",
+    "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

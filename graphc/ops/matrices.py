@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.dtypes import is_float
-from graphc.errors import GraphTypeError, LinAlgError
+from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import (
@@ -39,7 +39,7 @@ from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.factor_derivatives import diagonal_matrix, mirrored, places
 from graphc.ops.linalg import matmul
 from graphc.ops.reduce import reduce_sum, reduction
-from graphc.ops.routine import NOT_SQUARE, failed
+from graphc.ops.routine import NOT_SQUARE, LinAlgError, failed
 from graphc.ops.shape import equality_guard, expand, label_op, label_origin, transpose
 
 ON_ERROR = ("raise", "nan")

@@ -82,8 +82,8 @@ def lapack_symbols() -> Mapping[str, int]:
 @cache
 def lapack_table() -> ctypes.Array[ctypes.c_int64]:
     """ENTRIES. SciPy is imported only where NumPy's own library has not all of them."""
-    solvers, _ = find_routines(BLAS, "cython_blas")
-    routines, width = find_routines(LAPACK, "cython_lapack")
+    solvers, _ = find_routines(BLAS)
+    routines, width = find_routines(LAPACK)
     if not solvers or not routines:
         raise GraphcError("NumPy's library has no LAPACK, and there is no SciPy that has one")
     return (ctypes.c_int64 * len(ENTRIES))(*solvers, *routines, width)

@@ -403,7 +403,7 @@ def test_numpy_has_the_blas() -> None:
 
 def test_scipy_as_fallback() -> None:
     pytest.importorskip("scipy.linalg.cython_blas")
-    known = api.routines_of_scipy(ROUTINES, "cython_blas")
+    known = api.routines_of_scipy(ROUTINES)
     assert known is not None and known[1] == 4
     routines = known[0]
     assert len(routines) == len(ROUTINES) and all(routines)

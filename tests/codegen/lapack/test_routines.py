@@ -20,10 +20,10 @@ import graphc
 from graphc import tensor as T
 from graphc.codegen.gemm.api import routines_of_scipy
 from graphc.codegen.lapack import api
-from graphc.errors import GraphcError, LinAlgError, ShapeError
+from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
 from graphc.ops.factor import cholesky, lu, triangular_solve
-from graphc.ops.routine import ROUTINES
+from graphc.ops.routine import ROUTINES, LinAlgError
 from graphc.ops.spectral import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 
 Array = NDArray[Any]
@@ -272,7 +272,7 @@ def test_near_failures() -> None:
 def test_scipy_as_fallback() -> None:
     """SciPy's routines have integers of 32 bits."""
     pytest.importorskip("scipy.linalg.cython_lapack")
-    solvers, routines = routines_of_scipy(api.BLAS, "cython_blas"), routines_of_scipy(api.LAPACK, "cython_lapack")
+    solvers, routines = routines_of_scipy(api.BLAS), routines_of_scipy(api.LAPACK)
     assert solvers is not None and routines is not None and routines[1] == 4
     table = api.lapack_table()
     before = list(table)
