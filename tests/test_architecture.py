@@ -27,7 +27,7 @@ ops                 elementwise custom scalar shape checked index recur segment 
                     sinking derivative routine factor spectral windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
-tensor.nnet         activations losses rows __init__ nnet sigm
+tensor.nnet         activations normalization bn losses rows __init__ nnet sigm
 tensor.signal       pool downsample __init__
 tensor              absent constants special arithmetic selecting order arranging padding grids statistics calculus
                     polynomials einsum inspection elemwise opt __init__ basic extra_ops subtensor dispatch

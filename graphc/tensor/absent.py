@@ -42,7 +42,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     """),
     (FACTORS, "nlinalg slinalg linalg roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (NETS, """
-        abstract_conv abstract_conv2d batch_normalization blocksparse bn conv conv2d conv2d_grad_wrt_inputs
+        abstract_conv abstract_conv2d blocksparse conv conv2d conv2d_grad_wrt_inputs
         conv2d_transpose conv3d corr corr3d separable_conv2d ConvOp sparse_block_dot h_softmax softmax_with_bias
         SoftmaxWithBias crossentropy_categorical_1hot_grad crossentropy_softmax_1hot
         crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
