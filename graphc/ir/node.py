@@ -29,7 +29,7 @@ from graphc.ir.samples import Laws as Laws
 from graphc.ir.samples import Sample as Sample
 from graphc.ir.samples import Samples as Samples
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
-from graphc.ir.symbol import Symbol
+from graphc.ir.symbol import INTERNAL, METHODS, Symbol
 from graphc.ir.traced import TRACED, asked_by_user, traced_from
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
@@ -205,10 +205,6 @@ def _no_loops(node: Node) -> int:
     return 0
 
 
-def _nothing_added(node: Node) -> None:
-    return None
-
-
 @record()
 class Segments:
     """The element at (i, ...) is the sum of the first argument's at (p, ...) for p from starts[i] up to starts[i + 1],
@@ -235,7 +231,7 @@ class Call:
     statuses: tuple[str, ...] = ()
     loops: Callable[[Node], int] = _no_loops
     is_product: bool = False
-    added: Callable[[Node], tuple[Node, Node] | None] = _nothing_added
+    added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
     is_python: bool = False
 
     @property
@@ -339,6 +335,11 @@ class Op:
     version: str = ""
     vjps: Vjps | None = None
     batch: Batch | None = None
+
+    @property
+    def scalar_op(self) -> Any:
+        """What an elementwise op does to each element (Theano's name); AttributeError of another op."""
+        return FUNCTIONS["later"]("Elemwise").of(self)
 
     def __repr__(self) -> str:
         return self.name
@@ -467,12 +468,20 @@ class Node(Symbol):
     serial: int
     mentioned: bool
 
-    def __init__(self, op: Op, args: tuple[Node, ...], attrs: Attributes, kind: Type, name: str | None = None) -> None:
+    def __init__(
+        self,
+        op: Op,
+        args: tuple[Node, ...],
+        attrs: Attributes,
+        kind: Type,
+        name: str | None = None,
+        where: Where | None = None,
+    ) -> None:
         self.op = op
         self.args = args
         self.attrs = attrs
         self.type = kind
-        self.where = user_line()
+        self.where = where or user_line()
         self.serial = next(_serial)
         self.mentioned = False
         self._name = name
@@ -654,11 +663,6 @@ class Node(Symbol):
         rounded: Node = FUNCTIONS["round"](self, digits)
         return rounded
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise GraphTypeError(
-            f"{describe(self)} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
-        )
-
     if not TYPE_CHECKING:  # which know the methods
 
         def __getattr__(self, name: str) -> Any:
@@ -724,25 +728,6 @@ class Constant(Node):
         return value
 
 
-METHODS = {
-    name: name
-    for name in (
-        "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
-        "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
-        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
-        "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
-        "get_scalar_constant_value"
-    ).split()
-} | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
-"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
-`FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
-
-INTERNAL = {
-    "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",
-    "serial", "sizes", "told",
-}  # fmt: skip
-"""Attributes of nodes that are no user's business."""
-
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 
 
@@ -762,6 +747,32 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     if watch is not None:
         watch(node)
     return node
+
+
+def remade(node: Node, args: tuple[Node, ...]) -> Node:
+    """The node of the same op and attributes on other arguments; a new one has the line of `node`. Its type is that of
+    `node`, and the op is not asked, where it can be no other: it depends on types, and on the values of sizes."""
+    key = _key(node.op, args, node.attrs)
+    found = _interned.get(key)
+    if found is not None and found.op is node.op:
+        return found
+    same = len(args) == len(node.args) and all(map(_is_alike, args, node.args))
+    if not same or node.is_tuple or node.op.version:
+        return make(node.op, args, node.attrs)
+    new = _interned[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
+    watch = FUNCTIONS.get("made")
+    if watch is not None:
+        watch(new)
+    return new
+
+
+def _is_alike(after: Node, before: Node) -> bool:
+    """Whether one argument for another leaves types as they were."""
+    if after is before:
+        return True
+    known = before.type
+    is_size = not known.shape and known.dtype == "int64"
+    return not is_size and not isinstance(after, Comparison) and known.is_same(after.type)
 
 
 def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
