@@ -85,6 +85,8 @@ class Symbolic:
     log_softmax: Callable[..., Any]
     scan: Callable[..., Any]
     last_of: Callable[..., Any]
+    random: Any = None
+    """Functions of keys."""
 
     def parameters(self, arrays: tuple[Array, ...]) -> list[Any]:
         """Shared variables with these values."""
@@ -111,7 +113,7 @@ def load_graphc(peer: Peer) -> Symbolic:
         return graphc.lax.scan(one, first, length=steps, checkpoint="sqrt")[0]
 
     words = nnet.softmax, nnet.log_softmax, scan, last_of
-    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words)
+    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words, graphc.random)
 
 
 def load_pytensor(peer: Peer) -> Symbolic:
