@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -179,7 +180,7 @@ def lu(a: Node) -> tuple[Node, Node, Node]:
 def _factorise(a: Array) -> tuple[Array, Array, Array]:
     """By columns, in float64; of equal pivots the first."""
     outer, count = a.shape[:-2], a.shape[-1]
-    x = np.array(a, np.float64).reshape(-1, count, count)
+    x = np.array(a, np.float64).reshape(prod(outer), count, count)
     each = np.arange(len(x))
     permutation, pivots = (np.tile(np.arange(count), (len(x), 1)) for _ in range(2))
     for k in range(count):

@@ -15,7 +15,7 @@ from graphc.codegen.schedule.nests import Nests
 from graphc.codegen.schedule.plan import COPY, Draft, call_fails, gathered, lowering_of
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import nodes_within
-from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size
+from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size, Writes
 from graphc.ir.walk import nodes_of, reachable
 from graphc.ops.given import given_sizes
 
@@ -113,6 +113,9 @@ def chains(nests: Nests, order: Sequence[Draft]) -> dict[Node, tuple[Node, ...]]
         if draft.kind != "writes" or draft.in_place:
             continue
         (node,) = draft.roots
+        lowering = lowering_of(node)
+        if not (isinstance(lowering, Writes) and any(region.copies for region in lowering.regions(node))):
+            continue  # what is joined is longer than its first part
         before = node.args[0]
         uses = nests.materialised_uses.get(before, ())
         if len(uses) != 1 or uses[0].nest != draft.number or before in nests.targets:
