@@ -64,7 +64,7 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 tensor              sharedvar basic
-random              bits distributions implicit rejection orders __init__ streams
+random              bits distributions implicit rejection multivariate orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
