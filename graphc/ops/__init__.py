@@ -4,11 +4,13 @@ from graphc.ops import (
     assemble,
     branch,
     checked,
+    conv,
     derivative,
     factor,
     given,
     index,
     linalg,
+    matrices,
     recur,
     reduce,
     scalar,
@@ -21,6 +23,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
-    "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "recur",
+    "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip
