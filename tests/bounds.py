@@ -34,10 +34,11 @@ MONOTONE = {"max", "min", "supremum", "any", "all"}
 LINEAR = {
     "running_sum", "segment_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather", "inc_windows",
 }  # fmt: skip
-POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm"}
+POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm", "conv"}
 VIEWS = {"gather", "subtensor", "broadcast_to", "reshape", "windows", "checked"}
 INDEXED = {
     "set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2, "inc_windows": 2, "segment_sum": 1,
+    "conv": 2,
 }  # fmt: skip
 """The first arguments of these that are numbers; the others say where."""
 
@@ -189,6 +190,8 @@ def _terms(node: Node, args: Sequence[tuple[Array, Array]]) -> float:
             return float(1 + args[1][0].size // max(args[0][0][0].size if args[0][0].size else 1, 1))
         case "set_gather" | "set_subtensor":
             return -2.0
+        case "conv":
+            return float(np.prod(args[1][0].shape[2:])) + 2
         case _:
             return float(max(operand.shape[-1] for operand, _ in args if operand.ndim)) + 2
 

@@ -36,7 +36,7 @@ from graphc.codegen.pipeline.build import (
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.dtypes import itemsize
-from graphc.errors import ArgumentError, GraphcError, LinAlgError
+from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.check_arguments import (
     check_shapes,
     convert,
@@ -52,7 +52,7 @@ from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of, substitute
-from graphc.ops.routine import near_failures
+from graphc.ops.routine import LinAlgError, near_failures
 from graphc.ops.scan import SCAN
 from graphc.options import options
 from graphc.shared import SharedVariable, deep_copy

@@ -4,6 +4,7 @@ from graphc.ops import (
     assemble,
     branch,
     checked,
+    conv,
     derivative,
     factor,
     given,
@@ -21,6 +22,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "factor", "given", "index", "linalg", "recur", "reduce", "scalar",
-    "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "recur", "reduce",
+    "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

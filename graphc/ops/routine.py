@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.dtypes import is_float
-from graphc.errors import GraphTypeError, LinAlgError
+from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import item, nodes_within, outputs_of
 from graphc.ir.call import SUFFIXES, Extent, Number, Result, Strided, Workspace
@@ -46,6 +46,12 @@ from graphc.ir.node import (
 from graphc.ops.elementwise import describe_origin, repeated
 from graphc.ops.shape import equality_guard, label_op, label_origin
 from graphc.startup.record import record
+
+
+class LinAlgError(GraphcError, np.linalg.LinAlgError):
+    """A matrix that has no factors of the wanted kind, or an equation without a solution. Here, because a process that
+    compiles has the errors and no NumPy."""
+
 
 Letters: TypeAlias = Mapping[str, Size]
 """Sizes by the letters of a routine."""

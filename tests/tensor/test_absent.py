@@ -46,7 +46,7 @@ def test_a_reason_is_given_for_what_is_missing_only() -> None:
 def test_a_missing_name_says_why() -> None:
     with pytest.raises(AttributeError, match="zmatrix.*no complex dtypes"):
         _ = T.zmatrix  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="tensor.nnet' has no attribute 'h_softmax': convolution"):
+    with pytest.raises(AttributeError, match="tensor.nnet' has no attribute 'h_softmax': pooling"):
         _ = nnet.h_softmax  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="'nothing_like_it'$"):
         _ = T.nothing_like_it  # type: ignore[attr-defined]
@@ -99,8 +99,9 @@ def page() -> str:
 
 def test_the_page_is_that_of_the_table() -> None:
     if os.environ.get("GRAPHC_UPDATE"):
-        PAGE.write_text(page(), "utf-8")
-    assert PAGE.read_text("utf-8") == page()
+        _, mark, modules = PAGE.read_text("utf-8").partition("\n## Modules\n")  # which test_paths.py writes
+        PAGE.write_text(page() + mark + modules, "utf-8")
+    assert PAGE.read_text("utf-8").partition("\n## Modules\n")[0] == page()
 
 
 def test_theanos_paths_are_imported() -> None:

@@ -16,7 +16,7 @@ from graphc.codegen.schedule.plan import COPY, Draft, call_fails, call_of, calle
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import nodes_within, outputs_of
-from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size
+from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size, Writes
 from graphc.ir.walk import nodes_of, reachable
 from graphc.ops.given import given_sizes
 
@@ -132,7 +132,9 @@ def overwriting(nests: Nests, draft: Draft) -> tuple[Node, Node] | None:
     """The operand of a nest that may become one of its results, and that result."""
     if draft.kind == "writes":
         (node,) = draft.roots
-        return node.args[0], node
+        lowering = lowering_of(node)
+        copies = isinstance(lowering, Writes) and any(region.copies for region in lowering.regions(node))
+        return (node.args[0], node) if copies else None  # what is joined is longer than its first part
     call, node = call_of(draft.roots[0]) if draft.kind == "call" else None, called(draft.roots[0])
     if call is None or call.overwritten is None:
         return None

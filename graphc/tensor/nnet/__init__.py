@@ -7,7 +7,7 @@ Theano's do; those of `graphc.tensor` keep its rank, as SciPy's.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor.creation import one_hot as one_hot
@@ -20,17 +20,31 @@ LAZY = {
         celu elu gelu hard_sigmoid leaky_relu prelu relu relu6 selu sigmoid_inplace silu softsign swish
         ultra_fast_sigmoid ultra_fast_sigmoid_inplace
     """,
+    "abstract_conv": """
+        border_mode_to_pad causal_conv1d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv3d
+        conv3d_grad_wrt_inputs conv3d_grad_wrt_weights get_conv_gradinputs_shape get_conv_gradinputs_shape_1axis
+        get_conv_gradweights_shape get_conv_gradweights_shape_1axis get_conv_output_shape get_conv_shape_1axis
+        separable_conv2d separable_conv3d
+    """,
+    "sliding": "convolution transposed_convolution",
+    "images": "abstract_conv2d conv2d conv2d_transpose",
     "losses": """
         binary_crossentropy categorical_crossentropy confusion_matrix crossentropy_categorical_1hot
         prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row sigmoid_binary_crossentropy
         to_one_hot
     """,
     "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
+    "conv": "",
     "nnet": "",
     "sigm": "",
 }
-"""The modules of this package and the names of each: imported when one is asked for. `nnet` and `sigm` are Theano's
-paths of the same functions."""
+"""The modules of this package and the names of each: imported when one is asked for. `conv`, `nnet` and `sigm` are
+Theano's paths of the same functions."""
+
+OP_CLASSES = """
+LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row Softmax SoftmaxGrad softmax_grad
+""".split()
+"""Theano's classes of ops that stand in its nnet."""
 
 __all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
 
@@ -42,11 +56,17 @@ def _missing(name: str) -> str:
 
 
 if TYPE_CHECKING:
+    from graphc.tensor.nnet.abstract_conv import *  # noqa: F403 - the same
     from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
+    from graphc.tensor.nnet.images import *  # noqa: F403 - the same
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
     from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
 else:
-    __getattr__ = lazily("graphc.tensor.nnet", LAZY, _missing)
+    _find = lazily("graphc.tensor.nnet", LAZY, _missing)
+
+    def __getattr__(name: str) -> Any:
+        return getattr(import_module("graphc.tensor.opclasses"), name) if name in OP_CLASSES else _find(name)
 
 
 def __dir__() -> list[str]:
