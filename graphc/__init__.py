@@ -24,11 +24,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
+from graphc.startup.finder import install
 from graphc.startup.garbage import uncollected
 from graphc.startup.idle_blas import import_numpy
 from graphc.startup.lazy import nearest
 
 with uncollected():
+    install()
     start_if_expected()
     import_numpy()
     import graphc.ops  # noqa: F401 - fills the table of ops
@@ -138,8 +140,10 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "gradient": lambda: import_module("graphc.gradient"),
     "functions.checked": lambda: import_module("graphc.functions.checked"),
     "inspection": lambda: import_module("graphc.inspection"),
+    "layers": lambda: import_module("graphc.layers"),
     "numpy": lambda: import_module("graphc.numpy"),
     "optim": lambda: import_module("graphc.optim"),
+    "preprocess": lambda: import_module("graphc.preprocess"),
     "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
     "sandbox": lambda: import_module("graphc.sandbox"),
@@ -148,6 +152,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "session": lambda: import_module("graphc.session"),
     "sparse": lambda: import_module("graphc.sparse"),
     "tracing": lambda: import_module("graphc.tracing"),
+    "train": lambda: import_module("graphc.train"),
     "updates": lambda: import_module("graphc.updates"),
 }
 """Modules under Theano's names, which few programs need: loaded when one is first named."""
@@ -174,6 +179,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         place = _LATE.get(name)
+        if name == "_asarray":  # Theano's programs use it, and nobody is shown it
+            return import_module("graphc.tensor.basic")._asarray
         if place is None:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")

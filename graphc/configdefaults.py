@@ -14,6 +14,8 @@ from importlib import import_module
 from typing import Any
 from warnings import warn
 
+import numpy as np
+
 from graphc.errors import GraphcError
 from graphc.options import FLAGS, OPTIONS, Options, options
 
@@ -125,6 +127,16 @@ class Section:
 
     def __dir__(self) -> list[str]:
         return SECTIONS.get(self._name, "").split()
+
+
+def local_bitwidth() -> int:
+    """The bits of an address of this machine."""
+    return 8 * np.dtype(np.intp).itemsize
+
+
+def python_int_bitwidth() -> int:
+    """The bits of the dtype that Python integers have in arrays."""
+    return 8 * np.dtype(int).itemsize
 
 
 def is_known(name: str) -> bool:

@@ -7,8 +7,6 @@ catch.
 
 from __future__ import annotations
 
-from numpy.linalg import LinAlgError as NumpyLinAlgError
-
 
 class GraphcError(Exception):
     """The root of all errors raised by graphc."""
@@ -32,10 +30,6 @@ class AssertionFailed(GraphcError, AssertionError):
 
 class MissingInputError(GraphcError, ValueError):
     """A graph needs a variable that is neither an input nor shared nor given."""
-
-
-class LinAlgError(GraphcError, NumpyLinAlgError):
-    """A matrix that has no factors of the wanted kind, or an equation without a solution."""
 
 
 class UnusedInputError(GraphcError, ValueError):

@@ -179,7 +179,10 @@ def verify_grad(
             raise GraphTypeError(f"verify_grad: point {number} must be floating, not {array.dtype}")
     if rng is None:
         raise GraphTypeError("verify_grad needs rng, a generator such as np.random.RandomState(0)")
-    inputs = [variable(a.dtype.name, [None] * a.ndim, f"input {number}") for number, a in enumerate(arrays)]
+    inputs = [  # whose axes of size 1 broadcast, as those of constants do
+        variable(a.dtype.name, [1 if size == 1 else None for size in a.shape], f"input {number}")
+        for number, a in enumerate(arrays)
+    ]
     output = fun(*inputs)
     if not isinstance(output, Node):
         raise GraphTypeError(f"verify_grad checks a function of one result; got {output!r}")

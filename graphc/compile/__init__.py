@@ -4,6 +4,8 @@
 shared variables, `function_module` what a function was made of.
 """
 
+from typing import TYPE_CHECKING
+
 from graphc.compile.builders import OpFromGraph
 from graphc.compile.debugmode import DebugMode
 from graphc.compile.function_module import FunctionMaker
@@ -29,6 +31,7 @@ from graphc.ir.node import Node as Variable
 from graphc.ops.derivative import DisconnectedType, NullType
 from graphc.options import options as config
 from graphc.shared import SharedVariable, shared
+from graphc.startup.lazy import lazily
 
 pfunc = function
 
@@ -66,3 +69,6 @@ __all__ = [
     "shape",
     "shared",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__ = lazily("graphc.compile", {})

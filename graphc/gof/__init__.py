@@ -1,6 +1,8 @@
 """Theano's `gof`: ops of the user, and graphs to look at. `op` has `Op` and `Apply`, `fg` a graph with its inputs and
 outputs, `test_values` what tensors are while a graph is built."""
 
+from typing import TYPE_CHECKING
+
 from graphc.errors import CycleError, MissingInputError
 from graphc.gof import fg, graph, null_type, op
 from graphc.gof import type as type
@@ -10,6 +12,7 @@ from graphc.gof.type import Type
 from graphc.ir.node import Constant
 from graphc.ir.node import Node as Variable
 from graphc.shared import Container
+from graphc.startup.lazy import lazily
 
 InconsistencyError = CycleError
 
@@ -17,3 +20,6 @@ __all__ = [
     "Apply", "Constant", "Container", "FunctionGraph", "InconsistencyError", "MethodNotDefined", "MissingInputError",
     "Op", "PureOp", "Type", "Variable", "fg", "graph", "null_type", "op", "type",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__ = lazily("graphc.gof", {})

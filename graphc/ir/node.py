@@ -219,10 +219,10 @@ class Call:
     status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.
 
     loops(node): over how many of the first axes of the results loops go around the call, which is then given what is
-    behind the first elements of these. work(node): sizes whose product is the number of additions. is_product: it adds
-    to what stands in the result, times `Factor`; added(node): the operand that is to be brought there first, and what
-    that is multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise
-    anything.
+    behind the first elements of these. work(node): sizes whose product is the number of additions. overwritten: the
+    positions of an operand and of a result that may lie in the same place. is_product: it adds to what stands
+    in the result, times `Factor`; added(node): the operand that is to be brought there first, and what that is
+    multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise anything.
     """
 
     symbol: Callable[[Node], str]
@@ -230,6 +230,7 @@ class Call:
     work: Callable[[Node], Sequence[Size]]
     statuses: tuple[str, ...] = ()
     loops: Callable[[Node], int] = _no_loops
+    overwritten: tuple[int, int] | None = None
     is_product: bool = False
     added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
     is_python: bool = False
@@ -335,6 +336,11 @@ class Op:
     version: str = ""
     vjps: Vjps | None = None
     batch: Batch | None = None
+
+    @property
+    def scalar_op(self) -> Any:
+        """What an elementwise op does to each element (Theano's name); AttributeError of another op."""
+        return FUNCTIONS["later"]("Elemwise").of(self)
 
     def __repr__(self) -> str:
         return self.name
@@ -463,12 +469,20 @@ class Node(Symbol):
     serial: int
     mentioned: bool
 
-    def __init__(self, op: Op, args: tuple[Node, ...], attrs: Attributes, kind: Type, name: str | None = None) -> None:
+    def __init__(
+        self,
+        op: Op,
+        args: tuple[Node, ...],
+        attrs: Attributes,
+        kind: Type,
+        name: str | None = None,
+        where: Where | None = None,
+    ) -> None:
         self.op = op
         self.args = args
         self.attrs = attrs
         self.type = kind
-        self.where = user_line()
+        self.where = where or user_line()
         self.serial = next(_serial)
         self.mentioned = False
         self._name = name
@@ -734,6 +748,32 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     if watch is not None:
         watch(node)
     return node
+
+
+def remade(node: Node, args: tuple[Node, ...]) -> Node:
+    """The node of the same op and attributes on other arguments; a new one has the line of `node`. Its type is that of
+    `node`, and the op is not asked, where it can be no other: it depends on types, and on the values of sizes."""
+    key = _key(node.op, args, node.attrs)
+    found = _interned.get(key)
+    if found is not None and found.op is node.op:
+        return found
+    same = len(args) == len(node.args) and all(map(_is_alike, args, node.args))
+    if not same or node.is_tuple or node.op.version:
+        return make(node.op, args, node.attrs)
+    new = _interned[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
+    watch = FUNCTIONS.get("made")
+    if watch is not None:
+        watch(new)
+    return new
+
+
+def _is_alike(after: Node, before: Node) -> bool:
+    """Whether one argument for another leaves types as they were."""
+    if after is before:
+        return True
+    known = before.type
+    is_size = not known.shape and known.dtype == "int64"
+    return not is_size and not isinstance(after, Comparison) and known.is_same(after.type)
 
 
 def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -76,6 +77,7 @@ define_routine(
         compute=np.linalg.cholesky,
         work="nnn",
         failures=("Matrix is not positive definite",),
+        overwritten=(0, 0),
     ),
     "The lower triangular factor L of a = L L'; the lower triangle of a is read.",
     Samples(
@@ -143,6 +145,7 @@ define_routine(
         work="nnk",
         flags=("lower", "transposed", "unit"),
         failures=("Singular matrix",),
+        overwritten=(1, 0),
     ),
     "The solution x of a x = b, or of a' x = b, for a triangular matrix a.",
     Samples(
@@ -179,7 +182,7 @@ def lu(a: Node) -> tuple[Node, Node, Node]:
 def _factorise(a: Array) -> tuple[Array, Array, Array]:
     """By columns, in float64; of equal pivots the first."""
     outer, count = a.shape[:-2], a.shape[-1]
-    x = np.array(a, np.float64).reshape(-1, count, count)
+    x = np.array(a, np.float64).reshape(prod(outer), count, count)
     each = np.arange(len(x))
     permutation, pivots = (np.tile(np.arange(count), (len(x), 1)) for _ in range(2))
     for k in range(count):
@@ -220,7 +223,14 @@ def _lu_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]
 
 
 define_routine(
-    Routine("lu", operands=("nn",), results=("nn", "n:int64", "n:int64"), compute=_factorise, work="nnn"),
+    Routine(
+        "lu",
+        operands=("nn",),
+        results=("nn", "n:int64", "n:int64"),
+        compute=_factorise,
+        work="nnn",
+        overwritten=(0, 0),
+    ),
     "L and U in one matrix, the permutation p with a[p] = L U, and the pivots.",
     Samples(
         lambda: (

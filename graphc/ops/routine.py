@@ -14,14 +14,15 @@ behind which it is contiguous.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from graphc.dtypes import is_float
-from graphc.errors import GraphTypeError, LinAlgError
+from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import item, outputs_of
+from graphc.ir.body import item, nodes_within, outputs_of
 from graphc.ir.call import SUFFIXES, Extent, Number, Result, Strided, Workspace
 from graphc.ir.node import (
     Array,
@@ -38,13 +39,19 @@ from graphc.ir.node import (
     Vjps,
     define_op,
     make,
+    phrase,
     told,
     tuple_of,
 )
-from graphc.ops.custom import PYTHON
 from graphc.ops.elementwise import describe_origin, repeated
 from graphc.ops.shape import equality_guard, label_op, label_origin
 from graphc.startup.record import record
+
+
+class LinAlgError(GraphcError, np.linalg.LinAlgError):
+    """A matrix that has no factors of the wanted kind, or an equation without a solution. Here, because a process that
+    compiles has the errors and no NumPy."""
+
 
 Letters: TypeAlias = Mapping[str, Size]
 """Sizes by the letters of a routine."""
@@ -57,7 +64,7 @@ def _no_letters(letters: Letters) -> Letters:
     return {}
 
 
-def _no_workspaces(letters: Letters) -> Sequence[tuple[str, Size]]:
+def _no_lengths(letters: Letters) -> Sequence[Size]:
     return ()
 
 
@@ -70,7 +77,8 @@ class Routine:
     attributes of the node that are true or false. failures: what it means to the user that the routine fails, with
     status 1, 2, …, in NumPy's words; none where it never does. compute(*stacks, **flags): the result, or results, of
     stacks of matrices in NumPy; raises LinAlgError. work: the letters whose product is the number of additions.
-    workspaces: the dtype ("" that of the operands) and length of each. is_native: whether there is a function for it.
+    spaces: the dtypes of workspaces, "" that of the operands; lengths: those of each. overwritten: the positions of
+    an operand and of a result that may lie in the same place.
     """
 
     name: str
@@ -81,8 +89,9 @@ class Routine:
     flags: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     derived: Callable[[Letters], Letters] = _no_letters
-    workspaces: Callable[[Letters], Sequence[tuple[str, Size]]] = _no_workspaces
-    is_native: bool = False
+    spaces: tuple[str, ...] = ()
+    lengths: Callable[[Letters], Sequence[Size]] = _no_lengths
+    overwritten: tuple[int, int] | None = None
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -115,8 +124,6 @@ def define_routine(
     call, quiet = (_call(routine, failures) for failures in (routine.failures, ()))
 
     def lower(node: Node) -> Call:
-        if not routine.is_native or node.args[0].dtype not in SUFFIXES:
-            return PYTHON
         return quiet if node.attrs.get(ON_ERROR) == "nan" else call
 
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -138,7 +145,6 @@ def define_routine(
         cost=100.0,
         samples=samples,
         doc=doc,
-        version="" if routine.is_native else "called back",
         vjps=vjps,
         batch=_batch,
     )
@@ -193,22 +199,24 @@ def letters_of(routine: Routine, node: Node) -> Letters:
 
 
 def _guards(routine: Routine, node: Node) -> list[Guard]:
-    first, what = node.args[0], f"{label_op(node)} of {' and '.join(map(label_origin, node.args))}"
+    first = node.args[0]
+    template = "{} of " + " and ".join("{}" for _ in node.args)
+    what = phrase(template, label_op(node), *map(label_origin, node.args))
     rank = first.ndim - len(routine.operands[0])
     guards: list[Guard] = []
     for arg in node.args[1:]:
         for axis, (left, right) in enumerate(zip(first.type.shape[:rank], arg.type.shape[:rank], strict=True)):
-            guards += equality_guard(left, right, f"{what}: axis {axis} has sizes {{left}} and {{right}}")
+            guards += equality_guard(left, right, phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
     known: dict[str, tuple[Node, Size]] = {}
     for arg, axes in zip(node.args, routine.operands, strict=True):
         for letter, size in zip(axes, arg.type.shape[rank:], strict=True):
             other, before = known.setdefault(letter, (arg, size))
-            if other is arg:
-                message = f"{what}: a matrix should be square, and has {{left}} rows and {{right}} columns"
-            else:
-                message = f"{what}: the matrices have {{left}} and {{right}} rows"
-            guards += equality_guard(before, size, message)
+            guards += equality_guard(before, size, phrase(NOT_SQUARE if other is arg else OF_OTHER_ROWS, what))
     return guards
+
+
+NOT_SQUARE = "{}: a matrix should be square, and has {{left}} rows and {{right}} columns"
+OF_OTHER_ROWS = "{}: the matrices have {{left}} and {{right}} rows"
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -234,7 +242,7 @@ def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, b
 
 def _one_by_one(routine: Routine, node: Node, arrays: Sequence[Array], options: Mapping[str, bool]) -> list[Array]:
     outer = arrays[0].shape[: arrays[0].ndim - len(routine.operands[0])]
-    flat = [array.reshape(-1, *array.shape[len(outer) :]) for array in arrays]
+    flat = [array.reshape(prod(outer), *array.shape[len(outer) :]) for array in arrays]
     count, found = len(flat[0]), list[tuple[Array, ...] | None]()
     for number in range(count):
         try:
@@ -262,6 +270,17 @@ def failed(node: Node, words: str, place: tuple[int, int] | None = None) -> str:
     which = "" if place is None else f" (number {place[0]} of a batch of {place[1]})"
     line = f" ({node.where})" if node.where else ""
     return f"{words}{which}: {node.name or node.op.name} of {origin_of(node.args[0])}{line}"
+
+
+def near_failures(nodes: Sequence[Node]) -> str:
+    """What a user is told where compiled code says that one of the nodes' routines failed, and the interpreter does
+    not: both round. Nothing where none may fail."""
+    found: dict[str, None] = {}
+    for node in (*nodes, *nodes_within(nodes)):
+        routine = ROUTINES.get(node.op.name)
+        if routine is not None and routine.failures and node.attrs[ON_ERROR] == "raise":
+            found[failed(node, routine.failures[0])] = None
+    return " or ".join(found)
 
 
 def origin_of(node: Node) -> str:
@@ -295,11 +314,14 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
             *(Number(int(flag), "int64") for flag in flags),
             *(Strided(arg, (*outer, *range(rank, arg.ndim))) for arg in node.args),
             *(Result(place) for place in range(len(routine.results))),
-            *(Workspace(dtype or first.dtype, (length,)) for dtype, length in routine.workspaces(letters)),
+            *(
+                Workspace(dtype or first.dtype, (length,))
+                for dtype, length in zip(routine.spaces, routine.lengths(letters), strict=True)
+            ),
         ]
 
     def work(node: Node) -> list[Size]:
         first, letters = node.args[0], letters_of(routine, node)
         return [*first.type.shape[: first.ndim - len(routine.operands[0])], *map(letters.__getitem__, routine.work)]
 
-    return Call(symbol, passed, work, failures, loops)
+    return Call(symbol, passed, work, failures, loops, routine.overwritten)

@@ -5,23 +5,71 @@ In: nodes of floats, matrices in their last two axes. Out: op records (routine.p
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.body import items_of
-from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples
+from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, Size
 from graphc.ops.elementwise import elementwise
+from graphc.ops.factor_derivatives import (
+    eig_vjps,
+    eigh_vjps,
+    eigvals_vjps,
+    eigvalsh_vjp,
+    qr_vjps,
+    svd_vjps,
+    svdvals_vjp,
+)
 from graphc.ops.routine import Letters, Routine, apply_routine, define_routine
 from graphc.ops.shape import transpose
 
+WIDE, LONG = 32, 72
+"""Columns that LAPACK takes at a time, and rows of what it needs besides, generously."""
 NOT_CONVERGED = "Eigenvalues did not converge"
 
 
 def _shorter(letters: Letters) -> Letters:
     return {"k": sizes.minimum(letters["m"], letters["n"])}
+
+
+def _plus(*terms: Size) -> Size:
+    return reduce(sizes.add, terms)
+
+
+def _times(*factors: Size) -> Size:
+    return sizes.product(factors)
+
+
+def _of_qr(letters: Letters, complete: bool) -> list[Size]:
+    m, n = letters["m"], letters["n"]
+    longer, shorter = sizes.maximum(m, n), sizes.minimum(m, n)
+    return [_times(m, longer if complete else n), shorter, _plus(_times(WIDE, longer), 1)]
+
+
+def _of_eigh(letters: Letters, vectors: bool) -> list[Size]:
+    n = letters["n"]
+    if not vectors:
+        return [_times(n, n), _plus(_times(36, n), 1), _plus(n, 1)]
+    return [_plus(_times(2, n, n), _times(40, n), 1), _plus(_times(5, n), 3)]
+
+
+def _of_svd(letters: Letters, full: bool) -> list[Size]:
+    m, n, k = letters["m"], letters["n"], sizes.minimum(letters["m"], letters["n"])
+    work = _plus(_times(4, k, k), _times(LONG, _plus(m, n)))
+    return [_times(m, n), _times(m, m if full else k), _times(n, n if full else k), work, _times(8, k)]
+
+
+def _of_svdvals(letters: Letters) -> list[Size]:
+    m, n = letters["m"], letters["n"]
+    return [_times(m, n), _times(LONG, _plus(m, n)), _times(8, sizes.minimum(m, n))]
+
+
+def _of_eig(letters: Letters, vectors: bool) -> list[Size]:
+    n = letters["n"]
+    return [*[_times(n, n)] * (1 + vectors), _times(LONG, n)]
 
 
 def _samples(build: Any, *, square: bool = False, result: int | None = 0) -> Samples:
@@ -53,14 +101,33 @@ def _qr(a: Array, mode: Any) -> tuple[Array, Array]:
 
 
 define_routine(
-    Routine("qr", ("mn",), ("mk", "kn"), partial(_qr, mode="reduced"), "mnk", derived=_shorter),
+    Routine(
+        "qr",
+        ("mn",),
+        ("mk", "kn"),
+        partial(_qr, mode="reduced"),
+        "mnk",
+        derived=_shorter,
+        spaces=("", "", ""),
+        lengths=partial(_of_qr, complete=False),
+    ),
     "Orthonormal columns and an upper triangle, whose product is a.",
     _samples(qr),
+    vjps=qr_vjps,
 )
 define_routine(
-    Routine("qr_complete", ("mn",), ("mm", "mn"), partial(_qr, mode="complete"), "mnm"),
+    Routine(
+        "qr_complete",
+        ("mn",),
+        ("mm", "mn"),
+        partial(_qr, mode="complete"),
+        "mnm",
+        spaces=("", "", ""),
+        lengths=partial(_of_qr, complete=True),
+    ),
     "An orthogonal matrix and an upper triangle, whose product is a.",
     _samples(partial(qr, complete=True)),
+    vjps=qr_vjps,
 )
 
 
@@ -92,14 +159,36 @@ def _symmetric(x: Node) -> Node:
 
 
 define_routine(
-    Routine("eigh", ("nn",), ("n", "nn"), _eigh, "nnnn", ("lower",), (NOT_CONVERGED,)),
+    Routine(
+        "eigh",
+        ("nn",),
+        ("n", "nn"),
+        _eigh,
+        "nnn",
+        ("lower",),
+        (NOT_CONVERGED,),
+        spaces=("", "int64"),
+        lengths=partial(_of_eigh, vectors=True),
+    ),
     "The eigenvalues and eigenvectors of symmetric matrices.",
     _samples(lambda x: eigh(_symmetric(x)), square=True),
+    vjps=eigh_vjps,
 )
 define_routine(
-    Routine("eigvalsh", ("nn",), ("n",), _eigvalsh, "nnn", ("lower",), (NOT_CONVERGED,)),
+    Routine(
+        "eigvalsh",
+        ("nn",),
+        ("n",),
+        _eigvalsh,
+        "nnn",
+        ("lower",),
+        (NOT_CONVERGED,),
+        spaces=("", "", "int64"),
+        lengths=partial(_of_eigh, vectors=False),
+    ),
     "The eigenvalues of symmetric matrices.",
     _samples(lambda x: eigvalsh(_symmetric(x)), square=True, result=None),
+    eigvalsh_vjp,
 )
 
 
@@ -126,19 +215,55 @@ def _svd(a: Array, full: bool) -> tuple[Array, Array, Array]:
 SVD_FAILED = ("SVD did not converge",)
 
 define_routine(
-    Routine("svd", ("mn",), ("mk", "k", "kn"), partial(_svd, full=False), "mnk", (), SVD_FAILED, _shorter),
+    Routine(
+        "svd",
+        ("mn",),
+        ("mk", "k", "kn"),
+        partial(_svd, full=False),
+        "mnk",
+        (),
+        SVD_FAILED,
+        _shorter,
+        ("", "", "", "", "int64"),
+        partial(_of_svd, full=False),
+    ),
     "Orthonormal columns, singular values, orthonormal rows.",
     _samples(svd, result=1),
+    vjps=svd_vjps,
 )
 define_routine(
-    Routine("svd_full", ("mn",), ("mm", "k", "nn"), partial(_svd, full=True), "mnk", (), SVD_FAILED, _shorter),
+    Routine(
+        "svd_full",
+        ("mn",),
+        ("mm", "k", "nn"),
+        partial(_svd, full=True),
+        "mnk",
+        (),
+        SVD_FAILED,
+        _shorter,
+        ("", "", "", "", "int64"),
+        partial(_of_svd, full=True),
+    ),
     "An orthogonal matrix, singular values, an orthogonal matrix.",
     _samples(partial(svd, full=True), result=1),
+    vjps=svd_vjps,
 )
 define_routine(
-    Routine("svdvals", ("mn",), ("k",), partial(np.linalg.svd, compute_uv=False), "mnk", (), SVD_FAILED, _shorter),
+    Routine(
+        "svdvals",
+        ("mn",),
+        ("k",),
+        partial(np.linalg.svd, compute_uv=False),
+        "mnk",
+        (),
+        SVD_FAILED,
+        _shorter,
+        ("", "", "int64"),
+        _of_svdvals,
+    ),
     "Singular values.",
     _samples(svdvals, result=None),
+    svdvals_vjp,
 )
 
 
@@ -170,12 +295,34 @@ def _eigvals(a: Array) -> tuple[Array, Array]:
 EIG_FAILED = (NOT_CONVERGED, "Array must not contain infs or NaNs")
 
 define_routine(
-    Routine("eig", ("nn",), ("n", "n", "nn", "nn"), _eig, "nnnn", (), EIG_FAILED),
+    Routine(
+        "eig",
+        ("nn",),
+        ("n", "n", "nn", "nn"),
+        _eig,
+        "nnn",
+        (),
+        EIG_FAILED,
+        spaces=("", "", ""),
+        lengths=partial(_of_eig, vectors=True),
+    ),
     "The eigenvalues and eigenvectors of square matrices, real and imaginary parts.",
     _samples(eig, square=True),
+    vjps=eig_vjps,
 )
 define_routine(
-    Routine("eigvals", ("nn",), ("n", "n"), _eigvals, "nnnn", (), EIG_FAILED),
+    Routine(
+        "eigvals",
+        ("nn",),
+        ("n", "n"),
+        _eigvals,
+        "nnn",
+        (),
+        EIG_FAILED,
+        spaces=("", ""),
+        lengths=partial(_of_eig, vectors=False),
+    ),
     "The eigenvalues of square matrices, real and imaginary parts.",
     _samples(eigvals, square=True),
+    vjps=eigvals_vjps,
 )

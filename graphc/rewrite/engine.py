@@ -52,6 +52,7 @@ from graphc.ir.node import (
     literal,
     make,
     next_serial,
+    remade,
     told,
     variable,
 )
@@ -477,7 +478,7 @@ class _Rewriter:
     def _next(self, node: Node) -> Node:
         """The node over its final arguments, or what a rule makes of it, or itself where it is final."""
         if not self.moved.isdisjoint(node.args):
-            return self._inherit(node, make(node.op, tuple([self.final[arg] for arg in node.args]), node.attrs))
+            return self._inherit(node, remade(node, tuple([self.final[arg] for arg in node.args])))
         if node.op.name not in self.rules:
             return node
         before = next_serial()
@@ -499,7 +500,11 @@ class _Rewriter:
 
     def _inherit(self, node: Node, after: Node) -> Node:
         """`after`, if it is new, with the user's name and line of `node`; and taken where `node` was."""
-        taken = self.uses.get(node, 1) - (after in node.args)
+        taken = self.uses.get(node, 1)
+        for arg in node.args:
+            if arg is after:
+                taken -= 1
+                break
         self.uses[after] = self.uses.get(after, 0) + taken
         return renamed(after, node) if after.serial > node.serial else after
 

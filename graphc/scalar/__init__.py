@@ -17,6 +17,7 @@ from graphc.ir.node import Node, Type, describe, literal
 from graphc.ops.elementwise import as_node
 from graphc.scalar.ops import BinaryScalarOp, ScalarOp, UnaryScalarOp, same_out, upcast_out, upgrade_to_float
 from graphc.tensor.elementary import cast
+from graphc.tensor.elemwise import Family
 
 OPS = """
 abs_ add and_ angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil chi2sf clip complex conj cos cosh deg2rad
@@ -27,6 +28,21 @@ true_div trunc xor sigmoid softplus
 """
 """Theano's scalar ops: those that `graphc.tensor` has are there."""
 RENAMED = {"identity": "tensor_copy", "conj": "conj", "inv": "inv"}
+
+CLASSES = {
+    "Abs": "abs", "Add": "add", "Sub": "sub", "Mul": "mul", "TrueDiv": "true_div", "IntDiv": "floor_div", "Mod": "mod",
+    "Pow": "pow", "Neg": "neg", "Sgn": "sign", "Sqr": "sqr", "Sqrt": "sqrt", "Inv": "reciprocal", "Exp": "exp",
+    "Exp2": "exp2", "Expm1": "expm1", "Log": "log", "Log2": "log2", "Log10": "log10", "Log1p": "log1p", "Sin": "sin",
+    "Cos": "cos", "Tan": "tan", "ArcSin": "arcsin", "ArcCos": "arccos", "ArcTan": "arctan", "ArcTan2": "arctan2",
+    "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "ArcSinh": "arcsinh", "ArcCosh": "arccosh", "ArcTanh": "arctanh",
+    "Maximum": "maximum", "Minimum": "minimum", "Clip": "clip", "Switch": "where", "Cast": "cast", "EQ": "equal",
+    "NEQ": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal", "IsNan": "isnan",
+    "IsInf": "isinf", "AND": "bitwise_and", "OR": "bitwise_or", "XOR": "bitwise_xor", "Invert": "invert",
+    "Floor": "floor", "Ceil": "ceil", "Trunc": "trunc", "RoundHalfToEven": "rint", "Deg2Rad": "deg2rad",
+    "Rad2Deg": "rad2deg", "Erf": "erf", "Erfc": "erfc", "GammaLn": "gammaln", "Psi": "digamma", "TriGamma": "trigamma",
+    "ScalarSigmoid": "sigmoid", "ScalarSoftplus": "softplus",
+}  # fmt: skip
+"""Theano's classes of scalar ops, as `isinstance(node.op.scalar_op, theano.scalar.Exp)` asks for them, and the ops."""
 
 _types = {dtype: Type(dtype, ()) for dtype in DTYPES}
 """For each dtype the constructor of scalars: `scalar.float64("x")`."""
@@ -81,6 +97,9 @@ def __getattr__(name: str) -> Any:
         return _types[name]
     if name == "basic":
         return import_module("graphc.scalar.basic")
+    if name in CLASSES:
+        found = globals()[name] = Family(name, (), {"ops": frozenset({CLASSES[name]}), "__module__": __name__})
+        return found
     place = RENAMED.get(name, name)
     if name in OPS.split() and hasattr(tensor, place):
         return getattr(tensor, place)

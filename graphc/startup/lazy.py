@@ -24,7 +24,7 @@ def lazily(
             found = getattr(import_module(f"{package}.{homes[name]}"), name)
             setattr(sys.modules[package], name, found)
             return found
-        if name in modules:
+        if name in modules or f"{package}.{name}".partition(".")[2] in import_module("graphc.paths").PATHS:
             return import_module(f"{package}.{name}")
         reason = "" if missing is None else missing(name)
         reason = reason or nearest(name, [*dir(sys.modules[package]), *homes])

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from graphc.tensor.inspection import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax
     from graphc.tensor.nnet.losses import softmax as softmax
+    from graphc.tensor.opclasses import *
     from graphc.tensor.opt import *
     from graphc.tensor.order import *
     from graphc.tensor.padding import *
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
     from graphc.tensor.selecting import *
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
+
+    linalg: Anything  # modules that stand above this one
+    nlinalg: Anything
+    slinalg: Anything
 
 scalar, vector, row, col, matrix, tensor3, tensor4, tensor5, tensor6, tensor7 = constructors("")
 bscalar, bvector, brow, bcol, bmatrix, btensor3, btensor4, btensor5, btensor6, btensor7 = constructors("b")
@@ -99,10 +104,26 @@ LAZY = {
     "elemwise": "All Any CAReduce CAReduceDtype DimShuffle Elemwise Prod ScalarOp Sum",
     "grids": "bartlett blackman c_ r_ fromfunction geomspace hamming hanning indices ix_ kaiser mgrid ogrid vander",
     "inspection": """
-        EmptyConstantError NotScalarConstantError apply_over_axes array array_equal array_equiv asanyarray
+        AdvancedIndexingError AsTensorError EmptyConstantError NotScalarConstantError ShapeError apply_over_axes array
+        array_equal array_equiv asanyarray
         asarray ascontiguousarray asfortranarray broadcast_shapes extract_constant get_scalar_constant_value
         get_vector_length is_flat isscalar makeKeepDims ndim require scalar_from_tensor tensor_from_scalar
         transfer
+    """,
+    "opclasses": """
+        ARange AdvancedBooleanIncSubtensor AdvancedBooleanSubtensor AdvancedIncSubtensor
+        AdvancedIncSubtensor1 AdvancedSubtensor AdvancedSubtensor1 Alloc AllocDiag AllocEmpty ArgSortOp
+        Argmax Bartlett BaseAdvancedIncSubtensor BaseAdvancedSubtensor BatchedDot Choose CpuContiguous CumOp
+        CumprodOp CumsumOp Default DiffOp Dot Dot22 Dot22Scalar ExtractDiag Eye FillDiagonal
+        FillDiagonalOffset Flatten Gemm Gemv Ger IfElse IncSubtensor Join LogSoftmax MakeVector MaxAndArgmax
+        Mean Nonzero PermuteRowElements Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row
+        RavelMultiIndex Rebroadcast RepeatOp Reshape ScalarFromTensor Scan SearchsortedOp Shape Shape_i
+        Softmax SoftmaxGrad SortOp SpecifyShape Split Subtensor TensorFromScalar Tile TopKOp Tri Unique
+        UnravelIndex advanced_boolean_inc_subtensor advanced_boolean_set_subtensor
+        advanced_boolean_subtensor advanced_inc_subtensor advanced_inc_subtensor1 advanced_set_subtensor
+        advanced_set_subtensor1 advanced_subtensor advanced_subtensor1 bartlett_ fill_diagonal_
+        fill_diagonal_offset_ gemm_inplace gemm_no_inplace gemv gemv_inplace gemv_no_inplace ger
+        ger_destructive join_ make_vector softmax_grad
     """,
     "opt": "Assert assert_op",
     "order": """
@@ -116,7 +137,7 @@ LAZY = {
         inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select
         take_along_axis tril_indices tril_indices_from triu_indices triu_indices_from unravel_index
     """,
-    "special": "chi2sf erfcinv erfcx erfinv gamma gammainc gammaincc gammal gammau i0 i1 iv j0 j1 jv ndtri",
+    "special": "chi2sf erfcinv erfcx erfinv gamma gammainc gammaincc gammal gammau i0 i1 iv j0 j1 jv ndtri xlogx",
     "statistics": """
         corrcoef cov cumulative_prod cumulative_sum nanargmax nanargmin nancumprod nancumsum nanmax nanmean
         nanmin nanprod nanstd nansum nanvar
@@ -129,6 +150,9 @@ LAZY = {
     "shared_randomstreams": "",
     "signal": "",
     "sharedvar": "",
+    "linalg": "",
+    "nlinalg": "",
+    "slinalg": "",
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 
@@ -154,11 +178,20 @@ def _array_function(function: Anything, args: tuple[Anything, ...], kwargs: dict
 FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 
 _INTERNAL = """
-Anything FUNCTIONS LAZY TYPE_CHECKING annotations constructors creation elementary import_module indexing joining keys
+Anything FUNCTIONS LAZY PRIVATE TYPE_CHECKING annotations constructors creation elementary import_module indexing
+joining keys
 lazily masks names_of plural_constructors products reductions shaping variables
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
 __all__ = [*_OWN, *names_of(LAZY)]  # noqa: PLE0604
+
+
+PRIVATE = "_allclose _dot _get_atol_rtol _nonzero _permute_row_elements _shared".split()
+
+
+def _private(name: str) -> Anything:
+    """What Theano's programs use of its own (`T._shared`)."""
+    return getattr(import_module("graphc.tensor.basic"), name)
 
 
 def _missing(name: str) -> str:
@@ -168,8 +201,10 @@ def _missing(name: str) -> str:
 
 
 if not TYPE_CHECKING:  # which know the names
-    __getattr__ = lazily("graphc.tensor", LAZY, _missing)
-    FUNCTIONS["later"] = __getattr__
+    FUNCTIONS["later"] = lazily("graphc.tensor", LAZY, _missing)
+
+    def __getattr__(name: str) -> Anything:
+        return _private(name) if name in PRIVATE else FUNCTIONS["later"](name)
 
 
 def __dir__() -> list[str]:

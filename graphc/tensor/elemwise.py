@@ -8,13 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from graphc.errors import GraphTypeError
-from graphc.ir.node import FUNCTIONS, Node, describe
+from graphc.ir.node import FUNCTIONS, Node, Op, describe
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import ROWS, as_node, cast
 from graphc.tensor import reductions
 from graphc.tensor.shaping import dimshuffle, normalise_axes
 
 __all__ = ["All", "Any", "CAReduce", "CAReduceDtype", "DimShuffle", "Elemwise", "Prod", "ScalarOp", "Sum"]
+
+
+class Family(type):
+    """The class of Theano's classes of ops: ops of graphc, or scalar ops, with one of its names are instances."""
+
+    ops: frozenset[str] = frozenset()
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        named = isinstance(instance, Op) or type(instance) is ScalarOp
+        return type.__instancecheck__(cls, instance) or (named and getattr(instance, "name", None) in cls.ops)
 
 
 class ScalarOp:
@@ -28,6 +38,12 @@ class ScalarOp:
     def __call__(self, *operands: object) -> Node:
         """The function of operands, broadcast."""
         return self.function(*operands)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self.function or (isinstance(other, ScalarOp) and other.name == self.name)
+
+    def __hash__(self) -> int:
+        return hash(self.function)
 
     def __repr__(self) -> str:
         return self.name
@@ -45,8 +61,10 @@ def scalar_op(op: object) -> ScalarOp:
     raise GraphTypeError(f"{op!r} is no scalar op")
 
 
-class Elemwise:
+class Elemwise(metaclass=Family):
     """`scalar_op` applied to the elements of tensors, which broadcast. `inplace_pattern` means nothing here."""
+
+    ops = frozenset({*ROWS, "cast", "where"})
 
     def __init__(
         self, scalar_op_: object = None, inplace_pattern: object = None, name: str | None = None, **given: object
@@ -57,6 +75,13 @@ class Elemwise:
     def __call__(self, *operands: object) -> Node:
         """The op of operands."""
         return self.scalar_op(*operands)
+
+    @staticmethod
+    def of(op: Op) -> ScalarOp:
+        """What an op of a graph does to each element. Raises AttributeError of one that is not elementwise."""
+        if op.name not in Elemwise.ops:
+            raise AttributeError(f"op {op} is not elementwise and has no scalar_op")
+        return ScalarOp(op.name, FUNCTIONS[op.name])
 
     def __repr__(self) -> str:
         return f"Elemwise{{{self.name}}}"
@@ -70,11 +95,13 @@ _FOLDS: dict[str, Callable[..., Node]] = {
 """The reduction that folds with each scalar op; `and_` and `or_` where elements are bools."""
 
 
-class CAReduce:
+class CAReduce(metaclass=Family):
     """The elements of a tensor over `axis` (all) folded with a commutative and associative scalar op of two elements.
 
     Sum, product, extremes and, of bools, and, or are reductions; bits of integers and other ops are folded in halves.
     """
+
+    ops = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
     def __init__(self, scalar_op_: object = None, axis: object = None, **given: object) -> None:
         self.scalar_op = scalar_op(given.pop("scalar_op", scalar_op_))
@@ -109,8 +136,10 @@ class CAReduce:
         return f"CAReduce{{{self.scalar_op.name}}}"
 
 
-class CAReduceDtype:
+class CAReduceDtype(metaclass=Family):
     """`Sum` and `Prod`: a reduction over `axis`, carried in `acc_dtype`, as `dtype`."""
+
+    ops = frozenset({"sum", "prod"})
 
     fold: Callable[..., Node] = staticmethod(reductions.sum)
 
@@ -125,15 +154,21 @@ class CAReduceDtype:
 class Sum(CAReduceDtype):
     """The sum over `axis`."""
 
+    ops = frozenset({"sum"})
+
 
 class Prod(CAReduceDtype):
     """The product over `axis`."""
+
+    ops = frozenset({"prod"})
 
     fold = staticmethod(reductions.prod)
 
 
 class All(CAReduce):
     """Whether all elements over `axis` are not 0."""
+
+    ops = frozenset({"all"})
 
     def __init__(self, axis: object = None) -> None:
         super().__init__("logical_and", axis)
@@ -142,12 +177,16 @@ class All(CAReduce):
 class Any(CAReduce):
     """Whether any element over `axis` is not 0."""
 
+    ops = frozenset({"any"})
+
     def __init__(self, axis: object = None) -> None:
         super().__init__("logical_or", axis)
 
 
-class DimShuffle:
+class DimShuffle(metaclass=Family):
     """Axes in a new order, "x" for new ones, of tensors with this pattern of sizes that are 1."""
+
+    ops = frozenset({"dimshuffle"})
 
     def __init__(
         self, input_broadcastable: Sequence[bool], new_order: Sequence[int | str], inplace: bool = True

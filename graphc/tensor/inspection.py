@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphc.dtypes import is_float
-from graphc.errors import GraphcError, GraphTypeError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, Array, Node, describe, literal
@@ -26,11 +26,34 @@ from graphc.tensor.shaping import as_shape, atleast_nd, expand_dims, normalise_a
 from graphc.tensor.variables import as_tensor
 
 __all__ = [
-    "EmptyConstantError", "NotScalarConstantError", "apply_over_axes", "array", "array_equal", "array_equiv",
-    "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "broadcast_shapes", "extract_constant",
-    "get_scalar_constant_value", "get_vector_length", "is_flat", "isscalar", "makeKeepDims", "ndim", "require",
-    "scalar_from_tensor", "tensor_from_scalar", "transfer",
+    "AdvancedIndexingError",
+    "AsTensorError",
+    "EmptyConstantError",
+    "NotScalarConstantError",
+    "ShapeError",
+    "apply_over_axes",
+    "array",
+    "array_equal",
+    "array_equiv",
+    "asanyarray",
+    "asarray",
+    "ascontiguousarray",
+    "asfortranarray",
+    "broadcast_shapes",
+    "extract_constant",
+    "get_scalar_constant_value",
+    "get_vector_length",
+    "is_flat",
+    "isscalar",
+    "makeKeepDims",
+    "ndim",
+    "require",
+    "scalar_from_tensor",
+    "tensor_from_scalar",
+    "transfer",
 ]  # fmt: skip
+
+AsTensorError, AdvancedIndexingError = GraphTypeError, IndexOutOfBounds
 
 # --- values that are known ------------------------------------------------------------------------------------------
 

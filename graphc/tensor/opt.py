@@ -1,4 +1,4 @@
-"""Theano's path of `Assert`: checks of values that a graph makes when it runs."""
+"""Theano's path of `Assert`, checks of values that a graph makes when it runs, and of ops that its rewriting makes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from graphc.ir.node import Node
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast
+from graphc.tensor import opclasses
 from graphc.tensor.reductions import all
 
 __all__ = ["Assert", "assert_op"]
@@ -27,3 +28,7 @@ class Assert:
 
 
 assert_op = Assert()
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(opclasses, name)

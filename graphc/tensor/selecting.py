@@ -206,7 +206,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
     mode: "raise" (a ShapeError for what is outside), "wrap" or "clip", or one for each axis. order: "C" or "F".
     """
-    shape = as_shape(dims, "ravel_multi_index")
+    if isinstance(multi_index, Node) and not (multi_index.ndim and isinstance(multi_index.type.shape[0], int)):
+        raise GraphTypeError(f"ravel_multi_index: {describe(multi_index)} is no tuple, with an array for each axis")
+    shape = as_shape(dims, "ravel_multi_index", len(multi_index))
     items = [cast(_integers("ravel_multi_index", one), "int64") for one in multi_index]
     modes = [mode] * len(items) if isinstance(mode, str) else list(mode)
     if len(items) != len(shape) or len(modes) != len(items) or order not in ("C", "F"):
@@ -233,12 +235,15 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     return _all_of(total, outside, "ravel_multi_index: a coordinate is outside its axis")
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C", *, dims: Any = None) -> tuple[Node, ...]:
+def unravel_index(
+    indices: Any, shape: Any = None, order: str = "C", ndim: int | None = None, *, dims: Any = None
+) -> tuple[Node, ...]:
     """The coordinates, one integer array for each axis, of positions in an array of `shape`; a ShapeError outside.
 
-    order: "C" or "F". `dims` is Theano's name of `shape`.
+    order: "C" or "F". ndim: how many axes there are, where `shape` is a vector of unknown length. `dims` is Theano's
+    name of `shape`.
     """
-    target = as_shape(shape if dims is None else dims, "unravel_index")
+    target = as_shape(shape if dims is None else dims, "unravel_index", ndim)
     index = cast(_integers("unravel_index", indices), "int64")
     if order not in ("C", "F"):
         raise GraphTypeError(f"unravel_index: order {order!r} is not C or F")

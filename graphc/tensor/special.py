@@ -13,11 +13,11 @@ from typing import Any
 
 from graphc.ir.node import Array, Node
 from graphc.ops.custom import custom_op
-from graphc.tensor.elementary import digamma, exp, gammaln, log, true_div
+from graphc.tensor.elementary import digamma, exp, gammaln, log, true_div, xlogy
 
 __all__ = [
     "chi2sf", "erfcinv", "erfcx", "erfinv", "gamma", "gammainc", "gammaincc", "gammal", "gammau", "i0", "i1", "iv",
-    "j0", "j1", "jv", "ndtri",
+    "j0", "j1", "jv", "ndtri", "xlogx",
 ]  # fmt: skip
 
 Function = Callable[..., Node]
@@ -111,3 +111,8 @@ def gammau(k: Any, x: Any) -> Node:
 def chi2sf(x: Any, k: Any) -> Node:
     """The probability that a chi-squared variable of `k` degrees of freedom is above `x` (Theano's)."""
     return gammaincc(true_div(k, 2.0), true_div(x, 2.0))
+
+
+def xlogx(x: Any) -> Node:
+    """x * log(x), 0 where x is 0 (Theano's)."""
+    return xlogy(x, x)

@@ -99,8 +99,9 @@ def page() -> str:
 
 def test_the_page_is_that_of_the_table() -> None:
     if os.environ.get("GRAPHC_UPDATE"):
-        PAGE.write_text(page(), "utf-8")
-    assert PAGE.read_text("utf-8") == page()
+        _, mark, modules = PAGE.read_text("utf-8").partition("\n## Modules\n")  # which test_paths.py writes
+        PAGE.write_text(page() + mark + modules, "utf-8")
+    assert PAGE.read_text("utf-8").partition("\n## Modules\n")[0] == page()
 
 
 def test_theanos_paths_are_imported() -> None:

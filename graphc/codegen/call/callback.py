@@ -19,7 +19,7 @@ from graphc.dtypes import itemsize
 from graphc.errors import ShapeError
 from graphc.ir.body import outputs_of
 from graphc.ir.node import Array, Node, describe
-from graphc.ops.custom import native_of
+from graphc.ops.custom import native_of, stored_by
 
 CALLBACK = "callback"
 """What functions that call back into Python are named in generated source, with a number behind."""
@@ -40,8 +40,11 @@ def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[in
 
 def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
     """Compute `node` from the first arrays into the others; 1 where the user's function raised."""
-    count = len(node.args)
+    count, into = len(node.args), stored_by(node.op)
     try:
+        if into is not None:
+            into(*arrays)
+            return 0
         made: Any = node.op.eval(node, *arrays[:count])
         for value, array in zip(made if node.is_tuple else (made,), arrays[count:], strict=True):
             if value.shape != array.shape:
@@ -65,12 +68,13 @@ def native_callback(node: Node, failures: Failures) -> Any:
     count = sum(operand.ndim for operand in operands)
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)
 
+    kinds = [(operand.dtype, operand.ndim) for operand in operands]
+
     def call(*args: Any) -> int:
-        shapes = split_sizes(operands, args[len(operands) :])
-        arrays = [
-            view(address, operand.dtype, shape)
-            for address, operand, shape in zip(args[: len(operands)], operands, shapes, strict=True)
-        ]
+        first, arrays = len(kinds), []
+        for address, (dtype, rank) in zip(args, kinds, strict=False):
+            arrays.append(view(address, dtype, args[first : first + rank]))
+            first += rank
         return run(node, arrays, failures)
 
     return signature(call)
@@ -78,11 +82,16 @@ def native_callback(node: Node, failures: Failures) -> Any:
 
 def view(address: int | None, dtype: str, shape: tuple[int, ...]) -> Array:
     """The array that lies at an address."""
-    length = int(np.prod(shape, dtype=np.int64)) * itemsize(dtype)
+    length = prod(shape) * itemsize(dtype)
     if not length or address is None:
         return np.empty(shape, dtype)
-    memory = (ctypes.c_char * length).from_address(address)
-    return np.ndarray(shape, np.dtype(dtype), memoryview(memory))
+    return np.ndarray(shape, np.dtype(dtype), MEMORY(address, length, WRITABLE))
+
+
+MEMORY = ctypes.pythonapi.PyMemoryView_FromMemory
+"""A view of some bytes at an address; a ctypes array would be a class of its own for each length."""
+MEMORY.restype, MEMORY.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+WRITABLE = 0x200
 
 
 def python_callback(node: Node, failures: Failures) -> Callable[..., int]:

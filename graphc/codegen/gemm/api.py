@@ -127,36 +127,45 @@ def blas_symbols() -> Mapping[str, int]:
 @cache
 def blas_table() -> ctypes.Array[ctypes.c_void_p]:
     """The addresses of ENTRIES; those of our own functions are 0 until they are set."""
-    return (ctypes.c_void_p * len(ENTRIES))(*(_numpy_routines() or _scipy_routines()))
+    return (ctypes.c_void_p * len(ENTRIES))(*find_routines(ROUTINES)[0])
 
 
-def _numpy_routines() -> list[int]:
-    """The routines of the library that NumPy is linked with; [] where they are not found.
+def find_routines(names: Sequence[str]) -> tuple[list[int], int]:
+    """The addresses of routines of BLAS or LAPACK, and the bytes of their integers: NumPy's, or SciPy's where NumPy's
+    library has not all of them. ([], 8) where they are not found."""
+    return routines_of_numpy(names) or routines_of_scipy(names) or ([], 8)
+
+
+def routines_of_numpy(names: Sequence[str]) -> tuple[list[int], int] | None:
+    """The routines of the library that NumPy is linked with.
 
     Its own extension module is asked, which answers for all that it has loaded. NumPy's wheels prefix the names of
     their OpenBLAS and mark 64-bit integers; other builds have plain or suffixed names.
     """
     library = ctypes.CDLL(_multiarray_umath.__file__)
     for spelling in ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}64_", "{}_"):
-        names = [spelling.format(routine) for routine in ROUTINES]
-        if all(hasattr(library, name) for name in names):
-            return [ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names]
-    return []
+        spelt = [spelling.format(name) for name in names]
+        if all(hasattr(library, name) for name in spelt):
+            return [
+                ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in spelt
+            ], 8 if "64" in spelling else 4
+    return None
 
 
-def _scipy_routines() -> list[int]:
-    """The routines of SciPy's own BLAS, by the capsules that Cython exports; [] where there is no SciPy.
+def routines_of_scipy(names: Sequence[str]) -> tuple[list[int], int] | None:
+    """SciPy's own routines, by the capsules that Cython exports; None where there is no SciPy.
 
-    The import stands here because it costs 0.2 s, and hardly any installation needs it.
+    The imports stand here because they cost 0.2 s, and hardly any installation needs them.
     """
     try:
-        capsules = import_module("scipy.linalg.cython_blas").__pyx_capi__
+        capsules = import_module("scipy.linalg.cython_lapack").__pyx_capi__
+        capsules = {**capsules, **import_module("scipy.linalg.cython_blas").__pyx_capi__}
     except ImportError:
-        return []
+        return None
     get_name, get_pointer = ctypes.pythonapi["PyCapsule_GetName"], ctypes.pythonapi["PyCapsule_GetPointer"]
     get_name.argtypes, get_name.restype = (ctypes.py_object,), ctypes.c_char_p
     get_pointer.argtypes, get_pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
-    return [get_pointer(capsules[routine], get_name(capsules[routine])) for routine in ROUTINES]
+    return [get_pointer(capsules[name], get_name(capsules[name])) for name in names], 4
 
 
 OPERANDS = {

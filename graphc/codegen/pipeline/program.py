@@ -18,7 +18,8 @@ from graphc.codegen.call.signature import Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PROTOTYPES
+from graphc.codegen.gemm.api import PROTOTYPES as PRODUCTS
+from graphc.codegen.lapack.api import PROTOTYPES as FACTORISATIONS
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
@@ -52,6 +53,9 @@ from graphc.loops.names import Names
 from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
+
+PROTOTYPES = PRODUCTS | FACTORISATIONS
+"""The functions that all kernels share."""
 
 Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 """Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""

@@ -7,7 +7,7 @@ Theano's do; those of `graphc.tensor` keep its rank, as SciPy's.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor.creation import one_hot as one_hot
@@ -41,6 +41,11 @@ LAZY = {
 """The modules of this package and the names of each: imported when one is asked for. `conv`, `nnet` and `sigm` are
 Theano's paths of the same functions."""
 
+OP_CLASSES = """
+LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row Softmax SoftmaxGrad softmax_grad
+""".split()
+"""Theano's classes of ops that stand in its nnet."""
+
 __all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
 
 
@@ -58,7 +63,10 @@ if TYPE_CHECKING:
     from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
     from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
 else:
-    __getattr__ = lazily("graphc.tensor.nnet", LAZY, _missing)
+    _find = lazily("graphc.tensor.nnet", LAZY, _missing)
+
+    def __getattr__(name: str) -> Any:
+        return getattr(import_module("graphc.tensor.opclasses"), name) if name in OP_CLASSES else _find(name)
 
 
 def __dir__() -> list[str]:

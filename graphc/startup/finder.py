@@ -1,0 +1,81 @@
+"""Theano's modules that graphc has no file for: another module under that path, or the reason why there is none.
+
+In: an import statement that Python has found no file for. Out: a module that has the names of others (`graphc.paths`),
+or a ModuleNotFoundError that says what to use instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+class Path(ModuleType):
+    """A module whose names are those of other modules, looked up when they are asked for."""
+
+    def __init__(self, name: str, sources: Sequence[str], function: Any) -> None:
+        super().__init__(name, f"Theano's path of names in {', '.join(sources) or 'the modules below it'}.")
+        self.__path__: list[str] = []
+        self.__dict__.update(_sources=sources, _function=function)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            for source in self.__dict__["_sources"]:
+                module = import_module(source)
+                if hasattr(module, name):
+                    return getattr(module, name)
+                short = name.removesuffix("_inplace")
+                if short != name and hasattr(module, short):  # where a result lies is graphc's own decision
+                    return getattr(module, short)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives whose name this path has too: `theano.tensor.sort`, whose place an import takes."""
+        return self.__dict__["_function"](*args, **kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted({name for source in self.__dict__["_sources"] for name in dir(import_module(source))})
+
+
+class Finder:
+    """What Python asks for modules after all others."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """A module under Theano's path; ModuleNotFoundError for what there is a reason to miss; None for the rest."""
+        package, _, place = name.partition(".")
+        if package != "graphc":
+            return None
+        paths = import_module("graphc.paths")
+        loader: Any = Finder
+        if place in paths.PATHS:
+            return ModuleSpec(name, loader, is_package=True)
+        reason = paths.why(place)
+        if not reason:
+            return None
+        raise ModuleNotFoundError(f"{name!r} is not in graphc: {reason}", name=name)
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> ModuleType:
+        """The module of a path."""
+        places = import_module("graphc.paths").PATHS[spec.name.partition(".")[2]]
+        parent, _, child = spec.name.rpartition(".")
+        package = sys.modules[parent]
+        function = (
+            getattr(package, child) if child in vars(package) or child in getattr(package, "__all__", ()) else None
+        )
+        return Path(spec.name, [f"graphc.{place}" for place in places.split()], function)
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        """Nothing: its names are looked up later."""
+
+
+def install() -> None:
+    """Let Python ask."""
+    if Finder not in sys.meta_path:
+        sys.meta_path.append(Finder)

@@ -1,0 +1,93 @@
+"""Every module of Theano's is there, or its import says why not; the page of names has the table."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc import paths
+
+MODULES = Path(__file__).with_name("theano_modules.txt").read_text("utf-8").split()
+ELSEWHERE = (
+    "sparse",
+    "tensor.signal",
+    "tensor.nnet",
+    "tensor.nlinalg",
+    "tensor.slinalg",
+    "tensor.fft",
+    "tensor.fourier",
+)
+"""Modules that are being written, or whose names `tensor/absent.py` lists."""
+
+
+def test_every_module_is_there_or_has_a_reason() -> None:
+    unsaid = []
+    for place in MODULES:
+        try:
+            importlib.import_module(f"graphc.{place}")
+        except ModuleNotFoundError as error:
+            if "is not in graphc: " not in str(error) and not place.startswith(ELSEWHERE):
+                unsaid.append(place)
+    assert unsaid == []
+
+
+def test_paths_have_names_of_others() -> None:
+    program = (
+        "from graphc.compile.function import function\n"
+        "from graphc.gof.utils import MethodNotDefined\n"
+        "from graphc.scan_module.scan_op import Scan\n"
+        "from graphc.scan_module.scan_utils import until\n"
+        "from graphc.tensor.inplace import exp_inplace\n"
+        "from graphc.tensor.sort import argsort\n"
+        "import graphc.tensor.type, graphc.misc.safe_asarray as safe\n"
+        "assert graphc.tensor.type.TensorType is graphc.tensor.TensorType\n"
+        "assert safe._asarray([1], 'int8').dtype == 'int8'\n"
+    )
+    found: dict[str, object] = {}
+    exec(program, found)
+    assert found["function"] is graphc.function and found["argsort"] is T.argsort and found["exp_inplace"] is T.exp
+    importlib.import_module("graphc.tensor.var")
+    assert T.var(T.constant([1.0, 3.0])).eval() == 1.0 and T.sort([3, 1]).eval().tolist() == [1, 3], "still functions"
+    with pytest.raises(AttributeError, match=r"'graphc.tensor.type' has no attribute 'nothing'"):
+        _ = sys.modules["graphc.tensor.type"].nothing
+    assert "TensorType" in dir(sys.modules["graphc.tensor.type"])
+
+
+def test_what_is_missing_says_why() -> None:
+    for place, why in {
+        "gpuarray.dnn": "no GPUs",
+        "typed_list": "lists of tensors",
+        "tests.unittest_tools": "graphc.testing",
+    }.items():
+        with pytest.raises(ModuleNotFoundError, match=f"is not in graphc: .*{why}"):
+            importlib.import_module(f"graphc.{place}")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'graphc.nowhere'"):
+        importlib.import_module("graphc.nowhere")
+
+
+PAGE = Path(graphc.__file__ or "").parent.parent / "docs" / "names.md"
+HEAD = "\n## Modules\n\nWritten from `graphc/paths.py` by `GRAPHC_UPDATE=1 pytest tests/test_theano_paths.py`.\n\n"
+
+
+def page() -> str:
+    rows = [
+        f"| `{place}` | {' '.join(f'`{name}`' for name in homes.split()) or 'what is below'} |"
+        for place, homes in paths.PATHS.items()
+    ]
+    why = [f"| {reason} | {' '.join(f'`{name}`' for name in names.split())} |" for reason, names in paths.REASONS]
+    there = "| path | has the names of |\n|---|---|\n" + "\n".join(rows)
+    return f"{HEAD}{there}\n\n| why it is not there | with all that is below |\n|---|---|\n" + "\n".join(why) + "\n"
+
+
+def test_the_page_is_that_of_the_table() -> None:
+    text = PAGE.read_text("utf-8")
+    before = text.partition(HEAD)[0]
+    if os.environ.get("GRAPHC_UPDATE"):
+        PAGE.write_text(before + page(), "utf-8")
+    assert PAGE.read_text("utf-8") == before + page()
