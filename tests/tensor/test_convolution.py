@@ -427,3 +427,12 @@ def test_nothing_beside_the_operands_is_touched() -> None:
     environment = {**os.environ, "GRAPHC_POISON": "guard"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_memory_is_given_back() -> None:
+    x, w = T.ftensor4("x"), T.ftensor4("w")
+    f = graphc.function([x, w], T.nnet.convolution(x, w, padding="same"))
+    a, b = np.ones((4, 32, 60, 60), "float32"), np.ones((32, 32, 3, 3), "float32")
+    first = f(a, b)
+    f.free()
+    np.testing.assert_array_equal(f(a, b), first)
