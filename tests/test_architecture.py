@@ -27,7 +27,7 @@ ops                 elementwise custom scalar shape checked index recur segment 
                     given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
-tensor.nnet         activations losses rows
+tensor.nnet         activations normalization bn losses rows
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
                     calculus polynomials einsum inspection elemwise opclasses opt

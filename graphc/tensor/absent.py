@@ -42,7 +42,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     """),
     (FACTORS, "roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (NETS, """
-        batch_normalization blocksparse bn sparse_block_dot h_softmax softmax_with_bias
+        blocksparse sparse_block_dot h_softmax softmax_with_bias
         SoftmaxWithBias crossentropy_categorical_1hot_grad crossentropy_softmax_1hot
         crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
         crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
