@@ -286,7 +286,7 @@ def test_the_report_names_every_workload_where_graphc_is_not_first(monkeypatch: 
     assert "| dot-256 | numpy (library) | 1.04 | no reason found yet |" in text
     assert "| memory-chain | 20 ms | 5.00 | - | 3.00 | - | 10 |" in text
     assert "a processor, 2 cores, 8 GiB, Linux, Python 3.11" in text
-    assert "- LeNet: " in text
+    assert "- Gaussian process: " in text
     assert "## Failed" not in text
 
 
