@@ -33,6 +33,10 @@ LAZY = {
         prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row sigmoid_binary_crossentropy
         to_one_hot
     """,
+    "bn": "batch_normalization batch_normalization_test batch_normalization_train",
+    "normalization": """
+        group_norm instance_norm layer_norm local_response_normalization normalize rms_norm standardize
+    """,
     "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
     "conv": "",
     "nnet": "",
@@ -58,8 +62,10 @@ def _missing(name: str) -> str:
 if TYPE_CHECKING:
     from graphc.tensor.nnet.abstract_conv import *  # noqa: F403 - the same
     from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
+    from graphc.tensor.nnet.bn import *  # noqa: F403 - the same
     from graphc.tensor.nnet.images import *  # noqa: F403 - the same
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same
     from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
     from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
 else:
