@@ -79,7 +79,7 @@ compile             builders ops mode io sharedvalue pfunc function_module debug
 scalar              ops __init__ basic
 .                   drawing printing
 .                   optim session preprocess
-layers              initial layer dense norm recurrent sequential __init__
+layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
 .                   bench cli
 """
