@@ -9,7 +9,7 @@ transpose: `vjp` is linear in its cotangents, so that differentiating it with re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -66,6 +66,18 @@ def grad(
     """
     if _is_function_alone(cost, of_function):
         return _of_functions().grad(cost, **_chosen(wrt), **of_function)
+    if any(hasattr(target, "with_data") for target in _as_list(wrt)):
+        return _of_entries(
+            wrt,
+            partial(
+                grad,
+                cost,
+                consider_constant=consider_constant,
+                known_grads=known_grads,
+                disconnected_inputs=disconnected_inputs,
+                return_disconnected=return_disconnected,
+            ),
+        )
     targets = _as_list(wrt)
     if known_grads is not None and not isinstance(known_grads, Mapping):
         raise GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
@@ -94,6 +106,14 @@ def grad(
             gradient.name = f"(d{named}/d{target.name})"
         results.append(gradient)
     return _like(wrt, results)
+
+
+def _of_entries(wrt: Any, gradients: Callable[[list[Node]], list[Node]]) -> Any:
+    """Gradients by sparse matrices among others: by their entries, in matrices with entries at the same places."""
+    targets = _as_list(wrt)
+    found = gradients([target.data if hasattr(target, "with_data") else target for target in targets])
+    pairs = zip(targets, found, strict=True)
+    return _like(wrt, [target.with_data(each) if hasattr(target, "with_data") else each for target, each in pairs])
 
 
 def subgraph_grad(

@@ -28,7 +28,7 @@ from graphc.ops.sinking import sunk
 from graphc.options import check_threads, flag, options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
-from graphc.trees import is_nested, leaves
+from graphc.trees import is_nested, leaves, up_to
 
 
 def function(
@@ -213,10 +213,13 @@ def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
     if isinstance(items, Node | str) or not isinstance(items, Iterable):
         raise GraphTypeError(f"{what} must be a dict or pairs; got {items!r}")
     found = list(items.items()) if isinstance(items, Mapping) else list(items)
+    pairs: list[tuple[Any, Any]] = []
     for pair in found:
         if not (isinstance(pair, list | tuple) and len(pair) == 2):
             raise GraphTypeError(f"{what} must be a dict or pairs; got {pair!r} among them")
-    return [(left, right) for left, right in found]
+        left, right = pair
+        pairs += zip(leaves(left), up_to(left, right), strict=True) if hasattr(left, "__taken__") else [(left, right)]
+    return pairs
 
 
 def _updates(updates: Any) -> list[tuple[Node, Node]]:

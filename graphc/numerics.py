@@ -54,6 +54,35 @@ def philox_high(index: Array, draw: Array, key: Array) -> Array:
     return joined
 
 
+def philox(index: Array, draw: Array, key: Array) -> Array:
+    """Word `index` of 64 bits of a sequence: half index % 2 of block index // 2."""
+    one = np.uint64(1)
+    low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
+    chosen: Array = np.where((index & one).astype(bool), high, low)
+    return chosen
+
+
+def philox_unit(index: Array, draw: Array, key: Array) -> Array:
+    """The first 53 bits of word `index` as a number in [0, 1)."""
+    drawn: Array = (philox(index, draw, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return drawn
+
+
+def philox_normal(index: Array, draw: Array, key: Array) -> Array:
+    """Normal number `index` of a sequence: of block index // 2 the cosine's or the sine's (Box and Muller, Annals of
+    Mathematical Statistics 29, 1958), of 52 bits of each half. The angle is reduced before it is rounded."""
+    one = np.uint64(1)
+    low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
+    radius = np.sqrt(-2.0 * np.log((2**52 - (low >> np.uint64(12)).astype(np.float64)) * 2.0**-52))
+    turn = (high >> np.uint64(12)).astype(np.float64) * 2.0**-50
+    quarters = np.rint(turn)
+    angle = (turn - quarters) * (math.pi / 2)
+    turned = quarters.astype(np.int64) - (index & one).astype(np.int64)  # the sine is the cosine a quarter turn before
+    size = np.where(turned & 1, np.sin(angle), np.cos(angle))
+    drawn: Array = radius * np.where((turned + 1) & 2, -size, size)
+    return drawn
+
+
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     """A function of Python floats applied to every element."""
     ufunc = np.frompyfunc(function, 1, 1)

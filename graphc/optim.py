@@ -12,7 +12,9 @@ learning rate; all operations are elementwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,9 +25,12 @@ from graphc.errors import ArgumentError, GraphTypeError, UpdateError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable, shared
-from graphc.tensor.elementary import sqr, sqrt
+from graphc.tensor.elementary import maximum, sqr, sqrt
 
-__all__ = ["adadelta", "adagrad", "adam", "momentum", "nesterov", "rmsprop", "sgd"]
+__all__ = [
+    "adadelta", "adagrad", "adam", "clip", "clip_norm", "cosine", "exponential", "momentum", "nesterov", "norm",
+    "piecewise", "rmsprop", "sgd",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -171,6 +176,62 @@ def adam(
         size = sqrt(updates[square] / square_weight) + epsilon
         updates[step.param] = step.param - step.rate * (updates[mean] / mean_weight) / size
     return updates
+
+
+# --- gradients and learning rates -----------------------------------------------------------------------------------
+
+
+def norm(tensors: Sequence[Node]) -> Node:
+    """The Euclidean norm of all elements of some tensors, as if they were one vector; a scalar."""
+    if not tensors:
+        raise ArgumentError("norm: there are no tensors")
+    total: Node = sqr(tensors[0]).sum()
+    for tensor in tensors[1:]:
+        total = total + sqr(tensor).sum()
+    return sqrt(total)
+
+
+def clip_norm(gradients: Sequence[Node], limit: Number) -> list[Node]:
+    """Gradients scaled, all by one factor, so that their norm is no more than `limit`: for an optimiser in place of the
+    cost. Pascanu et al., ICML 2013. A gradient that is not finite stays so."""
+    whole = norm(gradients)
+    factor = _scalar(limit, whole.dtype, "limit") / maximum(whole, limit)
+    return [gradient * cast(factor, gradient.dtype) for gradient in gradients]
+
+
+def clip(gradients: Sequence[Node], limit: Number) -> list[Node]:
+    """Gradients with each element cut to -limit … limit."""
+    return [gradient.clip(-limit, limit) for gradient in gradients]
+
+
+Schedule: TypeAlias = "Callable[[int], float]"
+"""The learning rate of a step, of which the first is 0: what a `Trainer` takes, or whoever sets a shared rate."""
+
+
+def exponential(rate: float, factor: float = 0.95, every: int = 100, staircase: bool = False) -> Schedule:
+    """rate * factor**(step / every); with `staircase` the exponent is rounded down."""
+    return lambda step: rate * factor ** (step // every if staircase else step / every)
+
+
+def cosine(rate: float, steps: int, warmup: int = 0, least: float = 0.0) -> Schedule:
+    """Half a cosine from `rate` down to `least` in `steps`, after `warmup` steps in which it rises in equal parts.
+    Loshchilov and Hutter, ICLR 2017."""
+
+    def schedule(step: int) -> float:
+        if step < warmup:
+            return rate * (step + 1) / warmup
+        part = min((step - warmup) / max(steps - warmup, 1), 1.0)
+        return least + (rate - least) * (1.0 + math.cos(math.pi * part)) / 2.0
+
+    return schedule
+
+
+def piecewise(rates: Sequence[float], ends: Sequence[int]) -> Schedule:
+    """The first of some rates up to the first of `ends`, then the next. Raises ArgumentError unless there is one rate
+    more than ends, which ascend."""
+    if len(rates) != len(ends) + 1 or list(ends) != sorted(ends):
+        raise ArgumentError(f"piecewise: {len(rates)} rates for ends {list(ends)}, of which there is one fewer, rising")
+    return lambda step: rates[bisect_right(ends, step)]
 
 
 def _steps(cost: Cost, params: Params, learning_rate: Number, l2: Number) -> list[_Step]:

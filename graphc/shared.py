@@ -177,6 +177,9 @@ def shared(
     what = f"shared variable {name}" if name else "shared"
     if name is not None and not isinstance(name, str):
         raise GraphTypeError(f"a shared variable's name is a string, not {name!r}")
+    if hasattr(value, "tocsr"):
+        sparse: Any = import_module("graphc.sparse").shared(value, name, strict, allow_downcast, borrow)
+        return sparse  # type: ignore[no-any-return]
     if isinstance(value, Node):
         raise GraphTypeError(f"{what}: {describe(value)} is symbolic; a shared variable begins with a value")
     array = as_array(value, natural_dtype(value, what), what)

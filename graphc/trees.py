@@ -4,7 +4,8 @@ In: a tree. Out: its leaves, which are whatever is none of these; another tree l
 trees have in common that differ in their leaves alone. None is a tree without leaves. A dict's leaves come in the order
 of its keys, sorted where they can be, so that dicts of equal keys are alike however they were filled; a dict that is
 made like another has its keys in the same order. A field of a dataclass whose metadata says `static` belongs to the
-structure, not to the leaves.
+structure, not to the leaves. A class that stands for values of another kind has two methods: `__taken__` makes a tree
+of such a value, `__filled__` is what becomes of a tree with new leaves.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _filled(tree: Any, leaves: Iterator[Any]) -> Any:
         made = object.__new__(type(tree))  # no __post_init__, which may look into values that are not there yet
         for name, part in parts.items():
             object.__setattr__(made, name, part)
-        return made
+        return made.__filled__() if hasattr(made, "__filled__") else made
     return next(leaves)
 
 
@@ -155,6 +156,8 @@ def _up_to(tree: Any, other: Any, found: list[Any]) -> None:
     if own is None:
         found.append(other)
         return
+    if hasattr(tree, "__taken__"):
+        other = tree.__taken__(other)
     theirs = None if other is not None and type(other) is not type(tree) else _parts(other)
     if theirs is None or own.keys() != theirs.keys():
         raise ValueError(f"{outline(tree)} and {outline(other)} differ")

@@ -20,35 +20,74 @@ from graphc.ir.interpret import interpret
 from graphc.ir.node import LEAVES, Array, Call, Node, Scalar
 from graphc.ir.walk import Graph, toposort
 from graphc.ops.assemble import parts_of
+from graphc.ops.routine import ROUTINES
 
 ROUNDED = 4.0
 """Units in the last place that an elementary operation may be wrong by, in any form that a rule gives it."""
 ABSOLUTE = {"gammaln": 1e-14}
 """What the interpreter's functions may be wrong by besides, beside their zeros (docs/design.md)."""
+SHAKEN = 8
+"""How many times the operands of a factorisation are moved."""
 BLOCK = 256
 """Terms of a float32 sum that are added in float32, at most; more are carried in float64."""
 MONOTONE = {"max", "min", "supremum", "any", "all"}
-LINEAR = {"running_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather"}
-POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm"}
-INDEXED = {"set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2}
+LINEAR = {
+    "running_sum", "segment_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather", "inc_windows",
+}  # fmt: skip
+POLYNOMIAL = {"prod", "running_prod", "linear_recurrence", "matmul", "gemm", "conv"}
+VIEWS = {"gather", "subtensor", "broadcast_to", "reshape", "windows", "checked"}
+INDEXED = {
+    "set_subtensor": 2, "inc_subtensor": 2, "set_gather": 2, "inc_gather": 2, "inc_windows": 2, "segment_sum": 1,
+    "conv": 2,
+}  # fmt: skip
 """The first arguments of these that are numbers; the others say where."""
 
 
 def evaluate(nodes: Sequence[Node], values: Mapping[Node, Array]) -> list[tuple[Array, Array]]:
     """The interpreter's value of each node, and how far a right one may be from it."""
     order = toposort(nodes, lambda node: node.args)
-    known = dict(zip(order, interpret(Graph((), tuple(order)), values), strict=True))
-    errors: dict[Node, Array] = {}
+    plain = tuple(node for node in order if not node.is_tuple)
+    known: dict[Node, Any] = dict(zip(plain, interpret(Graph((), plain), values), strict=True))
+    known |= {node: node.op.eval(node, *(known[arg] for arg in node.args)) for node in order if node.is_tuple}
+    errors: dict[Node, Any] = {}
     with np.errstate(all="ignore"):
         for node in order:
             args = [(known[arg], errors[arg]) for arg in node.args]
+            if node.op.name in ROUTINES:
+                errors[node] = _of_routine(node, known[node], args)
+                continue
             error = np.asarray(_error(node, known[node], args), "float64")
             errors[node] = np.where(np.isnan(error), np.inf, np.broadcast_to(error, known[node].shape))
     return [(known[node], 2 * errors[node]) for node in nodes]  # each of two evaluations may be as wrong
 
 
+def _of_routine(node: Node, value: Any, args: Sequence[tuple[Array, Array]]) -> Any:
+    """Of a factorisation: what comes of operands that are a little off; the algorithms are as good as that."""
+    generator, parts = np.random.default_rng(0), value if node.is_tuple else (value,)
+    found = [np.zeros(part.shape) for part in parts]
+    unit = float(np.finfo(args[0][0].dtype).eps)
+    for _ in range(SHAKEN):
+        moved = [
+            (given + generator.uniform(-1, 1, given.shape) * (error + unit * np.abs(given))).astype(given.dtype)
+            for given, error in args
+        ]
+        made: Any = node.op.eval(node, *moved)
+        for error, part, other in zip(found, parts, made if node.is_tuple else (made,), strict=True):
+            np.maximum(error, np.abs(other - part), out=error)
+    errors = tuple(
+        np.where(np.isnan(part), 0.0, ROUNDED * (error.max(initial=0.0) + unit * _magnitude(part).max(initial=0.0)))
+        if _rounds(part)
+        else error
+        for error, part in zip(found, parts, strict=True)
+    )
+    return errors if node.is_tuple else errors[0]
+
+
 def _error(node: Node, value: Array, args: Sequence[tuple[Array, Array]]) -> Any:
     name = node.op.name
+    if name == "item":
+        errors: Any = args[0][1]
+        return errors[node.attrs["index"]]
     if node.op in LEAVES or not args or (not any(error.any() for _, error in args) and not _rounds(value)):
         return 0.0
     wide = _wide(node)
@@ -65,14 +104,14 @@ def _error(node: Node, value: Array, args: Sequence[tuple[Array, Array]]) -> Any
         parts = len(parts_of(node.args)[0])
         errors = (error if place < parts else given for place, (given, error) in enumerate(args))
         return wide.op.eval(wide, *errors)
-    if name in ("gather", "subtensor", "broadcast_to", "reshape", "checked"):  # the other arguments say where, or if
+    if name in VIEWS:  # the other arguments say where, or if
         lost = np.inf if any(error.any() for _, error in args[1:]) else 0.0
         return wide.op.eval(wide, args[0][1], *(given for given, _ in args[1:])) + lost
     if isinstance(node.op.lower(node), Call):  # an op of the user: those of the tests add up all elements at most
         known = not any(error.any() for _, error in args)
         added = sum(operand.size * float(_magnitude(operand).sum()) for operand, _ in args)
         return unit * (_magnitude(value) + added) if known else np.inf
-    assert name in ("concatenate", "dimshuffle", "iota"), f"no bound is known for {name}"
+    assert name in ("concatenate", "dimshuffle", "iota", "join_windows"), f"no bound is known for {name}"
     return wide.op.eval(wide, *(error for _, error in args))
 
 
@@ -145,10 +184,14 @@ def _terms(node: Node, args: Sequence[tuple[Array, Array]]) -> float:
             return float(min(terms, BLOCK) if node.dtype == "float32" else terms)
         case "running_sum" | "running_prod" | "linear_recurrence":
             return float(2 * shape[node.attrs["axis"]])
-        case "inc_gather" | "inc_subtensor":
+        case "segment_sum":
+            return float(shape[0])
+        case "inc_gather" | "inc_subtensor" | "inc_windows":
             return float(1 + args[1][0].size // max(args[0][0][0].size if args[0][0].size else 1, 1))
         case "set_gather" | "set_subtensor":
             return -2.0
+        case "conv":
+            return float(np.prod(args[1][0].shape[2:])) + 2
         case _:
             return float(max(operand.shape[-1] for operand, _ in args if operand.ndim)) + 2
 

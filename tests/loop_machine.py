@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import product as cartesian
 from types import CodeType
 from typing import Any
 
@@ -360,7 +361,24 @@ def batched_gemm(times: int, m: int, n: int, k: int, alpha: Any, a: Memory, a_ba
     return 0
 
 
-PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm}
+def conv(images: int, groups: int, outs: int, channels: int, *rest: Any) -> int:
+    x, *x_steps, w, w_g, w_o, w_c, w_0, w_1, w_2, y, y_n, y_g, y_o, y_0, y_1, y_2 = rest[:21]
+    axes = [rest[21 + 7 * axis : 28 + 7 * axis] for axis in range(3)]
+    counts, taps = [range(axis[2]) for axis in axes], [range(axis[1]) for axis in axes]
+    for n, g, o, *place in cartesian(range(images), range(groups), range(outs), *counts):
+        total: Any = 0
+        for c, *tap in cartesian(range(channels), *taps):
+            at = [p * a[3] + k * a[4] - a[6] for p, k, a in zip(place, tap, axes, strict=True)]
+            if all(i % a[5] == 0 and 0 <= i < a[0] * a[5] for i, a in zip(at, axes, strict=True)):
+                index = n, g, c, *(i // a[5] for i, a in zip(at, axes, strict=True))
+                left = x[int(sum(i * step for i, step in zip(index, x_steps, strict=True)))]
+                own = g * w_g + o * w_o + c * w_c + tap[0] * w_0 + tap[1] * w_1 + tap[2] * w_2
+                total = total + left * w[int(own)]
+        y[int(n * y_n + g * y_g + o * y_o + place[0] * y_0 + place[1] * y_1 + place[2] * y_2)] = total
+    return 0
+
+
+PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm, "conv": conv}
 SHIMS = {name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]] for name in PYTHON_SHIMS}
 
 

@@ -14,7 +14,7 @@ import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
 from graphc.functions.callables import PUBLIC
-from graphc.ir.node import METHODS
+from graphc.ir.symbol import METHODS
 from graphc.options import OPTIONS, options
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import graphc
 from graphc import tensor
-from graphc.ir.node import FUNCTIONS, METHODS
+from graphc.ir.symbol import FUNCTIONS, METHODS
 from graphc.ops.elementwise import ROWS
 from graphc.options import OPTIONS, options
 from graphc.tensor import elementary

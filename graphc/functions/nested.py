@@ -14,14 +14,14 @@ from graphc.functions.callables import Function, Memory
 from graphc.functions.convention import REQUIRED, In
 from graphc.ir.node import Array, Node
 from graphc.startup.record import replace
-from graphc.trees import is_nested, leaves, like, outline, paths, up_to
+from graphc.trees import leaves, like, outline, paths, up_to
 
 
 def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any, given: Mapping[str, Any]) -> Function:
     """What `function(inputs, outputs, **given)` makes of trees."""
     named = isinstance(inputs, Mapping)
     trees = list(inputs.values()) if named else [inputs] if isinstance(inputs, Node | In) else list(inputs)
-    names = list(inputs) if named else [None if is_nested(tree) else _name(tree) for tree in trees]
+    names = list(inputs) if named else [_name(tree) for tree in trees]
     records = []
     for place, (tree, name) in enumerate(zip(trees, names, strict=True)):
         whole = name or f"argument {place}"
@@ -34,7 +34,9 @@ def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any
 
 
 def _name(item: Any) -> str | None:
-    return (item.name or item.variable.name) if isinstance(item, In) else item.name
+    """What calls may call an input: a name that it has, as sparse matrices do."""
+    name = (item.name or item.variable.name) if isinstance(item, In) else getattr(item, "name", None)
+    return name if isinstance(name, str) else None
 
 
 class Nested(Function):

@@ -42,13 +42,18 @@ def items_of(node: Node) -> list[Node]:
     return [item(node, index) for index in range(len(node.type.parts))]
 
 
+def outputs_of(node: Node) -> list[Node]:
+    """What a node computes: itself, or the items of one that has several."""
+    return items_of(node) if node.is_tuple else [node]
+
+
 _bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
 
 
 def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Guard, ...] | None = None) -> Body:
     """The body with these parameters, in the order of their numbers, and results; the existing one where there is
     one."""
-    compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right), c.message) for c in checks)
+    compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right)) for c in checks)
     key = (tuple(map(id, params)), tuple(map(id, results)), compared)
     found = _bodies.get(key)
     if found is None:

@@ -251,7 +251,7 @@ _ERRORS: dict[str, type[GraphcError]] = {
 def _check(guard: Guard, known: Bindings) -> None:
     left, right = (int(_known(s, known)) if isinstance(s, Node) else s for s in (guard.left, guard.right))
     if not _RELATIONS[guard.relation](left, right):
-        raise _ERRORS[guard.error](guard.message.format(left=left, right=right))
+        raise _ERRORS[guard.error](str(guard.message).format(left=left, right=right))
 
 
 def _evaluate(node: Node, args: Sequence[Array]) -> Array:

@@ -30,10 +30,11 @@ from graphc.ir.samples import Laws as Laws
 from graphc.ir.samples import Sample as Sample
 from graphc.ir.samples import Samples as Samples
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
-from graphc.ir.symbol import Symbol
+from graphc.ir.symbol import INTERNAL, METHODS, Symbol
 from graphc.ir.traced import TRACED, asked_by_user, traced_from
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
+from graphc.ir.where import phrase as phrase
 from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
 from graphc.startup.record import record
@@ -98,7 +99,8 @@ def tuple_of(parts: Sequence[Type]) -> TupleType:
 
 @record()
 class Guard:
-    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values."""
+    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values; it
+    may be `told` when it is read."""
 
     left: Size
     relation: Literal["==", "<=", "<"]
@@ -194,11 +196,50 @@ class Writes:
     regions: Callable[[Node], Sequence[Write]]
 
 
+class Passed:
+    """What an external function is given: one of the records of call.py."""
+
+    __slots__ = ()
+
+
+def _no_loops(node: Node) -> int:
+    return 0
+
+
+@record()
+class Segments:
+    """The element at (i, ...) is the sum of the first argument's at (p, ...) for p from starts[i] up to starts[i + 1],
+    elements of the second one, carried in `dtype`."""
+
+    dtype: str
+
+
 @record()
 class Call:
-    """The result is stored by an external function; `kind` names its emitter in the code generator."""
+    """The results are stored by an external function, `symbol(node)`, which is given what `passed(node)` lists. Its
+    status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.
 
-    kind: str
+    loops(node): over how many of the first axes of the results loops go around the call, which is then given what is
+    behind the first elements of these. work(node): sizes whose product is the number of additions. overwritten: the
+    positions of an operand and of a result that may lie in the same place. is_product: it adds to what stands
+    in the result, times `Factor`; added(node): the operand that is to be brought there first, and what that is
+    multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise anything.
+    """
+
+    symbol: Callable[[Node], str]
+    passed: Callable[[Node], Sequence[Passed]]
+    work: Callable[[Node], Sequence[Size]]
+    statuses: tuple[str, ...] = ()
+    loops: Callable[[Node], int] = _no_loops
+    overwritten: tuple[int, int] | None = None
+    is_product: bool = False
+    added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
+    is_python: bool = False
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether it may say that it failed."""
+        return self.is_python or bool(self.statuses)
 
 
 @record()
@@ -258,7 +299,7 @@ class Branch:
     orelse: Body
 
 
-Lowering: TypeAlias = Scalar | View | Fold | Recur | Writes | Call | Iota | Part | Repeat | Branch
+Lowering: TypeAlias = Scalar | View | Fold | Recur | Segments | Writes | Call | Iota | Part | Repeat | Branch
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 
 
@@ -381,6 +422,8 @@ def size_owner(size: Node) -> Node | None:
 
 def _forward(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
+        if getattr(other, "__array_ufunc__", self) is None:  # a class that wants NumPy to leave operators to it
+            return NotImplemented  # type: ignore[no-any-return]
         result: Node = FUNCTIONS[function](self, other)
         return result
 
@@ -427,12 +470,20 @@ class Node(Symbol):
     serial: int
     mentioned: bool
 
-    def __init__(self, op: Op, args: tuple[Node, ...], attrs: Attributes, kind: Type, name: str | None = None) -> None:
+    def __init__(
+        self,
+        op: Op,
+        args: tuple[Node, ...],
+        attrs: Attributes,
+        kind: Type,
+        name: str | None = None,
+        where: Where | None = None,
+    ) -> None:
         self.op = op
         self.args = args
         self.attrs = attrs
         self.type = kind
-        self.where = user_line()
+        self.where = where or user_line()
         self.serial = next(_serial)
         self.mentioned = False
         self._name = name
@@ -614,11 +665,6 @@ class Node(Symbol):
         rounded: Node = FUNCTIONS["round"](self, digits)
         return rounded
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise GraphTypeError(
-            f"{describe(self)} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
-        )
-
     if not TYPE_CHECKING:  # which know the methods
 
         def __getattr__(self, name: str) -> Any:
@@ -684,25 +730,6 @@ class Constant(Node):
         return value
 
 
-METHODS = {
-    name: name
-    for name in (
-        "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
-        "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
-        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
-        "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
-        "get_scalar_constant_value"
-    ).split()
-} | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
-"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
-`FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
-
-INTERNAL = {
-    "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",
-    "serial", "sizes", "told",
-}  # fmt: skip
-"""Attributes of nodes that are no user's business."""
-
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 
 
@@ -722,6 +749,32 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     if watch is not None:
         watch(node)
     return node
+
+
+def remade(node: Node, args: tuple[Node, ...]) -> Node:
+    """The node of the same op and attributes on other arguments; a new one has the line of `node`. Its type is that of
+    `node`, and the op is not asked, where it can be no other: it depends on types, and on the values of sizes."""
+    key = _key(node.op, args, node.attrs)
+    found = _interned.get(key)
+    if found is not None and found.op is node.op:
+        return found
+    same = len(args) == len(node.args) and all(map(_is_alike, args, node.args))
+    if not same or node.is_tuple or node.op.version:
+        return make(node.op, args, node.attrs)
+    new = _interned[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
+    watch = FUNCTIONS.get("made")
+    if watch is not None:
+        watch(new)
+    return new
+
+
+def _is_alike(after: Node, before: Node) -> bool:
+    """Whether one argument for another leaves types as they were."""
+    if after is before:
+        return True
+    known = before.type
+    is_size = not known.shape and known.dtype == "int64"
+    return not is_size and not isinstance(after, Comparison) and known.is_same(after.type)
 
 
 def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:

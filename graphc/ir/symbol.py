@@ -24,6 +24,26 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What operators and methods of nodes do, by name; filled by the modules that define the functions."""
 
 
+METHODS = {
+    name: name
+    for name in (
+        "all any argmax argmin astype clip copy cumprod cumsum diagonal dimshuffle dot eval fill flatten item max mean "
+        "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
+        "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
+        "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
+        "get_scalar_constant_value"
+    ).split()
+} | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
+"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
+`FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
+
+INTERNAL = {
+    "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",
+    "serial", "sizes", "told",
+}  # fmt: skip
+"""Attributes of nodes that are no user's business."""
+
+
 class Symbol(Methods):
     """A tensor as Python and NumPy meet it."""
 
@@ -46,6 +66,11 @@ class Symbol(Methods):
         raise self._has_no_value(
             "has no elements while the graph is built, so NumPy cannot take it: write np.dot(a, x) or a @ x for "
             "a.dot(x), T.constant(a)[x] for a[x], T.stack([…]) for np.array([…]); x.eval({…}) gives a value"
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise GraphTypeError(
+            f"{self.told()[0]} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
         )
 
     def __bool__(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from graphc.errors import CycleError
-from graphc.ir.node import SIZE, Node, Size, literal, make
+from graphc.ir.node import SIZE, Node, Size, literal, remade
 from graphc.startup.record import record
 
 T = TypeVar("T", bound=Hashable)
@@ -167,8 +167,8 @@ def rebuilt(done: dict[Node, Node], root: Node, since: int = 0) -> Node:
             pending.extend(missing)
             continue
         pending.pop()
-        args = tuple(done[arg] for arg in node.args)
-        done[node] = node if args == node.args else renamed(make(node.op, args, node.attrs), node)
+        args = tuple([done[arg] for arg in node.args])
+        done[node] = node if args == node.args else renamed(remade(node, args), node)
     return done[root]
 
 

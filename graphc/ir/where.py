@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import FrameType
 from typing import Any
 
@@ -93,3 +93,8 @@ def told(write: Callable[[], str]) -> str:
     lazy: Any = Told(write)
     text: str = lazy
     return text
+
+
+def phrase(template: str, *parts: object) -> str:
+    """`template.format(*parts)`, put together when it is read."""
+    return told(partial(template.format, *parts))

@@ -109,6 +109,8 @@ _COSTS = {
     "gcd": 60.0,
     "lcm": 80.0,
     "philox_low philox_high": 30.0,
+    "philox philox_unit": 15.0,
+    "philox_normal": 40.0,
 }
 _COST = {name: cost for names, cost in _COSTS.items() for name in names.split()}
 _UNARY = (
@@ -129,7 +131,8 @@ def _functions() -> tuple[Operator, ...]:
         *(Operator(name, 2, "call", "", (), _COST.get(name, 1.0), "", False, name in _BY_KNOWN) for name in _BINARY),
         *(Operator(name, 1, "call", "bool") for name in ("isnan", "isinf", "signbit", "logical_not")),
         Operator("logical_xor", result="bool"),
-        *(Operator(name, 3, cost=_COST[name]) for name in ("philox_low", "philox_high")),
+        *(Operator(name, 3, cost=_COST[name]) for name in ("philox_low", "philox_high", "philox")),
+        *(Operator(name, 3, "call", "float64", cost=_COST[name]) for name in ("philox_unit", "philox_normal")),
         Operator("accumulate_product", neutral="one", accumulates=True),
         Operator("accumulate_maximum", neutral="lowest", accumulates=True),
         Operator("accumulate_lowest", neutral="highest", accumulates=True),

@@ -4,19 +4,25 @@ from graphc.ops import (
     assemble,
     branch,
     checked,
+    conv,
     derivative,
+    factor,
     given,
     index,
     linalg,
+    matrices,
     recur,
     reduce,
     scalar,
     scan,
+    segment,
     shape,
     sinking,
+    spectral,
+    windows,
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "given", "index", "linalg", "recur", "reduce", "scalar", "scan",
-    "shape", "sinking",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "recur",
+    "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

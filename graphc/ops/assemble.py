@@ -30,6 +30,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    phrase,
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.shape import as_sizes, equality_guard, label_op, size_expr
@@ -62,12 +63,12 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 def _guards(node: Node) -> Sequence[Guard]:
-    parts, _, shape = parts_of(node.args)
+    what, (parts, _, shape) = label_op(node), parts_of(node.args)
     guards: list[Guard] = []
     for part in parts:
         for axis, (size, whole) in enumerate(zip(part.type.shape, shape, strict=True)):
             if axis != node.attrs["axis"]:
-                message = f"{label_op(node)}: a part has {{left}} elements along axis {axis}, the whole {{right}}"
+                message = phrase("{}: a part has {{left}} elements along axis {}, the whole {{right}}", what, axis)
                 guards += equality_guard(size, whole, message)
     return guards
 

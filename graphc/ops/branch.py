@@ -40,6 +40,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    phrase,
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node
@@ -153,8 +154,8 @@ def _all_guards(node: Node) -> Iterator[Guard]:
     known, what = dict(zip(params, operands, strict=True)), label_op(node)
     for operand, param in zip(operands, params, strict=True):
         for axis, (size, wanted) in enumerate(zip(operand.type.shape, param.type.shape, strict=True)):
-            message = f"{what}: {label(operand)} has {{left}} elements along axis {axis}, and must have {{right}}"
-            yield from equality_guard(size, outside(wanted, known), message)
+            text = "{}: {} has {{left}} elements along axis {}, and must have {{right}}"
+            yield from equality_guard(size, outside(wanted, known), phrase(text, what, label(operand), axis))
 
 
 # --- NumPy's meaning --------------------------------------------------------------------------------------------------

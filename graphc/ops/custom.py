@@ -14,11 +14,29 @@ import numpy as np
 
 from graphc.dtypes import floating, promote
 from graphc.errors import GraphTypeError
-from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Type, Vjp, describe, make
+from graphc.ir.body import outputs_of
+from graphc.ir.call import Extent, Result, Whole
+from graphc.ir.node import OPS, Array, Attributes, Call, Infer, Node, Op, Passed, Size, Type, Vjp, describe, make
 from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
 from graphc.startup.digest import Digest
 
-PYTHON = Call("python")
+OF_A_USER = 10**6
+"""The additions that a function of the user may take the time of."""
+
+
+def _passed(node: Node) -> list[Passed]:
+    """Every operand and result as a pointer, then all their sizes."""
+    results = outputs_of(node)
+    places = (Result(place) for place in range(len(results)))
+    sizes = (Extent(size) for each in (*node.args, *results) for size in each.type.shape)
+    return [*map(Whole, node.args), *places, *sizes]
+
+
+def _work(node: Node) -> list[Size]:
+    return [*outputs_of(node)[0].type.shape, OF_A_USER]
+
+
+PYTHON = Call(lambda node: "", _passed, _work, is_python=True)
 """The lowering of every op of the user: a call of its Python function."""
 
 
@@ -28,6 +46,7 @@ def custom_op(
     infer: Callable[..., Type] | None = None,
     vjp: Callable[[Node, Node], Any] | None = None,
     native: bool = False,
+    into: Callable[..., None] | None = None,
 ) -> Callable[..., Node]:
     """A function of nodes whose value `compute(*arrays)` gives; the arrays are read-only.
 
@@ -41,6 +60,8 @@ def custom_op(
     called as machine code, with no Python between; operands without axes come to it as numbers. It must not write its
     operands. The other modes run it as Python. Each process that has such a function imports numba and compiles it.
 
+    into: `into(*arrays, result)` writes what `compute` gives where it goes, for kernels that call back.
+
         >>> @graphc.op(native=True, infer=lambda x: Type(x.dtype, ()))
         ... def longest_run(x):
         ...     most = run = 0.0
@@ -52,11 +73,11 @@ def custom_op(
     compiled, compute = compute, getattr(compute, "py_func", compute)
     if name in OPS and OPS[name].lower is not _lower:
         raise GraphTypeError(f"there is an op {name!r} already")
-    code = [compute, *(f for f in (infer, vjp) if f is not None)]
+    code = [compute, *(f for f in (infer, vjp, into) if f is not None)]
     op = OPS[name] = Op(
         name,
         infer=_elementwise_type if infer is None else _infer(name, infer),
-        eval=_evaluate(compute, compiled if native else None),
+        eval=_evaluate(compute, compiled if native else None, into),
         lower=_lower,
         vjp=None if vjp is None else _vjp(vjp),
         guards=equal_sizes if infer is None else lambda node: (),
@@ -174,7 +195,13 @@ def native_of(op: Op) -> Any:
     return getattr(op.eval, "native", None)
 
 
-def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., Array]:
+def stored_by(op: Op) -> Callable[..., None] | None:
+    """The function of an op that writes the result where it goes."""
+    found: Callable[..., None] | None = getattr(op.eval, "into", None)
+    return found
+
+
+def _evaluate(compute: Callable[..., Any], native: Any = None, into: Any = None) -> Callable[..., Array]:
     def evaluate(node: Node, *values: Array) -> Array:
         given = map(_read_only, values)
         result = np.array(compute(*(value[()] if native and not value.ndim else value for value in given)))
@@ -189,7 +216,8 @@ def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., 
             )
         return result.astype(node.dtype, order="C", copy=False)
 
-    evaluate.native = native  # type: ignore[attr-defined]  # the op has no other place for what few have
+    # the op has no other place for what few have
+    evaluate.native, evaluate.into = native, into  # type: ignore[attr-defined]
     return evaluate
 
 

@@ -8,6 +8,7 @@ function; `elementwise(name, *operands)` makes the node with every cast and broa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -52,6 +53,7 @@ from graphc.ir.node import (
     describe_size,
     literal,
     make,
+    told,
 )
 from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node
@@ -127,6 +129,7 @@ INTEGER = Rule(_common, INTEGERS)
 SHIFT = Rule(_number, INTEGERS)
 BITS = Rule(_common, DISCRETE)
 BITS64 = Rule(_common, ("uint64",))
+DRAWN = Rule(_common, ("uint64",), "float64")
 FLOAT = Rule(_float, FLOATS)
 QUOTIENT = Rule(_quotient, FLOATS)
 DOUBLE = Rule(_always("float64"), ("float64",))
@@ -383,7 +386,8 @@ def equal_sizes(node: Node) -> list[Guard]:
             right = arg.type.shape[axis]
             if not any(sizes.equal(right, other) for other in compared):
                 compared.append(right)
-                guards.append(Guard(left, "==", right, _disagreement(node, first, arg, axis)))
+                message = told(partial(_disagreement, node, first, arg, axis))
+                guards.append(Guard(left, "==", right, message))
     return guards
 
 

@@ -55,6 +55,8 @@ def bounds_of(node: Node) -> Sequence[Node]:
         return ()
     if node.op is ITEM:
         (whole,) = node.args
+        if not bodies_of(whole):
+            return ()
         return [whole.args[0]] if is_taken(node) else [operand for _, operand in bounding_operands(node)]
     if name in SAME or name == "cast":
         return node.args[:1]

@@ -38,6 +38,7 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    phrase,
     told,
 )
 from graphc.ir.walk import as_size_node
@@ -86,7 +87,7 @@ def _region_guards(
     name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]
 ) -> list[Guard]:
     """Bounds of integer indices and of other regions of fixed size; slices are cut to the axis when they are made."""
-    what = f"{name} of {label(x)}"
+    what = phrase("{} of {}", name, label(x))
     guards: list[Guard] = naturals_guard(shape, what)
     for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
         length = x.type.shape[axis]
@@ -98,29 +99,31 @@ def _region_guards(
         last = sizes.add(start, step * (size - 1))
         low, high = (start, last) if step > 0 else (last, start)
         if not (isinstance(low, int) and low >= 0):
-            guards.append(Guard(0, "<=", low, f"{what}: {{right}} is before the start of axis {axis}", "index"))
-        message = f"{what}: index {{left}} is out of bounds for axis {axis}, whose size is {{right}}"
+            before = phrase("{}: {{right}} is before the start of axis {}", what, axis)
+            guards.append(Guard(0, "<=", low, before, "index"))
+        message = phrase("{}: index {{left}} is out of bounds for axis {}, whose size is {{right}}", what, axis)
         guards.append(Guard(high, "<", length, message, "index"))
     return guards
 
 
 def _position_guards(what: str, axis: int, start: Size, length: Size) -> list[Guard]:
     """Bounds of an integer index, told as the user wrote it: before it was counted from the start of the axis."""
-    below = Guard(0, "<=", start, f"{what}: index {{right}} is before the start of axis {axis}", "index")
-    outside = f"is out of bounds for axis {axis}, whose size is"
+    below = Guard(0, "<=", start, phrase("{}: index {{right}} is before the start of axis {}", what, axis), "index")
+    outside = "{}: index {{left}}{} is out of bounds for axis {}, whose size is {{right}}"
     if isinstance(start, int):
-        above = Guard(start, "<", length, f"{what}: index {{left}} {outside} {{right}}", "index")
+        above = Guard(start, "<", length, phrase(outside, what, "", axis), "index")
         return [above] if start >= 0 else [below, above]
     if start.op is OPS["add"] and start.args[0] is length and (number := constant_value(start.args[1])) is not None:
         wanted = int(number)
-        above = Guard(start, "<", length, f"{what}: index {wanted} {outside} {{right}}", "index")
-        return [Guard(-wanted, "<=", length, f"{what}: index {wanted} {outside} {{right}}", "index"), above]
+        text = phrase("{}: index {} is out of bounds for axis {}, whose size is {{right}}", what, wanted, axis)
+        return [Guard(-wanted, "<=", length, text, "index"), Guard(start, "<", length, text, "index")]
     given = _before_counting(start)
-    above = Guard(start, "<", length, f"{what}: index {{left}}{_source(given)} {outside} {{right}}", "index")
+    source = phrase(", {},", label_origin(given))
+    above = Guard(start, "<", length, phrase(outside, what, source, axis), "index")
     if given is start:
         return [below, above]
-    text = f"{what}: index {{right}}{_source(given)} is out of bounds for axis {axis}, which begins at {{left}}"
-    return [Guard(sizes.subtract(0, length), "<=", given, text, "index"), above]
+    outside = "{}: index {{right}}{} is out of bounds for axis {}, which begins at {{left}}"
+    return [Guard(sizes.subtract(0, length), "<=", given, phrase(outside, what, source, axis), "index"), above]
 
 
 def _before_counting(start: Node) -> Node:
@@ -128,11 +131,6 @@ def _before_counting(start: Node) -> Node:
     if start.op is OPS["where"] and start.args[0].op is OPS["less"] and start.args[0].args[0] is start.args[2]:
         return start.args[2]
     return start
-
-
-def _source(index: Node) -> str:
-    """Where a computed index comes from, for the text of a guard."""
-    return f", {label_origin(index)},"
 
 
 def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -> tuple[slice, ...]:
@@ -409,7 +407,7 @@ def _gathered_shape(x: Node, shape: Sequence[Size], axis: int, count: int) -> tu
 
 
 def _index_guards(node: Node, indices: Sequence[Node]) -> list[Guard]:
-    message = f"{label_op(node)} of {label(node.args[0])}: indices of sizes {{left}} and {{right}}"
+    message = phrase("{} of {}: indices of sizes {{left}} and {{right}}", label_op(node), label(node.args[0]))
     first, *rest = (index.type.shape for index in indices)
     return [g for shape in rest for a, b in zip(first, shape, strict=True) for g in equality_guard(a, b, message)]
 
@@ -617,8 +615,8 @@ def _scatter_guards(node: Node) -> Sequence[Guard]:
     wanted = _gathered_shape(x, indices[0].type.shape, node.attrs["axis"], len(indices))
     guards = _index_guards(node, indices)
     for axis, (have, want) in enumerate(zip(y.type.shape, wanted, strict=True)):
-        what = f"{label_op(node)}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
-        guards += equality_guard(have, want, what)
+        text = "{}: axis {} of {} has size {{left}}, not {{right}} as in {}"
+        guards += equality_guard(have, want, phrase(text, label_op(node), axis, label(y), label(x)))
     return guards
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from graphc.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.call import SUFFIXES, Extent, Factor, Given, Number, Result, Strided
 from graphc.ir.node import (
     LEAVES,
     OPS,
@@ -26,9 +27,12 @@ from graphc.ir.node import (
     Index,
     Lowering,
     Node,
+    Part,
+    Passed,
     Recur,
     Sample,
     Samples,
+    Segments,
     Size,
     Type,
     Writes,
@@ -36,6 +40,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    phrase,
     told,
 )
 from graphc.ops.elementwise import elementwise, repeated
@@ -117,10 +122,6 @@ def _summed_sizes(node: Node) -> tuple[Size, ...]:
     return node.args[0].type.shape[-1:]
 
 
-CALLED = ("float64", "float32", "int64", "int32")
-"""The dtypes of `codegen.blas`."""
-
-
 def is_in_memory(node: Node) -> bool:
     """Whether a value stands in memory whatever becomes of it: a strided part of a variable, of an array constant, or
     of what a call or several writes make."""
@@ -131,15 +132,15 @@ def is_in_memory(node: Node) -> bool:
     if node.op in LEAVES:
         value = constant_value(node)
         return node.ndim > 0 and (value is None or value.size > 1)
-    return isinstance(node.op.lower(node), Call | Recur | Writes)
+    return isinstance(node.op.lower(node), Call | Recur | Segments | Writes | Part)
 
 
 def _matmul_lower(node: Node) -> Lowering:
     """A call for matrices; a fold where there is a vector, whose loop others may share, or where it takes no longer
     than a call. As in BLAS a product with a matrix is summed in its own dtype."""
     a, b = node.args
-    if a.ndim > 1 and b.ndim > 1 and a.dtype in CALLED and not _is_tiny(a, b):
-        return Call("matmul")
+    if a.ndim > 1 and b.ndim > 1 and a.dtype in SUFFIXES and not _is_tiny(a, b):
+        return PRODUCT
     wide = accumulated_in(node.dtype) if a.ndim == b.ndim == 1 else node.dtype
     term = "_0 * _1" if wide == node.dtype else f"{wide}(_0) * {wide}(_1)"
     start = "0.0" if is_float(wide) else "0"
@@ -161,12 +162,14 @@ def _is_tiny(a: Node, b: Node) -> bool:
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
-    what = f"{label_op(node)} of {label_origin(a)} and {label_origin(b)}"
+    what = phrase("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
     summed = b.type.shape[-2 if b.ndim > 1 else 0]
-    guards = equality_guard(a.type.shape[-1], summed, f"{what}: the summed axis has sizes {{left}} and {{right}}")
+    message = phrase("{}: the summed axis has sizes {{left}} and {{right}}", what)
+    guards = equality_guard(a.type.shape[-1], summed, message)
     if a.ndim > 2:
         for axis, (left, right) in enumerate(zip(a.type.shape[:-2], b.type.shape[:-2], strict=True)):
-            guards += equality_guard(left, right, f"{what}: axis {axis} has sizes {{left}} and {{right}}")
+            message = phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
+            guards += equality_guard(left, right, message)
     return guards
 
 
@@ -256,6 +259,47 @@ def as_product(args: Sequence[Node]) -> Product:
             raise AssertionError(f"{len(args)} arguments")
 
 
+def _product_symbol(node: Node) -> str:
+    """gc_gemm, gc_gemv or gc_batched_gemm of the dtype (codegen/gemm/api.py)."""
+    parts = as_product(node.args)
+    routine = "gemv" if min(parts.a.ndim, parts.b.ndim) == 1 else "gemm" if node.ndim == 2 else "batched_gemm"
+    return f"gc_{routine}_{SUFFIXES[node.dtype]}"
+
+
+def _product_passed(node: Node) -> list[Passed]:
+    """What these functions take, in order: a vector is the second factor to them."""
+    parts = as_product(node.args)
+    a, b = parts.a, parts.b
+    axes = tuple(range(_product_loops(node), node.ndim))
+    summed = Extent(a.type.shape[-1])
+    alpha = Number(1, node.dtype) if parts.alpha is None else Given(parts.alpha)
+    factors = [Strided(a, axes if a.ndim > 1 else (0,)), Strided(b, axes if b.ndim > 1 else (0,))]
+    if a.ndim == 1:
+        factors = [Strided(b, (1, 0)), factors[0]]
+    elif b.ndim == 1:
+        factors = [Strided(a, (0, 1)), factors[1]]
+    return [*(Extent(node.type.shape[axis]) for axis in axes), summed, alpha, *factors, Factor(), Result(0, axes)]
+
+
+def _product_loops(node: Node) -> int:
+    return max(node.ndim - 3, 0)
+
+
+def _product_work(node: Node) -> list[Size]:
+    return [*node.type.shape, as_product(node.args).a.type.shape[-1]]
+
+
+def _product_added(node: Node) -> tuple[Node, Node] | None:
+    parts = as_product(node.args)
+    return None if parts.c is None or parts.beta is None else (parts.c, parts.beta)
+
+
+PRODUCT = Call(
+    _product_symbol, _product_passed, _product_work, loops=_product_loops, is_product=True, added=_product_added
+)
+"""The lowering of products of matrices, and of those with a vector that a rewrite has made."""
+
+
 def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     parts = as_product(args)
     c, what = parts.c, f"gemm of {describe(parts.a)} and {describe(parts.b)}"
@@ -298,9 +342,10 @@ def _gemm_guards(node: Node) -> Sequence[Guard]:
     product = matmul(parts.a, parts.b)
     guards = list(_matmul_guards(product))
     if parts.c is not None:
-        what = f"gemm of {label(parts.a)} and {label(parts.b)}: {label(parts.c)}"
+        what = phrase("gemm of {} and {}: {}", label(parts.a), label(parts.b), label(parts.c))
         for axis, (left, right) in enumerate(zip(parts.c.type.shape, product.type.shape, strict=True)):
-            guards += equality_guard(left, right, f"{what} has size {{left}} along axis {axis}, not {{right}}")
+            message = phrase("{} has size {{left}} along axis {}, not {{right}}", what, axis)
+            guards += equality_guard(left, right, message)
     return guards
 
 
@@ -320,7 +365,7 @@ define_op(
     "gemm",
     _gemm_infer,
     _gemm_eval,
-    lambda node: Call("gemm"),
+    lambda node: PRODUCT,
     _gemm_vjp,
     _gemm_guards,
     cost=8.0,

@@ -40,6 +40,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    phrase,
 )
 from graphc.ops.elementwise import elementwise, shifted
 from graphc.ops.shape import equality_guard, label, label_op
@@ -95,14 +96,14 @@ def _recurrence_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 def _recurrence_guards(node: Node) -> Sequence[Guard]:
-    a, b = node.args
+    what, (a, b) = label_op(node), node.args
     return [
         guard
         for axis, (left, right) in enumerate(zip(a.type.shape, b.type.shape, strict=True))
         for guard in equality_guard(
             left,
             right,
-            f"{label_op(node)}: {label(a)} has {{left}} elements along axis {axis}, {label(b)} has {{right}}",
+            phrase("{}: {} has {{left}} elements along axis {}, {} has {{right}}", what, label(a), axis, label(b)),
         )
     ]
 

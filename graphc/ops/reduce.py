@@ -33,6 +33,7 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    phrase,
 )
 from graphc.numerics import largest, smallest
 from graphc.ops.elementwise import cast, elementwise, shifted
@@ -74,9 +75,9 @@ def _check_nonempty(name: str, x: Node, axes: Sequence[int]) -> None:
 
 
 def _nonempty_guards(node: Node) -> Sequence[Guard]:
-    what = f"{label_op(node)} of {label(node.args[0])}"
+    what = phrase("{} of {}", label_op(node), label(node.args[0]))
     return [
-        Guard(1, "<=", size, f"{what}: zero-size reduction along axis {axis}, which has no identity")
+        Guard(1, "<=", size, phrase("{}: zero-size reduction along axis {}, which has no identity", what, axis))
         for axis, size in zip(reduced_axes(node), reduced_sizes(node), strict=True)
         if not isinstance(size, int)
     ]
@@ -127,6 +128,11 @@ reduce_any: Reduction = partial(reduction, "any")
 reduce_all: Reduction = partial(reduction, "all")
 argmax: Reduction = partial(reduction, "argmax")
 argmin: Reduction = partial(reduction, "argmin")
+
+
+def reduce_each_max(x: Node, axes: Sequence[int]) -> Node:
+    """The maximum of `x` over `axes`, with the whole derivative by each element that attains it."""
+    return make(OPS["max"], (x,), {"axes": tuple(axes), "each": True})
 
 
 def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty: bool = True) -> tuple[Sample, ...]:
@@ -233,9 +239,11 @@ def _extreme_eval(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    """The cotangent, shared equally among the elements that attain the extreme."""
+    """The cotangent, shared equally among the elements that attain the extreme, or given whole to each."""
     x, axes = node.args[0], reduced_axes(node)
     attained = elementwise("equal", x, restore(node, node))
+    if node.attrs.get("each"):
+        return (elementwise("where", attained, restore(node, cotangent), literal(0, x.dtype)),)
     count = reduce_sum(cast(attained, x.dtype), axes)
     share = restore(node, elementwise("true_div", cotangent, count))
     return (elementwise("where", attained, share, filled(literal(0, x.dtype), x.type.shape)),)

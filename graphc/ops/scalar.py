@@ -43,6 +43,7 @@ from graphc.ops.elementwise import (
     CHOICE,
     COMPARISON,
     DOUBLE,
+    DRAWN,
     FLOAT,
     FLOAT_TEST,
     INTEGER,
@@ -382,6 +383,13 @@ define(Row("philox_low", numerics.philox_low, "philox_low(_0, _1, _2)", BITS64, 
            arity=3, cost=30.0))
 define(Row("philox_high", numerics.philox_high, "philox_high(_0, _1, _2)", BITS64, (None, None, None),
            "64 more random bits: the other half of that block.", arity=3, cost=30.0))
+define(Row("philox", numerics.philox, "philox(_0, _1, _2)", BITS64, (None, None, None),
+           "Word `index` of 64 bits of the blocks of Philox 4x32-10 of a draw and a key, two words to a block.",
+           arity=3, cost=15.0))
+define(Row("philox_unit", numerics.philox_unit, "philox_unit(_0, _1, _2)", DRAWN, (None, None, None),
+           "The first 53 bits of word `index` as a number in [0, 1).", arity=3, cost=15.0))
+define(Row("philox_normal", numerics.philox_normal, "philox_normal(_0, _1, _2)", DRAWN, (None, None, None),
+           "Normal number `index` of a draw and a key, two numbers to a block of Philox 4x32-10.", arity=3, cost=40.0))
 
 # --- choice and conversion --------------------------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    phrase,
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node, nodes_of
@@ -212,13 +213,14 @@ def _all_guards(node: Node) -> Iterator[Guard]:
     count = sizes.as_size(loop.count)
     yield from products_guard((count,), what)
     if not sizes.known_nonnegative(count):
-        steps = f", {label_origin(loop.count)}," if isinstance(count, Node) else ""
-        yield Guard(0, "<=", count, f"{what}: the number of steps{steps} is {{right}}, which is negative")
+        steps = phrase(", {},", label_origin(loop.count)) if isinstance(count, Node) else ""
+        message = phrase("{}: the number of steps{} is {{right}}, which is negative", what, steps)
+        yield Guard(0, "<=", count, message)
     known = dict(zip(loop.body.params, loop.operands, strict=True))
     for sequence, element in zip(loop.sequences, loop.elements, strict=True):
         length = sequence.type.shape[0]
         if not sizes.equal(length, count):
-            message = f"{what}: there are {{left}} steps, and {label(sequence)} has {{right}} elements"
+            message = phrase("{}: there are {{left}} steps, and {} has {{right}} elements", what, label(sequence))
             yield Guard(count, "<=", length, message)
         yield from _same_shape(what, sequence, sequence.type.shape[1:], element, known)
     for operand, param in zip((*loop.initial, *loop.constants), (*loop.states, *loop.fixed), strict=True):
@@ -226,8 +228,8 @@ def _all_guards(node: Node) -> Iterator[Guard]:
     for state, after in zip(loop.states, loop.next_states, strict=True):
         shape = [outside(size, known) for size in state.type.shape]
         for axis, (size, wanted) in enumerate(zip(outside_shape(loop, after), shape, strict=True)):
-            message = f"{what}: {label(state)} has {{right}} elements along axis {axis}, after a step {{left}}"
-            yield from equality_guard(size, wanted, message)
+            text = "{}: {} has {{right}} elements along axis {}, after a step {{left}}"
+            yield from equality_guard(size, wanted, phrase(text, what, label(state), axis))
     steady, _ = split_guards(loop.body, (*loop.elements, *loop.states))
     for guard in steady:
         left, right = outside(guard.left, known), outside(guard.right, known)
@@ -239,8 +241,8 @@ def _same_shape(
     what: str, operand: Node, shape: Sequence[Size], param: Node, known: Mapping[Node, Node]
 ) -> Iterator[Guard]:
     for axis, (size, wanted) in enumerate(zip(shape, param.type.shape, strict=True)):
-        message = f"{what}: {label(operand)} has {{left}} elements along axis {axis}, and must have {{right}}"
-        yield from equality_guard(size, outside(wanted, known), message)
+        text = "{}: {} has {{left}} elements along axis {}, and must have {{right}}"
+        yield from equality_guard(size, outside(wanted, known), phrase(text, what, label(operand), axis))
 
 
 # --- NumPy's meaning --------------------------------------------------------------------------------------------------

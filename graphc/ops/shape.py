@@ -41,6 +41,7 @@ from graphc.ir.node import (
     describe,
     literal,
     make,
+    phrase,
     told,
 )
 from graphc.ir.walk import as_size_node, nodes_of
@@ -77,23 +78,27 @@ def size_exprs(shape: Sequence[Size], element: Element) -> tuple[Expr, ...]:
 
 def label(node: Node) -> str:
     """`describe(node)` for the text of a guard, whose braces mean something."""
-    return describe(node).replace("{", "{{").replace("}", "}}")
+    return told(lambda: _escaped(describe(node)))
 
 
 def label_origin(node: Node) -> str:
     """`label` of what the user wrote, without the casts and new axes that graphc put around it."""
-    return describe_origin(node).replace("{", "{{").replace("}", "}}")
+    return told(lambda: _escaped(describe_origin(node)))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def label_op(node: Node) -> str:
     """What a guard of `node` is about: the user's name for the result, else the op, with the user's line."""
-    what = f"{node.name or node.op.name} ({node.where})" if node.where else node.name or node.op.name
-    return what.replace("{", "{{").replace("}", "}}")
+    name, where = node.name or node.op.name, node.where
+    return told(lambda: _escaped(f"{name} ({where})" if where else name))
 
 
 def label_size(size: Size) -> str:
     """The variable or expression that a size comes from, for the text of a guard; nothing for a number."""
-    return f", {label_origin(size)}," if isinstance(size, Node) else ""
+    return phrase(", {},", label_origin(size)) if isinstance(size, Node) else ""
 
 
 def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
@@ -101,12 +106,15 @@ def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
     return [] if sizes.equal(left, right) else [Guard(left, "==", right, message)]
 
 
+NEGATIVE = "{}: the size of axis {}{} is {{right}}, which is negative"
+
+
 def naturals_guard(shape: Sequence[Size], what: str) -> list[Guard]:
     """Guards that sizes are not negative, where that is not known already."""
     return [
         *products_guard(shape, what),
         *(
-            Guard(0, "<=", size, f"{what}: the size of axis {axis}{label_size(size)} is {{right}}, which is negative")
+            Guard(0, "<=", size, phrase(NEGATIVE, what, axis, label_size(size)))
             for axis, size in enumerate(shape)
             if not sizes.known_nonnegative(size)
         ),
@@ -121,7 +129,7 @@ def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
     size of 2**64 would be none. They are exact where one factor is a number, or both are positive."""
     guards: list[Guard] = []
     for axis, size in enumerate(shape):
-        message = f"{what}: the size of axis {axis}{label_size(size)} does not fit 64 bits"
+        message = phrase("{}: the size of axis {}{} does not fit 64 bits", what, axis, label_size(size))
         pending = [] if isinstance(size, int) or _is_of_arrays(size) else [size]
         seen: set[Node] = set()
         while pending:
@@ -228,7 +236,8 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
         elif words is not None:
             guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
         else:
-            guards += equality_guard(old, new, f"{what}: axis {axis} of {label(x)} has size {{left}}, not {{right}}")
+            message = phrase("{}: axis {} of {} has size {{left}}, not {{right}}", what, axis, label(x))
+            guards += equality_guard(old, new, message)
     return guards
 
 
@@ -404,17 +413,31 @@ def _reshape_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
-    flat = loops.ravel(index, size_exprs(node.type.shape, element))
-    return 0, loops.unravel(flat, size_exprs(node.args[0].type.shape, element))
+    before, after = (size_exprs(kind.shape, element) for kind in (node.args[0].type, node.type))
+    first, last = _kept_axes(before, after)
+    flat = loops.ravel(index[first : len(after) - last], after[first : len(after) - last])
+    inner = loops.unravel(flat, before[first : len(before) - last])
+    return 0, (*index[:first], *inner, *index[len(after) - last :])
+
+
+def _kept_axes(before: Sequence[Expr], after: Sequence[Expr]) -> tuple[int, int]:
+    """How many axes at either end a reshape leaves as they are, one at least being made anew."""
+    first = last = 0
+    most = min(len(before), len(after)) - 1
+    while first < most and before[first] == after[first]:
+        first += 1
+    while last < most - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    return first, last
 
 
 def _reshape_guards(node: Node) -> Sequence[Guard]:
     before, after = node.args[0].type.shape, node.type.shape
-    what = f"{label_op(node)} of {label(node.args[0])}"
+    what = phrase("{} of {}", label_op(node), label(node.args[0]))
     guards = naturals_guard(after, what)
     if factors(before) != factors(after):
         guards += _count_guards(after, what)
-        message = f"{what}: {{left}} elements cannot become {{right}}"
+        message = phrase("{}: {{left}} elements cannot become {{right}}", what)
         guards += equality_guard(sizes.product(before), sizes.product(after), message)
     return guards
 
@@ -426,7 +449,7 @@ def _count_guards(shape: Sequence[Size], what: str) -> list[Guard]:
     for axis, size in enumerate(shape):
         if axis and not (isinstance(count, int) and isinstance(size, int)):
             most = sizes.floor_divide(MOST_ELEMENTS, sizes.maximum(size, 1))
-            text = f"{what}: the sizes up to axis {axis} make more elements than there can be"
+            text = phrase("{}: the sizes up to axis {} make more elements than there can be", what, axis)
             guards.append(Guard(count, "<=", most, text))
         count = sizes.multiply(count, size)
     return guards
@@ -518,13 +541,13 @@ def _concatenate_write(node: Node, position: int) -> Write:
 
 def _concatenate_guards(node: Node) -> Sequence[Guard]:
     axis: int = node.attrs["axis"]
-    first, *rest = node.args
+    what, (first, *rest) = label_op(node), node.args
     guards: list[Guard] = []
     for arg in rest:
         for k, size in enumerate(arg.type.shape):
             if k != axis:
-                pair = f"{label_origin(first)} and {label_origin(arg)}"
-                message = f"{label_op(node)} of {pair}: axis {k} has sizes {{left}} and {{right}}"
+                pair = label_origin(first), label_origin(arg)
+                message = phrase("{} of {} and {}: axis {} has sizes {{left}} and {{right}}", what, *pair, k)
                 guards += equality_guard(first.type.shape[k], size, message)
     return guards
 
@@ -581,7 +604,7 @@ def _iota_guards(node: Node) -> Sequence[Guard]:
     (size,) = node.type.shape
     what = f"range ({node.where})" if node.where else "range"
     if isinstance(size, Node) and size.op.name == "where" and (last := size.args[2]).op.name == "where":
-        return [Guard(0, "<=", size, f"{what}: its step, {label(last.args[0].args[0])}, is 0")]
+        return [Guard(0, "<=", size, phrase("{}: its step, {}, is 0", what, label(last.args[0].args[0])))]
     return naturals_guard(node.type.shape, what)
 
 

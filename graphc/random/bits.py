@@ -4,8 +4,9 @@ In: a key, a scalar of 64 bits that names a sequence of blocks (ops `philox_low`
 which every element is a function of the key and of its own index alone: so the numbers are the same in every mode, on
 every machine, for every number of threads, however loops are fused.
 
-The counter of a block is (index, draw): `index` the place in the array, `draw` what the bits are for. The last numbers
-of draws are kept for making keys of keys.
+The counter of a block is (index, draw): `draw` says what the bits are for. An element whose number needs 64 bits has
+one half of a block, so that two neighbours share one (ops `philox` and `philox_normal`); where more are needed, the
+block is its own, and `index` its place in the array. The last numbers of draws are kept for making keys of keys.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def places(shape: Sequence[Size]) -> Node:
     return count if len(shape) == 1 else reshape(count, tuple(shape))
 
 
-def halves(key: Node, shape: Sequence[Size], draw: int | Node = 0) -> tuple[Node, Node]:
-    """Two words of 64 random bits for each element."""
-    return blocks(key, places(shape), draw)
+def words(key: Node, shape: Sequence[Size]) -> Node:
+    """64 random bits for each element."""
+    return elementwise("philox", places(shape), word(0), key)
 
 
 def blocks(key: Node, index: Node, draw: int | Node = 0) -> tuple[Node, Node]:
@@ -75,6 +76,12 @@ def blocks(key: Node, index: Node, draw: int | Node = 0) -> tuple[Node, Node]:
     counter = word(draw) if isinstance(draw, int) else cast(draw, "uint64")
     low, high = (elementwise(name, index, counter, key) for name in ("philox_low", "philox_high"))
     return low, high
+
+
+def signed(bits: Node, dtype: str) -> tuple[Node, Node]:
+    """A truth value and a number in (0, 1] that have nothing to do with each other, of one word."""
+    rest = elementwise("left_shift", bits, word(1))
+    return elementwise("greater_equal", bits, word(2**63)), unit(rest, dtype, above_zero=True)
 
 
 def unit(bits: Node, dtype: str, above_zero: bool = False) -> Node:
@@ -89,6 +96,13 @@ def unit(bits: Node, dtype: str, above_zero: bool = False) -> Node:
         return elementwise("mul", cast(cast(count, "int64"), "float32"), literal(np.float32(2.0**-32), "float32"))
     count = elementwise("right_shift", bits, word(40))
     return elementwise("mul", cast(cast(count, "int64"), "float32"), literal(np.float32(2.0**-24), "float32"))
+
+
+def units(key: Node, shape: Sequence[Size], dtype: str) -> Node:
+    """A number in [0, 1) for each element."""
+    if dtype == "float64":
+        return elementwise("philox_unit", places(shape), word(0), key)
+    return unit(words(key, shape), dtype)
 
 
 def below(bits: Node, count: Node) -> Node:

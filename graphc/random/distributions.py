@@ -18,7 +18,7 @@ from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.options import options
-from graphc.random.bits import as_key, below, blocks, fold_in, halves, places, unit
+from graphc.random.bits import as_key, below, blocks, fold_in, places, signed, unit, units, word, words
 from graphc.tensor.shaping import as_shape
 
 Shape = Any
@@ -53,15 +53,14 @@ def float_of(what: str, dtype: Any, *parameters: Node) -> str:
 def bits(key: Any, shape: Shape = (), dtype: Any = "uint64") -> Node:
     """Random whole numbers of an unsigned dtype, all equally likely."""
     own, _ = sized("bits", shape)
-    low, _ = halves(as_key(key), own)
-    return cast(low, np.dtype(dtype).name)
+    return cast(words(as_key(key), own), np.dtype(dtype).name)
 
 
 def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Node:
     """Numbers from `minval` to below `maxval`: minval + (maxval - minval) * u, u a multiple of 2**-53 (2**-24)."""
     own, (low, high) = sized("uniform", shape, minval, maxval)
     kind = float_of("uniform", dtype, low, high)
-    number = unit(halves(as_key(key), own)[0], kind)
+    number = units(as_key(key), own, kind)
     if _is_number(minval, 0) and _is_number(maxval, 1):
         return number
     low, high = cast(low, kind), cast(high, kind)
@@ -69,9 +68,10 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
 
 
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Standard normal numbers, by the method of Box and Muller (1958)."""
+    """Standard normal numbers, by the method of Box and Muller (1958); those of float32 are those of float64,
+    rounded."""
     own, _ = sized("normal", shape)
-    return gaussian(as_key(key), places(own), float_of("normal", dtype))
+    return cast(E("philox_normal", places(own), word(0), as_key(key)), float_of("normal", dtype))
 
 
 def gaussian(key: Node, index: Node, kind: str, draw: int | Node = 0) -> Node:
@@ -88,7 +88,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int6
         if each.dtype not in INTEGERS:
             raise GraphTypeError(f"randint: {describe(each)} of type {each.type}: the limits are whole numbers")
     low, high = cast(low, "int64"), cast(high, "int64")
-    number = low + below(halves(as_key(key), own)[0], high - low)
+    number = low + below(words(as_key(key), own), high - low)
     return cast(number, np.dtype(dtype).name)
 
 
@@ -96,7 +96,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
     """True with probability `p`."""
     own, (chance,) = sized("bernoulli", shape, p)
     kind = float_of("bernoulli", None, chance)
-    return E("less", unit(halves(as_key(key), own)[0], kind), cast(chance, kind))
+    return E("less", units(as_key(key), own, kind), cast(chance, kind))
 
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> Node:
@@ -118,7 +118,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> N
 def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
     """Exponential numbers of mean 1: -log u."""
     own, _ = sized("exponential", shape)
-    return -E("log", unit(halves(as_key(key), own)[0], float_of("exponential", dtype), above_zero=True))
+    return -E("log", unit(words(as_key(key), own), float_of("exponential", dtype), above_zero=True))
 
 
 def gumbel(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
@@ -127,19 +127,19 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
 
 
 def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Logistic numbers: the difference of two Gumbel numbers, log e1 - log e2 of exponential ones."""
+    """Logistic numbers: log((1 - p) / p) of a number p up to 1/2, with either sign."""
     own, _ = sized("logistic", shape)
-    kind = float_of("logistic", dtype)
-    first, second = (-E("log", unit(half, kind, above_zero=True)) for half in halves(as_key(key), own))
-    return E("log", first) - E("log", second)
+    is_negative, number = signed(words(as_key(key), own), float_of("logistic", dtype))
+    size = E("log", (2.0 - number) / number)
+    return E("where", is_negative, -size, size)
 
 
 def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Laplace numbers: the difference of two exponential ones."""
+    """Laplace numbers: exponential ones with either sign."""
     own, _ = sized("laplace", shape)
-    kind = float_of("laplace", dtype)
-    first, second = (E("log", unit(half, kind, above_zero=True)) for half in halves(as_key(key), own))
-    return first - second
+    is_negative, number = signed(words(as_key(key), own), float_of("laplace", dtype))
+    size = E("log", number)
+    return E("where", is_negative, size, -size)
 
 
 def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Node:

@@ -18,7 +18,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.elementwise import elementwise as E
 from graphc.ops.shape import reshape
-from graphc.random.bits import as_key, below, blocks, fold_in, places, unit
+from graphc.random.bits import as_key, below, blocks, fold_in, places, units, words
 from graphc.random.distributions import Shape, categorical, exponential, float_of, sized
 from graphc.random.rejection import binomial
 from graphc.tensor.creation import arange
@@ -79,7 +79,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
     count = items.shape[0] if items.ndim else cast(items, "int64")
     if replace:
         if p is None:
-            chosen = below(blocks(as_key(key), places(own))[0], broadcast_node(count, own))
+            chosen = below(words(as_key(key), own), broadcast_node(count, own))
         else:
             chosen = categorical(key, E("log", as_node(p)), shape=own)
     else:
@@ -100,7 +100,7 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = 
     own, _ = sized("multinomial", shape) if shape is not None else (rest, [])
     wide = broadcast_node(cast(chances, kind), (*own, categories))
     if isinstance(n, int | np.integer) and n == 1:
-        limit = unit(blocks(as_key(key), places(own))[0], kind) * wide.sum(axis=-1)
+        limit = units(as_key(key), own, kind) * wide.sum(axis=-1)
         below_it = E(
             "less_equal", wide.cumsum(axis=-1), broadcast_node(limit.dimshuffle(*range(len(own)), "x"), wide.type.shape)
         )

@@ -7,7 +7,7 @@ element i has the blocks of counters (i, 2 t + 2) and (i, 2 t + 3), so that no e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,14 @@ import numpy as np
 from graphc.control.functional import cond, map, while_loop
 from graphc.ir import sizes
 from graphc.ir.node import Node, literal
+from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.elementwise import elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import reshape
 from graphc.random.bits import as_key, blocks, fold_in, places, unit
 from graphc.random.distributions import Shape, float_of, gaussian, normal, sized
+from graphc.random.implicit import slope
 
 EXACTLY = "float64"
 """What whole numbers are drawn in, whatever the dtypes of parameters."""
@@ -73,13 +75,34 @@ def each(what: str, draw: Callable[..., Node], key: Any, shape: Shape, dtype: An
 
 def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Gamma numbers of shape parameter `a` and scale 1 (Marsaglia and Tsang, ACM Transactions on Mathematical Software
-    26, 2000)."""
-    return each("gamma", lambda element, alpha: _gamma(element, alpha)[0], key, shape, dtype, a)
+    26, 2000). Their derivative by `a`: implicit.py."""
+    number, alpha = _drawn_gamma("gamma", 0, key, a, shape, dtype)
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
+        drawn = results[0]
+        # a number that has underflown goes down no further
+        least = literal(np.finfo(drawn.dtype).tiny, drawn.dtype)
+        return [given[0] * drawn * slope(E("log", E("maximum", drawn, least)), inputs[0])]
+
+    return overridden([number], [alpha], rule)[0]
 
 
 def log_gamma_number(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """The logarithms of gamma numbers: where `a` is small the numbers themselves underflow."""
-    return each("loggamma", lambda element, alpha: _gamma(element, alpha)[1], key, shape, dtype, a)
+    number, alpha = _drawn_gamma("loggamma", 1, key, a, shape, dtype)
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
+        return [given[0] * slope(results[0], inputs[0])]
+
+    return overridden([number], [alpha], rule)[0]
+
+
+def _drawn_gamma(what: str, which: int, key: Any, a: Any, shape: Shape, dtype: Any) -> tuple[Node, Node]:
+    """Gamma numbers or their logarithms, and the parameter in their shape and dtype."""
+    own, (alpha,) = sized(what, shape, a)
+    kind = float_of(what, dtype, alpha)
+    number = each(what, lambda element, given: _gamma(element, given)[which], key, own, kind, alpha)
+    return number, cast(alpha, kind)
 
 
 def _gamma(element: Element, alpha: Node) -> tuple[Node, Node]:

@@ -76,10 +76,10 @@ def _fold_constants(node: Node, uses: Uses) -> Node | None:
 
 def _fold_numbers(node: Node, uses: Uses) -> Node | None:
     """A scalar op on numbers, each broadcast: the number it makes, broadcast."""
-    if not node.ndim or not node.args or not isinstance(node.op.lower(node), Scalar):
+    if not node.ndim or not node.args:
         return None
     values = [scalar_constant(arg) for arg in node.args]
-    if any(value is None for value in values):
+    if any(value is None for value in values) or not isinstance(node.op.lower(node), Scalar):
         return None
     with np.errstate(all="ignore"):
         return filled(literal(np.asarray(node.op.eval(node, *values)), node.dtype), node.type.shape)

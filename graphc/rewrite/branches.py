@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from graphc.ir.body import ITEM, item
 from graphc.ir.closure import opened
-from graphc.ir.node import LEAVES, Body, Node, Scalar, describe
+from graphc.ir.node import LEAVES, Body, Node, Scalar
 from graphc.ir.walk import Graph, nodes_of, rebuilt, renamed
 from graphc.ops.branch import COND
 from graphc.rewrite.engine import Fired
@@ -45,7 +45,7 @@ def rewrite_branches(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool])
                 place = node.attrs["index"]
                 sides = (opened(whole.attrs[name], whole.args[1:])[place] for name in ("then", "orelse"))
                 done[node] = renamed(where(whole.args[0], *sides), node)
-                fired.append(Fired("branch_to_where", describe(node), node.where))
+                fired.append(Fired.at("branch_to_where", node))
             else:
                 done[node] = renamed(item(whole, node.attrs["index"]), node)
     if not fired:

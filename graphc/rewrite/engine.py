@@ -30,6 +30,7 @@ magnitudes, and this holds where that sum is finite: beyond, whether a partial s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -51,6 +52,8 @@ from graphc.ir.node import (
     literal,
     make,
     next_serial,
+    remade,
+    told,
     variable,
 )
 from graphc.ir.passes import Step, passed, watched
@@ -162,8 +165,23 @@ class Fired:
     node: str
     where: Where | None
 
+    @staticmethod
+    def at(rule: str, node: Node) -> Fired:
+        """The node is described when the text is read."""
+        return Fired(rule, told(lambda: describe(node)), node.where)
+
     def __str__(self) -> str:
         return f"{self.rule}: {self.node}"
+
+
+MOST_TOLD = 200
+"""How many applications of rules are told of one by one."""
+
+
+def tell_of(fired: Sequence[Fired]) -> list[str]:
+    """What fired, in order; after so many only how often, for each rule."""
+    rest = Counter(each.rule for each in fired[MOST_TOLD:])
+    return [*map(str, fired[:MOST_TOLD]), *(f"{rule}: {count} times more" for rule, count in rest.items())]
 
 
 # --- building rules ---------------------------------------------------------------------------------------------------
@@ -460,14 +478,14 @@ class _Rewriter:
     def _next(self, node: Node) -> Node:
         """The node over its final arguments, or what a rule makes of it, or itself where it is final."""
         if not self.moved.isdisjoint(node.args):
-            return self._inherit(node, make(node.op, tuple([self.final[arg] for arg in node.args]), node.attrs))
+            return self._inherit(node, remade(node, tuple([self.final[arg] for arg in node.args])))
         if node.op.name not in self.rules:
             return node
         before = next_serial()
         for item in self._fitting(node):
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after):
-                self.fired.append(Fired(item.name, describe(node), node.where))
+                self.fired.append(Fired.at(item.name, node))
                 place_new(after, node.where, before)
                 return self._inherit(node, after)
         return node
@@ -482,7 +500,11 @@ class _Rewriter:
 
     def _inherit(self, node: Node, after: Node) -> Node:
         """`after`, if it is new, with the user's name and line of `node`; and taken where `node` was."""
-        taken = self.uses.get(node, 1) - (after in node.args)
+        taken = self.uses.get(node, 1)
+        for arg in node.args:
+            if arg is after:
+                taken -= 1
+                break
         self.uses[after] = self.uses.get(after, 0) + taken
         return renamed(after, node) if after.serial > node.serial else after
 

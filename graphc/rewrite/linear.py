@@ -13,7 +13,7 @@ import numpy as np
 
 from graphc.dtypes import FLOATS, is_float
 from graphc.ir.node import INPUT, SHARED, Call, Node, constant_value, literal
-from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, outer, scaled_matmul
+from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, scaled_matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, drop, expand, transpose
@@ -155,7 +155,8 @@ def _as_outer(node: Node, uses: Uses) -> Node | None:
     a, b = node.args
     if a.ndim != 2 or b.ndim != 2 or a.type.shape[1] != 1 or b.type.shape[0] != 1:
         return None
-    return outer(drop(a, (1,)), drop(b, (0,)))
+    shape = (a.type.shape[0], b.type.shape[1])
+    return elementwise("mul", broadcast_to(a, shape), broadcast_to(b, shape))
 
 
 def _sum_for_constant(node: Node, uses: Uses) -> Node | None:

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from graphc.ir import sizes
 from graphc.ir.body import items_of, make_body
 from graphc.ir.closure import guards_of
-from graphc.ir.node import LEAVES, Body, Node, Where, describe, make, user_line
+from graphc.ir.node import LEAVES, Body, Node, Where, make, user_line
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
@@ -118,7 +118,7 @@ def tell(name: str, before: Graph, after: Graph) -> None:
 
 
 def _fire(name: str, loop: OpenLoop) -> Fired:
-    return Fired(name, describe(loop.node), loop.node.where)
+    return Fired.at(name, loop.node)
 
 
 def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:

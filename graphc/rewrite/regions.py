@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from graphc.dtypes import is_float
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, constant_value, describe, literal
+from graphc.ir.node import Node, Size, constant_value, literal
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import Graph, rebuilt
 from graphc.ops.assemble import assemble
@@ -82,7 +82,7 @@ def store_regions(graph: Graph) -> tuple[Graph, list[Fired]]:
         whole = stored(links, equal) if is_number(base, 0.0) and node.dtype != "bool" else None
         if whole is not None:
             done[node] = whole
-            fired.append(Fired(STORED, describe(node), node.where))
+            fired.append(Fired.at(STORED, node))
     if not fired:
         return graph, []
     ready: dict[Node, Node] = {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphc.ir.body import item, make_body
 from graphc.ir.closure import close
-from graphc.ir.node import Node, Size, literal, make, variable
+from graphc.ir.node import Node, Size, literal, make, remade, variable
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import Graph, renamed
 from graphc.ops.elementwise import elementwise
@@ -165,7 +165,7 @@ class Roller:
             if len(args) == 1 and node.op.name == "concatenate":
                 self.done[node] = args[0]
             else:
-                self.done[node] = node if same else renamed(make(node.op, args, node.attrs), node)
+                self.done[node] = node if same else renamed(remade(node, tuple(args)), node)
             place += 1
         return tuple([self.value(output) for output in outputs])
 

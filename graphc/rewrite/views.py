@@ -90,18 +90,19 @@ def _is_transpose(node: Node) -> bool:
 def _lift(is_moved: Callable[[Node], bool], node: Node, uses: Uses) -> Node | None:
     """A scalar op of arguments whose axes are all moved alike, as the same move of its result."""
     moved = [arg for arg in node.args if is_moved(arg)]
-    if not moved or not isinstance(node.op.lower(node), Scalar):
+    if not moved:
         return None
     order, shape = moved[0].attrs["order"], moved[0].args[0].type.shape
-    args: list[Node] = []
-    for arg in node.args:
-        number = scalar_constant(arg)
-        if number is not None:
-            args.append(filled(literal(number, arg.dtype), shape))
-        elif is_moved(arg) and arg.attrs["order"] == order:
-            args.append(arg.args[0])
-        else:
+    numbers = [scalar_constant(arg) for arg in node.args]
+    for arg, number in zip(node.args, numbers, strict=True):
+        if number is None and not (is_moved(arg) and arg.attrs["order"] == order):
             return None
+    if not isinstance(node.op.lower(node), Scalar):
+        return None
+    args = [
+        arg.args[0] if number is None else filled(literal(number, arg.dtype), shape)
+        for arg, number in zip(node.args, numbers, strict=True)
+    ]
     return dimshuffle(make(node.op, args, node.attrs), order)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 COMPLEX = "graphc has no complex dtypes"
 RANDOM = "random numbers are made by RandomStreams and graphc.random"
 ORDER = "sort, argsort, unique, quantile and histogram are there; this form of them is not yet"
-FACTORS = "factorisations are not there yet"
-NETS = "convolution, pooling, normalisation and the fused losses of nnet are not there yet"
+FACTORS = "linalg has factorisations and lstsq; complex roots, fits and Theano's BLAS ops are not there"
+NETS = "pooling, normalisation and the fused losses of nnet are not there yet"
 OP_CLASS = "it is a part of another op of Theano's: apply the function"
 INDEX_OP = "x[...], set_subtensor and inc_subtensor make every form of indexing"
 REWRITE = "rewriting is graphc's own: nothing of Theano's optimizer has a counterpart"
@@ -40,17 +40,18 @@ GROUPS: tuple[tuple[str, str], ...] = (
         unique_all unique_counts unique_inverse unique_values lexsort nanmedian nanpercentile
         nanquantile histogram2d histogramdd
     """),
-    (FACTORS, "nlinalg slinalg linalg roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
+    (FACTORS, "roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (NETS, """
-        signal abstract_conv abstract_conv2d batch_normalization blocksparse bn conv conv2d conv2d_grad_wrt_inputs
-        conv2d_transpose conv3d corr corr3d separable_conv2d ConvOp sparse_block_dot h_softmax softmax_with_bias
+        blocksparse sparse_block_dot h_softmax softmax_with_bias
         SoftmaxWithBias crossentropy_categorical_1hot_grad crossentropy_softmax_1hot
         crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
         crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
         crossentropy_softmax_max_and_argmax_1hot_with_bias CrossentropyCategorical1Hot
         CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx CrossentropySoftmaxArgmax1HotWithBias
     """),
-    (OP_CLASS, "MakeSlice make_slice ScalarSoftsign scalar_sigmoid scalar_softsign _arange _nd_grid"),
+    (OP_CLASS, """
+        MakeSlice make_slice ScalarSoftsign scalar_sigmoid scalar_softsign ConvOp corr corr3d _arange _nd_grid
+    """),
     (INDEX_OP, """
         AdvancedBooleanIndexingError adv_index_broadcastable_pattern as_index_variable as_int_none_variable
         check_advanced_indexing_dimensions check_and_reject_bool get_canonical_form_slice get_idx_list inc_code

@@ -13,15 +13,19 @@ import numpy as np
 
 from graphc.dtypes import DISCRETE, is_float
 from graphc.errors import GraphTypeError
-from graphc.ir.node import Array, Node, Type, constant_value, describe
+from graphc.ir import sizes
+from graphc.ir.node import Array, Node, Type, describe
+from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.options import options
+from graphc.tensor import ranking
 from graphc.tensor.creation import arange, linspace, ones, zeros
 from graphc.tensor.elementary import floor, isnan, logical_and, logical_not, logical_or, maximum, minimum, where
 from graphc.tensor.indexing import flip, inc_subtensor, set_subtensor
 from graphc.tensor.joining import concatenate
+from graphc.tensor.ranking import first_of_rows, order_rows, sort_rows, top_of_rows
 from graphc.tensor.reductions import cumsum
 from graphc.tensor.selecting import take_along_axis
 from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
@@ -33,21 +37,57 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _sort_rows(rows: Array) -> Array:
-    return np.sort(rows, axis=-1, kind="stable")
-
-
-def _order_rows(rows: Array) -> Array:
-    return np.argsort(rows, axis=-1, kind="stable")
-
-
 def _sort_vjp(node: Node, cotangent: Node) -> list[Node]:
     """The cotangent back in the order of the argument."""
     return [take_along_axis(cotangent, _rank(_rank(node.args[0])), -1)]
 
 
-_rank = custom_op("argsort_rows", _order_rows, lambda kind: Type("int64", kind.shape), lambda node, cotangent: [None])
-_sorted = custom_op("sort_rows", _sort_rows, lambda kind: kind, _sort_vjp)
+def _columns_vjp(node: Node, cotangent: Node) -> list[Node]:
+    return [take_along_axis(cotangent, _column_rank(_column_rank(node.args[0])), 1)]
+
+
+def _spread(node: Node, cotangent: Node) -> Node:
+    """The cotangent of the largest, where they stand."""
+    rows, wanted = node.args
+    size, total = rows.shape[-1], rows.size
+    begins = arange(0, total, maximum(size, 1)).dimshuffle(0, "x")
+    places = flatten(begins + _first(rows, wanted).reshape((-1, wanted.shape[0])))
+    return set_subtensor(zeros((total,), cotangent.dtype)[places], flatten(cotangent)).reshape(rows.shape)
+
+
+def _first_type(rows: Type, wanted: Type) -> Type:
+    return Type("int64", (*rows.shape[:-1], *wanted.shape))
+
+
+def _no_vjp(node: Node, cotangent: Node) -> list[None]:
+    return [None] * len(node.args)
+
+
+_rank = custom_op(
+    "argsort_rows", order_rows, lambda kind: Type("int64", kind.shape), _no_vjp, into=ranking.order_rows_into
+)
+_sorted = custom_op("sort_rows", sort_rows, lambda kind: kind, _sort_vjp, into=ranking.sort_rows_into)
+_column_rank = custom_op(
+    "argsort_columns",
+    ranking.made_by(ranking.order_columns_into, "int64"),
+    lambda kind: Type("int64", kind.shape),
+    _no_vjp,
+    into=ranking.order_columns_into,
+)
+_sorted_columns = custom_op(
+    "sort_columns",
+    ranking.made_by(ranking.sort_columns_into),
+    lambda kind: kind,
+    _columns_vjp,
+    into=ranking.sort_columns_into,
+)
+_top = custom_op(
+    "top_of_rows",
+    top_of_rows,
+    lambda rows, wanted: Type(rows.dtype, (*rows.shape[:-1], *wanted.shape)),
+    lambda node, cotangent: [_spread(node, cotangent), None],
+)
+_first = custom_op("first_of_rows", first_of_rows, _first_type, _no_vjp)
 
 
 def _by_rows(what: str, x: Any, axis: Any) -> tuple[Node, int]:
@@ -61,6 +101,19 @@ def _by_rows(what: str, x: Any, axis: Any) -> tuple[Node, int]:
     return moveaxis(node, place, -1), place
 
 
+def _along(what: str, of_rows: Any, of_columns: Any, x: Any, axis: Any) -> Node:
+    """What is made of an array along an axis, of its shape, by an op for the last axis, and one for the second of
+    three."""
+    node = as_node(x)
+    rows, place = _by_rows(what, node, axis)
+    if axis is None or place == node.ndim - 1:
+        made: Node = of_rows(rows)
+        return made
+    shape = node.type.shape
+    parts = (sizes.product(shape[:place]), shape[place], sizes.product(shape[place + 1 :]))
+    return layout.reshape(of_columns(layout.reshape(node, parts)), shape)
+
+
 # --- sorting --------------------------------------------------------------------------------------------------------
 
 
@@ -70,14 +123,12 @@ def sort(x: Any, axis: int | None = -1, kind: str | None = None, order: None = N
 
         >>> T.sort([3.0, 1.0, 2.0])  # 1, 2, 3
     """
-    rows, place = _by_rows("sort", x, axis)
-    return moveaxis(_sorted(rows), -1, place)
+    return _along("sort", _sorted, _sorted_columns, x, axis)
 
 
 def argsort(x: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
     """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last."""
-    rows, place = _by_rows("argsort", x, axis)
-    return moveaxis(_rank(rows), -1, place)
+    return _along("argsort", _rank, _column_rank, x, axis)
 
 
 def partition(x: Any, kth: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
@@ -96,30 +147,33 @@ def topk_and_argtopk(
 ) -> tuple[Node, Node]:
     """The `kth` largest elements along `axis`, the largest first, or for a negative `kth` the smallest, the smallest
     first; and their places."""
-    rows, place = _by_rows("topk", x, axis)
-    count = as_node(kth)
-    if count.ndim or is_float(count.dtype):
-        raise GraphTypeError(f"topk: kth is a whole number, not {describe(count)} of type {count.type}")
-    order, size = _rank(rows), rows.shape[-1]
-    known = constant_value(count)
-    if known is not None:
-        places = flip(order, -1)[..., : int(known)] if known > 0 else order[..., : -int(known)]
-    else:
-        number = cast(count, "int64")
-        wanted = arange(abs(number))
-        places = order[..., where(elementwise("greater", number, 0), size - 1 - wanted, wanted)]
+    rows, wanted, place = _wanted(x, kth, axis)
+    places = _first(rows, wanted)
     values = take_along_axis(rows, places, -1)
     return moveaxis(values, -1, place), cast(moveaxis(places, -1, place), idx_dtype)
 
 
+def _wanted(x: Any, kth: Any, axis: int | None) -> tuple[Node, Node, int]:
+    """The rows of `topk`, a vector that has as many elements as are wanted of each, all `kth`, and the rows' axis."""
+    rows, place = _by_rows("topk", x, axis)
+    count = as_node(kth)
+    if count.ndim or is_float(count.dtype):
+        raise GraphTypeError(f"topk: kth is a whole number, not {describe(count)} of type {count.type}")
+    number = cast(count, "int64")
+    most = minimum(abs(number), rows.shape[-1])
+    return rows, zeros((most,), "int64") + number, place
+
+
 def topk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64") -> Node:
     """The `kth` largest elements along `axis`, the largest first; of a negative `kth` the smallest."""
-    return topk_and_argtopk(x, kth, axis)[0]
+    rows, wanted, place = _wanted(x, kth, axis)
+    return moveaxis(_top(rows, wanted), -1, place)
 
 
 def argtopk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64") -> Node:
     """The places of the `kth` largest elements along `axis`, the largest first; of a negative `kth` the smallest."""
-    return topk_and_argtopk(x, kth, axis, sorted, idx_dtype)[1]
+    rows, wanted, place = _wanted(x, kth, axis)
+    return cast(moveaxis(_first(rows, wanted), -1, place), idx_dtype)
 
 
 # --- quantiles ------------------------------------------------------------------------------------------------------

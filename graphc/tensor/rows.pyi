@@ -190,11 +190,20 @@ def nextafter(x: Any, y: Any, /) -> Node:
 def not_equal(x: Any, y: Any, /) -> Node:
     """x != y; NaN differs from all."""
 
+def philox(x: Any, y: Any, z: Any, /) -> Node:
+    """Word `index` of 64 bits of the blocks of Philox 4x32-10 of a draw and a key, two words to a block."""
+
 def philox_high(x: Any, y: Any, z: Any, /) -> Node:
     """64 more random bits: the other half of that block."""
 
 def philox_low(x: Any, y: Any, z: Any, /) -> Node:
     """64 random bits: the first half of the block of Philox 4x32-10 of a counter (index, draw) and a key."""
+
+def philox_normal(x: Any, y: Any, z: Any, /) -> Node:
+    """Normal number `index` of a draw and a key, two numbers to a block of Philox 4x32-10."""
+
+def philox_unit(x: Any, y: Any, z: Any, /) -> Node:
+    """The first 53 bits of word `index` as a number in [0, 1)."""
 
 def positive(x: Any, /) -> Node:
     """The argument itself."""

@@ -44,7 +44,8 @@ from graphc.ops.elementwise import elementwise
 
 STRUCTURAL = (
     "broadcast_to checked dimshuffle reshape concatenate iota subtensor set_subtensor inc_subtensor "
-    "gather set_gather inc_gather sum prod max min any all argmax argmin matmul gemm"
+    "gather set_gather inc_gather sum prod max min any all argmax argmin matmul gemm windows inc_windows join_windows "
+    "conv"
 ).split()
 DTYPES = {"float": "float64", "int": "int64", "index": "int64", "bool": "bool"}
 SAMPLES = [

@@ -17,8 +17,9 @@ import numpy as np
 
 from graphc.dtypes import itemsize
 from graphc.errors import ShapeError
+from graphc.ir.body import outputs_of
 from graphc.ir.node import Array, Node, describe
-from graphc.ops.custom import native_of
+from graphc.ops.custom import native_of, stored_by
 
 CALLBACK = "callback"
 """What functions that call back into Python are named in generated source, with a number behind."""
@@ -38,13 +39,18 @@ def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[in
 
 
 def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
-    """Compute `node` from the first arrays into the last; 1 where the user's function raised."""
+    """Compute `node` from the first arrays into the others; 1 where the user's function raised."""
+    count, into = len(node.args), stored_by(node.op)
     try:
-        value = node.op.eval(node, *arrays[:-1])
-        if value.shape != arrays[-1].shape:
-            shapes = f"shape {value.shape}, not {arrays[-1].shape}"
-            raise ShapeError(f"op {node.op.name} computed {shapes}: {describe(node)}")
-        arrays[-1][...] = value
+        if into is not None:
+            into(*arrays)
+            return 0
+        made: Any = node.op.eval(node, *arrays[:count])
+        for value, array in zip(made if node.is_tuple else (made,), arrays[count:], strict=True):
+            if value.shape != array.shape:
+                shapes = f"shape {value.shape}, not {array.shape}"
+                raise ShapeError(f"op {node.op.name} computed {shapes}: {describe(node)}")
+            array[...] = value
     except BaseException as error:  # whatever it is, it is raised again where the call began
         error.add_note(f"while computing {describe(node)}")
         failures.raised.append(error)
@@ -58,16 +64,17 @@ def native_callback(node: Node, failures: Failures) -> Any:
     if compute is not None:
         function: Any = import_module("graphc.codegen.call.native_op").native_function(node, compute)
         return function
-    operands = (*node.args, node)
+    operands = (*node.args, *outputs_of(node))
     count = sum(operand.ndim for operand in operands)
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)
 
+    kinds = [(operand.dtype, operand.ndim) for operand in operands]
+
     def call(*args: Any) -> int:
-        shapes = split_sizes(operands, args[len(operands) :])
-        arrays = [
-            view(address, operand.dtype, shape)
-            for address, operand, shape in zip(args[: len(operands)], operands, shapes, strict=True)
-        ]
+        first, arrays = len(kinds), []
+        for address, (dtype, rank) in zip(args, kinds, strict=False):
+            arrays.append(view(address, dtype, args[first : first + rank]))
+            first += rank
         return run(node, arrays, failures)
 
     return signature(call)
@@ -75,16 +82,21 @@ def native_callback(node: Node, failures: Failures) -> Any:
 
 def view(address: int | None, dtype: str, shape: tuple[int, ...]) -> Array:
     """The array that lies at an address."""
-    length = int(np.prod(shape, dtype=np.int64)) * itemsize(dtype)
+    length = prod(shape) * itemsize(dtype)
     if not length or address is None:
         return np.empty(shape, dtype)
-    memory = (ctypes.c_char * length).from_address(address)
-    return np.ndarray(shape, np.dtype(dtype), memoryview(memory))
+    return np.ndarray(shape, np.dtype(dtype), MEMORY(address, length, WRITABLE))
+
+
+MEMORY = ctypes.pythonapi.PyMemoryView_FromMemory
+"""A view of some bytes at an address; a ctypes array would be a class of its own for each length."""
+MEMORY.restype, MEMORY.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+WRITABLE = 0x200
 
 
 def python_callback(node: Node, failures: Failures) -> Callable[..., int]:
     """The same over flat arrays, which may be longer: a temporary holds values of several sizes."""
-    operands = (*node.args, node)
+    operands = (*node.args, *outputs_of(node))
 
     def call(*args: Any) -> int:
         shapes = split_sizes(operands, [int(size) for size in args[len(operands) :]])

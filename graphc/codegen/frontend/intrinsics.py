@@ -309,6 +309,10 @@ def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Val
     return call_libm(builder, _LIBM.get(name, name), dtype, args)
 
 
+def _drawn(name: str) -> Emit:
+    return lambda builder, dtype, args: builder.call(refer(builder.module, name, llvm_type("float64")), args)
+
+
 def _math_call(name: str) -> Emit:
     return lambda builder, dtype, args: _math(builder, name, dtype, args)
 
@@ -397,6 +401,9 @@ def _build_table() -> dict[str, Intrinsic]:
         ("lcm", _same(2, INTEGERS), lcm),
         ("philox_low", _same(3, ("uint64",)), philox_low),
         ("philox_high", _same(3, ("uint64",)), philox_high),
+        ("philox", _same(3, ("uint64",)), _drawn("philox")),
+        ("philox_unit", _same(3, ("uint64",), "float64"), _drawn("philoxunit")),
+        ("philox_normal", _same(3, ("uint64",), "float64"), _drawn("philoxnormal")),
         ("isnan", _test(1, both), _by_kind(_isnan, _fixed(0))),
         ("isinf", _test(1, both), _by_kind(_to_infinity("=="), _fixed(0))),
         ("isfinite", _test(1, both), _by_kind(_to_infinity("<"), _fixed(1))),

@@ -203,7 +203,8 @@ def _build_prelude() -> dict[str, Function]:
     table |= {f"accumulate_{name}": table[name] for name in ("minimum", "maximum")}
     table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
     table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
-    table |= {"philox_low": _quiet(numerics.philox_low), "philox_high": _quiet(numerics.philox_high)}
+    for name in ("philox_low", "philox_high", "philox", "philox_unit", "philox_normal"):
+        table[name] = _quiet(getattr(numerics, name))
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
     table |= {
         "chunk": chunk,

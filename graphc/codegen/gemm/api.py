@@ -11,6 +11,10 @@ that their objects need when they are loaded; PYTHON_SHIMS, their meaning over f
                         beta, c, c_batch, c_row, c_col)
         a gc_gemm for each of count matrices that many elements apart; a batch stride 0 repeats one matrix
 
+    gc_conv_<t>(images, groups, outs, channels, x and its steps, w and its steps, y and its steps, and for each of three
+                spatial axes size, taps, count, stride, dilation, spread, low)
+        y[n, g, o, p...] = sum of x[n, g, c, i...] * w[g, o, c, k...] as the op of graphc/ops/conv.py says
+
 t is f64, f32, i64 or i32. Element (i, j) of a stands at a[i * a_row + j * a_col]: a transposed or sliced operand needs
 no copy. c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else
 is IEEE arithmetic, or wraps. Each returns 0.
@@ -22,7 +26,7 @@ to loops of their own; so do those with a vector (dispatch.py).
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -32,6 +36,7 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.threads.chunking import SETTINGS_WORDS
+from graphc.ops.conv import MOST_SPATIAL, convolve_arrays
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
 """The first entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
@@ -47,10 +52,19 @@ DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 """By suffix; an unsigned product has the bits of the signed one."""
 
 
+ALONG = ("size", "taps", "count", "stride", "dilation", "spread", "low")
+"""What a convolution is told of each spatial axis."""
 ARGUMENTS = {
     "gemm": "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col",
     "gemv": "m n alpha a a_row a_col x x_step beta y y_step",
     "batched_gemm": "count m n k alpha a a_batch a_row a_col b b_batch b_row b_col beta c c_batch c_row c_col",
+    "conv": " ".join(
+        (
+            "images groups outs channels",
+            "x x_n x_g x_c x_0 x_1 x_2 w w_g w_o w_c w_0 w_1 w_2 y y_n y_g y_o y_0 y_1 y_2",
+            *(f"{word}_{axis}" for axis in range(MOST_SPATIAL) for word in ALONG),
+        )
+    ),
 }
 """Those of each routine, in order."""
 
@@ -58,7 +72,7 @@ ARGUMENTS = {
 def _kind(argument: str, dtype: str) -> str:
     if argument in ("alpha", "beta"):
         return dtype
-    return f"{dtype}*" if argument in ("a", "b", "c", "x", "y") else "int64"
+    return f"{dtype}*" if argument in ("a", "b", "c", "x", "y", "w") else "int64"
 
 
 PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -113,36 +127,45 @@ def blas_symbols() -> Mapping[str, int]:
 @cache
 def blas_table() -> ctypes.Array[ctypes.c_void_p]:
     """The addresses of ENTRIES; those of our own functions are 0 until they are set."""
-    return (ctypes.c_void_p * len(ENTRIES))(*(_numpy_routines() or _scipy_routines()))
+    return (ctypes.c_void_p * len(ENTRIES))(*find_routines(ROUTINES)[0])
 
 
-def _numpy_routines() -> list[int]:
-    """The routines of the library that NumPy is linked with; [] where they are not found.
+def find_routines(names: Sequence[str]) -> tuple[list[int], int]:
+    """The addresses of routines of BLAS or LAPACK, and the bytes of their integers: NumPy's, or SciPy's where NumPy's
+    library has not all of them. ([], 8) where they are not found."""
+    return routines_of_numpy(names) or routines_of_scipy(names) or ([], 8)
+
+
+def routines_of_numpy(names: Sequence[str]) -> tuple[list[int], int] | None:
+    """The routines of the library that NumPy is linked with.
 
     Its own extension module is asked, which answers for all that it has loaded. NumPy's wheels prefix the names of
     their OpenBLAS and mark 64-bit integers; other builds have plain or suffixed names.
     """
     library = ctypes.CDLL(_multiarray_umath.__file__)
     for spelling in ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}64_", "{}_"):
-        names = [spelling.format(routine) for routine in ROUTINES]
-        if all(hasattr(library, name) for name in names):
-            return [ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names]
-    return []
+        spelt = [spelling.format(name) for name in names]
+        if all(hasattr(library, name) for name in spelt):
+            return [
+                ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in spelt
+            ], 8 if "64" in spelling else 4
+    return None
 
 
-def _scipy_routines() -> list[int]:
-    """The routines of SciPy's own BLAS, by the capsules that Cython exports; [] where there is no SciPy.
+def routines_of_scipy(names: Sequence[str]) -> tuple[list[int], int] | None:
+    """SciPy's own routines, by the capsules that Cython exports; None where there is no SciPy.
 
-    The import stands here because it costs 0.2 s, and hardly any installation needs it.
+    The imports stand here because they cost 0.2 s, and hardly any installation needs them.
     """
     try:
-        capsules = import_module("scipy.linalg.cython_blas").__pyx_capi__
+        capsules = import_module("scipy.linalg.cython_lapack").__pyx_capi__
+        capsules = {**capsules, **import_module("scipy.linalg.cython_blas").__pyx_capi__}
     except ImportError:
-        return []
+        return None
     get_name, get_pointer = ctypes.pythonapi["PyCapsule_GetName"], ctypes.pythonapi["PyCapsule_GetPointer"]
     get_name.argtypes, get_name.restype = (ctypes.py_object,), ctypes.c_char_p
     get_pointer.argtypes, get_pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
-    return [get_pointer(capsules[routine], get_name(capsules[routine])) for routine in ROUTINES]
+    return [get_pointer(capsules[name], get_name(capsules[name])) for name in names], 4
 
 
 OPERANDS = {
@@ -168,8 +191,28 @@ def _product(routine: str, scalar: Callable[[float], np.number[Any]], *values: A
     return 0
 
 
+def _convolution(*values: Any) -> int:
+    given = dict(zip(ARGUMENTS["conv"].split(), values, strict=True))
+
+    def spatial(word: str) -> list[int]:
+        return [int(given[f"{word}_{axis}"]) for axis in range(MOST_SPATIAL)]
+
+    def view(name: str, letters: str, sizes: Sequence[int]) -> Flat:
+        flat, places = given[name], (*letters, *map(str, range(MOST_SPATIAL)))
+        return as_strided(flat, sizes, [int(given[f"{name}_{place}"]) * flat.itemsize for place in places])
+
+    images, groups, outs, channels = (int(given[name]) for name in ("images", "groups", "outs", "channels"))
+    x = view("x", "ngc", [images, groups, channels, *spatial("size")])
+    w = view("w", "goc", [groups, outs, channels, *spatial("taps")])
+    y = view("y", "ngo", [images, groups, outs, *spatial("count")])
+    y[...] = 0
+    words = ("size", "count", "stride", "dilation", "spread", "low")
+    convolve_arrays(x, w, y, list(zip(*map(spatial, words), strict=True)))
+    return 0
+
+
 PYTHON_SHIMS: dict[str, Callable[..., int]] = {
-    f"gc_{routine}_{suffix}": partial(_product, routine, np.dtype(dtype).type)
+    f"gc_{routine}_{suffix}": _convolution if routine == "conv" else partial(_product, routine, np.dtype(dtype).type)
     for suffix, dtype in DTYPES.items()
     for routine in ARGUMENTS
 }

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.batched import batch
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
+from graphc.codegen.gemm.convolution import convolution
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix, Product, arguments, product_function
 from graphc.codegen.gemm.small import loops
@@ -62,7 +63,9 @@ def blas_functions(names: Iterable[str]) -> list[Function[..., Any]]:
     made: list[Function[..., Any]] = []
     for name in sorted(PROTOTYPES.keys() & set(names)):
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")
-        if routine == "batched_gemm":
+        if routine == "conv":
+            made.append(convolution(suffix))
+        elif routine == "batched_gemm":
             made.append(batch(suffix, BLOCKED if has_avx512() else SMALL_GEMM))
         else:
             made.append(gemm(suffix) if routine == "gemm" else gemv(suffix))

@@ -7,7 +7,8 @@ gives 0, and a shift by the width or more gives 0 (-1 for a negative value shift
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from llvmlite import ir
 
@@ -171,12 +172,12 @@ def _define_power(module: ir.Module, dtype: str) -> ir.Function:
 
 def philox_low(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     """The first two words of a block of Philox 4x32-10 (numerics.py)."""
-    return _join(builder, _block_of_bits(builder, args)[:2])
+    return join_words(builder, _block_of_bits(builder, args)[:2], partial(constant, "uint64"))
 
 
 def philox_high(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     """The last two."""
-    return _join(builder, _block_of_bits(builder, args)[2:])
+    return join_words(builder, _block_of_bits(builder, args)[2:], partial(constant, "uint64"))
 
 
 def _block_of_bits(builder: Builder, args: Sequence[Value]) -> Sequence[Value]:
@@ -190,7 +191,7 @@ def _block_of_bits(builder: Builder, args: Sequence[Value]) -> Sequence[Value]:
             changed = {str(later.operands[1]) for later in before[place:] if isinstance(later, ir.StoreInstr)}
             if not changed & {str(_source_of(arg)) for arg in args}:
                 return list(words[1])
-    made = _philox(builder, args)
+    made = philox_block(builder, args, partial(constant, "uint64"))
     builder.block.instructions[-1].philox = marked, made
     return made
 
@@ -200,26 +201,37 @@ def _source_of(value: Value) -> Value:
     return value.operands[0] if isinstance(value, ir.LoadInstr) else value
 
 
-def _philox(builder: Builder, args: Sequence[Value]) -> list[Value]:
-    """Four words of 32 bits, each the low half of one of 64: so products of halves are what vectors have."""
-    half, low = (constant("uint64", number) for number in (32, 2**32 - 1))
-    index, draw, key = args
-    words = [index, builder.lshr(index, half), draw, builder.lshr(draw, half)]
-    keys = [key, builder.lshr(key, half)]
+def philox_block(builder: Builder, args: Sequence[Value], number: Callable[[int], Value]) -> list[Value]:
+    """Four words of 32 bits, each the low half of one of 64: so products of halves are what vectors have. `number`
+    makes a constant of what the arguments are."""
+    words, key = philox_begun(builder, args[:2], number), args[2]
+    keys = [key, builder.lshr(key, number(32))]
     for step in range(PHILOX_ROUNDS):
-        sides = zip(words[::2], PHILOX_FACTORS, strict=True)
-        products = [builder.mul(builder.and_(word, low), constant("uint64", factor)) for word, factor in sides]
-        high = [builder.lshr(product, half) for product in products]
-        now = [
-            builder.add(each, constant("uint64", step * bump)) for each, bump in zip(keys, PHILOX_BUMPS, strict=True)
-        ]
-        first, third = (builder.xor(builder.xor(high[1 - side], words[2 * side + 1]), now[side]) for side in (0, 1))
-        words = [first, products[1], third, products[0]]
+        now = [builder.add(each, number(step * bump)) for each, bump in zip(keys, PHILOX_BUMPS, strict=True)]
+        words = philox_round(builder, words, now, number)
     return words
 
 
-def _join(builder: Builder, words: Sequence[Value]) -> Value:
-    half, low = (constant("uint64", number) for number in (32, 2**32 - 1))
+def philox_begun(builder: Builder, counter: Sequence[Value], number: Callable[[int], Value]) -> list[Value]:
+    """The words before the first round, of an index and a draw."""
+    return [part for word in counter for part in (word, builder.lshr(word, number(32)))]
+
+
+def philox_round(
+    builder: Builder, words: Sequence[Value], keys: Sequence[Value], number: Callable[[int], Value]
+) -> list[Value]:
+    """The words after a round."""
+    half, low = map(number, (32, 2**32 - 1))
+    sides = zip(words[::2], PHILOX_FACTORS, strict=True)
+    products = [builder.mul(builder.and_(word, low), number(factor)) for word, factor in sides]
+    high = [builder.lshr(product, half) for product in products]
+    first, third = (builder.xor(builder.xor(high[1 - side], words[2 * side + 1]), keys[side]) for side in (0, 1))
+    return [first, products[1], third, products[0]]
+
+
+def join_words(builder: Builder, words: Sequence[Value], number: Callable[[int], Value]) -> Value:
+    """The number of 64 bits of two words of a block."""
+    half, low = map(number, (32, 2**32 - 1))
     return builder.or_(builder.and_(words[0], low), builder.shl(words[1], half))
 
 

@@ -81,6 +81,13 @@ def usual_width() -> int:
     return 256 if longest == 512 and not processor(options.target)[0].startswith(("znver", "kn")) else longest
 
 
+def longest_width() -> int:
+    """The bits of the vectors of what gains more from long ones than it loses: of the first processors with 512 bits
+    half of these."""
+    is_early = processor(options.target)[0] in ("skylake-avx512", "cascadelake", "cooperlake")
+    return usual_width() if is_early else max(vector_widths())
+
+
 SHORT = 1
 """The level up to which `short_pipeline` is run instead of LLVM's."""
 

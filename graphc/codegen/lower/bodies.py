@@ -23,6 +23,7 @@ def body_of(
     """While the parts of `plan` are written. `given`: for variables of the body the values whose buffers they have;
     `results`: the buffers that the body may write under their names; `rows`: values that are one row of theirs."""
     before = lowerer.buffers, lowerer.accumulators, lowerer.depths, lowerer.rows, lowerer.labels
+    workspaces, lowerer.workspaces = lowerer.workspaces, plan.workspaces
     known = {buffer.name: buffer for buffer in results}
     places = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer.buffers = {
@@ -35,3 +36,4 @@ def body_of(
     lowerer.rows = {**{node: row for node, row in lowerer.rows.items() if node.op in LEAVES}, **outer, **rows}
     yield
     lowerer.buffers, lowerer.accumulators, lowerer.depths, lowerer.rows, lowerer.labels = before
+    lowerer.workspaces = workspaces

@@ -1,60 +1,80 @@
-"""Calls of functions from outside the source: matrix products, and the user's functions.
+"""Calls of functions from outside the source: matrix products, factorisations, and the user's functions.
 
-In: a nest of kind `call` and the `Lowerer` that writes the kernel. Out: statements at the end of a scope.
-A matrix product takes pointers and element strides, so that a transposed or sliced operand is read where it stands.
+In: a nest of kind `call` and the `Lowerer` that writes the kernel. Out: statements at the end of a scope. What a
+function is given, the record `Call` of its op says, in order. Some take pointers and element strides, so that a
+transposed or sliced operand is read where it stands.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from graphc.codegen.call.callback import CALLBACK
-from graphc.codegen.gemm.api import DTYPES, vector_name
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.schedule.plan import PRODUCTS, Nest, call_kind, loop_vars
+from graphc.codegen.schedule.plan import Nest, call_of, called, is_product, loop_vars
 from graphc.codegen.schedule.strided import strided
-from graphc.ir.node import Index, Node, constant_value
+from graphc.ir.body import outputs_of
+from graphc.ir.call import Extent, Given, Number, Result, Strided, Whole, Workspace
+from graphc.ir.node import Call, Index, Node, Passed, constant_value
 from graphc.loops.build import literal_const
 from graphc.loops.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
 from graphc.loops.operators import MUL
-from graphc.ops.linalg import Product, as_product
+from graphc.startup.record import record
 
-SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
+
+@record()
+class Place:
+    """Where a call is written: the nodes whose buffers its results go to, the loops around it, the factor of what it
+    adds to."""
+
+    results: tuple[Node, ...]
+    loops: Index
+    factor: Expr
 
 
 def lower_call(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
-    """The call that computes a nest's one result."""
-    (node,) = nest.roots
-    if call_kind(node) in PRODUCTS:
+    """The call that computes the results of a nest."""
+    node = called(nest.roots[0])
+    if is_product(node):
         _add_products(lowerer, nest, node, scope)
     else:
-        _call_python(lowerer, nest, node, scope)
+        _invoke(lowerer, nest, node, tuple(outputs_of(node)), ZERO, scope)
 
 
 def _add_products(lowerer: Lowerer, nest: Nest, node: Node, outer: Scope) -> None:
     """A product, or a sum of products that begins with the innermost, in the result's buffer."""
-    (root,) = nest.roots
-    pending = [as_product(node.args)]
-    while (c := pending[-1].c) is not None and call_kind(c) in PRODUCTS and c not in lowerer.buffers:
-        pending.append(as_product(c.args))
-    for parts in reversed(pending):
-        there = nest.in_place or parts is not pending[-1]
-        _product(lowerer, root, parts, _begin(lowerer, root, parts, there, outer), outer)
+    pending = [node]
+    while (added := _call(pending[-1]).added(pending[-1])) is not None:
+        operand, _ = added
+        if not is_product(operand) or operand in lowerer.buffers:
+            break
+        pending.append(operand)
+    for each in reversed(pending):
+        there = nest.in_place or each is not pending[-1]
+        _invoke(lowerer, nest, each, (node,), _begin(lowerer, node, each, there, outer), outer)
 
 
-def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool, outer: Scope) -> Expr:
+def _call(node: Node) -> Call:
+    call = call_of(node)
+    assert call is not None
+    return call
+
+
+def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scope) -> Expr:
     """What a product is added to, brought to the result's buffer unless it is `there`; the factor it still needs.
 
     A factor known at the call only is applied here: BLAS does not look at what it multiplies by 0.
     """
-    one = _number(1, root)
-    if parts.c is None or parts.beta is None:
-        return _number(0, root)
-    beta = lowerer.element(parts.beta, ())
-    if there and _is_nonzero(parts.beta):
+    one, added = _number(1, root.dtype), _call(product).added(product)
+    if added is None:
+        return _number(0, root.dtype)
+    operand, factor = added
+    beta = lowerer.element(factor, ())
+    if there and _is_nonzero(factor):
         return beta
     buffer, shape = lowerer.buffers[root], root.type.shape
     if there:
@@ -63,15 +83,15 @@ def _begin(lowerer: Lowerer, root: Node, parts: Product, there: bool, outer: Sco
     else:
         index = loop_vars(root.ndim)
         scope = lowerer.enter_all(outer, index, lowerer.extents(shape))
-        value = lowerer.element(parts.c, index)
+        value = lowerer.element(operand, index)
         scope.body.append(Store(buffer, lowerer.place(root, index), value if beta == one else _scaled(beta, value)))
         lowerer.leave(scope, outer)
     lowerer.finish(outer)
     return one
 
 
-def _number(value: int, like: Node) -> Expr:
-    return literal_const(np.array(value, like.dtype)[()], like.dtype)
+def _number(value: float, dtype: str) -> Expr:
+    return literal_const(np.array(value, dtype)[()], dtype)
 
 
 def _is_nonzero(node: Node) -> bool:
@@ -83,42 +103,62 @@ def _scaled(factor: Expr, value: Expr) -> Expr:
     return apply(MUL, factor, value)
 
 
-def _product(lowerer: Lowerer, root: Node, parts: Product, beta: Expr, outer: Scope) -> None:
-    """root = alpha * a @ b + beta * root, for every matrix of a batch: one call for the last axis of the batch."""
-    a, b, suffix = parts.a, parts.b, SUFFIXES[root.dtype]
-    alpha = _number(1, root) if parts.alpha is None else lowerer.element(parts.alpha, ())
-    loops = loop_vars(max(root.ndim - 3, 0))
-    scope = lowerer.enter_all(outer, loops, lowerer.extents(root.type.shape[: len(loops)]))
-    a_start, a_steps = _place(lowerer, a, loops)
-    b_start, b_steps = _place(lowerer, b, loops)
-    inner = lowerer.size(a.type.shape[-1])
-    extents = lowerer.extents(root.type.shape)
-    start: Index = (*loops, *(ZERO for _ in extents[len(loops) :]))
-    c = Pointer(lowerer.buffers[root], lowerer.place(root, start))
-    if a.ndim == 1:
-        down, along = b_steps
-        args = (extents[0], inner, alpha, b_start, along, down, a_start, *a_steps, beta, c, ONE)
-        name = vector_name(suffix)
-    elif b.ndim == 1:
-        args = (extents[0], inner, alpha, a_start, *a_steps, b_start, *b_steps, beta, c, ONE)
-        name = vector_name(suffix)
-    elif root.ndim == 2:
-        args = (*extents, inner, alpha, a_start, *a_steps, b_start, *b_steps, beta, c, extents[1], ONE)
-        name = f"gc_gemm_{suffix}"
-    else:
-        count, rows, columns = extents[-3:]
-        apart = lowerer.hoist(multiply(rows, columns))
-        args = (
-            *(count, rows, columns, inner, alpha, a_start, *a_steps, b_start, *b_steps),
-            *(beta, c, apart, columns, ONE),
-        )
-        name = f"gc_batched_gemm_{suffix}"
-    scope.body.append(Invoke(name, args))
+def _invoke(lowerer: Lowerer, nest: Nest, node: Node, results: tuple[Node, ...], factor: Expr, outer: Scope) -> None:
+    """The function of a node, in the loops that go around it; where it may fail, its status decides."""
+    call = _call(node)
+    loops = loop_vars(call.loops(node))
+    scope = lowerer.enter_all(outer, loops, lowerer.extents(results[0].type.shape[: len(loops)]))
+    place = Place(results, loops, factor)
+    workspaces = iter(lowerer.workspaces.get(node, ()))
+    args: list[Expr] = []
+    for passed in call.passed(node):
+        if isinstance(passed, Workspace):
+            args.append(Pointer(next(workspaces), ZERO))
+        else:
+            args.extend(_pass(lowerer, passed, place))
+    name = call.symbol(node)
+    if call.is_python:
+        name = f"{CALLBACK}{len(lowerer.callbacks)}"
+        lowerer.callbacks[name] = node
+    scope.body.append(Invoke(name, tuple(args), nest.number + 1 if call.may_fail else 0))
     lowerer.leave(scope, outer)
 
 
-def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tuple[Expr, ...]]:
-    """Where an operand begins for the matrices of `loops`, its first axes, and the strides of its other axes."""
+def _pass(lowerer: Lowerer, passed: Passed, place: Place) -> Iterator[Expr]:
+    """What a function is given for one record."""
+    match passed:
+        case Extent(size):
+            yield lowerer.size(size)
+        case Number(value, dtype):
+            yield _number(value, dtype)
+        case Given(scalar):
+            yield lowerer.element(scalar, ())
+        case Whole(operand):
+            yield Pointer(lowerer.buffers[operand], lowerer.in_buffer(operand, ZERO))
+        case Strided(operand, axes):
+            pointer, steps = _where(lowerer, operand, place.loops)
+            yield pointer
+            yield from (ZERO if axis is None else steps[axis] for axis in axes)
+        case Result(position, axes):
+            node = place.results[position]
+            extents = lowerer.extents(node.type.shape)
+            start: Index = (*place.loops, *(ZERO for _ in extents[len(place.loops) :]))
+            yield Pointer(lowerer.buffers[node], lowerer.place(node, start))
+            yield from (_apart(lowerer, extents[axis + 1 :]) for axis in axes)
+        case _:
+            yield place.factor
+
+
+def _apart(lowerer: Lowerer, inner: tuple[Expr, ...]) -> Expr:
+    """How many elements stand behind one index of an axis."""
+    count: Expr = ONE
+    for extent in inner:
+        count = multiply(count, extent)
+    return lowerer.hoist(count)
+
+
+def _where(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, list[Expr]]:
+    """Where an operand begins for what `loops`, its first axes, are at, and the strides of its axes."""
     view = strided(operand, lowerer.sizing)
     extents = lowerer.extents(view.shape)
     steps: list[Expr] = [ZERO] * operand.ndim
@@ -133,15 +173,4 @@ def _place(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, tupl
         index.insert(0, start)
         apart = multiply(apart, extent)
     place = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
-    pointer = Pointer(lowerer.buffers[view.base], place)
-    return pointer, tuple(map(lowerer.hoist, steps[len(loops) :]))
-
-
-def _call_python(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope) -> None:
-    """A call back into Python: it gets every operand and the result as pointers, then all their sizes."""
-    operands = [*node.args, node]
-    pointers = [Pointer(lowerer.buffers[n], lowerer.in_buffer(n, ZERO)) for n in operands]
-    extents = [lowerer.size(size) for n in operands for size in n.type.shape]
-    name = f"{CALLBACK}{len(lowerer.callbacks)}"
-    lowerer.callbacks[name] = node
-    scope.body.append(Invoke(name, (*pointers, *extents), nest.number + 1))
+    return Pointer(lowerer.buffers[view.base], place), [*map(lowerer.hoist, steps)]

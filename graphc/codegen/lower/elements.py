@@ -29,10 +29,11 @@ class Elements(Scopes):
     """Writes the elements of values, wherever they are asked for.
 
     `buffers`: the buffer of every leaf and materialised value; `size_names`: the parameter that holds each size leaf.
-    `accumulators`: where column reductions are carried in a wider dtype; `depths`: for a buffer that holds one row, the
-    number of loops that pick the row; `rows`: for a value that is one row of its buffer, which one. Without a plan
-    every value is computed where it is needed, the way sizes are computed; `unchecked` is then the code of a failed
-    check of a gather's indices. `labels`: what values are called.
+    `accumulators`: where column reductions are carried in a wider dtype; `workspaces`: what external functions use
+    while they run; `depths`: for a buffer that holds one row, the number of loops that pick the row; `rows`: for a
+    value that is one row of its buffer, which one. Without a plan every value is computed where it is needed, the way
+    sizes are computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`: what values are
+    called.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Elements(Scopes):
         self.steps: set[Var] = set()
         self.sizing = sizing
         self.accumulators: Mapping[Node, Buffer] = {}
+        self.workspaces: Mapping[Node, Sequence[Buffer]] = {}
         self.depths: Mapping[Node, int] = {}
         self.rows: Mapping[Node, Size] = {}
         self.unchecked: int | None = None

@@ -15,8 +15,8 @@ from graphc.codegen.lower.tiling import loop_across
 from graphc.codegen.schedule.plan import Nest, Plan, loop_vars, unrolls
 from graphc.ir.node import Index, Writes
 from graphc.loops import ir
-from graphc.loops.build import cast, within
-from graphc.loops.operators import ADD, INFIX, OR
+from graphc.loops.build import cast, start_const, within
+from graphc.loops.operators import ACCUMULATE_MINIMUM, ADD, GE, INFIX, MINIMUM, NEG, OR, SUB
 
 
 def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
@@ -143,8 +143,22 @@ def guard(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
 
 
 def check(lowerer: Lowerer, nest: Nest, plan: Plan, outer: Scope) -> None:
+    """One comparison for all elements of an index array: with the furthest of them, counted down from -1 at either end
+    of the axis, which vectors find."""
     bound = plan.bounds[nest.number]
+    size = lowerer.size(bound.size)
+    if not nest.vars:
+        value = lowerer.bind(cast(lowerer.element(bound.index, ()), ir.INDEX), "index")
+        outer.body.append(ir.Check(within(value, size), nest.number + 1))
+        return
+    dtype = "int32" if bound.index.dtype == "int32" else ir.INDEX
+    furthest = ir.Var(lowerer.names.fresh("furthest"), dtype)
+    outer.body.append(ir.Set(furthest, start_const("0", dtype)))
     scope = lowerer.enter_all(outer, nest.vars, lowerer.extents(nest.space))
-    value = lowerer.bind(cast(lowerer.element(bound.index, nest.vars), ir.INDEX), "index")
-    scope.body.append(ir.Check(within(value, lowerer.size(bound.size)), nest.number + 1))
+    lowerer.scopes[furthest] = scope
+    value = lowerer.bind(cast(lowerer.element(bound.index, nest.vars), dtype), "index")
+    back = ir.apply(SUB, start_const("-1", dtype), value)
+    scope.body.append(ir.Set(furthest, ir.apply(ACCUMULATE_MINIMUM, furthest, ir.apply(MINIMUM, value, back))))
     lowerer.leave(scope, outer)
+    lowerer.scopes[furthest] = outer
+    outer.body.append(ir.Check(ir.apply(GE, cast(furthest, ir.INDEX), ir.apply(NEG, size)), nest.number + 1))

@@ -17,6 +17,7 @@ from graphc.codegen.lower.nests import lower_nest
 from graphc.codegen.lower.recurrences import lower_recur
 from graphc.codegen.lower.reductions import lower_column_reduction
 from graphc.codegen.lower.scopes import Scope
+from graphc.codegen.lower.segments import lower_segments
 from graphc.codegen.lower.steps import lower_steps
 from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows
 from graphc.loops.ir import Note
@@ -43,6 +44,8 @@ def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
             lower_call(lowerer, nest, scope)
         case "recurrence":
             lower_recur(lowerer, nest, scope)
+        case "segments":
+            lower_segments(lowerer, nest, scope)
         case "column reduction":
             lower_column_reduction(lowerer, nest, scope)
         case "steps" | "branch":

@@ -30,6 +30,7 @@ from graphc.codegen.gemm.api import (
     with_callees,
 )
 from graphc.codegen.gemm.lazy import SUFFIXES, defer, defer_word, load_blocks
+from graphc.codegen.lapack.api import FUNCTIONS, lapack_symbols
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
@@ -296,6 +297,7 @@ def load_product(products: Products, name: str) -> int:
     if name not in products.loaded:
         others = {other: address for other, (address, _) in products.loaded.items()}
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
+        needed |= lapack_symbols() if name in FUNCTIONS else {}
         loaded = load_code(part_code(name), needed, (name,))
         products.loaded.setdefault(name, (loaded.addresses[name], loaded.owner))  # another thread may have been faster
     return products.loaded[name][0]
@@ -361,7 +363,9 @@ def identity(node: Node) -> list[Any]:
     """What tells a user's op and the types it is applied to, as far as they are known without a call."""
     shapes = [[size if isinstance(size, int) else None for size in n.type.shape] for n in (*node.args, node)]
     dtypes = [n.dtype for n in (*node.args, node)]
-    return [node.op.name, node.op.version, *(f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True))]
+    attrs = [f"{name}={value!r}" for name, value in sorted(node.attrs.items())]
+    kinds = [f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True)]
+    return [node.op.name, node.op.version, *attrs, *kinds]
 
 
 def restore(kernel: Kernel, metadata: Mapping[str, Any], report: Report) -> Built | None:

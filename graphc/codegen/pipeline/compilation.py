@@ -16,6 +16,8 @@ from graphc.codegen.call.entry import apart_ir, entry_ir
 from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
+from graphc.codegen.lapack.api import FUNCTIONS
+from graphc.codegen.lapack.batch import functions as factorisations
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.module import IR, Module
 from graphc.codegen.llvm.split import split
@@ -215,8 +217,8 @@ def emit_beside(source: Source, effort: int) -> bytes:
 
 
 def products_of(program: Program) -> list[str]:
-    """The matrix products that a program calls."""
-    return [name for name in program.externals if name in PROTOTYPES]
+    """The matrix products and factorisations that a program calls."""
+    return [name for name in program.externals if name in PROTOTYPES or name in FUNCTIONS]
 
 
 LARGE_PRODUCTS = {blocks_name(suffix): suffix for suffix in ("f64", "f32")}
@@ -232,6 +234,8 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
         return [pool_ir(options.poison != "off")], POOL_EFFORT
     if name in PROTOTYPES:
         return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
+    if name in FUNCTIONS:
+        return split(factorisations([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
     if name in LARGE_PRODUCTS:
         return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_avx512() else [], PRODUCTS_EFFORT
     return [Elementary(name)], ELEMENTARY_OPT
@@ -243,7 +247,7 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, [name, free_name(LARGE_PRODUCTS[name])]) if objects else b""
     if name == PARALLEL:
         return link(objects, POOL_EXPORTS)
-    return link(objects, [name]) if name in PROTOTYPES else objects[0]
+    return link(objects, [name]) if name in PROTOTYPES or name in FUNCTIONS else objects[0]
 
 
 def compile_part(name: str) -> bytes:

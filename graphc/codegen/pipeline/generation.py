@@ -11,20 +11,21 @@ from typing import Any
 from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
 from graphc.codegen.call.interrupt import KINDS, answer_no
 from graphc.codegen.frontend.language import bind_source
-from graphc.codegen.gemm.api import PYTHON_SHIMS
+from graphc.codegen.gemm.api import PYTHON_SHIMS as PRODUCTS
+from graphc.codegen.lapack.api import PYTHON_SHIMS as FACTORISATIONS
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.options import options
-from graphc.rewrite import rewrite
+from graphc.rewrite import rewrite, tell_of
 from graphc.startup.garbage import uncollected
 from graphc.startup.record import replace
 
 
 def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
     graph, fired = rewrite(Graph(kernel.inputs, kernel.results), fast_math=kernel.is_fast, excluding=options.excluding)
-    report.fired = [str(fire) for fire in fired]
+    report.fired = tell_of(fired)
     count = len(kernel.outputs)
     news = graph.outputs[count:]
     updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
@@ -54,4 +55,4 @@ def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any
     """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
     own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
     name = f"<generated source of {built.signature.name}>"
-    return bind_source(built.source, name, {**PYTHON_SHIMS, **dict.fromkeys(KINDS, answer_no), **own})
+    return bind_source(built.source, name, {**PRODUCTS, **FACTORISATIONS, **dict.fromkeys(KINDS, answer_no), **own})

@@ -18,7 +18,8 @@ from graphc.codegen.call.signature import Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PROTOTYPES
+from graphc.codegen.gemm.api import PROTOTYPES as PRODUCTS
+from graphc.codegen.lapack.api import PROTOTYPES as FACTORISATIONS
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
@@ -44,7 +45,7 @@ from graphc.codegen.transform.simplify import drop_unused, simplify
 from graphc.codegen.transform.turns import take_turns
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
-from graphc.ir.body import nodes_within
+from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.loops import ir
@@ -52,6 +53,9 @@ from graphc.loops.names import Names
 from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
+
+PROTOTYPES = PRODUCTS | FACTORISATIONS
+"""The functions that all kernels share."""
 
 Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 """Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""
@@ -98,6 +102,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names)
     lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
+    lowerer.workspaces = plan.workspaces
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
     lowered = lower_kernel(plan, lowerer, passes)
@@ -415,7 +420,7 @@ def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Nod
 
 def callback_kinds(node: Node) -> tuple[str, ...]:
     """What the function that calls back into Python for a node takes."""
-    operands = (*node.args, node)
+    operands = (*node.args, *outputs_of(node))
     return (*(f"{n.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
 
 

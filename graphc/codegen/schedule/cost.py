@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from graphc.codegen.schedule.plan import lowering_of, unrolls
-from graphc.ir.node import LEAVES, Call, Fold, Node, Recur, Writes
+from graphc.ir.node import LEAVES, Call, Fold, Node, Recur, Segments, Writes
 from graphc.startup.record import record
 
 
@@ -57,7 +57,7 @@ def again(node: Node, memory: Memory, is_materialised: Callable[[Node], bool], l
     total, pending, seen = 0.0, [node], {node}
     while pending and total <= limit:
         current = pending.pop()
-        if current.ndim < node.ndim:
+        if _axes(current) < _axes(node):
             continue
         if current is not node and (lies_in_memory(current) or is_materialised(current)):
             total += memory.read * np.dtype(current.dtype).itemsize
@@ -70,9 +70,14 @@ def again(node: Node, memory: Memory, is_materialised: Callable[[Node], bool], l
     return total
 
 
+def _axes(node: Node) -> int:
+    """How many axes a value has of which it is not known that they have one element."""
+    return sum(not (isinstance(size, int) and size == 1) for size in node.type.shape)
+
+
 def lies_in_memory(node: Node) -> bool:
     """Whether an element is read rather than computed, wherever it is wanted."""
     lowering = lowering_of(node)
     if isinstance(lowering, Fold):
         return not unrolls(lowering.sizes(node))
-    return node.op in LEAVES or isinstance(lowering, Call | Writes | Recur)
+    return node.op in LEAVES or isinstance(lowering, Call | Writes | Recur | Segments)

@@ -33,6 +33,7 @@ ALONE: Mapping[Kind, str] = {
     "check": "all indices are checked before one is used",
     "writes": "it is built by several writes",
     "recurrence": "each of its elements needs the one before",
+    "segments": "its sums have as many terms as a call says",
     "guard": "it is checked before anything is computed",
     "steps": "its steps come one after the other",
     "branch": "it may not be carried out at all",

@@ -17,7 +17,7 @@ nests.py places values in nests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from math import prod
@@ -27,7 +27,7 @@ from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nests import NEST_OPS, Nests
 from graphc.codegen.schedule.plan import Use, is_bufferless, lowering_of, variables_of
 from graphc.ir.body import ITEM
-from graphc.ir.node import LEAVES, Call, Fold, Index, Node, Recur, Scalar, Writes
+from graphc.ir.node import LEAVES, Call, Fold, Index, Node, Recur, Scalar, Segments, Writes
 from graphc.loops.ir import Apply, Opaque, Var, subexpressions
 
 MOST_OPS = 200
@@ -35,6 +35,12 @@ SLIGHT = 12.0
 """What costs no more than this stays in a nest, however large that is."""
 SCATTERED = 3
 """For how many elements one counts that is written to a place of its own: such a loop takes them one by one."""
+STORED: Mapping[type, str] = {
+    Writes: "built by several writes",
+    Recur: "a recurrence, each element from the one before",
+    Segments: "sums of segments",
+}
+"""What no other nest can compute on its way."""
 SEVERAL_NESTS = "used in several nests"
 SEVERAL_LOOPS = "used in several loops of its nest"
 NEAR = 4.0
@@ -104,12 +110,10 @@ class Scheduler(Nests):
         if node in self.before_change:
             return "computed before the buffer that it reads is changed"
         match lowering:
-            case Writes():
-                return "built by several writes"
+            case Writes() | Recur() | Segments():
+                return STORED[type(lowering)]
             case Call():
                 return None if self.begins_sum(node, uses) else "the result of an external function"
-            case Recur():
-                return "a recurrence, each element from the one before"
             case Fold():
                 return self.reason_to_materialise_reduction(node, lowering, uses)
         if node.ndim and node.op.name in ("dimshuffle", "broadcast_to"):

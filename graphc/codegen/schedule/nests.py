@@ -16,7 +16,6 @@ from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
 from graphc.codegen.schedule.fusion import Access, reads_of
 from graphc.codegen.schedule.plan import (
     COPY,
-    PRODUCTS,
     Bound,
     BranchGraph,
     Draft,
@@ -24,14 +23,16 @@ from graphc.codegen.schedule.plan import (
     Purpose,
     StepGraph,
     Use,
-    call_kind,
+    call_of,
     fold_vars,
     gathered,
     in_range,
+    is_product,
     loop_vars,
     lowering_of,
     nowhere,
     reach,
+    segment_var,
     split_axes,
     unrolls,
     variables_of,
@@ -40,6 +41,7 @@ from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import sizes_of, step_graph
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import items_of
+from graphc.ir.call import Extent, Given, Strided, Whole, Workspace
 from graphc.ir.closure import guard_sides
 from graphc.ir.node import (
     LEAVES,
@@ -53,7 +55,9 @@ from graphc.ir.node import (
     Node,
     Part,
     Recur,
+    Repeat,
     Scalar,
+    Segments,
     Size,
     TupleType,
     View,
@@ -61,11 +65,11 @@ from graphc.ir.node import (
     constant_value,
 )
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loops.ir import Apply, Expr, Opaque, Var, integer
+from graphc.loops.build import cast
+from graphc.loops.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, integer
 from graphc.loops.operators import ADD
 from graphc.loops.syntax import holes
 from graphc.ops.given import given_sizes
-from graphc.ops.linalg import as_product
 
 NEST_OPS = 160
 """A nest with more ops than this is split where one value is all that its two parts have in common, at MOST_OPS
@@ -76,6 +80,14 @@ MOST_TRIED = 12
 """Of the nests that do not use a value, how many of the last are asked whether they may materialise it."""
 NEST_COST = 60.0
 """A nest that costs more than this takes no more values that are materialised anyway: cutting it there costs a load."""
+
+
+SEVERAL: Mapping[type, tuple[Kind, str]] = {
+    Repeat: ("steps", "a result of a loop"),
+    Branch: ("branch", "a result of a branch"),
+    Call: ("call", "a result of an external function"),
+}
+"""Of what makes several results the kind of its nest, and why they are materialised."""
 
 
 def is_associative(fold: Fold) -> bool:
@@ -196,6 +208,8 @@ class Nests:
                 self.expand_call(node, draft)
             case Recur():
                 self.expand_recur(node, lowering, draft)
+            case Segments():
+                self.expand_segments(node, draft)
             case Fold() if kind == "column reduction":
                 self.expand_fold(node, lowering, split_axes(draft.index, lowering.axes), draft)
             case Fold() if kind == "full reduction":
@@ -212,6 +226,8 @@ class Nests:
                 return "call"
             case Recur():
                 return "recurrence"
+            case Segments():
+                return "segments"
             case Part():
                 return "steps"
             case Fold() if not node.ndim:
@@ -371,7 +387,7 @@ class Nests:
             case Iota() | None:
                 pass
             case Call():
-                self.expand_product(node, draft)
+                self.expand_call(node, draft)
             case _:
                 raise AssertionError(f"{node.op.name} cannot be computed inside another nest")
 
@@ -386,6 +402,17 @@ class Nests:
         draft.ops += 1
         for arg in node.args:
             self.want(arg, Use(draft.number, draft.vars, draft.vars) if arg.ndim else Use(draft.number, (), ()))
+
+    def expand_segments(self, node: Node, draft: Draft) -> None:
+        """Note what sums of segments need: where each begins and ends, and its rows in turn."""
+        draft.ops += 1
+        x, starts = node.args
+        row, *columns = draft.vars
+        element = self.element(Use(draft.number, draft.vars, draft.vars))
+        begin, _ = element(starts, (row,)), element(starts, (add(row, ONE),))
+        place = segment_var(node)
+        index = (add(cast(begin, INDEX), place), *columns)
+        self.want(x, Use(draft.number, index, (row, place, *columns)))
 
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)
@@ -404,30 +431,33 @@ class Nests:
             draft.ops += 1
 
     def expand_call(self, node: Node, draft: Draft) -> None:
-        if call_kind(node) in PRODUCTS:
-            self.expand_product(node, draft)
-            return
-        for arg in node.args:
-            self.needed.add(arg)
-            self.want_whole(arg, draft)
-            self.want_sizes(arg.type.shape, draft)
-        draft.ops += 1
-
-    def expand_product(self, node: Node, draft: Draft) -> None:
-        """Operands by pointer and strides; what the product is added to element by element, unless it is there."""
-        parts = as_product(node.args)
-        for operand in (parts.a, parts.b):
-            view = strided(operand, self.sizing)
-            self.needed.add(view.base)
-            self.want_whole(view.base, draft)
-            self.want_sizes((*view.shape, *operand.type.shape, *(part.start for part in view.along)), draft)
-        for scalar in (parts.alpha, parts.beta):
-            if scalar is not None:
-                self.want(scalar, Use(draft.number, (), ()))
-        if parts.c is not None and self.is_in_place(parts.c, draft.roots[0]):
-            draft.in_place = True
-        elif parts.c is not None:
-            self.want_whole(parts.c, draft)
+        """What a function is given; what it adds to element by element, unless it is there."""
+        call = call_of(node)
+        assert call is not None
+        for passed in call.passed(node):
+            match passed:
+                case Whole(operand):
+                    self.needed.add(operand)
+                    self.want_whole(operand, draft)
+                    self.want_sizes(operand.type.shape, draft)
+                case Strided(operand):
+                    view = strided(operand, self.sizing)
+                    self.needed.add(view.base)
+                    self.want_whole(view.base, draft)
+                    self.want_sizes((*view.shape, *operand.type.shape, *(part.start for part in view.along)), draft)
+                case Given(scalar):
+                    self.want(scalar, Use(draft.number, (), ()))
+                case Extent(size):
+                    self.want_sizes((size,), draft)
+                case Workspace(_, shape):
+                    self.want_sizes(shape, draft)
+        if (added := call.added(node)) is not None:
+            operand, factor = added
+            self.want(factor, Use(draft.number, (), ()))
+            if self.is_in_place(operand, draft.roots[0]):
+                draft.in_place = True
+            else:
+                self.want_whole(operand, draft)
         draft.ops += 1
 
     def place(self, node: Node, draft: Draft, uses: Sequence[Use], shape: Sequence[Size]) -> None:
@@ -440,24 +470,26 @@ class Nests:
         self.want_sizes(shape, draft)
 
     def materialise_item(self, node: Node, uses: Sequence[Use]) -> None:
-        """Place a result of a loop or a branch with the others in the nest that carries it out."""
+        """Place a result of a loop, a branch or a call with the others in the nest that carries it out."""
         (whole,) = node.args
-        branched = isinstance(lowering_of(whole), Branch)
+        kind, result = SEVERAL[type(lowering_of(whole))]
         if whole not in self.body_drafts:
-            self.body_drafts[whole] = self.new_draft("branch" if branched else "steps", ()).number
+            self.body_drafts[whole] = self.new_draft(kind, ()).number
         draft = self.drafts[self.body_drafts[whole]]
-        result = "a result of a branch" if branched else "a result of a loop"
         self.reasons[node] = "a result" if node in self.targets else result
         self.place(node, draft, uses, self.sizing.shape(node))
 
     def expand_bodies(self, node: Node) -> None:
-        """Note what the nest of a loop or a branch needs, of which something is used."""
+        """Note what the nest of a node with several results needs, of which something is used."""
         if node not in self.body_drafts:
             return
         draft = self.drafts[self.body_drafts[node]]
         for each in items_of(node):
             if each not in self.nest_of:
                 self.materialise_item(each, ())
+        if draft.kind == "call":
+            self.expand_call(node, draft)
+            return
         if draft.kind == "branch":
             self.expand_branch(node, draft)
         else:
@@ -512,9 +544,7 @@ class Nests:
 
     def begins_sum(self, node: Node, uses: Sequence[Use]) -> bool:
         """Whether a product is only what another one is added to: then the same nest computes it, in its place."""
-        if call_kind(node) not in PRODUCTS or len(uses) > 1:
-            return False
-        return call_kind(self.drafts[uses[0].nest].roots[0]) in PRODUCTS
+        return is_product(node) and len(uses) == 1 and any(map(is_product, self.drafts[uses[0].nest].roots[:1]))
 
     def is_in_place(self, leaf: Node, root: Node) -> bool:
         """Whether a result goes to this leaf's own buffer, which is changed as it is computed, not copied."""

@@ -15,7 +15,7 @@ from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely, is_float
 from graphc.ir import sizes
-from graphc.ir.body import ITEM, items_of
+from graphc.ir.body import ITEM, items_of, outputs_of
 from graphc.ir.node import (
     LEAVES,
     PARAM,
@@ -58,11 +58,21 @@ MOST_AXES = 64
 
 
 Kind: TypeAlias = Literal[
-    "loops", "column reduction", "full reduction", "recurrence", "writes", "call", "check", "guard", "steps", "branch"
+    "loops",
+    "column reduction",
+    "full reduction",
+    "recurrence",
+    "segments",
+    "writes",
+    "call",
+    "check",
+    "guard",
+    "steps",
+    "branch",
 ]
 """How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
-a recurrence; several writes; an external function; a check of indices; one of two numbers; the steps of a loop;
-one of two bodies."""
+a recurrence; sums of segments; several writes; an external function; a check of indices; one of two numbers; the steps
+of a loop; one of two bodies."""
 
 
 @record()
@@ -97,7 +107,7 @@ class Nest:
     vars: tuple[Var, ...]
     roots: tuple[Node, ...]
     in_place: bool = False
-    """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
+    """An operand's buffer, the first of writes and products, is the result's: it is changed in place, not copied."""
     ops: int = 0
     """Ops of an iteration of the innermost loop."""
 
@@ -293,6 +303,8 @@ class Plan:
     the rest, one row."""
     apart: Mapping[int, tuple[int, str]]
     """For a nest: another before it over the same sizes, and why they share no loop."""
+    workspaces: Mapping[Node, tuple[Buffer, ...]]
+    """What the functions that compute nodes use while they run."""
     accumulators: Mapping[Node, Buffer]
     """The temporary in which a reduction is carried whose result has a narrower dtype, and a row of a recurrence over
     other than the last axis."""
@@ -330,19 +342,27 @@ def lowering_of(node: Node) -> object:
     return None if node.op in LEAVES else node.op.lower(node)
 
 
-def call_kind(node: Node) -> str | None:
-    """The kind of external function that computes a node."""
-    lowering = lowering_of(node)
-    return lowering.kind if isinstance(lowering, Call) else None
+def called(node: Node) -> Node:
+    """What a call computes all results of: the node itself, or the one whose item it is."""
+    return node.args[0] if node.op is ITEM else node
 
 
-PRODUCTS = ("matmul", "gemm")
-"""The kinds of external functions that take strides, and may add to their result."""
+def call_of(node: Node) -> Call | None:
+    """The external function that computes a node."""
+    lowering = lowering_of(called(node))
+    return lowering if isinstance(lowering, Call) else None
 
 
-def calls_python(node: Node) -> bool:
-    """Whether a function of the user computes the node, which may raise."""
-    return call_kind(node) == "python"
+def is_product(node: Node) -> bool:
+    """Whether a function computes a node that may add to its result."""
+    call = call_of(node)
+    return call is not None and call.is_product
+
+
+def call_fails(node: Node) -> bool:
+    """Whether a function computes a node that may say that it failed."""
+    call = call_of(node)
+    return call is not None and call.may_fail
 
 
 def is_bufferless(leaf: Node) -> bool:
@@ -370,6 +390,11 @@ def loop_vars(count: int) -> tuple[Var, ...]:
 def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
     """The loop variables of an inline reduction: the same ones whenever the node is asked."""
     return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+def segment_var(node: Node) -> Var:
+    """The loop variable over the rows of a segment."""
+    return Var(f"r{node.serial}", INDEX)
 
 
 def first_reduced(node: Node) -> int:
@@ -508,7 +533,7 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Itera
         for root in part.roots:
             place = plan.places[root]
             name = place.buffer.name if place.buffer is not None else ""
-            over = "; over its first operand" if part.in_place else ""
+            over = over_operand(part, root)
             how = f"; {plan.in_place[name]}" if name in plan.in_place else over
             kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
             where = name or "a local"
@@ -522,6 +547,17 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Itera
 
     for part in plan.parts:
         yield from lines(part, "")
+
+
+def over_operand(nest: Nest, root: Node) -> str:
+    """What a result of a nest is computed over, for the reader of a plan."""
+    call = call_of(root)
+    if not nest.in_place:
+        return ""
+    if call is None or call.overwritten is None:
+        return "; over its first operand"
+    operand, result = call.overwritten
+    return f"; over operand {operand}" if outputs_of(called(root))[result] is root else ""
 
 
 def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[str]:

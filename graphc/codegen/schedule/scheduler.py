@@ -28,6 +28,8 @@ from graphc.codegen.schedule.plan import (
     Purpose,
     StepGraph,
     Steps,
+    call_of,
+    called,
     lines_of,
     lowering_of,
     nests_of,
@@ -35,6 +37,7 @@ from graphc.codegen.schedule.plan import (
 from graphc.codegen.schedule.steps import is_size
 from graphc.errors import CycleError
 from graphc.ir.body import ITEM, items_of
+from graphc.ir.call import Workspace
 from graphc.ir.closure import guard_sides
 from graphc.ir.node import LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View
 from graphc.loops.ir import INDEX, Buffer, Var
@@ -88,7 +91,7 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
     sharing = share(order, access)
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
     materialised: list[Materialised] = []
-    keepers: list[tuple[Node, bool]] = []
+    keepers: list[tuple[Node, str]] = []
     results: dict[Node, Buffer] = {}
     iterations: dict[Buffer, Size] = {}
     nests = [nest for part in sharing.parts for nest in nests_of(part)]
@@ -110,16 +113,19 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
             elif node is chain[0] and not is_local(nest, node, depth, access.needed):
                 last = max((position[use.nest] for use in scheduler.materialised_uses[chain[-1]]), default=now)
                 materialised.append(Materialised(node.dtype, shape, now, last, rows, own, row))
-                keepers.append((node, False))
+                keepers.append((node, "value"))
             if wide != node.dtype:
                 materialised.append(Materialised(wide, shape, now, now, rows, added, row))
-                keepers.append((node, True))
+                keepers.append((node, "accumulator"))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
-                keepers.append((node, True))
+                keepers.append((node, "accumulator"))
+        for number, space in enumerate(workspaces_of(nest)):
+            materialised.append(Materialised(space.dtype, tuple(map(sizing.of, space.shape)), now, now))
+            keepers.append((called(nest.roots[0]), f"workspace {number}"))
     arena = lay_out(materialised, around.fresh, around.free)
     held = dict(zip(keepers, arena.buffers, strict=True))
-    kept = {node: buffer for (node, is_accumulator), buffer in held.items() if not is_accumulator}
+    kept = {node: buffer for (node, role), buffer in held.items() if role == "value"}
     buffers = results | {each: buffer for node, buffer in kept.items() for each in chained.get(node, (node,))}
     written = {buffer.name: buffer for buffer in results.values()}
     free = tuple(slot for slot in around.free if slot.buffer not in arena.buffers)
@@ -135,7 +141,8 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
         scheduler.bounds,
         sharing.depths,
         sharing.apart,
-        {node: buffer for (node, is_accumulator), buffer in held.items() if is_accumulator},
+        _held_workspaces(held),
+        {node: buffer for (node, role), buffer in held.items() if role == "accumulator"},
         {b: how_written(leaf, b in scheduler.deferred, of) for b, leaf in scheduler.overwritten.items()},
         scheduler.deferred,
         sizing,
@@ -214,6 +221,23 @@ def plan_branches(
         plans.append((*checks, in_most_memory(schedule(targets, updated, here, Purpose("branch")), here)))
         free = joined((*free, *plans[-1][-1].arena))
     return Branches(graph, (plans[0], plans[1]))
+
+
+def _held_workspaces(held: Mapping[tuple[Node, str], Buffer]) -> dict[Node, tuple[Buffer, ...]]:
+    """The workspaces of each call, in order."""
+    found: dict[Node, tuple[Buffer, ...]] = {}
+    for (node, role), buffer in held.items():
+        if role.startswith("workspace"):
+            found[node] = (*found.get(node, ()), buffer)
+    return found
+
+
+def workspaces_of(nest: Nest) -> list[Workspace]:
+    """What the function of a call uses while it runs."""
+    if nest.kind != "call":
+        return []
+    call, node = call_of(nest.roots[0]), called(nest.roots[0])
+    return [] if call is None else [each for each in call.passed(node) if isinstance(each, Workspace)]
 
 
 def in_most_memory(plan: Plan, around: Around) -> Plan:

@@ -27,6 +27,10 @@ VIEWS = ("dimshuffle", "broadcast_to", "subtensor")
 """Ops that show a part of what lies in memory."""
 
 
+COUNTING = ("cast", "reshape")
+"""Ops of which the element of an iota is as cheap as the iota's: random numbers are functions of such."""
+
+
 @record(frozen=False)
 class StandIns:
     """Variables for what a body is given from outside, whose sizes are numbers where `sizing` knows them: products of
@@ -53,7 +57,10 @@ class StandIns:
     def _array(self, operand: Node) -> Node:
         if operand.op.name in VIEWS:
             return make(operand.op, [self.of(arg) for arg in operand.args], operand.attrs)
-        if operand.op.name == "iota" or (operand.op is CONSTANT and is_bufferless(operand)):
+        counted = operand
+        while counted.op.name in COUNTING:
+            counted = counted.args[0]
+        if counted.op.name == "iota" or (operand.op is CONSTANT and is_bufferless(operand)):
             return operand
         source = operand
         while source.op.name == "reshape":

@@ -9,22 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from graphc.codegen.schedule.plan import PRODUCTS, call_kind, lowering_of
+from graphc.codegen.schedule.plan import lowering_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import outside
-from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Branch, Call, Fold, Node, Part, Scalar, Size, View
+from graphc.ir.node import (
+    CONSTANT,
+    INPUT,
+    SHARED,
+    SIZE,
+    Branch,
+    Call,
+    Fold,
+    Node,
+    Part,
+    Repeat,
+    Scalar,
+    Segments,
+    Size,
+    View,
+)
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.given import given_sizes
-from graphc.ops.linalg import as_product
 from graphc.ops.scan import loop_of
 
 STEP = 20
 """Of a step that does nothing."""
 SCALAR = 10
 """Of an op on one element, where elements come one after the other, over what it is in a vector."""
-OF_A_USER = 10**6
-"""Of a function of the user."""
 GUESS = 1000
 MOST_STEPS = 2**20
 """Of a loop in a loop: more make no difference to that."""
@@ -35,7 +47,8 @@ def work_of(results: Sequence[Node], varying: Collection[Node] = (), known: Mapp
     parameters in its sizes stand for."""
     parts: dict[Size, int] = {1: STEP}
     for node in nodes_of(results):
-        elements, cost = (_within(node, varying, known), 1) if node.is_tuple else _elements(node, varying, known)
+        has_bodies = node.is_tuple and not isinstance(lowering_of(node), Call)
+        elements, cost = (_within(node, varying, known), 1) if has_bodies else _elements(node, varying, known)
         if isinstance(elements, int):
             elements, cost = 1, elements * cost
         parts[elements] = parts.get(elements, 0) + cost
@@ -50,7 +63,7 @@ def loops_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
         if isinstance(lowering, Branch):
             inside = _given(node, node.attrs["then"].params, node.args[1:], known)
             found += [loops_of(node.attrs[side].results, inside) for side in ("then", "orelse")]
-        elif node.is_tuple:
+        elif isinstance(lowering, Repeat):
             loop = loop_of(node.args, node.attrs)
             work = work_of(loop.body.results, (), _given(node, loop.body.params, loop.operands, known))
             count = _plain(sizes.as_size(loop.count), (), known)
@@ -93,11 +106,10 @@ def _elements(node: Node, varying: Collection[Node], known: Mapping[Node, Node])
         return 1, 0
     if isinstance(lowering, Fold):
         shape = (*shape, *lowering.sizes(node))
-    elif call_kind(node) in PRODUCTS:
-        shape = (*shape, as_product(node.args).a.type.shape[-1])
-        cost = 1
+    elif isinstance(lowering, Segments):
+        shape = node.args[0].type.shape
     elif isinstance(lowering, Call):
-        cost = OF_A_USER
+        shape, cost = tuple(lowering.work(node)), 1
     elements = sizes.product(_plain(size, varying, known) for size in shape)
     return elements, cost if shape else cost * SCALAR
 

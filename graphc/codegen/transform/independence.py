@@ -12,20 +12,21 @@ region of i's own. A position has such a region where it is built around i as po
     P + c, P * n        c and n the same in every iteration
     q * n + i           the loop has n iterations
 
-All positions in one buffer must be built alike, those in branches too. For a loop inside others, what these count and
-name is the same in every iteration. A loop that an iteration may leave has an order. A loop of steps that threads may
-share does not ask whether its call must end (polls.py), as its steps are no more than there are elements in memory, but
-where loops within it do.
+Within 0 .. n lie the variable of a loop of no more than n iterations, numbers below n, remainders by n, and quotients
+of what lies within 0 .. n * c by c. All positions in one buffer must be built alike, those in branches too. For a loop
+inside others, what these count and name is the same in every iteration. A loop that an iteration may leave has an
+order. A loop of steps that threads may share does not ask whether its call must end (polls.py), as its steps are no
+more than there are elements in memory, but where loops within it do.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from graphc.loops import ir
-from graphc.loops.operators import ADD, MOD, MUL, ROUNDING, Operator
+from graphc.loops.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL, ROUNDING, Operator
 from graphc.loops.visit import expressions, is_left, map_bodies, statements
 from graphc.startup.record import record, replace
 
@@ -35,24 +36,29 @@ Known: TypeAlias = "ChainMap[ir.Var, ir.Expr]"
 """What is known of names: values, or the number of iterations of a loop's variable."""
 
 
-def mark_independent(body: Sequence[ir.Stmt], outer: Collection[ir.Var] = ()) -> tuple[ir.Stmt, ...]:
+def mark_independent(
+    body: Sequence[ir.Stmt], outer: Collection[ir.Var] = (), known: Mapping[ir.Var, ir.Expr] | None = None
+) -> tuple[ir.Stmt, ...]:
     """Statements in which every loop says in which buffers its iterations conflict. `outer`: the scalars that have a
-    value before them."""
-    begun = {*outer}
+    value before them; `known`: what names given before them stand for."""
+    begun, values = {*outer}, dict(known or {})
     result: list[ir.Stmt] = []
     for stmt in body:
         if isinstance(stmt, ir.Set):
             begun.add(stmt.var)
+        if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX:
+            values[stmt.var] = stmt.value
         if isinstance(stmt, ir.Loop):
-            result.append(mark_nest(stmt, begun))
+            result.append(mark_nest(stmt, begun, values))
         else:
-            result.append(map_bodies(stmt, lambda inner: mark_independent(inner, begun)))
+            result.append(map_bodies(stmt, lambda inner: mark_independent(inner, begun, values)))
     return tuple(result)
 
 
-def mark_nest(nest: ir.Loop, begun: Collection[ir.Var] = ()) -> ir.Loop:
-    """The same of an outermost loop and those inside it. `begun`: the scalars that have a value before it."""
-    return _Nest(nest, begun).mark(nest, ChainMap(), ChainMap()).loop
+def mark_nest(nest: ir.Loop, begun: Collection[ir.Var] = (), known: Mapping[ir.Var, ir.Expr] | None = None) -> ir.Loop:
+    """The same of an outermost loop and those inside it. `begun`: the scalars that have a value before it; `known`:
+    what names stand for."""
+    return _Nest(nest, begun).mark(nest, ChainMap(dict(known or {})), ChainMap()).loop
 
 
 @record(eq=False)
@@ -225,6 +231,9 @@ class Scope:
             return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
         if isinstance(expr, ir.Apply) and expr.op is ADD:
             return self.is_in_block(expr.args[0], expr.args[1], size)
+        if isinstance(expr, ir.Apply) and expr.op is FLOORDIV and (ir.int_value(expr.args[1]) or 0) > 0:
+            scaled = ir.multiply(size, expr.args[1])
+            return self.is_within(expr.args[0], size) or self.is_within(expr.args[0], scaled)
         low, high = ir.int_value(expr), ir.int_value(size)
         if low is not None:
             return high is not None and 0 <= low < high
@@ -233,6 +242,8 @@ class Scope:
     def is_at_most(self, iterations: ir.Expr, size: ir.Expr) -> bool:
         """Whether a loop's number of iterations is known to be no more than a size."""
         iterations, most = self.resolve(iterations), ir.most_iterations_in_block(iterations)
+        if isinstance(iterations, ir.Apply) and iterations.op is MINIMUM:
+            return any(self.is_at_most(part, size) for part in iterations.args)
         return iterations == size or (most is not None and ir.integer(most) == size)
 
     def is_in_block(self, begin: ir.Expr, iteration: ir.Expr, size: ir.Expr) -> bool:
@@ -269,11 +280,17 @@ class Scope:
 
     def is_size(self, expr: ir.Expr) -> bool:
         """Whether an expression is a size, which is 0 only where there are no elements, or a product of sizes."""
+        if self.is_given(expr):
+            return True
         expr = self.resolve(expr)
         if isinstance(expr, ir.Apply) and expr.op is MUL:
             return all(map(self.is_size, expr.args))
         value = ir.int_value(expr)
-        return value > 0 if value is not None else isinstance(expr, ir.Var) and expr not in self.inside
+        return value > 0 if value is not None else self.is_given(expr)
+
+    def is_given(self, expr: ir.Expr) -> bool:
+        """Whether an expression is a name that was given before the nest: such stand for sizes."""
+        return isinstance(expr, ir.Var) and expr not in self.inside
 
     def scaled(self, inner: ir.Expr, size: ir.Expr) -> Iterator[Region]:
         """The ways in which inner * size is built."""

@@ -86,10 +86,20 @@ def call_in_parts(builder: ir.IRBuilder, function: ir.Function, arguments: Seque
     for first in range(0, lanes, at_once):
         some = lanes_from(first, at_once)
         results.append(builder.call(function, [builder.shuffle_vector(given, given, some) for given in arguments]))
-    while len(results) > 1:
-        whole = lanes_from(0, 2 * results[0].type.count)
-        results = [builder.shuffle_vector(*pair, whole) for pair in zip(results[::2], results[1::2], strict=True)]
-    return results[0]
+    if not isinstance(results[0].type, ir.LiteralStructType):
+        return _joined(builder, results)
+    places = range(len(results[0].type.elements))
+    return as_struct(
+        builder, [_joined(builder, [builder.extract_value(e, place) for e in results]) for place in places]
+    )
+
+
+def _joined(builder: ir.IRBuilder, vectors: Sequence[ir.Value]) -> ir.Value:
+    """One vector of the lanes of several."""
+    while len(vectors) > 1:
+        whole = lanes_from(0, 2 * vectors[0].type.count)
+        vectors = [builder.shuffle_vector(*pair, whole) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
 
 
 def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:

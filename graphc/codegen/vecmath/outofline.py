@@ -20,10 +20,12 @@ from collections.abc import Iterable
 
 from llvmlite import ir
 
-from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
-from graphc.codegen.vecmath.abi import call_for_one, call_in_parts, declare_pure, limit_vectors, vector_of
-from graphc.codegen.vecmath.floats import F64, Format
-from graphc.codegen.vecmath.table import Symbol, arity_of, fill, read_symbol, result_type
+from graphc.codegen.llvm.target import has_fma, longest_width, usual_width, vector_widths
+from graphc.codegen.llvm.unsupported import set_attribute
+from graphc.codegen.vecmath.abi import call_for_one, call_in_parts, declare_pure, limit_vectors
+from graphc.codegen.vecmath.floats import F64, Block, Format, widen
+from graphc.codegen.vecmath.philox import COUNTED, in_order, repeated
+from graphc.codegen.vecmath.table import Symbol, argument_type, arity_of, fill, read_symbol, result_type
 from graphc.startup.record import replace
 
 VECTORS = 4
@@ -31,7 +33,10 @@ VECTORS = 4
 MOST_HELD = 2
 """Functions that a loop holds, by their `WEIGHT`."""
 WEIGHT = {"pow": 2, **dict.fromkeys(("erfc", "sin", "cos", "tan", "gammaln", "digamma", "trigamma"), 3)}
-"""Of functions that take LLVM longer than others: one of 3 is always called."""
+"""Of functions that take LLVM longer than others: one of 3 is always called, as are those of counters."""
+IN_ORDER = 4 * VECTORS
+"""Vectors that a function takes at a time of counters that follow on one another: half as many blocks."""
+PAIRED = "_paired"
 IN_PAIRS = frozenset(("gammaln", "digamma", "trigamma"))
 """Functions of many instructions, which take these vectors by two."""
 
@@ -49,7 +54,7 @@ def held(each: ir.Instruction) -> Symbol | None:
 
 def are_many(calls: Iterable[Symbol]) -> bool:
     """Whether a loop should call these functions."""
-    return sum(WEIGHT.get(call.name, 1) for call in calls) > MOST_HELD
+    return sum(3 if are_counted(call) else WEIGHT.get(call.name, 1) for call in calls) > MOST_HELD
 
 
 def refer_apart(module: ir.Module, symbol: Symbol) -> ir.Function:
@@ -57,11 +62,15 @@ def refer_apart(module: ir.Module, symbol: Symbol) -> ir.Function:
     return declare(module, replace(symbol, apart=True))
 
 
+def are_counted(symbol: Symbol) -> bool:
+    """Whether a function has a variant for counters that follow on one another."""
+    return symbol.name in COUNTED
+
+
 def declare(module: ir.Module, symbol: Symbol) -> ir.Function:
     if str(symbol) in module.globals:
         return module.globals[str(symbol)]
-    type = vector_of(symbol.format.type, symbol.lanes)
-    return declare_pure(module, str(symbol), type, arity_of(symbol.name), result_type(symbol))
+    return declare_pure(module, str(symbol), argument_type(symbol), arity_of(symbol.name), result_type(symbol))
 
 
 def parts_called(module: ir.Module) -> list[str]:
@@ -78,8 +87,57 @@ def math_ir(name: str) -> str:
     module, lanes = ir.Module(name), one_vector(symbol.format)
     for count in (1, lanes, VECTORS * lanes):
         define(module, replace(symbol, lanes=count, apart=True))
+    for count in (lanes, IN_ORDER * lanes) if symbol.name in COUNTED else ():
+        define_in_order(module, replace(symbol, lanes=count, apart=True, in_order=True))
     limit_vectors(module, usual_width())
+    for function in module.functions:
+        if function.name.endswith(PAIRED):
+            set_attribute(function, f'"min-legal-vector-width"="{longest_width()}"')
     return str(module)
+
+
+def define_in_order(module: ir.Module, symbol: Symbol) -> None:
+    """The function of counters that follow on one another, of which the first is given, and where the numbers go: from
+    an even one on, two of each block. That has vectors as long as may be, so no vector comes or goes in registers."""
+    function = refer_in_order(module, symbol)
+    to, *given = function.args
+    entry, even, odd = map(function.append_basic_block, ("entry", "even", "odd"))
+    builder = ir.IRBuilder(entry)
+    builder.cbranch(builder.trunc(given[0], ir.IntType(1)), odd, even)
+    paired = ir.Function(module, function.type.pointee, f"{symbol}{PAIRED}")
+    paired.linkage = "internal"
+    for attribute in ("noinline", "nounwind"):
+        paired.attributes.add(attribute)
+    within = ir.IRBuilder(paired.append_basic_block())
+    format = widen(F64, symbol.lanes // 2) if symbol.lanes > 2 else F64
+    block = Block(within, format, has_fma(), vector_widths())
+    keep_vector(within, in_order(symbol.name, block, *paired.args[1:]), paired.args[0])
+    within.ret_void()
+    builder.position_at_end(even)
+    builder.call(paired, [to, *given])
+    builder.ret_void()
+    builder.position_at_end(odd)
+    begun, *rest = (repeated(builder, each, symbol.lanes) for each in given)
+    counters = builder.add(begun, ir.Constant(begun.type, [*range(symbol.lanes)]))
+    single = declare(module, replace(symbol, in_order=False, lanes=min(symbol.lanes, VECTORS * one_vector(F64))))
+    keep_vector(builder, call_in_parts(builder, single, [counters, *rest]), to)
+    builder.ret_void()
+
+
+def keep_vector(builder: ir.IRBuilder, vector: ir.Value, to: ir.Value) -> None:
+    builder.store(vector, to).align = F64.width // 8
+
+
+def refer_in_order(module: ir.Module, symbol: Symbol) -> ir.Function:
+    """The function of counters that follow on one another: of where the numbers go, the first counter, the draw and the
+    key."""
+    if str(symbol) in module.globals:
+        return module.globals[str(symbol)]
+    number = symbol.format.integer
+    type = ir.FunctionType(ir.VoidType(), [result_type(symbol).as_pointer(), *[number] * arity_of(symbol.name)])
+    function = ir.Function(module, type, str(symbol))
+    function.attributes.add("nounwind")
+    return function
 
 
 def define(module: ir.Module, symbol: Symbol) -> ir.Function:

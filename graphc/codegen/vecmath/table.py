@@ -52,6 +52,7 @@ from graphc.codegen.vecmath.exponential import (
 from graphc.codegen.vecmath.floats import F32, F64, Block, Format, Real, find_format, widen
 from graphc.codegen.vecmath.gamma import digamma, erf, erfc, trigamma
 from graphc.codegen.vecmath.log_gamma import gammaln
+from graphc.codegen.vecmath.philox import COUNTED, each_counter, number_type
 from graphc.codegen.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
 from graphc.startup.record import record
 
@@ -60,39 +61,51 @@ Kernel = Callable[..., Real]
 
 @record()
 class Symbol:
-    """What the name of a function in a module says: how many numbers it takes at a time, and whether it is compiled
-    apart from the loop that calls it."""
+    """What the name of a function in a module says: how many numbers it takes at a time, whether it is compiled apart
+    from the loop that calls it, and whether it is of so many counters in order, of which it is given the first."""
 
     name: str
     format: Format
     relaxed: bool
     lanes: int = 1
     apart: bool = False
+    in_order: bool = False
 
     def __str__(self) -> str:
         relaxed = "_relaxed" if self.relaxed else ""
-        lanes = f"_x{self.lanes}" if self.apart else f"_v{self.lanes}" if self.lanes > 1 else ""
+        kind = "c" if self.in_order else "x"
+        lanes = f"_{kind}{self.lanes}" if self.apart else f"_v{self.lanes}" if self.lanes > 1 else ""
         return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
 
 
-SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_([vx])(\d+))?")
+SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_([vxc])(\d+))?")
 
 
 def read_symbol(text: str) -> Symbol | None:
     """What a name says; None for that of another function."""
     found = SYMBOL.fullmatch(text)
-    if found is None or (found[1] not in VECTOR_MATH and found[1] not in TOGETHER):
+    if found is None or not any(found[1] in names for names in (VECTOR_MATH, TOGETHER, COUNTED)):
         return None
     name, format, relaxed, kind, lanes = found.groups()
-    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), kind == "x")
+    apart, in_order = kind in ("x", "c"), kind == "c"
+    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), apart, in_order)
 
 
 def arity_of(name: str) -> int:
+    if name in COUNTED:
+        return 3
     return len(signature(VECTOR_MATH[TOGETHER.get(name, (name,))[0]]).parameters)
+
+
+def argument_type(symbol: Symbol) -> ir.Type:
+    """What a function takes, each of its arguments."""
+    return vector_of(symbol.format.integer if symbol.name in COUNTED else symbol.format.type, symbol.lanes)
 
 
 def result_type(symbol: Symbol) -> ir.Type:
     """What a function gives: numbers, or those of each of several."""
+    if symbol.name in COUNTED:
+        return vector_of(number_type(symbol.name), symbol.lanes)
     type = vector_of(symbol.format.type, symbol.lanes)
     return ir.LiteralStructType([type] * len(TOGETHER[symbol.name])) if symbol.name in TOGETHER else type
 
@@ -112,8 +125,8 @@ def refer_held(module: ir.Module, symbol: Symbol) -> ir.Function:
     arity = arity_of(symbol.name)
     if str(symbol) in module.globals:
         return module.globals[str(symbol)]
-    type = vector_of(symbol.format.type, symbol.lanes)
-    function = ir.Function(module, ir.FunctionType(type, [type] * arity), str(symbol))
+    type = ir.FunctionType(result_type(symbol), [argument_type(symbol)] * arity)
+    function = ir.Function(module, type, str(symbol))
     function.linkage = "internal"
     for attribute in ("alwaysinline", "nounwind"):
         function.attributes.add(attribute)
@@ -149,6 +162,9 @@ def fill(function: ir.Function, has_fma: bool, widths: tuple[int, ...]) -> None:
     format = symbol.format if symbol.lanes == 1 else widen(symbol.format, symbol.lanes)
     builder = ir.IRBuilder(function.append_basic_block())
     block = Block(builder, format, has_fma, widths, symbol.relaxed)
+    if symbol.name in COUNTED:
+        builder.ret(each_counter(symbol.name, block, *function.args))
+        return
     arguments = [Real(block, argument) for argument in function.args]
     results = [VECTOR_MATH[name](*arguments).value for name in TOGETHER.get(symbol.name, (symbol.name,))]
     builder.ret(results[0] if symbol.name not in TOGETHER else as_struct(builder, results))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 
-from graphc.codegen.vecmath.outofline import held
+from graphc.codegen.vecmath.outofline import are_counted, held
 from graphc.codegen.vectorize.loopinfo import Counted, targets
 from graphc.startup.record import record
 
@@ -54,6 +54,8 @@ class Iteration:
     varying: frozenset[ir.Instruction]
     """The instructions of which each iteration has a value of its own."""
     sums: Mapping[ir.AllocaInstr, Sum]
+    counted: frozenset[ir.Instruction]
+    """Functions of counters that go up by one with each iteration, all else that they are given the same."""
 
     def is_steady(self, value: Value) -> bool:
         """Whether a value is the same in each iteration."""
@@ -156,7 +158,9 @@ def read_iteration(counted: Counted, steps: Mapping[ir.AllocaInstr, ir.Instructi
     if are_read_after(counted.loop.ending, reader.current.keys() - steps.keys()):
         return None
     sums = {slot: Sum(step, added_by(reader.operands[step], slot)) for slot, step in steps.items()}
-    return Iteration(reader.operands, reader.accesses, frozenset(reader.varying - {INDEX}), sums)
+    varying = frozenset(reader.varying - {INDEX})
+    counted_calls = frozenset(each for each in reader.operands if reader.counts(each))
+    return Iteration(reader.operands, reader.accesses, varying, sums, counted_calls)
 
 
 class Reader:
@@ -215,6 +219,14 @@ class Reader:
         self.gathered.add(each)
         # LLVM knows more of places that go up by other steps.
         return stride in (0, 1) or (stride is None and operands[0] in self.gathered)
+
+    def counts(self, each: ir.Instruction) -> bool:
+        """Whether a function is given counters in order."""
+        symbol = held(each)
+        if symbol is None or not are_counted(symbol):
+            return False
+        counter, *rest = self.operands[each][1:]
+        return self.stride(counter) == 1 and self.varying.isdisjoint(rest)
 
     def stride(self, value: Value) -> int | None:
         """By how much a number goes up with each iteration; None where that is not known."""

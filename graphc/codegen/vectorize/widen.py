@@ -28,7 +28,7 @@ from graphc.codegen.llvm.unsupported import append_copy, literal
 from graphc.codegen.llvm.values import suffix_of
 from graphc.codegen.vecmath.abi import call_in_parts, lanes_from, vector_of
 from graphc.codegen.vecmath.floats import splat
-from graphc.codegen.vecmath.outofline import held, refer_apart
+from graphc.codegen.vecmath.outofline import VECTORS, held, refer_apart, refer_in_order
 from graphc.codegen.vecmath.table import TOGETHER, Symbol, refer_held
 from graphc.codegen.vectorize.legality import INDEX, Iteration, Sum, Value, extreme_of
 from graphc.codegen.vectorize.loopinfo import Counted
@@ -243,6 +243,8 @@ class Invariants:
         self.iteration, self.builder = iteration, builder
         self.numbers: dict[Value, ir.Value] = {}
         self.places: dict[Value, ir.Value] = {}
+        self.counters: dict[Value, ir.Value] = {}
+        """The counters of functions of `counted` where the index is 0."""
         self.vectors: dict[tuple[Value, int], ir.Value] = {}
         self.needed = iteration.needed()
         for each in self.needed:
@@ -251,6 +253,8 @@ class Invariants:
             elif iteration.accesses.get(each) == 1:
                 pointer = iteration.operands[each][-1]
                 self.places[pointer] = self.first(pointer)
+            elif each in iteration.counted:
+                self.counters[each] = self.first(iteration.operands[each][1])
 
     def number(self, value: Value) -> ir.Value:
         if isinstance(value, ir.AllocaInstr) and value not in self.numbers:
@@ -324,6 +328,8 @@ class Vectors:
                 return addresses(builder, self.invariants.number(operands[0]), self.vector(operands[1]), each.type)
             case ir.CallInstr() if each in self.together:
                 return self.called_together(self.together[each], operands[1])
+            case ir.CallInstr() if self.apart and each in self.iteration.counted and lanes > 1:
+                return self.called_in_order(each, *operands[1:])
             case ir.CallInstr() if (symbol := held(each)) is not None:
                 return self.called(symbol, [*map(self.vector, operands[1:])])
             case ir.CallInstr():
@@ -338,11 +344,27 @@ class Vectors:
         loop, it is one of single vectors where masks are no registers: LLVM would pack those of several into one."""
         builder = self.builder
         if self.apart:
-            return builder.call(refer_apart(builder.module, replace(symbol, lanes=self.lanes)), arguments)
+            at_once = min(self.lanes, VECTORS * self.whole)
+            function = refer_apart(builder.module, replace(symbol, lanes=at_once))
+            call = ir.IRBuilder.call if at_once == self.lanes else call_in_parts
+            return call(builder, function, arguments)
         at_once = self.lanes if has_avx512() else min(self.lanes, self.whole)
         function = refer_held(builder.module, replace(symbol, lanes=at_once))
         call = ir.IRBuilder.call if at_once == self.lanes else call_in_parts
         return call(builder, function, arguments)
+
+    def called_in_order(self, each: ir.Instruction, counter: Value, *rest: Value) -> ir.Value:
+        """A function of counters that go up by one, of which it is given the first."""
+        symbol = held(each)
+        assert symbol is not None
+        builder = self.builder
+        first = builder.add(self.invariants.counters[each], self.index)
+        function = refer_in_order(builder.module, replace(symbol, lanes=self.lanes, apart=True, in_order=True))
+        with builder.goto_entry_block():
+            made = builder.alloca(function.args[0].type.pointee)
+        made.align = usual_width() // 8
+        builder.call(function, [made, first, *map(self.invariants.number, rest)])
+        return load(builder, made, 1, None)
 
     def called_together(self, part: tuple[Symbol, int], argument: Value) -> ir.Value:
         """One of the results of a function that computes several at once: called for the first of them."""

@@ -21,17 +21,30 @@ LAZY = {
         celu elu gelu hard_sigmoid leaky_relu prelu relu relu6 selu sigmoid_inplace silu softsign swish
         ultra_fast_sigmoid ultra_fast_sigmoid_inplace
     """,
+    "abstract_conv": """
+        border_mode_to_pad causal_conv1d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv3d
+        conv3d_grad_wrt_inputs conv3d_grad_wrt_weights get_conv_gradinputs_shape get_conv_gradinputs_shape_1axis
+        get_conv_gradweights_shape get_conv_gradweights_shape_1axis get_conv_output_shape get_conv_shape_1axis
+        separable_conv2d separable_conv3d
+    """,
+    "sliding": "convolution transposed_convolution",
+    "images": "abstract_conv2d conv2d conv2d_transpose",
     "losses": """
         binary_crossentropy categorical_crossentropy confusion_matrix crossentropy_categorical_1hot
         prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row sigmoid_binary_crossentropy
         to_one_hot
     """,
+    "bn": "batch_normalization batch_normalization_test batch_normalization_train",
+    "normalization": """
+        group_norm instance_norm layer_norm local_response_normalization normalize rms_norm standardize
+    """,
     "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
+    "conv": "",
     "nnet": "",
     "sigm": "",
 }
-"""The modules of this package and the names of each: imported when one is asked for. `nnet` and `sigm` are Theano's
-paths of the same functions."""
+"""The modules of this package and the names of each: imported when one is asked for. `conv`, `nnet` and `sigm` are
+Theano's paths of the same functions."""
 
 OP_CLASSES = """
 LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row Softmax SoftmaxGrad softmax_grad
@@ -48,9 +61,14 @@ def _missing(name: str) -> str:
 
 
 if TYPE_CHECKING:
+    from graphc.tensor.nnet.abstract_conv import *  # noqa: F403 - the same
     from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
+    from graphc.tensor.nnet.bn import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.images import *  # noqa: F403 - the same
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same
     from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
 else:
     _OWN = {name: globals().pop(name) for name in ("logsumexp", "one_hot", "sigmoid", "softplus")}
     _find = lazily("graphc.tensor.nnet", LAZY, _missing, explained)

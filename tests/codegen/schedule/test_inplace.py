@@ -46,10 +46,18 @@ def looked_up(count: int) -> tuple[list[Node], list[Node]]:
     return [table, indices], [graphc.grad(cost, table)]
 
 
+def joined() -> tuple[list[Node], list[Node]]:
+    """A block matrix: what is joined begins with its first part, and is longer."""
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    block = T.concatenate([T.concatenate([x.T, -y], 1), T.concatenate([y, x.T], 1)], 0)
+    return [x, y], [T.dot(block, block)]
+
+
 CHAINS: dict[str, tuple[list[Node], list[Node], list[Any]]] = {
     "recurrent": (*recurrent(4), [(6, 3, 5), (5, 5)]),
     "slices": (*slices(4), [(9,)]),
     "read between": (*read_between(3), [(5,)]),
+    "joined": (*joined(), [(4, 4), (4, 4)]),
     "looked up": (*looked_up(3), [(7, 4), [0, 2, 2, 4]]),
 }
 

@@ -17,13 +17,13 @@ import graphc.tensor as T
 from graphc.codegen.transform.independence import mark_independent
 from graphc.errors import VerifyError
 from graphc.loops.ir import INDEX, Buffer, Const, Expr, Function, Let, Load, Loop, Stmt, Store, Var, apply, integer
-from graphc.loops.operators import ADD, MOD, MUL
+from graphc.loops.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL
 from graphc.loops.text import print_functions
 from graphc.loops.verify import verify_functions
 from graphc.loops.visit import statements
 from graphc.startup.record import replace
 
-ITERATION, J, N, M, ROW = (Var(name, INDEX) for name in ("i", "j", "n", "m", "row"))
+ITERATION, J, N, M, K, ROW = (Var(name, INDEX) for name in ("i", "j", "n", "m", "k", "row"))
 A, B, C, AT = (Buffer(name, INDEX) for name in ("a", "b", "c", "at"))
 LENGTH = 400
 
@@ -88,6 +88,7 @@ INDICES = st.recursive(
     lambda inner: st.one_of(
         st.builds(apply, st.sampled_from([ADD, ADD, MUL]), inner, inner),
         st.builds(apply, st.just(MOD), inner, st.sampled_from([N, M, integer(3)])),
+        st.builds(apply, st.just(FLOORDIV), inner, st.sampled_from([integer(2), integer(3)])),
     ),
     max_leaves=6,
 )
@@ -99,18 +100,23 @@ BUFFERS = st.sampled_from([A, B, C])
     row=st.sampled_from([apply(MUL, ITERATION, M), apply(MUL, Load(AT, ITERATION), M), apply(ADD, ITERATION, N)]),
     stores=st.lists(st.tuples(BUFFERS, INDICES), min_size=1, max_size=3),
     loads=st.lists(st.tuples(BUFFERS, INDICES), max_size=3),
+    inner=st.sampled_from([M, M, K, apply(MINIMUM, M, K), apply(MINIMUM, K, N)]),
 )
 @settings(max_examples=400, suppress_health_check=list(HealthCheck), deadline=None)
 def test_iterations_that_are_said_to_be_independent_are(
-    row: Expr, stores: list[tuple[Buffer, Expr]], loads: list[tuple[Buffer, Expr]]
+    row: Expr, stores: list[tuple[Buffer, Expr]], loads: list[tuple[Buffer, Expr]], inner: Expr
 ) -> None:
     """Loops over random positions, run for several sizes: the machine tells where two iterations meet."""
     value: Expr = Const("1", INDEX)
     for buffer, index in loads:
         value = apply(ADD, value, Load(buffer, index))
     body: tuple[Stmt, ...] = tuple(Store(buffer, index, value) for buffer, index in stores)
-    loops = (Loop(ITERATION, N, (Let(ROW, row), Loop(J, M, body))),)
-    for marked in (mark_independent(loops), mark_independent((Loop(Var("again", INDEX), integer(2), loops),))):
+    loops = (Loop(ITERATION, N, (Let(ROW, row), Loop(J, inner, body))),)
+    size = Let(K, apply(MUL, M, integer(2)))
+    for marked in (
+        mark_independent((size, *loops)),
+        mark_independent((Loop(Var("again", INDEX), integer(2), (size, *loops)),)),
+    ):
         function = Function("kernel", (A, B, C, AT, N, M), marked, "")
         verify_functions([function])
         assert parse_functions(print_functions([function])) == (function,)

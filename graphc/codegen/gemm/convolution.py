@@ -1,0 +1,561 @@
+"""Convolutions: gc_conv_<t> (api.py) in LLVM IR.
+
+In: the suffix of a dtype. Out: the function, which calls `share` (context.py).
+
+Convolutions of floats are products of an image's windows with kernels, by tiles (conv_tiles.py). Kernels are copied to
+panels of two registers of lanes, one term after the other (conv_tables.py says in which order). An image that kernels
+reach beyond is copied into zeros first, a few images at a time; others are read where they stand. Where an infinity or
+a NaN of a kernel could meet such a zero, and for integers, results are computed one by one.
+
+Spreads are taken apart first: the results at each place of a period are a convolution without spread of their own.
+
+Each element is a sum over parts of the terms, which follow from the number of terms alone, each in order: who computes
+it changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphc.codegen.gemm.api import ARGUMENTS
+from graphc.codegen.gemm.blocked import KEPT_USED, keep
+from graphc.codegen.gemm.context import SETTING, Words, share
+from graphc.codegen.gemm.conv_tables import Axis, axes_of, term_steps, write_offsets, write_places
+from graphc.codegen.gemm.conv_tiles import conv_tile, rows_of_tile, tile_width
+from graphc.codegen.gemm.gemv import free, malloc
+from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of
+from graphc.codegen.gemm.packing import GROUP, least, most, pack, panels
+from graphc.codegen.llvm.builder import Code, Variable
+from graphc.codegen.llvm.functions import Function
+from graphc.codegen.llvm.poison import poison
+from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr, vector
+from graphc.codegen.threads.chunking import LEAST_WORK
+from graphc.ops.conv import MOST_SPATIAL
+
+UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 2.0}
+"""What a term costs in tiles, in units of work (threads/chunking.py)."""
+ONE_BY_ONE = 2.0
+"""What a term costs where results are computed one by one."""
+COPIED = 0.5
+"""What an element costs that is copied."""
+DEPTH = 1024
+"""Terms that are added at a time: a panel of kernels is 128 kB then, in the second cache."""
+SLICED = 4096
+"""Terms up to which those of a result that lie beyond the image are left out."""
+PANEL_BYTES = 2**20
+"""Memory for kernels, about, which stays in the second cache: of more channels some are taken at a time."""
+IMAGE_BYTES = 2**22
+"""Memory for images, about."""
+PARTS = 64
+"""Parts of the results that threads share, about."""
+MOST_TILES = 32
+"""Tiles of a part at most."""
+
+WORDS = ARGUMENTS["conv"].split()
+TABLES = ("offsets", "places", "targets", "firsts", "lasts")
+"""Of terms: how far from that of the result's first term its number stands. Of results of one image: where the number
+of the first term stands, where the result goes, and which terms lie within the image."""
+OWN = """
+panels image image_n image_c source first_w target images_here channels_here terms pixels height is_fresh is_padded
+is_sliced step_c step_0 step_1 step_2 from_0 from_1 from_2 length_0 length_1 length_2
+""".split()
+"""What threads are told besides."""
+
+
+def words_of() -> Words:
+    pointers = {"x", "w", "y", "panels", "image", "source", "first_w", "target", *TABLES}
+    return Words({name: Ptr if name in pointers else I64 for name in (*WORDS, *TABLES, *OWN)})
+
+
+def range_function(name: str, body: Callable[..., None]) -> Function[..., None]:
+    return Function(name, None, {"context": Ptr, "begin": I64, "end": I64}, body, "noinline", is_internal=True)
+
+
+# Results one by one. --------------------------------------------------------------------------------------------------
+
+
+def rows_range(suffix: str) -> Function[..., None]:
+    """The rows of results from begin to end, element by element."""
+    own = ARITHMETIC[suffix]
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        words = words_of().read(context)
+        first, second, third = axes = axes_of(words)
+        with code.count(begin, end) as row:
+            rest, place = code.variable(row), {}
+            for name, size in (("1", second.count), ("0", first.count), ("o", words["outs"]), ("g", words["groups"])):
+                place[name] = rest.value % size
+                rest.value = rest.value // size
+            place["n"] = rest.value
+            x, w, y = (
+                _at(words, name, {part: place[part] for part in parts}, own.kind)
+                for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01"))
+            )
+            with code.count(0, third.count) as p:
+                total: Variable[Any] = code.variable(own.kind.of(0))
+                with code.count(0, words["channels"]) as c:
+                    at = x.at(c * words["x_c"], own.kind), w.at(c * words["w_c"], own.kind)
+                    _add(code, own, total, axes, (place["0"], place["1"], p), at)
+                y.at(p * third.y, own.kind).store(total.value)
+
+    return range_function(f"conv_rows_{suffix}", write)
+
+
+def _at(words: dict[str, Any], name: str, place: dict[str, I64], kind: Any) -> Ptr:
+    at: Ptr = words[name]
+    for part, index in place.items():
+        at = at.at(index * words[f"{name}_{part}"], kind)
+    return at
+
+
+def _add(
+    code: Code, own: Any, total: Variable[Any], axes: Sequence[Axis], counts: tuple[I64, ...], at: tuple[Ptr, Ptr]
+) -> None:
+    """Adds the terms of all taps along these axes to a sum."""
+    (axis, *others), (count, *rest), (x, w) = axes, counts, at
+    tap = code.variable(I64.of(0))
+    with code.loop() as iteration:
+        iteration.leave.unless(tap.value < axis.taps)
+        now = tap.value
+        tap.value = now + 1
+        i = axis.place(count, now, iteration)
+        there = x.at(i * axis.x, own.kind), w.at(now * axis.w, own.kind)
+        if others:
+            _add(code, own, total, others, tuple(rest), there)
+        else:
+            left, right = (each.load(own.kind) for each in there)
+            total.value = total.value.apply(own.plus, left.apply(own.times, right))
+
+
+def one_by_one(suffix: str) -> Function[..., None]:
+    """All results, one by one."""
+
+    def write(code: Code, context: Ptr) -> None:
+        words = words_of().read(context)
+        first, second, third = axes_of(words)
+        rows = words["images"] * words["groups"] * words["outs"] * first.count * second.count
+        each = third.count * words["channels"] * first.taps * second.taps * third.taps
+        distribute(code, rows_range(suffix), context, rows, each.to(F64) * ONE_BY_ONE + 1.0)
+
+    return Function(f"conv_one_by_one_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+
+
+def distribute(code: Code, body: Function[..., None], context: Ptr, count: I64, work: F64) -> None:
+    """Carries out a range, by threads where that pays, of which each number is so much work."""
+    exact = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / work
+    few = (exact < count.to(F64)).choose(exact, count.to(F64)).to(I64)
+    share(code, body.pointer(code), context, count, (few > 1).choose(few, 1), work * count.to(F64))
+
+
+# Kernels and images, copied. ------------------------------------------------------------------------------------------
+
+
+def kernels_range(suffix: str) -> Function[..., None]:
+    """Copies kernels to panels: the groups of lanes from begin to end, each for every channel."""
+    kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        w = words_of().read(context)
+        axes = axes_of(w)
+        channels = w["channels_here"]
+        # Taps that stand one after the other, in memory and among terms, are one run.
+        runs = [axes[2].taps, axes[1].taps, axes[0].taps]
+        is_plain = w["is_sliced"] == 0
+        run, counts = code.variable(runs[0]), []
+        for axis, taps in ((axes[1], runs[1]), (axes[0], runs[2])):
+            joins = is_plain & (axis.w == run.value * axes[2].w)
+            counts.append(joins.choose(I64.of(1), taps))
+            run.value = joins.choose(run.value * taps, run.value)
+            is_plain &= joins
+        with code.count(begin, end) as unit:
+            begin_, channel = unit // channels * GROUP, unit % channels
+            lanes = most(code, least(code, w["outs"] - begin_, I64.of(GROUP)), I64.of(0))
+            panel = w["panels"].at(begin_ // width * (w["terms"] * width), kind)
+            # A part of a group is copied as a whole one that begins before it, where the panel does: the same numbers
+            # to the same places. What is behind the last lane is 0.
+            moved = w["outs"] - GROUP
+            is_part = (lanes > 0) & (lanes < GROUP) & ~(moved < begin_ // width * width)
+            with code.when(lanes < GROUP):
+                _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, kind))
+            lane = is_part.choose(moved, begin_)
+            lanes = is_part.choose(I64.of(GROUP), lanes)
+            with code.when(lanes > 0):
+                source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], kind)
+                with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
+                    term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
+                    from_ = source.at(first * axes[0].w + second * axes[1].w, kind)
+                    to = panel.at(term * width + lane % width, kind)
+                    pack(suffix)(code, lanes, run.value, from_, w["w_o"], axes[2].w, to, w["step_2"] * width)
+
+    return range_function(f"conv_kernels_{suffix}", write)
+
+
+def _clear(
+    code: Code, suffix: str, w: dict[str, Any], counts: Sequence[I64], run: I64, channel: I64, panel: Ptr
+) -> None:
+    """Fills a group of lanes of a channel's terms with zeros."""
+    own, width = ARITHMETIC[suffix], tile_width(suffix)
+    group: Any = vector(own.kind, GROUP)
+    with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second, code.count(0, run) as third:
+        term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"] + third * w["step_2"]
+        panel.at(term * width, own.kind).store(group.of(0), align=own.align)
+
+
+def images_range(suffix: str) -> Function[..., None]:
+    """Copies channels of images into zeros: those from begin to end."""
+    kind = ARITHMETIC[suffix].kind
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        w = words_of().read(context)
+        axes = axes_of(w)
+        lengths = [w[f"length_{axis}"] for axis in range(MOST_SPATIAL)]
+        lows = [w[f"from_{axis}"] for axis in range(MOST_SPATIAL)]
+        with code.count(begin, end) as unit:
+            n, c = unit // w["channels_here"], unit % w["channels_here"]
+            source = w["source"].at(n * w["x_n"] + c * w["x_c"], kind)
+            target = w["image"].at(n * w["image_n"] + c * w["image_c"], kind)
+            with code.count(0, lengths[0]) as i, code.count(0, lengths[1]) as j:
+                at = [i + lows[0], j + lows[1]]
+                is_there = at[0].below(axes[0].size) & at[1].below(axes[1].size)
+                begin_ = least(code, most(code, I64.of(0) - lows[2], I64.of(0)), lengths[2])
+                end_ = least(code, most(code, axes[2].size - lows[2], begin_), lengths[2])
+                first, last = is_there.choose(begin_, lengths[2]), is_there.choose(end_, lengths[2])
+                to = target.at((i * lengths[1] + j) * lengths[2], kind)
+                from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x, kind)
+                _fill(code, suffix, to, I64.of(0), first)
+                _copy(code, suffix, from_, axes[2].x, to, first, last)
+                _fill(code, suffix, to, last, lengths[2])
+
+    return range_function(f"conv_images_{suffix}", write)
+
+
+def _fill(code: Code, suffix: str, to: Ptr, begin: I64, end: I64) -> None:
+    kind = ARITHMETIC[suffix].kind
+    with code.count(begin, end) as place:
+        to.at(place, kind).store(kind.of(0))
+
+
+def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, end: I64) -> None:
+    own = ARITHMETIC[suffix]
+    group: Any = vector(own.kind, GROUP)
+    place = code.variable(begin)
+    with code.when(step == 1), code.loop() as iteration:
+        iteration.leave.unless(place.value + GROUP <= end)
+        to.at(place.value, own.kind).store(
+            from_.at(place.value, own.kind).load(group, align=own.align), align=own.align
+        )
+        place.value += GROUP
+    with code.count(place.value, end) as rest:
+        to.at(rest, own.kind).store(from_.at(rest * step, own.kind).load(own.kind))
+
+
+# Tiles. ---------------------------------------------------------------------------------------------------------------
+
+
+def tiles_range(suffix: str) -> Function[..., None]:
+    """Computes the parts of the results from begin to end: some tiles of one panel of lanes each."""
+    width = tile_width(suffix)
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        w = words_of().read(context)
+        kind, count = ARITHMETIC[suffix].kind, rows_of_tile()
+        bases, targets = code.local(Ptr, count), code.local(Ptr, count)
+        across, results = panels(w["outs"], width), w["images_here"] * w["pixels"]
+        part = w["height"] * count
+        with code.count(begin, end, sure=True) as unit:
+            lane, from_ = unit % across * width, unit // across * part
+            there = least(code, w["outs"] - lane, I64.of(width))
+            panel = w["panels"].at(lane * w["terms"], kind)
+            target = w["target"].at(lane * w["y_o"], kind)
+            depth = (w["is_sliced"] == 0).choose(I64.of(DEPTH), w["terms"])
+            until = least(code, from_ + part, results)
+            with code.count(0, w["terms"], depth, sure=True) as term:
+                stop = least(code, term + depth, w["terms"])
+                fresh = (term == 0).choose(w["is_fresh"], I64.of(0))
+                with code.count(from_, until, count, sure=True) as row:
+                    rows = least(code, until - row, I64.of(count))
+                    first, last = _rows(code, suffix, w, row, rows, target, bases, targets, term, stop)
+                    terms = most(code, last - first, I64.of(0))
+                    given = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, kind)
+                    more = rows, there, targets, w["y_o"], fresh
+                    with code.when(there > lanes_of(suffix)):
+                        conv_tile(suffix, 2)(code, *given, *more)
+                    with code.otherwise():
+                        conv_tile(suffix, 1)(code, *given, *more)
+
+    return range_function(f"conv_tiles_{suffix}", write)
+
+
+def _rows(
+    code: Code, suffix: str, w: dict[str, Any], row: I64, rows: I64, target: Ptr, bases: Ptr, targets: Ptr, term: I64,
+    stop: I64,
+) -> tuple[I64, I64]:  # fmt: skip
+    """Where the numbers of a tile's results stand, and where they go; which terms they have."""
+    kind = ARITHMETIC[suffix].kind
+    n, pixel = row // w["pixels"], code.variable(row % w["pixels"])
+    image, result = code.variable(w["image"].at(n * w["image_n"], kind)), code.variable(target.at(n * w["y_n"], kind))
+    first, last = code.variable(stop), code.variable(term)
+    for number in range(rows_of_tile()):
+        bases.at(number, Ptr).store(image.value.at(w["places"].at(pixel.value, I64).load(I64), kind))
+        targets.at(number, Ptr).store(result.value.at(w["targets"].at(pixel.value, I64).load(I64), kind))
+        first.value = least(code, first.value, w["firsts"].at(pixel.value, I64).load(I64))
+        last.value = most(code, last.value, w["lasts"].at(pixel.value, I64).load(I64))
+        goes_on = rows > number + 1
+        following = pixel.value + goes_on.to(I64, signed=False)
+        is_next = following == w["pixels"]
+        image.value = image.value.at(is_next.choose(w["image_n"], 0), kind)
+        result.value = result.value.at(is_next.choose(w["y_n"], 0), kind)
+        pixel.value = is_next.choose(I64.of(0), following)
+    is_sliced = w["is_sliced"] != 0
+    return is_sliced.choose(first.value, term), is_sliced.choose(last.value, stop)
+
+
+# All of a convolution without spreads. --------------------------------------------------------------------------------
+
+
+def by_tiles(suffix: str) -> Function[..., Bool]:
+    """A convolution without spreads by tiles; false where it is to be computed one by one."""
+
+    def write(code: Code, context: Ptr) -> Bool:
+        own, width = ARITHMETIC[suffix], tile_width(suffix)
+        record = words_of()
+        w = record.read(context)
+        axes = axes_of(w)
+        taps = axes[0].taps * axes[1].taps * axes[2].taps
+        pixels = axes[0].count * axes[1].count * axes[2].count
+        lanes = panels(w["outs"], width) * width
+        passes = least(code, most(code, PANEL_BYTES // own.align // lanes // taps, I64.of(1)), w["channels"])
+        padding = _lengths(code, record, context, axes)
+        volume = padding["length_0"] * padding["length_1"] * padding["length_2"]
+        is_padded = padding["is_padded"] != 0
+        fitting = most(code, IMAGE_BYTES // own.align // passes // volume, I64.of(1))
+        chunk = least(code, w["images"], is_padded.choose(fitting, w["images"]))
+        sizes = [passes * taps, *[pixels] * 4]
+        words = sum(sizes[1:], sizes[0])
+        copied = is_padded.choose(chunk * passes * volume, 0)
+        length = words * 8 + (passes * taps * lanes + copied) * own.align + 256
+        memory, is_mine = _take(code, length)
+        with code.when(memory == NULL):
+            _leave(code, memory, is_mine)
+            code.ret(False)
+        aligned = memory.at(((memory.integer() + 63) & -64) - memory.integer())
+        tables, at = {}, aligned
+        for name, size in zip(TABLES, sizes, strict=True):
+            tables[name] = at
+            at = at.at(size, I64)
+        panel = at.at(((at.integer() + 63) & -64) - at.integer())
+        image = panel.at(passes * taps * lanes, own.kind)
+        record.put(context, {**tables, "panels": panel, "pixels": pixels})
+        with (
+            code.count(0, w["groups"], sure=True) as group,
+            code.count(0, w["images"], chunk, sure=True) as n,
+            code.count(0, w["channels"], passes, sure=True) as c,
+        ):
+            here = least(code, w["images"] - n, chunk)
+            there = least(code, w["channels"] - c, passes)
+            source = w["x"].at(group * w["x_g"] + n * w["x_n"] + c * w["x_c"], own.kind)
+            first_w = w["w"].at(group * w["w_g"] + c * w["w_c"], own.kind)
+            target = w["y"].at(group * w["y_g"] + n * w["y_n"], own.kind)
+            record.put(context, {
+                    "source": source, "first_w": first_w, "target": target, "images_here": here, "channels_here": there,
+                    "terms": there * taps, "is_fresh": (c == 0).to(I64, signed=False),
+                    "image": is_padded.choose(image, source), "image_c": is_padded.choose(volume, w["x_c"]),
+                    "image_n": is_padded.choose(volume * there, w["x_n"]),
+                })  # fmt: skip
+            is_fit = part(suffix)(code, context)
+            with code.when(~is_fit):
+                _leave(code, memory, is_mine)
+                code.ret(False)
+        _leave(code, memory, is_mine)
+        return Bool.of(True)
+
+    return Function(f"conv_by_tiles_{suffix}", Bool, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+
+
+def _lengths(code: Code, record: Words, context: Ptr, axes: Sequence[Axis]) -> dict[str, I64]:
+    """How far kernels reach along each axis, and whether that is beyond the image."""
+    is_padded: Bool | None = None
+    found: dict[str, I64] = {}
+    for number, axis in enumerate(axes):
+        low, high = axis.reach(code)
+        found |= {f"from_{number}": low, f"length_{number}": high - low + 1}
+        beyond = (low < 0) | (high >= axis.size)
+        is_padded = beyond if is_padded is None else is_padded | beyond
+    assert is_padded is not None
+    found["is_padded"] = is_padded.to(I64, signed=False)
+    record.put(context, found)
+    return found
+
+
+def _take(code: Code, length: I64) -> tuple[Ptr, Bool]:
+    """Memory, that which is kept where no other call uses it."""
+    _, is_mine = KEPT_USED(code).exchange(I32.of(0), I32.of(1), "acquire", failure="monotonic", align=4)
+    memory = code.variable(NULL)
+    with code.when(is_mine):
+        memory.value = keep(code, length)
+    with code.otherwise():
+        memory.value = malloc(code, length)
+    if code.poison:
+        poison(code, memory.value, length)
+    return memory.value, is_mine
+
+
+def _leave(code: Code, memory: Ptr, is_mine: Bool) -> None:
+    with code.when(is_mine):
+        KEPT_USED(code).store(I32.of(0), order="release", align=4)
+    with code.otherwise():
+        free(code, memory)
+
+
+def part(suffix: str) -> Function[..., Bool]:
+    """Some channels of some images of a group; false where a kernel is not finite and may meet what is not there."""
+
+    def write(code: Code, context: Ptr) -> Bool:
+        width, record = tile_width(suffix), words_of()
+        w = record.read(context)
+        axes = axes_of(w)
+        is_padded = w["is_padded"] != 0
+        record.put(context, term_steps(code, w, axes, is_padded & (w["terms"] <= SLICED)))
+        w = record.read(context)
+        steps = [is_padded.choose(step, axis.x) for step, axis in zip(_dense(w), axes, strict=True)]
+        write_offsets(code, w, axes, steps)
+        write_places(code, w, axes, steps)
+        across = panels(w["outs"], width)
+        groups = across * (width // GROUP)
+        each = (w["terms"] // w["channels_here"]).to(F64) * (COPIED * GROUP)
+        distribute(code, kernels_range(suffix), context, groups * w["channels_here"], each)
+        with code.when(is_padded):
+            with code.when(~is_finite(suffix)(code, w["panels"], w["terms"] * across)):
+                code.ret(False)
+            copied = w["images_here"] * w["channels_here"]
+            distribute(code, images_range(suffix), context, copied, w["image_c"].to(F64) * COPIED)
+        tiles = panels(w["images_here"] * w["pixels"], I64.of(rows_of_tile()))
+        height = most(code, least(code, tiles * across // PARTS, I64.of(MOST_TILES)), I64.of(1))
+        record.put(context, {"height": height})
+        work = (height * w["terms"]).to(F64) * (UNIT[suffix] * rows_of_tile() * width)
+        distribute(code, tiles_range(suffix), context, panels(tiles, height) * across, work)
+        return Bool.of(True)
+
+    return Function(f"conv_part_{suffix}", Bool, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+
+
+def _dense(w: dict[str, Any]) -> list[I64]:
+    """The steps of images that were copied."""
+    return [w["length_1"] * w["length_2"], w["length_2"], I64.of(1)]
+
+
+def is_finite(suffix: str) -> Function[..., Bool]:
+    """Whether rows of panels hold neither NaN nor infinities."""
+    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    kind: Any = vector(own.kind, lanes)
+
+    def write(code: Code, memory: Ptr, rows: I64) -> Bool:
+        totals = [code.variable(kind.of(0)) for _ in range(2)]
+        with code.count(0, rows, sure=True) as row:
+            for number, total in enumerate(totals):
+                part = memory.at(row * (2 * lanes) + number * lanes, own.kind).load(kind, align=own.align)
+                total.value = total.value + part * 0.0
+        both = totals[0].value + totals[1].value
+        found = code.variable(both.lane(0))
+        for lane in range(1, lanes):
+            found.value = found.value + both.lane(lane)
+        return found.value == 0.0  # type: ignore[no-any-return]
+
+    return Function(
+        f"conv_is_finite_{suffix}", Bool, {"memory": Ptr, "rows": I64}, write, "noinline optsize", is_internal=True
+    )
+
+
+# The convolution. -----------------------------------------------------------------------------------------------------
+
+
+def without_spread(suffix: str) -> Function[..., None]:
+    """A convolution without spreads."""
+
+    def write(code: Code, context: Ptr) -> None:
+        words = words_of().read(context)
+        axes = axes_of(words)
+        with code.when(axes[0].count * axes[1].count * axes[2].count == 0):
+            code.ret()
+        terms = words["channels"] * axes[0].taps * axes[1].taps * axes[2].taps
+        with code.when(terms > 0), code.when(by_tiles(suffix)(code, context)):
+            code.ret()
+        one_by_one(suffix)(code, context)
+
+    return Function(
+        f"conv_without_spread_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True
+    )
+
+
+def by_periods(suffix: str) -> Function[..., None]:
+    """A convolution with spreads: for each place within the period of an axis one without, of the taps that meet
+    elements there, which are as far apart as it takes to meet the next."""
+
+    def write(code: Code, context: Ptr) -> None:
+        kind = ARITHMETIC[suffix].kind
+        record = words_of()
+        words = record.read(context)
+        axes = axes_of(words)
+        own = code.local(I64, len(record.kinds))
+        periods = [code.count(0, axis.spread, sure=True) for axis in axes]
+        with periods[0] as first, periods[1] as second, periods[2] as third:
+            x, w, y = words["x"], words["w"], words["y"]
+            record.put(own, {name: words[name] for name in WORDS})
+            for number, (axis, place) in enumerate(zip(axes, (first, second, third), strict=True)):
+                tap, step = _taps_at(code, axis, place)
+                left = most(code, axis.taps - tap, I64.of(0))
+                at = place * axis.stride + tap * axis.dilation - axis.low
+                changed = {
+                    "count": most(code, axis.count - place + axis.spread - 1, I64.of(0)) // axis.spread,
+                    "taps": (left + step - 1) // step, "dilation": (step * axis.dilation).apply("sdiv", axis.spread),
+                    "low": (I64.of(0) - at).apply("sdiv", axis.spread), "spread": I64.of(1),
+                }  # fmt: skip
+                record.put(own, {f"{word}_{number}": value for word, value in changed.items()})
+                record.put(own, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
+                w, y = w.at((left > 0).choose(tap * axis.w, 0), kind), y.at(place * axis.y, kind)
+            record.put(own, {"x": x, "w": w, "y": y})
+            without_spread(suffix)(code, own)
+
+    return Function(f"conv_by_periods_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+
+
+def _taps_at(code: Code, axis: Axis, place: I64) -> tuple[I64, I64]:
+    """The first tap that meets an element from a place within a period, as many as there are if none does, and how many
+    taps it is to the next."""
+    first, step = code.variable(I64.of(0)), code.variable(I64.of(1))
+    with code.loop() as iteration:
+        iteration.leave.unless(first.value < axis.taps)
+        at = place * axis.stride + first.value * axis.dilation - axis.low
+        iteration.leave.when(at.apply("srem", axis.spread) == 0)
+        first.value += 1
+    with code.loop() as iteration:
+        iteration.leave.when((step.value * axis.dilation).apply("srem", axis.spread) == 0)
+        step.value += 1
+    return first.value, step.value
+
+
+def convolution(suffix: str) -> Function[..., I64]:
+    """gc_conv_<t>."""
+    params: dict[str, Any] = {name: Ptr if name in ("x", "w", "y") else I64 for name in WORDS}
+
+    def write(code: Code, *values: Any) -> I64:
+        words = dict(zip(WORDS, values, strict=True))
+        record = words_of()
+        context = code.local(I64, len(record.kinds))
+        record.put(context, words)
+        axes = axes_of(words)
+        results = words["images"] * words["groups"] * words["outs"] * axes[0].count * axes[1].count * axes[2].count
+        with code.when(results == 0):
+            code.ret(I64.of(0))
+        if suffix in ("f64", "f32"):
+            is_plain = axes[0].spread * axes[1].spread * axes[2].spread == 1
+            with code.when(is_plain):
+                without_spread(suffix)(code, context)
+            with code.otherwise():
+                by_periods(suffix)(code, context)
+        else:
+            one_by_one(suffix)(code, context)
+        return I64.of(0)
+
+    return Function(f"gc_conv_{suffix}", I64, params, write, "noinline optsize")

@@ -1,0 +1,332 @@
+"""Cholesky's factors, triangular systems, and LU, of one matrix: loops for small ones, else LAPACK and BLAS.
+
+In: the suffix of a dtype. Out: functions of LLVM IR that compute one matrix (batch.py). Matrices of up to WRITTEN_OUT
+rows have code of their own, without loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from graphc.codegen.gemm.dispatch import Operand
+from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix
+from graphc.codegen.lapack.fortran import (
+    call_lapack,
+    call_routine,
+    copy,
+    copy_triangle,
+    letter,
+    matrix_function,
+    turn,
+    widen,
+)
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, external
+from graphc.codegen.llvm.typed import I64, Bool, Ptr
+
+WRITTEN_OUT = 4
+SMALL = 16
+"""Rows up to which loops take less time than LAPACK."""
+
+Element: TypeAlias = Any
+
+
+def _at(kind: Any, base: Ptr, *parts: tuple[int, I64]) -> Ptr:
+    """An address: the products of indices and strides further."""
+    place = base
+    for index, stride in parts:
+        place = place.at(stride * index, kind) if index else place
+    return place
+
+
+def _less(total: Any, left: Any, right: Any) -> Any:
+    """total - left * right, rounded once where the processor can."""
+    return total.apply("fsub contract", left.apply("fmul contract", right))
+
+
+def _sqrt(code: Code, value: Any) -> Any:
+    kind = type(value)
+    return external(f"llvm.sqrt.{kind.vectors}", kind, kind)(code, value)
+
+
+# --- cholesky ---------------------------------------------------------------------------------------------------------
+
+
+def cholesky(suffix: str) -> Function[..., I64]:
+    """cholesky(n, a, row, column, l): status 1 where a matrix is not positive definite."""
+
+    @matrix_function("cholesky_one", suffix)
+    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+        for count in range(1, WRITTEN_OUT + 1):
+            with code.when(n == count):
+                code.ret(small_cholesky(suffix, count)(code, a, row, column, l))
+        with code.when(n <= SMALL):
+            code.ret(cholesky_loops(suffix)(code, n, a, row, column, l))
+        # A lower triangle in rows is an upper one in columns.
+        copy_triangle(suffix)(code, n, a, row, column, l)
+        status = call_lapack(code, "potrf", suffix, letter("U"), n, l, n)
+        return (status == 0).choose(I64.of(0), 1)
+
+    return write
+
+
+def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
+    """The same for `count` rows."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function(f"cholesky_{count}", suffix)
+    def write(code: Code, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+        fails = code.label("fails")
+        found: dict[tuple[int, int], Any] = {}
+        for i in range(count):
+            for j in range(i + 1):
+                value = _at(kind, a, (i, row), (j, column)).load(kind)
+                for p in range(j):
+                    value = _less(value, found[i, p], found[j, p])
+                if i == j:
+                    fails.when(value <= 0)
+                    found[i, i] = _sqrt(code, value)
+                else:
+                    found[i, j] = value / found[j, j]
+        for i in range(count):
+            for j in range(count):
+                l.at(i * count + j, kind).store(found.get((i, j), kind.of(0)))
+        code.ret(I64.of(0))
+        code.place(fails)
+        return I64.of(1)
+
+    return write
+
+
+def cholesky_loops(suffix: str) -> Function[..., I64]:
+    """The same by loops."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("cholesky_loops", suffix)
+    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+        fails = code.label("fails")
+        with code.count(0, n) as i:
+            source, own = a.at(i * row, kind), l.at(i * n, kind)
+            with code.count(0, i) as j:
+                other = l.at(j * n, kind)
+                value = code.variable(source.at(j * column, kind).load(kind))
+                with code.count(0, j) as p:
+                    value.value = _less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
+                own.at(j, kind).store(value.value / other.at(j, kind).load(kind))
+            value = code.variable(source.at(i * column, kind).load(kind))
+            with code.count(0, i) as p:
+                each = own.at(p, kind).load(kind)
+                value.value = _less(value.value, each, each)
+            fails.when(value.value <= 0)
+            own.at(i, kind).store(_sqrt(code, value.value))
+            with code.count(i + 1, n) as j:
+                own.at(j, kind).store(kind.of(0))
+        code.ret(I64.of(0))
+        code.place(fails)
+        return I64.of(1)
+
+    return write
+
+
+# --- triangular systems -----------------------------------------------------------------------------------------------
+
+
+def triangular_solve(suffix: str) -> Function[..., I64]:
+    """triangular_solve(n, k, lower, transposed, unit, a, strides, b, strides, x): status 1 where there is a 0 on the
+    diagonal."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("triangular_solve_one", suffix)
+    def write(
+        code: Code,
+        n: I64,
+        k: I64,
+        lower: I64,
+        transposed: I64,
+        unit: I64,
+        a: Ptr,
+        row: I64,
+        column: I64,
+        b: Ptr,
+        b_row: I64,
+        b_column: I64,
+        x: Ptr,
+    ) -> I64:
+        fails = code.label("fails")
+        with code.when(unit == 0), code.count(0, n) as i:
+            fails.when(a.at(i * (row + column), kind).load(kind) == 0)
+        with code.when(b != x):
+            copy(suffix)(code, n, k, b, b_row, b_column, x, k, I64.of(1))
+        by_loops = code.label("loops")
+        by_loops.when((n <= SMALL) & (k <= SMALL))
+        matrix = Operand(Matrix(a, row, column), n, n)
+        by_loops.unless(matrix.fits)
+        _solve_by_blas(code, suffix, matrix, n, k, lower != 0, transposed != 0, unit != 0, x)
+        code.ret(I64.of(0))
+        code.place(by_loops)
+        # An upper triangle is a lower one whose rows and columns are counted from the end.
+        turned = transposed != 0
+        down, along = turned.choose(column, row), turned.choose(row, column)
+        forwards = lower != transposed
+        last = n - 1
+        first = forwards.choose(a, a.at(last * (down + along), kind))
+        top = forwards.choose(x, x.at(last * k, kind))
+        down, along, step = (forwards.choose(s, 0 - s) for s in (down, along, k))
+        for count in range(2, WRITTEN_OUT + 1):
+            with code.when(n == count):
+                small_solve(suffix, count)(code, k, unit, first, down, along, top, step)
+                code.ret(I64.of(0))
+        solve_loops(suffix)(code, n, k, unit, first, down, along, top, step)
+        code.ret(I64.of(0))
+        code.place(fails)
+        return I64.of(1)
+
+    return write
+
+
+def _solve_by_blas(
+    code: Code, suffix: str, matrix: Operand, n: I64, k: I64, lower: Bool, transposed: Bool, unit: Bool, x: Ptr
+) -> None:
+    """Rows here are columns to Fortran: it has the transposed matrix where its rows are contiguous, and of several
+    right sides solves x' a' = b'."""
+    is_lower = matrix.is_plain.choose(~lower, lower)
+    uplo, diagonal = is_lower.choose(letter("L"), letter("U")), unit.choose(letter("U"), letter("N"))
+    is_turned = matrix.is_plain.choose(~transposed, transposed)
+    with code.when(k == 1):
+        trans = is_turned.choose(letter("T"), letter("N"))
+        call_routine(code, "trsv", suffix, uplo, trans, diagonal, n, matrix.at, matrix.leading, x, I64.of(1))
+    with code.otherwise():
+        trans, one = is_turned.choose(letter("N"), letter("T")), ARITHMETIC[suffix].kind.of(1)
+        letters = letter("R"), uplo, trans, diagonal
+        call_routine(code, "trsm", suffix, *letters, k, n, one, matrix.at, matrix.leading, x, k)
+
+
+def small_solve(suffix: str, count: int) -> Function[..., None]:
+    """A lower system of `count` rows where its right sides stand: row by row `step` apart, in contiguous columns."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function(f"solve_{count}", suffix)
+    def write(code: Code, k: I64, unit: I64, a: Ptr, row: I64, column: I64, x: Ptr, step: I64) -> None:
+        is_unit = unit != 0
+        own: dict[tuple[int, int], Any] = {}
+        for i in range(count):
+            for j in range(i):
+                own[i, j] = _at(kind, a, (i, row), (j, column)).load(kind)
+            place = _at(kind, a, (i, row), (i, column))
+            own[i, i] = is_unit.choose(kind.of(1), place.load(kind))
+        with code.count(0, k) as c:
+            places = [_at(kind, x, (i, step)).at(c, kind) for i in range(count)]
+            values: list[Any] = []
+            for i, place in enumerate(places):
+                value = place.load(kind)
+                for p in range(i):
+                    value = _less(value, own[i, p], values[p])
+                values.append(value / own[i, i])
+            for place, value in zip(places, values, strict=True):
+                place.store(value)
+
+    return write
+
+
+def solve_loops(suffix: str) -> Function[..., None]:
+    """The same of n rows."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("solve_loops", suffix)
+    def write(code: Code, n: I64, k: I64, unit: I64, a: Ptr, row: I64, column: I64, x: Ptr, step: I64) -> None:
+        is_unit = unit != 0
+        with code.count(0, n) as i:
+            own, target = a.at(i * row, kind), x.at(i * step, kind)
+            diagonal = code.variable(kind.of(1))
+            with code.when(~is_unit):
+                diagonal.value = own.at(i * column, kind).load(kind)
+            with code.count(0, k) as c:
+                value = code.variable(target.at(c, kind).load(kind))
+                with code.count(0, i) as p:
+                    known = x.at(p * step, kind).at(c, kind).load(kind)
+                    value.value = _less(value.value, own.at(p * column, kind).load(kind), known)
+                target.at(c, kind).store(value.value / diagonal.value)
+
+    return write
+
+
+# --- lu ---------------------------------------------------------------------------------------------------------------
+
+
+def lu(suffix: str) -> Function[..., I64]:
+    """lu(n, a, row, column, packed, permutation, pivots): status 0."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("lu_one", suffix)
+    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, packed: Ptr, permutation: Ptr, pivots: Ptr) -> I64:
+        with code.when(n <= SMALL):
+            with code.count(0, n) as i:
+                source, target = a.at(i * row, kind), packed.at(i * n, kind)
+                with code.count(0, n) as j:
+                    target.at(j, kind).store(source.at(j * column, kind).load(kind))
+            lu_loops(suffix)(code, n, packed, pivots)
+        with code.otherwise():
+            with code.when(a == packed):
+                turn(suffix)(code, n, packed)
+            with code.otherwise():
+                copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
+            call_lapack(code, "getrf", suffix, n, n, packed, n, pivots)
+            turn(suffix)(code, n, packed)
+            widen(code, pivots, n)
+            with code.count(0, n) as i:
+                place = pivots.at(i, I64)
+                place.store(place.load(I64) - 1)
+        with code.count(0, n) as i:
+            permutation.at(i, I64).store(i)
+        with code.count(0, n) as i:
+            here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64), I64)
+            value, other = here.load(I64), there.load(I64)
+            here.store(other)
+            there.store(value)
+        return I64.of(0)
+
+    return write
+
+
+def lu_loops(suffix: str) -> Function[..., None]:
+    """lu_loops(n, x, pivots): contiguous rows, where they stand."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("lu_loops", suffix)
+    def write(code: Code, n: I64, x: Ptr, pivots: Ptr) -> None:
+        absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+        with code.count(0, n) as k:
+            own = x.at(k * n, kind)
+            best, most = code.variable(k), code.variable(kind.of(-1))
+            with code.count(k, n) as i:
+                size = absolute(code, x.at(i * n, kind).at(k, kind).load(kind))
+                with code.when(size > most.value):
+                    best.value = i
+                    most.value = size
+            pivots.at(k, I64).store(best.value)
+            with code.when(best.value != k):
+                other = x.at(best.value * n, kind)
+                with code.count(0, n) as j:
+                    here, there = own.at(j, kind), other.at(j, kind)
+                    value, moved = here.load(kind), there.load(kind)
+                    here.store(moved)
+                    there.store(value)
+            pivot = own.at(k, kind).load(kind)
+            with code.when(~(pivot == 0)), code.count(k + 1, n) as i:
+                row = x.at(i * n, kind)
+                factor = row.at(k, kind).load(kind) / pivot
+                row.at(k, kind).store(factor)
+                with code.count(k + 1, n) as j:
+                    place = row.at(j, kind)
+                    place.store(_less(place.load(kind), factor, own.at(j, kind).load(kind)))
+
+    return write
+
+
+ELIMINATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {
+    "cholesky": cholesky,
+    "triangular_solve": triangular_solve,
+    "lu": lu,
+}
+"""By routine."""

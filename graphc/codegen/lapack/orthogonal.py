@@ -1,0 +1,277 @@
+"""QR, eigenvalues and singular values of one matrix, by LAPACK.
+
+In: the suffix of a dtype. Out: functions of LLVM IR that compute one matrix (batch.py), with the letters, flags and
+workspaces of `ops/spectral.py`. What LAPACK gets is a copy with contiguous columns: its results are then those that
+NumPy has, to the signs that no definition tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from graphc.codegen.gemm.microkernel import ARITHMETIC
+from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, turn
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, external
+from graphc.codegen.llvm.typed import I64, Bool, Ptr
+from graphc.ops import spectral
+
+ONE, NOTHING = I64.of(1), I64.of(0)
+Make: TypeAlias = "Callable[[str], Function[..., I64]]"
+
+
+def _smaller(m: I64, n: I64) -> I64:
+    return (m < n).choose(m, n)
+
+
+def _failed(status: I64) -> I64:
+    return (status == 0).choose(I64.of(0), 1)
+
+
+def _identity(code: Code, kind: Any, n: I64, a: Ptr) -> None:
+    with code.count(0, n) as i, code.count(0, n) as j:
+        a.at(i * n + j, kind).store((i == j).choose(kind.of(1), kind.of(0)))
+
+
+# --- qr ---------------------------------------------------------------------------------------------------------------
+
+
+def qr(suffix: str, complete: bool) -> Function[..., I64]:
+    """qr(m, n, a, row, column, q, r, matrix, scales, work)"""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("qr_complete_one" if complete else "qr_one", suffix)
+    def write(
+        code: Code, m: I64, n: I64, a: Ptr, row: I64, column: I64, q: Ptr, r: Ptr, matrix: Ptr, scales: Ptr, work: Ptr
+    ) -> I64:
+        done = code.label("done")
+        done.when(m == 0)
+        shorter = _smaller(m, n)
+        columns = m if complete else shorter
+        size = (m < n).choose(n, m) * spectral.WIDE + 1
+        copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
+        with code.when(shorter > 0):
+            call_lapack(code, "geqrf", suffix, m, n, matrix, m, scales, work, size)
+        with code.count(0, columns) as i, code.count(0, n) as j:
+            value = code.variable(kind.of(0))
+            with code.when(i <= j):
+                value.value = matrix.at(j * m + i, kind).load(kind)
+            r.at(i * n + j, kind).store(value.value)
+        done.when(columns == 0)
+        call_lapack(code, "orgqr", suffix, m, columns, shorter, matrix, m, scales, work, size)
+        copy(suffix)(code, m, columns, matrix, ONE, m, q, columns, ONE)
+        code.place(done)
+        return I64.of(0)
+
+    return write
+
+
+# --- symmetric matrices -----------------------------------------------------------------------------------------------
+
+
+def eigh(suffix: str) -> Function[..., I64]:
+    """eigh(n, lower, a, row, column, values, vectors, work, integers): status 1 where it does not converge."""
+
+    @matrix_function("eigh_one", suffix)
+    def write(
+        code: Code, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, v: Ptr, work: Ptr, integers: Ptr
+    ) -> I64:
+        status = _eigenvalues(code, suffix, True, n, lower != 0, a, row, column, w, v, work, integers)
+        turn(suffix)(code, n, v)
+        return status
+
+    return write
+
+
+def eigvalsh(suffix: str) -> Function[..., I64]:
+    """eigvalsh(n, lower, a, row, column, values, matrix, work, integers): the same without the vectors."""
+
+    @matrix_function("eigvalsh_one", suffix)
+    def write(
+        code: Code, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, matrix: Ptr, work: Ptr, integers: Ptr
+    ) -> I64:
+        return _eigenvalues(code, suffix, False, n, lower != 0, a, row, column, w, matrix, work, integers)
+
+    return write
+
+
+def _eigenvalues(
+    code: Code,
+    suffix: str,
+    vectors: bool,
+    n: I64,
+    lower: Bool,
+    a: Ptr,
+    row: I64,
+    column: I64,
+    w: Ptr,
+    v: Ptr,
+    work: Ptr,
+    integers: Ptr,
+) -> I64:
+    status = code.variable(I64.of(0))
+    with code.when(n > 0):
+        copy(suffix)(code, n, n, a, row, column, v, ONE, n)
+        job, triangle = letter("V" if vectors else "N"), lower.choose(letter("L"), letter("U"))
+        size, more = (n * n * 2 + n * 40 + 1, n * 5 + 3) if vectors else (n * 36 + 1, n + 1)
+        found = call_lapack(code, "syevd", suffix, job, triangle, n, v, n, w, work, size, integers, more)
+        status.value = _failed(found)
+    return status.value
+
+
+# --- svd --------------------------------------------------------------------------------------------------------------
+
+
+def svd(suffix: str, full: bool) -> Function[..., I64]:
+    """svd(m, n, a, row, column, u, s, vh, matrix, left, right, work, integers): status 1 where it does not converge."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("svd_full_one" if full else "svd_one", suffix)
+    def write(
+        code: Code,
+        m: I64,
+        n: I64,
+        a: Ptr,
+        row: I64,
+        column: I64,
+        u: Ptr,
+        s: Ptr,
+        vh: Ptr,
+        matrix: Ptr,
+        left: Ptr,
+        right: Ptr,
+        work: Ptr,
+        integers: Ptr,
+    ) -> I64:
+        shorter = _smaller(m, n)
+        columns, rows = (m, n) if full else (shorter, shorter)
+        with code.when(shorter == 0):
+            if full:
+                _identity(code, kind, m, u)
+                _identity(code, kind, n, vh)
+            code.ret(I64.of(0))
+        copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
+        size = shorter * shorter * 4 + (m + n) * spectral.LONG
+        job = letter("A" if full else "S")
+        operands = matrix, m, s, left, m, right, rows
+        status = call_lapack(code, "gesdd", suffix, job, m, n, *operands, work, size, integers)
+        copy(suffix)(code, m, columns, left, ONE, m, u, columns, ONE)
+        copy(suffix)(code, rows, n, right, ONE, rows, vh, n, ONE)
+        return _failed(status)
+
+    return write
+
+
+def svdvals(suffix: str) -> Function[..., I64]:
+    """svdvals(m, n, a, row, column, s, matrix, work, integers): the same without the vectors."""
+
+    @matrix_function("svdvals_one", suffix)
+    def write(
+        code: Code, m: I64, n: I64, a: Ptr, row: I64, column: I64, s: Ptr, matrix: Ptr, work: Ptr, integers: Ptr
+    ) -> I64:
+        with code.when(_smaller(m, n) == 0):
+            code.ret(I64.of(0))
+        copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
+        size = (m + n) * spectral.LONG
+        operands = matrix, m, s, matrix, m, matrix, n
+        status = call_lapack(code, "gesdd", suffix, letter("N"), m, n, *operands, work, size, integers)
+        return _failed(status)
+
+    return write
+
+
+# --- matrices of any kind ---------------------------------------------------------------------------------------------
+
+
+def eig(suffix: str) -> Function[..., I64]:
+    """eig(n, a, row, column, wr, wi, vr, vi, matrix, vectors, work): status 1 where it does not converge, 2 where an
+    element is not finite."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("eig_one", suffix)
+    def write(
+        code: Code,
+        n: I64,
+        a: Ptr,
+        row: I64,
+        column: I64,
+        wr: Ptr,
+        wi: Ptr,
+        vr: Ptr,
+        vi: Ptr,
+        matrix: Ptr,
+        vectors: Ptr,
+        work: Ptr,
+    ) -> I64:
+        status = _general(code, suffix, "V", n, a, row, column, wr, wi, matrix, vectors, work)
+        with code.count(0, n) as j:
+            # The parts of a pair stand in columns beside each other, and belong to both.
+            is_first = code.variable(I64.of(0))
+            with code.count(0, j) as before:
+                is_pair = ~(wi.at(before, kind).load(kind) == 0)
+                is_first.value = is_pair.choose(1 - is_first.value, I64.of(0))
+            is_pair, is_second = ~(wi.at(j, kind).load(kind) == 0), is_first.value == 1
+            real = (is_pair & is_second).choose(j - 1, j)
+            imaginary = (is_pair & ~is_second).choose(j + 1, j)
+            sign = is_second.choose(kind.of(-1), kind.of(1))
+            with code.count(0, n) as i:
+                vr.at(i * n + j, kind).store(vectors.at(real * n + i, kind).load(kind))
+                part = code.variable(kind.of(0))
+                with code.when(is_pair):
+                    part.value = vectors.at(imaginary * n + i, kind).load(kind) * sign
+                vi.at(i * n + j, kind).store(part.value)
+        return status
+
+    return write
+
+
+def eigvals(suffix: str) -> Function[..., I64]:
+    """eigvals(n, a, row, column, wr, wi, matrix, work): the same without the vectors."""
+
+    @matrix_function("eigvals_one", suffix)
+    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, matrix: Ptr, work: Ptr) -> I64:
+        return _general(code, suffix, "N", n, a, row, column, wr, wi, matrix, matrix, work)
+
+    return write
+
+
+def _general(
+    code: Code,
+    suffix: str,
+    job: str,
+    n: I64,
+    a: Ptr,
+    row: I64,
+    column: I64,
+    wr: Ptr,
+    wi: Ptr,
+    matrix: Ptr,
+    vectors: Ptr,
+    work: Ptr,
+) -> I64:
+    kind = ARITHMETIC[suffix].kind
+    with code.when(n == 0):
+        code.ret(I64.of(0))
+    copy(suffix)(code, n, n, a, row, column, matrix, ONE, n)
+    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+    with code.count(0, n * n) as i, code.when(~(absolute(code, matrix.at(i, kind).load(kind)) < float("inf"))):
+        code.ret(I64.of(2))
+    size = n * spectral.LONG
+    operands = n, matrix, n, wr, wi, matrix, n, vectors, n, work, size
+    return _failed(call_lapack(code, "geev", suffix, letter("N"), letter(job), *operands))
+
+
+ORTHOGONAL: Mapping[str, Make] = {
+    "qr": partial(qr, complete=False),
+    "qr_complete": partial(qr, complete=True),
+    "eigh": eigh,
+    "eigvalsh": eigvalsh,
+    "svd": partial(svd, full=False),
+    "svd_full": partial(svd, full=True),
+    "svdvals": svdvals,
+    "eig": eig,
+    "eigvals": eigvals,
+}
+"""By routine."""

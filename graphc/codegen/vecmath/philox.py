@@ -1,0 +1,134 @@
+"""Random words and normal numbers, two of each block of Philox 4x32-10 (numerics.py says which).
+
+In: counters, a draw and a key, numbers of 64 bits or vectors of them. Out: a word or a normal number of each counter;
+of counters that follow on one another, from an even one on, both halves of half as many blocks, one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from llvmlite import ir
+
+from graphc.codegen.llvm.integers import join_words, philox_begun, philox_block, philox_round
+from graphc.codegen.vecmath.abi import LANE, lanes_at, vector_of
+from graphc.codegen.vecmath.exponential import log, round_scaled
+from graphc.codegen.vecmath.floats import F64, Bits, Block, Real
+from graphc.codegen.vecmath.trigonometric import reduced_cosine, reduced_sine
+from graphc.numerics import PHILOX_BUMPS, PHILOX_ROUNDS
+
+Halves = Callable[[Bits, Bits], tuple[ir.Value, ir.Value]]
+
+
+def _words(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
+    return low.value, high.value
+
+
+def _normals(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
+    """Two normal numbers of two words (Box and Muller): radius times the cosine, and times the sine."""
+    below_two, turns = (((word >> 12) | word.block.format.one_bits).real() for word in (low, high))
+    radius = (log(2.0 - below_two) * -2.0).root()
+    turn = turns * 4.0 - 4.0
+    quarters, whole = round_scaled(turn)
+    angle = (turn - whole) * (math.pi / 2)
+    sine, cosine = reduced_sine(angle), reduced_cosine(angle)
+    drawn = []
+    for turned in (quarters, quarters - 1):
+        size = turned.bit(0).select(sine, cosine)
+        sign = ((turned + 1) & 2) << (size.format.width - 2)
+        drawn.append((radius * (size.bits() ^ sign).real()).value)
+    return drawn[0], drawn[1]
+
+
+def _units(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
+    """Two numbers in [0, 1), of 53 bits."""
+    block = low.block
+    first, second = (block.builder.sitofp((word >> 11).value, block.format.type) for word in (low, high))
+    return tuple((Real(block, number) * 2.0**-53).value for number in (first, second))
+
+
+COUNTED: dict[str, Halves] = {"philox": _words, "philoxunit": _units, "philoxnormal": _normals}
+"""Functions of a counter, a draw and a key, by what they make of the two words of a block."""
+
+
+def number_type(name: str) -> ir.Type:
+    """What a function of these gives for a counter."""
+    return F64.integer if COUNTED[name] is _words else F64.type
+
+
+def each_counter(name: str, block: Block, index: ir.Value, draw: ir.Value, key: ir.Value) -> ir.Value:
+    """The numbers of any counters: a block for each."""
+    builder, counters = block.builder, Bits(block, index)
+    first, second = _halves(name, block, (counters >> 1).value, draw, key)
+    return builder.select(counters.bit(0).value, second, first)
+
+
+def in_order(name: str, block: Block, first: ir.Value, draw: ir.Value, key: ir.Value) -> ir.Value:
+    """Those of the counters from `first` on, an even one: two for each number of the block's format."""
+    builder, lanes = block.builder, block.format.lanes
+    half = builder.lshr(first, F64.integer(1))
+    if lanes == 1:
+        pair = ir.Constant(vector_of(number_type(name), 2), ir.Undefined)
+        for place, number in enumerate(_halves(name, block, half, draw, key)):
+            pair = builder.insert_element(pair, number, LANE(place))
+        return pair
+    begun = repeated(builder, half, lanes)
+    index = builder.add(begun, ir.Constant(begun.type, [*range(lanes)]))
+    halves = _halves(name, block, index, repeated(builder, draw, lanes), key)
+    return builder.shuffle_vector(*halves, lanes_at(place // 2 + place % 2 * lanes for place in range(2 * lanes)))
+
+
+def _halves(name: str, block: Block, *counter: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """What is made of the two halves of each block."""
+
+    def number(value: int) -> ir.Value:
+        return block.bits(value).value
+
+    blocks = philox_block if block.format.lanes == 1 else _looped_words
+    words = blocks(block.builder, counter, number)
+    join = partial(join_words, number=number) if block.format.lanes == 1 else _joined_words
+    low, high = (Bits(block, join(block.builder, some)) for some in (words[:2], words[2:]))
+    return COUNTED[name](low, high)
+
+
+def _joined_words(builder: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:
+    """The numbers of two words of 32 bits each, which stand in the first halves of those of 64: said with shifts, LLVM
+    would multiply by more."""
+    count = words[0].type.count
+    first, second = (builder.bitcast(word, vector_of(LANE, 2 * count)) for word in words)
+    places = (2 * (place // 2) + place % 2 * 2 * count for place in range(2 * count))
+    return builder.bitcast(builder.shuffle_vector(first, second, lanes_at(places)), words[0].type)
+
+
+def _looped_words(
+    builder: ir.IRBuilder, counter: Sequence[ir.Value], number: Callable[[int], ir.Value]
+) -> list[ir.Value]:
+    """The words of blocks, by a loop over rounds: of vectors it is as fast as rounds one after another, and compiled in
+    a part of the time. One key of all blocks is carried as a number."""
+    index, draw, key = counter
+    is_one = key.type != index.type
+    of_key = F64.integer if is_one else number
+    begins = (*philox_begun(builder, (index, draw), number), key, builder.lshr(key, of_key(32)))
+    before, body, after = builder.block, builder.append_basic_block("round"), builder.append_basic_block("rounds_done")
+    builder.branch(body)
+    builder.position_at_end(body)
+    step, *given = (builder.phi(each.type) for each in (F64.integer(0), *begins))
+    keys = [repeated(builder, each, index.type.count) for each in given[4:]] if is_one else given[4:]
+    words = philox_round(builder, given[:4], keys, number)
+    bumped = [builder.add(each, of_key(bump)) for each, bump in zip(given[4:], PHILOX_BUMPS, strict=True)]
+    following = builder.add(step, F64.integer(1))
+    ends = (following, *words, *bumped)
+    for phi, begin, end in zip((step, *given), (F64.integer(0), *begins), ends, strict=True):
+        phi.add_incoming(begin, before)
+        phi.add_incoming(end, body)
+    builder.cbranch(builder.icmp_unsigned("<", following, F64.integer(PHILOX_ROUNDS)), body, after)
+    builder.position_at_end(after)
+    return words
+
+
+def repeated(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
+    """A number in each lane of a vector."""
+    one = builder.insert_element(ir.Constant(vector_of(value.type, lanes), ir.Undefined), value, LANE(0))
+    return builder.shuffle_vector(one, one, lanes_at([0] * lanes))

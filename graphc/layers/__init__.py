@@ -1,0 +1,25 @@
+"""Layers: parts of networks that have parameters of their own, thin over the functions of `graphc.tensor`.
+
+In: sizes, initialisers, a seed. Out: objects that are called with a tensor and give one; `Sequential`, a chain of them
+with a cost and predictions, which `graphc.train.Trainer` trains. A layer makes its parameters, shared variables of
+float32, when it is first called, from the sizes that its input is known to have.
+
+Read layer.py, then dense.py or recurrent.py, then sequential.py. Initialisers are functions of a shape and a generator
+of NumPy's (initial.py).
+"""
+
+from graphc.layers import initial
+from graphc.layers.dense import Activation, Dense, Dropout, Embedding, Flatten
+from graphc.layers.layer import Layer
+from graphc.layers.norm import BatchNorm, LayerNorm
+from graphc.layers.recurrent import GRU, LSTM, Recurrent
+from graphc.layers.sequential import Cost, Sequential
+
+__all__ = [
+    "GRU", "LSTM", "Activation", "BatchNorm", "Cost", "Dense", "Dropout", "Embedding", "Flatten", "Layer", "LayerNorm",
+    "Recurrent", "Sequential", "initial",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

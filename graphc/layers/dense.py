@@ -1,0 +1,145 @@
+"""Layers without neighbourhood: dense ones, tables of vectors, activations, dropout, flattening."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.ir.node import Node, describe
+from graphc.layers import initial
+from graphc.layers.initial import Initialiser
+from graphc.layers.layer import Layer
+from graphc.ops.elementwise import cast
+from graphc.tensor import elementary, nnet
+from graphc.tensor.indexing import take
+from graphc.tensor.products import dot
+from graphc.tensor.shaping import flatten
+
+Function: TypeAlias = "Callable[[Any], Node]"
+
+
+def _same(x: Any) -> Node:
+    return x  # type: ignore[no-any-return]
+
+
+ACTIVATIONS: dict[str, Function] = {
+    "linear": _same,
+    "sigmoid": elementary.sigmoid,
+    "tanh": elementary.tanh,
+    "softplus": elementary.softplus,
+    "softmax": nnet.softmax,
+    **{name: getattr(nnet, name) for name in ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softsign")},
+}
+"""Activations by their names."""
+
+
+def activation_of(what: str | Function | None) -> Function:
+    """An activation by its name, or a function as it is. Raises ArgumentError for a name that there is not."""
+    if what is None:
+        return ACTIVATIONS["linear"]
+    if callable(what):
+        return what
+    if what not in ACTIVATIONS:
+        raise ArgumentError(f"activation {what!r}: must be a function, or one of {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[what]
+
+
+def initial_of(activation: str | Function | None) -> Initialiser:
+    """What weights before an activation begin with, where nothing else is said."""
+    rectifies = activation in ("relu", "leaky_relu", "elu", "gelu", "silu", nnet.relu)
+    return initial.he_normal() if rectifies else initial.glorot_uniform()
+
+
+class Activation(Layer):
+    """A function of each element: a name of `ACTIVATIONS`, or any function of tensors."""
+
+    def __init__(self, function: str | Function, **common: Any) -> None:
+        super().__init__(**common)
+        activation_of(function)
+        self.function = function  # by its name, where it has one: so it can be pickled
+
+    def output(self, x: Node, train: bool) -> Node:
+        return activation_of(self.function)(x)
+
+
+class Flatten(Layer):
+    """All axes after that of the batch as one."""
+
+    def output(self, x: Node, train: bool) -> Node:
+        return flatten(x, 2)
+
+
+class Dropout(Layer):
+    """Each number 0 with chance `p` in training, the others divided by 1 - p; as it is otherwise. `scale=False` leaves
+    those as they are in training, and multiplies by 1 - p otherwise. Srivastava et al., JMLR 15 (2014)."""
+
+    def __init__(self, p: float = 0.5, scale: bool = True, **common: Any) -> None:
+        super().__init__(**common)
+        if not 0 <= p < 1:
+            raise ArgumentError(f"dropout: the chance {p} is not at least 0 and below 1")
+        self.p, self.scale = p, scale
+
+    def output(self, x: Node, train: bool) -> Node:
+        return self.dropped(x, train)
+
+    def dropped(self, x: Node, train: bool) -> Node:
+        """`x` with some elements 0, in training."""
+        if not self.p:
+            return x
+        if not train:
+            return x if self.scale else x * (1 - self.p)
+        kept = x * cast(self.source.streams.binomial(x.shape, p=1 - self.p), x.dtype)
+        return kept / (1 - self.p) if self.scale else kept
+
+
+class Dense(Layer):
+    """activation(dot(x, w) + b): (batch, …, n_in) to (batch, …, n_out).
+
+    n_in: where the input's last size is not known. dropconnect: the chance of each weight to be 0 in training (Wan et
+    al., ICML 2013). bias=None: none.
+    """
+
+    def __init__(
+        self,
+        n_out: int,
+        activation: str | Function | None = None,
+        n_in: int | None = None,
+        w: Initialiser | None = None,
+        bias: Initialiser | None = initial.zeros,
+        dropconnect: float = 0.0,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.n_out, self.n_in, self.initial_w, self.initial_b = n_out, n_in, w, bias
+        self.activation = Activation(activation or "linear")
+        self.drop = Dropout(dropconnect, name=self.name)
+        self.default = initial_of(activation)
+
+    def build(self, x: Node) -> None:
+        n_in = self.features(x, given=self.n_in)
+        self.w = self.param("w", (n_in, self.n_out), self.initial_w or self.default)
+        self.b = None if self.initial_b is None else self.param("b", (self.n_out,), self.initial_b)
+
+    def output(self, x: Node, train: bool) -> Node:
+        self.drop.source = self.source
+        w = self.drop.dropped(self.w, train)
+        scores = dot(x, w)
+        return self.activation(scores if self.b is None else scores + self.b)
+
+
+class Embedding(Layer):
+    """A row of a table for each whole number: (batch, …) to (batch, …, n_out)."""
+
+    def __init__(self, n_rows: int, n_out: int, w: Initialiser | None = None, **common: Any) -> None:
+        super().__init__(**common)
+        self.n_rows, self.n_out = n_rows, n_out
+        self.initial_w = w or initial.normal(n_out**-0.5)
+
+    def build(self, x: Node) -> None:
+        self.w = self.param("w", (self.n_rows, self.n_out), self.initial_w)
+
+    def output(self, x: Node, train: bool) -> Node:
+        if x.dtype.startswith("float"):
+            raise GraphTypeError(f"{self.name} takes whole numbers, not {describe(x)} of type {x.type}")
+        return take(self.w, x, axis=0)

@@ -1,0 +1,307 @@
+"""A network as a chain of layers, with a cost and predictions.
+
+In: layers, or the seed's words for them (`add_fc`, `add_conv`, …), a cost by its name or as a function. Out: the nodes
+of training and of prediction over one set of parameters, and functions of arrays for the latter, compiled when they are
+first called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+
+from graphc.errors import ArgumentError
+from graphc.function import function
+from graphc.functions.callables import Function as Compiled
+from graphc.ir.node import Node, Size, variable
+from graphc.layers.dense import Activation, Dense, Dropout, Flatten, Function, initial_of
+from graphc.layers.initial import Initialiser
+from graphc.layers.layer import Layer, Source
+from graphc.layers.norm import BatchNorm
+from graphc.ops.elementwise import cast
+from graphc.shared import SharedVariable
+from graphc.startup.record import record
+from graphc.tensor import nnet
+from graphc.tensor.elementary import eq, gt, sigmoid, softplus, sqr
+from graphc.tensor.reductions import argmax, mean, sum
+
+
+@record()
+class Cost:
+    """What a network is trained for, over its `output` and a target: `cost(output, target)`, a scalar to be made
+    smaller; `predict(output)`, what is said of new data; `score(output, target)`, a scalar to be watched, larger for
+    better; the target's dtype, that of the network where None, and how many axes fewer than the output it has;
+    `probabilities(output)` where there are any."""
+
+    cost: Callable[[Any, Any], Node]
+    predict: Callable[[Any], Node]
+    score: Callable[[Any, Any], Node]
+    dtype: str | None = None
+    fewer: int = 0
+    probabilities: Callable[[Any], Node] | None = None
+
+
+def _rightly(choose: Callable[[Any], Node], output: Any, target: Any) -> Node:
+    """The part of the examples for which the right thing is said."""
+    return mean(cast(eq(choose(output), target), "float32"))
+
+
+def _softmax(output: Any) -> Node:
+    return nnet.softmax(output, -1)
+
+
+def _crossentropy(output: Any, target: Any) -> Node:
+    return mean(nnet.categorical_crossentropy(_softmax(output), target))
+
+
+def _class(output: Any) -> Node:
+    return argmax(output, -1)
+
+
+def _bernoulli(output: Any, target: Any) -> Node:
+    return mean(softplus((1 - 2 * target) * output))
+
+
+def _is_true(output: Any) -> Node:
+    return gt(output, 0)
+
+
+def _norm(output: Any, target: Any) -> Node:
+    return sum(sqr(output - target)) / (2 * cast(target.shape[0], output.dtype))
+
+
+def _explained(output: Any, target: Any) -> Node:
+    """The part of the target's variance that is explained."""
+    return 1 - sum(sqr(output - target)) / sum(sqr(target - mean(target, 0)))
+
+
+def _itself(output: Any) -> Node:
+    return output  # type: ignore[no-any-return]
+
+
+def _less(cost: Callable[[Any, Any], Node], output: Any, target: Any) -> Node:
+    return -cost(output, target)
+
+
+COSTS: Mapping[str, Cost] = {
+    "softmax": Cost(_crossentropy, _class, partial(_rightly, _class), "int64", 1, _softmax),
+    "bernoulli": Cost(_bernoulli, _is_true, partial(_rightly, _is_true), None, 0, sigmoid),
+    "norm": Cost(_norm, _itself, _explained),
+}
+"""Costs by their names. softmax: crossentropy of scores (n, classes) with classes (n); bernoulli: of scores with 0 or 1
+each; norm: half the sum of squares, of an example."""
+
+
+class Sequential:
+    """Layers one after the other.
+
+    input_shape: the sizes of one example, where a layer needs them and `add_fc` does not say. dtype: of parameters and
+    of inputs, unless `input_dtype` is another ("int64" before an Embedding). seed: of parameters and of dropout.
+    static: whether code is compiled for the sizes of the parameters, or for any.
+
+        net = Sequential(input_shape=(64,))
+        net.add_fc(64, 128, activation="relu", dropout=0.2)
+        net.add_fc(128, 10)
+        net.add_cost("softmax")
+        Trainer(net).train(x, y, epochs=10)
+        net.predict(x)
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Layer] = (),
+        input_shape: Sequence[int | None] | None = None,
+        cost: str | Cost | Callable[[Any, Any], Node] | None = None,
+        dtype: str = "float32",
+        input_dtype: str | None = None,
+        seed: int = 0,
+        static: bool = True,
+    ) -> None:
+        self.layers: list[Layer] = []
+        self.input_shape = None if input_shape is None else tuple(input_shape)
+        self.dtype, self.input_dtype, self.static = dtype, input_dtype or dtype, static
+        self.source = Source(seed)
+        self.objective: Cost | None = None
+        for layer in layers:
+            self.add(layer)
+        if cost is not None:
+            self.add_cost(cost)
+
+    # Building -----------------------------------------------------------------------------------------------------
+
+    def add(self, layer: Layer) -> Sequential:
+        """Add a layer, whose parameters will be of the network's dtype and seed."""
+        if "output" in vars(self):
+            raise ArgumentError("a network that has been used takes no more layers")
+        kind = layer.name
+        names = {other.name for other in self.layers}
+        number = len(self.layers)
+        layer.name = f"{kind}{number}" if kind in names or not kind[-1:].isdigit() else kind
+        layer.dtype, layer.source, layer.static = self.dtype, self.source, self.static
+        self.layers.append(layer)
+        return self
+
+    def add_fc(
+        self,
+        n_in: int | None,
+        n_out: int,
+        activation: str | Function | None = None,
+        normalize: bool = False,
+        dropout: bool | float = False,
+        dropout_args: Mapping[str, Any] | None = None,
+        w: Initialiser | None = None,
+    ) -> Sequential:
+        """A dense layer, then batch normalisation, the activation and dropout, where asked for.
+
+        dropout: the chance, or True for that in `dropout_args` (`p`, 0.5 where there is none; `scale` as in Dropout;
+        `connect=True` drops weights in place of results).
+        """
+        p, args = _dropout(dropout, dropout_args)
+        if not self.layers and self.input_shape is None and n_in is not None:
+            self.input_shape = (n_in,)
+        connect = bool(args.pop("connect", False))
+        self.add(Dense(n_out, None, n_in, w or initial_of(activation), dropconnect=p if connect else 0.0))
+        return self._after(normalize and BatchNorm(n_in=n_out), activation, 0.0 if connect else p, args)
+
+    def add_flatten(self) -> Sequential:
+        """All axes after that of the batch as one."""
+        return self.add(Flatten())
+
+    def add_dropout(self, p: float = 0.5, scale: bool = True) -> Sequential:
+        """Numbers that are 0 in training with chance `p`."""
+        return self.add(Dropout(p, scale))
+
+    def _after(self, normalize: Layer | Literal[False], activation: Any, p: float, args: Any) -> Sequential:
+        if normalize:
+            self.add(normalize)
+        if activation is not None:
+            self.add(Activation(activation))
+        return self.add(Dropout(p, **args)) if p else self
+
+    def add_cost(self, cost: str | Cost | Callable[[Any, Any], Node]) -> Sequential:
+        """What the network is trained for: "softmax", "bernoulli", "norm", a `Cost`, or a function of output and
+        target, whose predictions are the output. Raises ArgumentError for a name that there is not."""
+        if isinstance(cost, str):
+            if cost not in COSTS:
+                raise ArgumentError(f"cost {cost!r}: must be a function, or one of {', '.join(COSTS)}")
+            self.objective = COSTS[cost]
+        elif isinstance(cost, Cost):
+            self.objective = cost
+        else:
+            self.objective = Cost(cost, _itself, partial(_less, cost))
+        return self
+
+    # Nodes --------------------------------------------------------------------------------------------------------
+
+    def __call__(self, x: Any, train: bool = False) -> Node:
+        """The output for a tensor."""
+        for layer in self.layers:
+            x = layer(x, train)
+        return x  # type: ignore[no-any-return]
+
+    @cached_property
+    def input(self) -> Node:
+        """The variable that stands for a batch of examples."""
+        if self.input_shape is None:
+            raise ArgumentError("the sizes of an example are not known: give input_shape, or begin with add_fc")
+        sizes = self.input_shape if self.static else (None,) * len(self.input_shape)
+        return variable(self.input_dtype, (None, *sizes), "x")
+
+    @cached_property
+    def output(self) -> Node:
+        """The output for new data."""
+        return self(self.input)
+
+    @cached_property
+    def trained_output(self) -> Node:
+        """The output in training."""
+        _ = self.output  # which makes the parameters, of an input like any
+        return self(self.input, train=True)
+
+    @cached_property
+    def target(self) -> Node:
+        """The variable that stands for what is wanted of a batch."""
+        objective, output = self._objective(), self.output
+        rank = output.ndim - objective.fewer
+        sizes: list[Size | None] = [size if isinstance(size, int) else None for size in output.type.shape[:rank]]
+        return variable(objective.dtype or self.dtype, sizes, "y")
+
+    def _objective(self) -> Cost:
+        if self.objective is None:
+            raise ArgumentError("the network has no cost: say what it is trained for by add_cost")
+        return self.objective
+
+    @property
+    def cost(self) -> Node:
+        """The cost in training."""
+        return self._objective().cost(self.trained_output, self.target)
+
+    @property
+    def params(self) -> list[SharedVariable]:
+        """What an optimiser moves, in the order of the layers."""
+        return [param for layer in self._built() for param in layer.params]
+
+    @property
+    def state(self) -> list[SharedVariable]:
+        """What training changes otherwise."""
+        return [variable for layer in self._built() for variable in layer.state]
+
+    @property
+    def updates(self) -> dict[SharedVariable, Node]:
+        """How it changes that, in the graph of `trained_output`."""
+        _ = self.trained_output
+        return {variable: new for layer in self.layers for variable, new in layer.updates.items()}
+
+    def _built(self) -> list[Layer]:
+        _ = self.output
+        return self.layers
+
+    # Functions of arrays ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _predict(self) -> Compiled:
+        return function([self.input], self._objective().predict(self.output), name="predict")
+
+    @cached_property
+    def _probabilities(self) -> Compiled:
+        wanted = self._objective().probabilities
+        if wanted is None:
+            raise ArgumentError("a network with this cost has no probabilities")
+        return function([self.input], wanted(self.output), name="predict_probabilities")
+
+    def as_input(self, x: Any) -> Any:
+        """Examples as an array of the dtype that the network takes."""
+        return np.asarray(x, self.input.dtype)
+
+    def predict(self, x: Any) -> Any:
+        """What the cost says of examples: classes, whether something holds, or the output itself."""
+        return self._predict(self.as_input(x))
+
+    def predict_probabilities(self, x: Any) -> Any:
+        """The probabilities of the classes. Raises ArgumentError for a cost without."""
+        return self._probabilities(self.as_input(x))
+
+    def get_values(self) -> list[Any]:
+        """The values of all parameters and states."""
+        return [variable.get_value() for variable in (*self.params, *self.state)]
+
+    def set_values(self, values: Sequence[Any]) -> None:
+        """Give all parameters and states values that `get_values` gave. Raises ArgumentError for another number."""
+        variables = [*self.params, *self.state]
+        if len(values) != len(variables):
+            raise ArgumentError(f"{len(values)} values are given for {len(variables)} parameters and states")
+        for own, value in zip(variables, values, strict=True):
+            own.set_value(value)
+
+
+def _dropout(dropout: bool | float, args: Mapping[str, Any] | None) -> tuple[float, dict[str, Any]]:
+    """The chance, and what else is said of it."""
+    given = dict(args or {})
+    p = float(given.pop("p", 0.5))
+    unknown = given.keys() - {"scale", "connect"}
+    if unknown:
+        raise ArgumentError(f"dropout_args has p, scale and connect, not {', '.join(sorted(unknown))}")
+    return (p if dropout is True else float(dropout)), given

@@ -1,0 +1,440 @@
+"""Windows that slide over the last axes of an array, and the sum of what windows hold: each other's derivative.
+
+In: a node, and a `Sliding` for each of its last axes. Out: op records, and functions that make their nodes. Element
+(…, o, …, w, …) of the windows is element (…, o * stride + w * step - before, …): the axes of places come first, in the
+order of the axes that they slide over, then those within a window. Nothing is copied: whoever reads a window reads the
+array where it stands. Where windows reach beyond an axis (`beyond`), its first or last element stands in for what is
+not there; who does not want it says so of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphc import loops
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import (
+    Argument,
+    Array,
+    Attributes,
+    Element,
+    Guard,
+    Index,
+    Lowering,
+    Node,
+    Sample,
+    Samples,
+    Size,
+    Type,
+    View,
+    Write,
+    Writes,
+    define_op,
+    describe,
+    literal,
+    make,
+    told,
+)
+from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import elementwise, repeated
+from graphc.ops.index import inc_subtensor, subtensor
+from graphc.ops.shape import (
+    as_sizes,
+    check_naturals,
+    equality_guard,
+    expand,
+    iota,
+    label,
+    label_op,
+    naturals_guard,
+    size_expr,
+    zeros,
+)
+from graphc.startup.record import record
+
+if TYPE_CHECKING:
+    from graphc.loops.ir import Expr
+
+
+@record()
+class Sliding:
+    """How windows slide along an axis: `count` of them, of `width` elements each, `step` apart, each `stride` after the
+    one before; the first begins `before` elements before the axis. `beyond`: whether one may reach beyond either end.
+    """
+
+    count: Size
+    width: Size
+    stride: Size = 1
+    step: Size = 1
+    before: Size = 0
+    beyond: tuple[bool, bool] = (False, False)
+
+    @property
+    def reach(self) -> Size:
+        """How many elements the windows reach over, the first and last among them, where there are any."""
+        places, within = (
+            sizes.multiply(sizes.subtract(number, 1), each)
+            for number, each in ((self.count, self.stride), (self.width, self.step))
+        )
+        return sizes.add(sizes.add(places, within), 1)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether windows are known to follow one another without overlap or gap, from the first element on."""
+        follows = sizes.equal(self.stride, self.width) and sizes.equal(self.step, 1) and sizes.equal(self.before, 0)
+        return follows and not any(self.beyond)
+
+
+def _slidings(node: Node) -> list[Sliding]:
+    """What the windows of a node are."""
+    return _parts(node.op.name, node.args, node.attrs)
+
+
+def _parts(name: str, args: Sequence[Node], attrs: Attributes) -> list[Sliding]:
+    beyond, rank = attrs["beyond"], len(attrs["beyond"])
+    if name == "windows":
+        numbers = as_sizes(args[1:], name)
+    else:
+        counted = args[1].type.shape[args[1].ndim - 2 * rank :]
+        numbers = (*counted, *as_sizes(args[2:], name))
+    columns = [numbers[place * rank : (place + 1) * rank] for place in range(5)]
+    return [Sliding(*each) for each in zip(*columns, beyond, strict=True)]
+
+
+def _check(name: str, x: Node, slidings: Sequence[Sliding]) -> None:
+    what = told(lambda: f"{name} of {describe(x)} of type {x.type}")
+    if len(slidings) > x.ndim or not slidings:
+        raise GraphTypeError(f"{what}: windows over {len(slidings)} axes")
+    check_naturals([size for sliding in slidings for size in (sliding.count, sliding.width)], what)
+    for axis, sliding in enumerate(slidings, x.ndim - len(slidings)):
+        for word, size in (("stride", sliding.stride), ("step", sliding.step)):
+            if isinstance(size, int) and size < 1 and not sizes.equal(sliding.width, 0):
+                raise GraphTypeError(f"{what}: the {word} along axis {axis} is {size}, not positive")
+
+
+def _guards_of(what: str, x: Node, slidings: Sequence[Sliding]) -> list[Guard]:
+    guards = naturals_guard([size for sliding in slidings for size in (sliding.count, sliding.width)], what)
+    for axis, sliding in enumerate(slidings, x.ndim - len(slidings)):
+        length = x.type.shape[axis]
+        # Windows of nothing, and none, are right anywhere: the reach is multiplied by 0.
+        some = sizes.multiply(sizes.minimum(sliding.count, 1), sizes.minimum(sliding.width, 1))
+        for word, size in (("stride", sliding.stride), ("step", sliding.step)):
+            if not isinstance(size, int):
+                guards.append(
+                    Guard(some, "<=", size, f"{what}: the {word} along axis {axis} is {{right}}, not positive")
+                )
+        if any(sliding.beyond) and not (isinstance(length, int) and length):
+            text = f"{what} of {label(x)}: windows over axis {axis}, which has no elements"
+            guards.append(Guard(some, "<=", length, text))
+        reach = sizes.multiply(some, sizes.subtract(sliding.reach, sliding.before))
+        if not sliding.beyond[1] and not (isinstance(reach, int) and isinstance(length, int) and reach <= length):
+            text = f"{what} of {label(x)}: windows reach to {{left}} along axis {axis}, whose size is {{right}}"
+            guards.append(Guard(reach, "<=", length, text))
+    return guards
+
+
+def _positions(x: Array, slidings: Sequence[Sliding], numbers: Sequence[Sequence[int]]) -> tuple[Any, ...]:
+    """NumPy's indices of the last axes, for windows of these counts, widths, strides, steps and starts."""
+    rank = len(slidings)
+    found: list[Any] = [...]
+    for axis, (count, width, stride, step, before) in enumerate(zip(*numbers, strict=True)):
+        place = np.arange(count)[:, None] * stride + np.arange(width) * step - before
+        if any(slidings[axis].beyond):
+            place = np.clip(place, 0, x.shape[axis - rank] - 1)
+        shape = [1] * (2 * rank)
+        shape[axis], shape[rank + axis] = place.shape
+        found.append(place.reshape(shape))
+    return tuple(found)
+
+
+def _columns(values: Sequence[Array], rank: int) -> list[list[int]]:
+    return [[int(value) for value in values[k : k + rank]] for k in range(0, len(values), rank)]
+
+
+def _source(slidings: Sequence[Sliding], lengths: Sequence[Size], index: Index, element: Element) -> Index:
+    """Where element `index` of the windows is in the array."""
+    rank = len(slidings)
+    outer, places, within = index[: -2 * rank], index[-2 * rank : -rank], index[-rank:]
+    found: list[Expr] = []
+    for sliding, length, place, inner in zip(slidings, lengths, places, within, strict=True):
+        position = loops.add(
+            loops.multiply(place, size_expr(sliding.stride, element)),
+            loops.multiply(inner, size_expr(sliding.step, element)),
+        )
+        if not sizes.equal(sliding.before, 0):
+            position = loops.subtract(position, size_expr(sliding.before, element))
+        if sliding.beyond[1]:
+            last = loops.subtract(size_expr(length, element), loops.ONE)
+            position = loops.apply(loops.operators.MINIMUM, position, last)
+        if sliding.beyond[0]:
+            position = loops.apply(loops.operators.MAXIMUM, position, loops.ZERO)
+        found.append(position)
+    return (*outer, *found)
+
+
+# --- windows --------------------------------------------------------------------------------------------------------
+
+
+def _windows_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, slidings = args[0], _parts("windows", args, attrs)
+    _check("windows", x, slidings)
+    outer = x.type.shape[: x.ndim - len(slidings)]
+    return Type(x.dtype, (*outer, *(each.count for each in slidings), *(each.width for each in slidings)))
+
+
+def _windows_eval(node: Node, x: Array, *rest: Array) -> Array:
+    slidings = _slidings(node)
+    return np.asarray(x[_positions(x, slidings, _columns(rest, len(slidings)))])
+
+
+def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    x, slidings = node.args[0], _slidings(node)
+    nothing = zeros(cotangent.dtype, x.type.shape)
+    if not all(sliding.is_apart for sliding in slidings):
+        whole = inc_windows(nothing, cotangent, slidings)
+    else:
+        whole = join_windows(cotangent, len(slidings))
+        if not all(map(sizes.equal, whole.type.shape, x.type.shape)):
+            # That the windows end before the axis does is a guard, which loops do not know.
+            begin, step, cut = (0,) * x.ndim, (1,) * x.ndim, map(sizes.minimum, x.type.shape, whole.type.shape)
+            whole = inc_subtensor(nothing, subtensor(whole, begin, tuple(cut), step), begin, step)
+    return (whole, *(None for _ in node.args[1:]))
+
+
+def _windows_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
+    slidings = _slidings(node)
+    return 0, _source(slidings, node.args[0].type.shape[-len(slidings) :], index, element)
+
+
+def _windows_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
+    return None if any(batched[1:]) else make(node.op, args, node.attrs)
+
+
+def windows(x: Node, slidings: Sequence[Sliding]) -> Node:
+    """The windows that slide over the last axes of `x`: the axes of places, then those within a window."""
+    fields = zip(*((s.count, s.width, s.stride, s.step, s.before) for s in slidings), strict=True)
+    numbers = [as_size_node(size) for column in fields for size in column]
+    return make(WINDOWS, (x, *numbers), {"beyond": tuple(sliding.beyond for sliding in slidings)})
+
+
+def starts(sliding: Sliding) -> Node:
+    """Where the windows begin, counted from the first element of the axis."""
+    start = elementwise("mul", iota(sliding.count), as_size_node(sliding.stride))
+    return elementwise("sub", start, as_size_node(sliding.before))
+
+
+def _presence(x: Node, slidings: Sequence[Sliding]) -> Node | None:
+    """Whether what is within windows of an array lies on the axes; None where all of it does."""
+    rank, count, found = x.ndim, len(slidings), None
+    lengths = x.type.shape[rank - count :]
+    for axis, (sliding, length) in enumerate(zip(slidings, lengths, strict=True)):
+        if any(sliding.beyond):
+            start, inner = expand(starts(sliding), (1,)), expand(iota(sliding.width), (0,))
+            place = elementwise("add", start, inner)
+            there = elementwise("less", place, as_size_node(length))
+            if sliding.beyond[0]:
+                there = elementwise("logical_and", there, elementwise("greater_equal", place, 0))
+            kept = (rank - count + axis, rank + axis)
+            there = expand(there, [k for k in range(rank + count) if k not in kept])
+            found = there if found is None else elementwise("logical_and", found, there)
+    return found
+
+
+def filled_windows(x: Node, slidings: Sequence[Sliding], fill: Any) -> Node:
+    """The windows of `x`, with a number for what is beyond its axes."""
+    found, there = windows(x, slidings), _presence(x, slidings)
+    return found if there is None else elementwise("where", there, found, literal(np.array(fill).astype(x.dtype)))
+
+
+# --- join_windows ---------------------------------------------------------------------------------------------------
+
+
+def _join_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    (y,) = args
+    rank: int = attrs["axes"]
+    if not 1 <= rank <= y.ndim // 2:
+        raise GraphTypeError(f"join_windows of {describe(y)} of type {y.type}: no windows over {rank} axes")
+    return Type(y.dtype, _joined_shape(y.type.shape, rank))
+
+
+def _joined_shape(shape: Sequence[Size], rank: int) -> tuple[Size, ...]:
+    outer, places, within = shape[: -2 * rank], shape[-2 * rank : -rank], shape[-rank:]
+    return (*outer, *map(sizes.multiply, places, within))
+
+
+def _join_eval(node: Node, y: Array) -> Array:
+    rank = node.attrs["axes"]
+    first = y.ndim - 2 * rank
+    turned = y.transpose(*range(first), *(first + axis + part for axis in range(rank) for part in (0, rank)))
+    joined = [y.shape[first + axis] * y.shape[first + rank + axis] for axis in range(rank)]
+    return turned.reshape((*y.shape[:first], *joined))
+
+
+def _join_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    shape, rank = node.args[0].type.shape, node.attrs["axes"]
+    slidings = [Sliding(o, w, w) for o, w in zip(shape[-2 * rank : -rank], shape[-rank:], strict=True)]
+    return (windows(cotangent, slidings),)
+
+
+def _join_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
+    rank = node.attrs["axes"]
+    widths = [size_expr(size, element) for size in node.args[0].type.shape[-rank:]]
+    joined = index[-rank:]
+    places = (loops.quotient(position, width) for position, width in zip(joined, widths, strict=True))
+    within = (loops.remainder(position, width) for position, width in zip(joined, widths, strict=True))
+    return 0, (*index[:-rank], *places, *within)
+
+
+def join_windows(y: Node, axes: int) -> Node:
+    """Windows over the last `axes` axes, each beginning where the one before ends, as the array that they were of."""
+    return make(JOIN_WINDOWS, (y,), {"axes": axes})
+
+
+# --- inc_windows ----------------------------------------------------------------------------------------------------
+
+
+def _inc_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, y = args[:2]
+    rank = len(attrs["beyond"])
+    if x.dtype != y.dtype or y.ndim != x.ndim + rank or rank > x.ndim:
+        held = f"{describe(y)} of type {y.type}"
+        raise GraphTypeError(f"inc_windows: {held} are no windows over {rank} axes of {describe(x)} of type {x.type}")
+    _check("inc_windows", x, _parts("inc_windows", args, attrs))
+    return x.type
+
+
+def _inc_eval(node: Node, x: Array, y: Array, *rest: Array) -> Array:
+    slidings = _slidings(node)
+    rank = len(slidings)
+    result = x.copy(order="C")
+    numbers = [list(y.shape[y.ndim - 2 * rank : y.ndim - rank]), list(y.shape[y.ndim - rank :]), *_columns(rest, rank)]
+    with np.errstate(all="ignore"):
+        np.add.at(result, _positions(x, slidings, numbers), y)
+    return result
+
+
+def _inc_writes(node: Node) -> Sequence[Write]:
+    x, y = node.args[:2]
+    slidings = _slidings(node)
+    lengths = x.type.shape[-len(slidings) :]
+
+    def target(index: Index, element: Element) -> Index:
+        return _source(slidings, lengths, index, element)
+
+    return [
+        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
+        Write(y.type.shape, target, lambda index: (1, index), accumulate=True),
+    ]
+
+
+def _inc_lower(node: Node) -> Lowering:
+    return Writes(_inc_writes)
+
+
+def _inc_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    return (cotangent, windows(cotangent, _slidings(node)), *(None for _ in node.args[2:]))
+
+
+def _inc_guards(node: Node) -> Sequence[Guard]:
+    x, y = node.args[:2]
+    slidings, what = _slidings(node), label_op(node)
+    guards = _guards_of(what, x, slidings)
+    for axis in range(x.ndim - len(slidings)):
+        text = f"{what}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
+        guards += equality_guard(y.type.shape[axis], x.type.shape[axis], text)
+    return guards
+
+
+def _inc_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
+    return None if any(batched[2:]) else make(node.op, (*repeated(args[:2], batched[:2], size), *args[2:]), node.attrs)
+
+
+def inc_windows(x: Node, y: Node, slidings: Sequence[Sliding]) -> Node:
+    """`x` with `y`, which has the axes that `windows` would give, added to those elements: where windows overlap, all
+    are. The counts and widths are those of `y`."""
+    fields = zip(*((s.stride, s.step, s.before) for s in slidings), strict=True)
+    numbers = [as_size_node(size) for column in fields for size in column]
+    return make(INC_WINDOWS, (x, y, *numbers), {"beyond": tuple(sliding.beyond for sliding in slidings)})
+
+
+# --- the records ----------------------------------------------------------------------------------------------------
+
+_CASES: tuple[tuple[str, tuple[int, ...], tuple[Sliding, ...]], ...] = (
+    ("of a vector", (5,), (Sliding(3, 3),)),
+    ("apart", (2, 7), (Sliding(3, 2, 2),)),
+    ("two axes, apart", (2, 4, 5), (Sliding(2, 2, 2), Sliding(1, 3, 3))),
+    ("two axes, overlapping", (5, 6), (Sliding(2, 3, 2), Sliding(4, 3))),
+    ("dilated", (2, 7), (Sliding(2, 3, 2, 2),)),
+    ("with gaps", (7,), (Sliding(3, 1, 3),)),
+    ("beyond both ends", (3, 4), (Sliding(2, 3, 2, 1, 1, (True, True)), Sliding(3, 2, 2, 1, 1, (True, True)))),
+    ("beyond the end", (2, 5), (Sliding(3, 2, 2, beyond=(False, True)),)),
+    ("no places", (2, 2), (Sliding(0, 3, 1),)),
+    ("of no rows", (0, 4), (Sliding(2, 2, 2),)),
+)
+
+
+def _shape_of(shape: tuple[int, ...], slidings: Sequence[Sliding]) -> tuple[int, ...]:
+    outer = shape[: len(shape) - len(slidings)]
+    return (*outer, *(int(str(s.count)) for s in slidings), *(int(str(s.width)) for s in slidings))
+
+
+WINDOWS = define_op(
+    "windows",
+    _windows_infer,
+    _windows_eval,
+    lambda node: View(_windows_index),
+    _windows_vjp,
+    lambda node: _guards_of(label_op(node), node.args[0], _slidings(node)),
+    cost=0.0,
+    samples=Samples(
+        lambda: tuple(
+            Sample(name, lambda x, slidings=slidings: windows(x, slidings), (Argument(shape),))
+            for name, shape, slidings in _CASES
+        )
+    ),
+    doc="Windows that slide over the last axes, with strides and steps: places first, then what is within.",
+    batch=_windows_batch,
+)
+JOIN_WINDOWS = define_op(
+    "join_windows",
+    _join_infer,
+    _join_eval,
+    lambda node: View(_join_index),
+    _join_vjp,
+    cost=0.0,
+    samples=Samples(
+        lambda: (
+            Sample("a vector", lambda y: join_windows(y, 1), (Argument((3, 2)),)),
+            Sample("rows", lambda y: join_windows(y, 1), (Argument((2, 2, 3)),)),
+            Sample("two axes", lambda y: join_windows(y, 2), (Argument((2, 2, 3, 3, 2)),)),
+            Sample("no windows", lambda y: join_windows(y, 1), (Argument((2, 0, 3)),)),
+            Sample("windows of nothing", lambda y: join_windows(y, 1), (Argument((2, 3, 0)),)),
+        )
+    ),
+    doc="Windows that follow one another, as the array that they were of.",
+    batch=lambda node, args, batched, size: make(node.op, args, node.attrs),
+)
+INC_WINDOWS = define_op(
+    "inc_windows",
+    _inc_infer,
+    _inc_eval,
+    _inc_lower,
+    _inc_vjp,
+    _inc_guards,
+    samples=Samples(
+        lambda: tuple(
+            Sample(
+                name,
+                lambda x, y, slidings=slidings: inc_windows(x, y, slidings),
+                (Argument(shape), Argument(_shape_of(shape, slidings))),
+            )
+            for name, shape, slidings in _CASES
+        )
+    ),
+    doc="The first argument with the second added to the windows of its last axes; where they overlap, all are added.",
+    batch=_inc_batch,
+)

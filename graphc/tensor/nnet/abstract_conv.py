@@ -1,0 +1,422 @@
+"""Convolutions by Theano's names and arguments (theano.tensor.nnet.abstract_conv).
+
+In: images (batch, channels, axes...) and filters (results, channels of a group, axes...); `border_mode` is "valid",
+"full", "half", or for each axis a number or a pair of numbers; `subsample` are strides. Filters are flipped, as
+mathematics has it, unless `filter_flip` is false. Shapes that are told are checked at each call; None stands for what
+is not known. Out: nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, Size, describe
+from graphc.ir.walk import as_size_node
+from graphc.ops import conv
+from graphc.ops.elementwise import as_node, cast
+from graphc.ops.shape import expand, iota
+from graphc.tensor.einsum import einsum
+from graphc.tensor.indexing import take
+from graphc.tensor.nnet.sliding import Sliding, by_images, by_kernels, joined, operands, paddings, slid, sliding, split
+from graphc.tensor.padding import pad
+from graphc.tensor.shaping import as_size, specify_shape
+
+__all__ = [
+    "border_mode_to_pad", "causal_conv1d", "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights",
+    "conv3d", "conv3d_grad_wrt_inputs", "conv3d_grad_wrt_weights", "get_conv_gradinputs_shape",
+    "get_conv_gradinputs_shape_1axis", "get_conv_gradweights_shape", "get_conv_gradweights_shape_1axis",
+    "get_conv_output_shape", "get_conv_shape_1axis", "separable_conv2d", "separable_conv3d",
+]  # fmt: skip
+
+ORDINALS = {1: "conv1d", 2: "conv2d", 3: "conv3d"}
+
+
+def _told(x: Any, shape: Any, name: str, rank: int) -> Node:
+    """An operand of which a shape is told."""
+    node = as_node(x)
+    if node.ndim != rank:
+        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} should have {rank} axes")
+    return node if shape is None else specify_shape(node, tuple(shape))
+
+
+def _convolve(
+    name: str, rank: int, x: Any, w: Any, shapes: tuple[Any, Any], mode: Any, subsample: Any, flip: Any, dilation: Any,
+    groups: Any,
+) -> Node:  # fmt: skip
+    told = _told(x, shapes[0], name, rank + 2), _told(w, shapes[1], name, rank + 2)
+    images, kernels, dtype = operands(*told, name)
+    return cast(slid(images, kernels, sliding(rank, subsample, mode, dilation, groups, flip, name), name), dtype)
+
+
+def conv2d(
+    input: Any,
+    filters: Any,
+    input_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> Node:
+    """The convolution of images (batch, channels, rows, columns) with filters (results, channels, rows, columns).
+
+    With `unshared` each place has filters of its own: (results, result rows, result columns, channels, rows, columns).
+    Raises GraphTypeError for ranks and numbers that do not fit, ShapeError where sizes do not.
+    """
+    shapes, how = (input_shape, filter_shape), (border_mode, subsample, filter_flip, filter_dilation, num_groups)
+    if unshared:
+        return _unshared(input, filters, shapes, *how)
+    return _convolve("conv2d", 2, input, filters, shapes, *how)
+
+
+def conv3d(
+    input: Any,
+    filters: Any,
+    input_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> Node:
+    """The same of volumes (batch, channels, depth, rows, columns)."""
+    shapes = input_shape, filter_shape
+    return _convolve(
+        "conv3d", 3, input, filters, shapes, border_mode, subsample, filter_flip, filter_dilation, num_groups
+    )
+
+
+def causal_conv1d(
+    input: Any,
+    filters: Any,
+    filter_shape: Any = None,
+    input_shape: Any = None,
+    subsample: int = 1,
+    filter_flip: bool = True,
+    filter_dilation: int = 1,
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> Node:
+    """A convolution of (batch, channels, length) in which no result needs what comes after it: padded in front."""
+    if unshared:
+        raise GraphTypeError("causal_conv1d: unshared filters are there for conv2d alone")
+    images, kernels = _told(input, input_shape, "causal_conv1d", 3), _told(filters, filter_shape, "causal_conv1d", 3)
+    before = sizes.add(conv.extent(kernels.type.shape[2], filter_dilation), -1)
+    mode, none = ((before, 0),), (None, None)
+    return _convolve(
+        "causal_conv1d", 1, images, kernels, none, mode, subsample, filter_flip, filter_dilation, num_groups
+    )
+
+
+def _separable(
+    rank: int, x: Any, depthwise: Any, pointwise: Any, channels: Any, shapes: tuple[Any, Any, Any], *how: Any
+) -> Node:
+    name = f"separable_{ORDINALS[rank]}"
+    mode, subsample, flip, dilation = how
+    deep = _convolve(name, rank, x, depthwise, shapes[:2], mode, subsample, flip, dilation, channels)
+    return _convolve(name, rank, deep, pointwise, (None, shapes[2]), "valid", 1, flip, 1, 1)
+
+
+def separable_conv2d(
+    input: Any,
+    depthwise_filters: Any,
+    pointwise_filters: Any,
+    num_channels: int,
+    input_shape: Any = None,
+    depthwise_filter_shape: Any = None,
+    pointwise_filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+) -> Node:
+    """A convolution of each of `num_channels` channels by filters of its own, (results, 1, rows, columns), then one by
+    filters of a single row and column, (results, channels, 1, 1)."""
+    shapes = input_shape, depthwise_filter_shape, pointwise_filter_shape
+    how = border_mode, subsample, filter_flip, filter_dilation
+    return _separable(2, input, depthwise_filters, pointwise_filters, num_channels, shapes, *how)
+
+
+def separable_conv3d(
+    input: Any,
+    depthwise_filters: Any,
+    pointwise_filters: Any,
+    num_channels: int,
+    input_shape: Any = None,
+    depthwise_filter_shape: Any = None,
+    pointwise_filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+) -> Node:
+    """The same of volumes."""
+    shapes = input_shape, depthwise_filter_shape, pointwise_filter_shape
+    how = border_mode, subsample, filter_flip, filter_dilation
+    return _separable(3, input, depthwise_filters, pointwise_filters, num_channels, shapes, *how)
+
+
+# --- unshared filters -----------------------------------------------------------------------------------------------
+
+
+def _unshared(
+    x: Any, w: Any, shapes: tuple[Any, Any], mode: Any, subsample: Any, flip: Any, dilation: Any, groups: Any
+) -> Node:
+    """Each result is a sum of its own over its window."""
+    name = "conv2d"
+    images, kernels = _told(x, shapes[0], name, 4), _told(w, shapes[1], name, 6)
+    slide = sliding(2, subsample, mode, dilation, groups, flip, name)
+    taps = kernels.type.shape[4:]
+    wide = pad(images, ((0, 0), (0, 0), *paddings(mode, images.type.shape[2:], taps, slide, name)))
+    windows = split(wide, 1, slide.groups, name)
+    for axis in (0, 1):  # [n, g, c, p, k, q, l]
+        size, at = wide.type.shape[2 + axis], 3 + 2 * axis
+        room = sizes.subtract(size, conv.extent(taps[axis], slide.dilations[axis]))
+        count = sizes.add(sizes.floor_divide(room, slide.strides[axis]), 1)
+        offset = expand(iota(taps[axis]), (0,))
+        offset = as_size_node(sizes.add(taps[axis], -1)) - offset if slide.flip else offset
+        place = expand(iota(count), (1,)) * slide.strides[axis] + offset * slide.dilations[axis]
+        windows = take(windows, place, at)
+    made = einsum("ngcpkql,gopqckl->ngopq", windows, split(kernels, 0, slide.groups, name))
+    return joined(made, 1)
+
+
+# --- derivatives, by name -------------------------------------------------------------------------------------------
+
+
+def _spatial(shape: Any, rank: int, name: str) -> list[Size]:
+    given = list(shape)
+    if len(given) != rank + 2 or any(size is None for size in given[2:]):
+        raise GraphTypeError(f"{name}: a shape of {rank + 2} sizes is needed, of which the last {rank} are known")
+    return [as_size(size, f"{name}: a size") for size in given[2:]]
+
+
+def _held(made: Node, shape: Any) -> Node:
+    """A result whose first sizes are told too."""
+    told = [None if size is None else as_size(size) for size in list(shape)[:2]]
+    return specify_shape(made, (*told, *(None,) * (made.ndim - 2)))
+
+
+def _by_inputs(
+    rank: int, dy: Any, w: Any, input_shape: Any, filter_shape: Any, mode: Any, subsample: Any, flip: Any,
+    dilation: Any, groups: Any,
+) -> Node:  # fmt: skip
+    name = f"{ORDINALS[rank]}_grad_wrt_inputs"
+    counts = _spatial(input_shape, rank, name)
+    top, kernels, dtype = operands(_told(dy, None, name, rank + 2), _told(w, filter_shape, name, rank + 2), name)
+    slide = sliding(rank, subsample, mode, dilation, groups, flip, name)
+    pads = paddings(mode, counts, kernels.type.shape[2:], slide, name)
+    top, kernels = split(top, 1, slide.groups, name), split(kernels, 0, slide.groups, name)
+    made = by_images(_checked_top(top, kernels, slide, pads, counts, name), kernels, slide, pads, counts)
+    return _held(cast(joined(made, 1), dtype), input_shape)
+
+
+def _checked_top(dy: Node, w: Node, slide: Sliding, pads: Any, counts: Sequence[Size], name: str) -> Node:
+    """A gradient of the sizes that the convolution of images of these sizes has; checked."""
+    shape = []
+    for axis, count in enumerate(counts):
+        whole = sizes.add(count, sizes.add(*pads[axis]))
+        room = sizes.subtract(whole, conv.extent(w.type.shape[3 + axis], slide.dilations[axis]))
+        shape.append(sizes.add(sizes.floor_divide(room, slide.strides[axis]), 1))
+    return specify_shape(dy, (None, None, None, *(as_size_node(size) for size in shape)))
+
+
+def conv2d_grad_wrt_inputs(
+    output_grad: Any,
+    filters: Any,
+    input_shape: Any,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> Node:
+    """The derivative of `conv2d` by images of `input_shape`, of which the last two sizes are numbers or scalars."""
+    _refuse(unshared, "conv2d_grad_wrt_inputs")
+    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
+    return _by_inputs(2, output_grad, filters, input_shape, filter_shape, *how)
+
+
+def conv3d_grad_wrt_inputs(
+    output_grad: Any,
+    filters: Any,
+    input_shape: Any,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> Node:
+    """The same of volumes."""
+    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
+    return _by_inputs(3, output_grad, filters, input_shape, filter_shape, *how)
+
+
+def _refuse(unshared: bool, name: str) -> None:
+    if unshared:
+        raise GraphTypeError(f"{name}: of unshared filters take the derivative by grad")
+
+
+def _by_weights(
+    rank: int, x: Any, dy: Any, filter_shape: Any, input_shape: Any, mode: Any, subsample: Any, flip: Any,
+    dilation: Any, groups: Any,
+) -> Node:  # fmt: skip
+    name = f"{ORDINALS[rank]}_grad_wrt_weights"
+    counts = _spatial(filter_shape, rank, name)
+    images, top, dtype = operands(_told(x, input_shape, name, rank + 2), _told(dy, None, name, rank + 2), name)
+    slide = sliding(rank, subsample, mode, dilation, groups, flip, name)
+    pads = paddings(mode, images.type.shape[2:], counts, slide, name)
+    made = by_kernels(split(images, 1, slide.groups, name), split(top, 1, slide.groups, name), slide, pads, counts)
+    return _held(cast(joined(made, 0), dtype), filter_shape)
+
+
+def conv2d_grad_wrt_weights(
+    input: Any,
+    output_grad: Any,
+    filter_shape: Any,
+    input_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> Node:
+    """The derivative of `conv2d` by filters of `filter_shape`, of which the last two sizes are numbers or scalars."""
+    _refuse(unshared, "conv2d_grad_wrt_weights")
+    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
+    return _by_weights(2, input, output_grad, filter_shape, input_shape, *how)
+
+
+def conv3d_grad_wrt_weights(
+    input: Any,
+    output_grad: Any,
+    filter_shape: Any,
+    input_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> Node:
+    """The same of volumes."""
+    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
+    return _by_weights(3, input, output_grad, filter_shape, input_shape, *how)
+
+
+# --- shapes ---------------------------------------------------------------------------------------------------------
+
+
+def border_mode_to_pad(mode: Any, convdim: int, kshp: Sequence[Any]) -> tuple[tuple[Any, Any], ...]:
+    """How many elements a border mode puts before and behind along each axis, for kernels of these sizes."""
+    slide = Sliding((1,) * convdim, (1,) * convdim, mode, 1, False)
+    taps = [as_size(size) for size in kshp]
+    return paddings(tuple(mode) if isinstance(mode, list) else mode, taps, taps, slide, "border_mode")
+
+
+def _ends(mode: Any, extent: Any) -> tuple[Any, Any]:
+    """The padding of one axis."""
+    named = {"half": extent // 2, "full": extent - 1, "valid": 0}
+    pair = tuple(mode) if isinstance(mode, (tuple, list)) else (named.get(mode, mode),) * 2
+    if any(isinstance(each, str) for each in pair):
+        raise GraphTypeError(f"border mode {mode!r} is not valid, full, half or numbers")
+    if any(isinstance(each, int) and each < 0 for each in pair):
+        raise GraphTypeError(f"border mode {mode!r} is negative")
+    return pair
+
+
+def get_conv_shape_1axis(
+    image_shape: Any, kernel_shape: Any, border_mode: Any, subsample: Any, dilation: Any = 1
+) -> Any:
+    """The size of a convolution along an axis; None where one is not known."""
+    if None in [each for each in (image_shape, kernel_shape, border_mode, subsample, dilation) if not _is_node(each)]:
+        return None
+    extent = (kernel_shape - 1) * dilation + 1
+    before, behind = _ends(border_mode, extent)
+    return (image_shape + before + behind - extent) // subsample + 1
+
+
+def get_conv_gradweights_shape_1axis(
+    image_shape: Any, top_shape: Any, border_mode: Any, subsample: Any, dilation: Any
+) -> Any:
+    """The size of kernels along an axis; None where it does not follow from those of image and result."""
+    if None in [each for each in (image_shape, top_shape, border_mode, subsample, dilation) if not _is_node(each)]:
+        return None
+    if subsample != 1 or (isinstance(border_mode, str) and border_mode == "half"):
+        return None
+    if isinstance(border_mode, str) and border_mode == "full":
+        extent = top_shape - image_shape
+    else:
+        before, behind = _ends(border_mode, 1)
+        extent = image_shape + before + behind - top_shape
+    return extent // dilation + 1
+
+
+def get_conv_gradinputs_shape_1axis(
+    kernel_shape: Any, top_shape: Any, border_mode: Any, subsample: Any, dilation: Any
+) -> Any:
+    """The size of images along an axis; None where it does not follow from those of kernel and result."""
+    if None in [each for each in (kernel_shape, top_shape, border_mode, subsample, dilation) if not _is_node(each)]:
+        return None
+    if subsample != 1:
+        return None
+    extent = (kernel_shape - 1) * dilation + 1
+    before, behind = _ends(border_mode, extent)
+    return top_shape + extent - 1 - before - behind
+
+
+def _is_node(value: Any) -> bool:
+    return isinstance(value, Node)
+
+
+def _each_axis(function: Any, left: Any, right: Any, mode: Any, subsample: Any, dilation: Any) -> list[Any]:
+    rank = len(subsample)
+    modes = list(mode) if isinstance(mode, (tuple, list)) else [mode] * rank
+    dilations = [1] * rank if dilation is None else dilation
+    return list(map(function, left[2:], right[2:], modes, subsample, dilations))
+
+
+def get_conv_output_shape(
+    image_shape: Any, kernel_shape: Any, border_mode: Any, subsample: Any, filter_dilation: Any = None
+) -> tuple[Any, ...]:
+    """The shape of a convolution: of images and kernels of these shapes, in which None stands for what is not known."""
+    sizes = _each_axis(get_conv_shape_1axis, image_shape, kernel_shape, border_mode, subsample, filter_dilation)
+    return (image_shape[0], kernel_shape[0], *sizes)
+
+
+def get_conv_gradweights_shape(
+    image_shape: Any, top_shape: Any, border_mode: Any, subsample: Any, filter_dilation: Any = None,
+    num_groups: int = 1, unshared: bool = False,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The shape of kernels, from those of images and results."""
+    _refuse(unshared, "get_conv_gradweights_shape")
+    sizes = _each_axis(
+        get_conv_gradweights_shape_1axis, image_shape, top_shape, border_mode, subsample, filter_dilation
+    )
+    channels = image_shape[1] if image_shape[1] is None or num_groups == 1 else image_shape[1] // num_groups
+    return (top_shape[1], channels, *sizes)
+
+
+def get_conv_gradinputs_shape(
+    kernel_shape: Any,
+    top_shape: Any,
+    border_mode: Any,
+    subsample: Any,
+    filter_dilation: Any = None,
+    num_groups: int = 1,
+) -> tuple[Any, ...]:
+    """The shape of images, from those of kernels and results."""
+    sizes = _each_axis(
+        get_conv_gradinputs_shape_1axis, kernel_shape, top_shape, border_mode, subsample, filter_dilation
+    )
+    channels = kernel_shape[1] if kernel_shape[1] is None else kernel_shape[1] * num_groups
+    return (top_shape[0], channels, *sizes)

@@ -1,0 +1,260 @@
+"""Convolutions of one to three spatial axes, in the general form, and transposed.
+
+In: images and kernels, float or integer; strides and dilations, a whole number or one for each spatial axis; padding.
+Out: nodes: images convolved in float32 or float64, integers in int64, and cast to the dtype NumPy has for both.
+
+Images are (batch, channels, axes...), kernels (results, channels of a group, axes...); with `channels_last` images are
+(batch, axes..., channels) and kernels (axes..., channels of a group, results).
+
+Padding is "valid" (none), "same" (as many results as elements, divided by the stride, rounded up; what is odd behind),
+"full" (every place where the kernel meets the image), "half" (half the kernel on both sides), or for each axis a number
+or a pair of numbers of elements, before and behind. What is padded adds nothing to a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphc.dtypes import is_float, promote
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import Guard, Node, Size, describe, told
+from graphc.ops import conv
+from graphc.ops.elementwise import as_node, cast
+from graphc.ops.shape import dimshuffle, expand, held_to, label_origin, reshape
+from graphc.startup.record import record
+from graphc.tensor.shaping import as_size
+
+__all__ = ["convolution", "transposed_convolution"]
+
+Pads = tuple[tuple[Size, Size], ...]
+
+
+@record()
+class Sliding:
+    """How a kernel moves over images along each spatial axis."""
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: Any
+    groups: int
+    flip: bool
+
+
+def for_each(value: Any, rank: int, what: str, least: int = 1) -> tuple[int, ...]:
+    """A whole number, or one for each axis, as numbers."""
+    given = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * rank
+    numbers = []
+    for each in given:
+        number = as_size(each, what)
+        if not isinstance(number, int) or number < least:
+            raise GraphTypeError(f"{what} should be a known number of at least {least}, not {each!r}")
+        numbers.append(number)
+    if len(numbers) != rank:
+        raise GraphTypeError(f"{what}: {len(numbers)} numbers for {rank} spatial axes")
+    return tuple(numbers)
+
+
+def sliding(rank: int, stride: Any, padding: Any, dilation: Any, groups: Any, flip: Any, what: str) -> Sliding:
+    """The options of a convolution, checked."""
+    (count,) = for_each(groups, 1, f"{what}: the number of groups")
+    strides = for_each(stride, rank, f"{what}: a stride")
+    return Sliding(strides, for_each(dilation, rank, f"{what}: a dilation"), padding, count, bool(flip))
+
+
+def paddings(padding: Any, images: Sequence[Size], taps: Sequence[Size], slide: Sliding, what: str) -> Pads:
+    """How many elements are put before and behind along each axis."""
+    extents = list(map(conv.extent, taps, slide.dilations))
+    if isinstance(padding, str):
+        match padding.lower():
+            case "valid":
+                return ((0, 0),) * len(extents)
+            case "full":
+                return tuple((sizes.add(extent, -1),) * 2 for extent in extents)
+            case "half":
+                return tuple((sizes.floor_divide(extent, 2),) * 2 for extent in extents)
+            case "same":
+                return tuple(map(_same, images, extents, slide.strides))
+        raise GraphTypeError(f"{what}: padding {padding!r} is not valid, same, full, half or numbers")
+    given = list(padding) if isinstance(padding, Sequence) else [padding] * len(extents)
+    if len(given) != len(extents):
+        raise GraphTypeError(
+            f"{what}: padding {padding!r} is for {len(given)} axes, there are {len(extents)} spatial ones"
+        )
+    pads = []
+    for each in given:
+        pair = tuple(each) if isinstance(each, Sequence) and not isinstance(each, str) else (each, each)
+        if len(pair) != 2:
+            raise GraphTypeError(f"{what}: padding {each!r} should be a number or a pair of numbers")
+        before, behind = (as_size(number, f"{what}: padding") for number in pair)
+        if any(isinstance(number, int) and number < 0 for number in (before, behind)):
+            raise GraphTypeError(f"{what}: padding {each!r} is negative")
+        pads.append((before, behind))
+    return tuple(pads)
+
+
+def _same(size: Size, extent: Size, stride: int) -> tuple[Size, Size]:
+    count = sizes.floor_divide(sizes.add(size, stride - 1), stride)
+    steps = sizes.multiply(sizes.add(count, -1), stride)
+    missing = sizes.add(extent, -1)
+    if stride > 1:
+        missing = sizes.maximum(sizes.subtract(sizes.add(steps, extent), size), 0)
+    before = sizes.floor_divide(missing, 2)
+    return before, sizes.subtract(missing, before)
+
+
+def operands(x: Any, w: Any, what: str) -> tuple[Node, Node, str]:
+    """Images and kernels in the dtype in which they are convolved, and that of the result."""
+    nodes = as_node(x), as_node(w)
+    dtype = promote(nodes[0].dtype, nodes[1].dtype)
+    wide = dtype if is_float(dtype) else "int64"
+    for node in nodes:
+        if not 3 <= node.ndim <= 2 + conv.MOST_SPATIAL:
+            raise GraphTypeError(f"{what}: {describe(node)} of type {node.type} has not 1 to 3 spatial axes")
+    if nodes[0].ndim != nodes[1].ndim:
+        raise GraphTypeError(f"{what}: the operands should be of one rank")
+    return cast(nodes[0], wide), cast(nodes[1], wide), dtype
+
+
+def split(x: Node, axis: int, groups: int, what: str) -> Node:
+    """An axis of channels as two: groups, and the channels of a group. Raises where they are no multiple."""
+    size = x.type.shape[axis]
+    if groups == 1:
+        return expand(x, (axis,))
+    if isinstance(size, int):
+        if size % groups:
+            raise GraphTypeError(f"{what}: {size} channels of {describe(x)} are no multiple of {groups} groups")
+        return reshape(x, (*x.type.shape[:axis], groups, size // groups, *x.type.shape[axis + 1 :]))
+    each = sizes.floor_divide(size, groups)
+    message = f"{label_origin(x)} has {{left}} channels, which are no multiple of {groups} groups"
+    held = held_to(x, axis, Guard(size, "==", sizes.multiply(each, groups), message))
+    return reshape(held, (*x.type.shape[:axis], groups, each, *x.type.shape[axis + 1 :]))
+
+
+def joined(y: Node, axis: int) -> Node:
+    """Two axes as one: groups, and what is beside them."""
+    shape = y.type.shape
+    if sizes.equal(shape[axis], 1):
+        return dimshuffle(y, [place for place in range(y.ndim) if place != axis])
+    return reshape(y, (*shape[:axis], sizes.multiply(shape[axis], shape[axis + 1]), *shape[axis + 2 :]))
+
+
+def _channels_second(x: Node, w: Node, channels_last: bool) -> tuple[Node, Node]:
+    if not channels_last:
+        return x, w
+    last = x.ndim - 1
+    return dimshuffle(x, (0, last, *range(1, last))), dimshuffle(w, (last, last - 1, *range(last - 1)))
+
+
+def _channels_back(y: Node, channels_last: bool) -> Node:
+    return dimshuffle(y, (0, *range(2, y.ndim), 1)) if channels_last else y
+
+
+def convolution(
+    x: Any,
+    w: Any,
+    stride: Any = 1,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    groups: int = 1,
+    flip: bool = False,
+    channels_last: bool = False,
+) -> Node:
+    """`x` convolved with `w`: for each result the sum of what a kernel covers, multiplied by it, at every place.
+
+    x: (batch, channels, 1 to 3 axes...). w: (results, channels / groups, axes...). The result is (batch, results,
+    axes...), of (size + padding - ((taps - 1) * dilation + 1)) // stride + 1 elements along each axis. groups: in how
+    many parts of their own channels and results are divided; as many as there are channels for depthwise kernels. flip:
+    as mathematics has it, else the kernel is applied as it stands (a cross-correlation). Padding, `channels_last`: see
+    above. Raises GraphTypeError for ranks, groups and numbers that do not fit; ShapeError, when it is known or
+    at the call, where channels differ or a kernel does not fit into the padded image.
+
+        T.nnet.convolution(images, kernels, stride=2, padding="same")
+    """
+    images, kernels, dtype = operands(x, w, "convolution")
+    what = told(lambda: f"convolution of {describe(images)} with {describe(kernels)}")
+    slide = sliding(images.ndim - 2, stride, padding, dilation, groups, flip, what)
+    return _channels_back(
+        cast(slid(*_channels_second(images, kernels, channels_last), slide, what), dtype), channels_last
+    )
+
+
+def slid(x: Node, w: Node, slide: Sliding, what: str) -> Node:
+    """A convolution of images with channels in front, of the dtype that it is computed in."""
+    pads = paddings(slide.padding, x.type.shape[2:], w.type.shape[2:], slide, what)
+    parts = split(x, 1, slide.groups, what), split(w, 0, slide.groups, what)
+    dilations = [-dilation if slide.flip else dilation for dilation in slide.dilations]
+    lows, highs = zip(*pads, strict=True)
+    return joined(conv.convolve(*parts, slide.strides, dilations, lows, highs), 1)
+
+
+def transposed_convolution(
+    x: Any,
+    w: Any,
+    stride: Any = 1,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    groups: int = 1,
+    flip: bool = False,
+    channels_last: bool = False,
+    more: Any = 0,
+) -> Node:
+    """The transpose of `convolution` with the same arguments: each element of `x` adds its multiple of a kernel to the
+    result, `stride` apart.
+
+    x: (batch, channels, axes...). w: (channels, results / groups, axes...), so the kernels of the convolution it is the
+    transpose of (with `channels_last` (axes..., results / groups, channels)). The result has (size - 1) * stride +
+    (taps - 1) * dilation + 1 elements along an axis, less the padding, which is cut off, and `more` at its end, less
+    than the stride. With padding "same" it has size * stride. Errors as of `convolution`.
+    """
+    what = "transposed_convolution"
+    images, kernels, dtype = operands(x, w, what)
+    images, kernels = _channels_second(images, kernels, channels_last)
+    rank = images.ndim - 2
+    slide = sliding(rank, stride, padding, dilation, groups, flip, what)
+    ends = for_each(more, rank, f"{what}: more elements", 0)
+    if isinstance(padding, str) and padding.lower() == "same":
+        wanted = [sizes.multiply(size, step) for size, step in zip(images.type.shape[2:], slide.strides, strict=True)]
+        pads = paddings(padding, wanted, kernels.type.shape[2:], slide, what)
+    else:
+        wanted = []
+        pads = paddings(padding, images.type.shape[2:], kernels.type.shape[2:], slide, what)
+    counts: list[Size] = []
+    for axis, (size, taps) in enumerate(zip(images.type.shape[2:], kernels.type.shape[2:], strict=True)):
+        whole = sizes.add(
+            conv.extent(size, slide.strides[axis]), sizes.add(conv.extent(taps, slide.dilations[axis]), -1)
+        )
+        cut = sizes.add(*pads[axis])
+        counts.append(sizes.add(wanted[axis] if wanted else sizes.subtract(whole, cut), ends[axis]))
+    made = by_images(split(images, 1, slide.groups, what), split(kernels, 0, slide.groups, what), slide, pads, counts)
+    return _channels_back(cast(joined(made, 1), dtype), channels_last)
+
+
+def along(
+    slide: Sliding, pads: Pads, images: Sequence[Size], taps: Sequence[Size], counts: Sequence[Size]
+) -> tuple[conv.Along, ...]:
+    """The axes of a convolution of images of these sizes."""
+    axes = []
+    for number, (size, tap, count) in enumerate(zip(images, taps, counts, strict=True)):
+        dilation, low = slide.dilations[number], pads[number][0]
+        if slide.flip:
+            low = sizes.subtract(low, sizes.multiply(sizes.add(tap, -1), dilation))
+            dilation = -dilation
+        axes.append(conv.Along(size, tap, count, slide.strides[number], dilation, 1, low, None))
+    return tuple(axes)
+
+
+def by_images(dy: Node, w: Node, slide: Sliding, pads: Pads, counts: Sequence[Size]) -> Node:
+    """The derivative by images of these sizes of a convolution; dy[n, g, o, p...], w[g, o, c, k...]."""
+    axes = along(slide, pads, counts, w.type.shape[3:], dy.type.shape[3:])
+    turned = dimshuffle(w, (0, 2, 1, *range(3, w.ndim)))
+    return conv.make_conv(dy, turned, [conv.by_image(axis) for axis in axes])
+
+
+def by_kernels(x: Node, dy: Node, slide: Sliding, pads: Pads, counts: Sequence[Size]) -> Node:
+    """The derivative by kernels of these sizes, as [g, o, c, k...]; x[n, g, c, i...], dy[n, g, o, p...]."""
+    spatial = range(3, x.ndim)
+    axes = along(slide, pads, x.type.shape[3:], counts, dy.type.shape[3:])
+    turned = dimshuffle(x, (2, 1, 0, *spatial)), dimshuffle(dy, (1, 2, 0, *spatial))
+    return dimshuffle(conv.make_conv(*turned, [conv.by_kernel(axis) for axis in axes]), (1, 2, 0, *spatial))

@@ -1,0 +1,19 @@
+"""Training: minibatches, evaluation, checkpoints, plots; and estimators for scikit-learn.
+
+In: a network of `graphc.layers`, or anything with its nodes, and arrays. Out: parameters that were moved, and a table
+of what happened. Read trainer.py, then checkpoint.py. The estimators (estimator.py), which need scikit-learn, are
+imported when they are named.
+"""
+
+from graphc.startup.lazy import lazily
+from graphc.train.checkpoint import load, save
+from graphc.train.trainer import Row, Trainer
+
+LAZY = {"estimator": "Classifier Regressor", "plots": "plot"}
+"""The modules that need packages of their own, each with the names that it gives."""
+__getattr__ = lazily("graphc.train", LAZY)
+__all__ = ["Classifier", "Regressor", "Row", "Trainer", "load", "plot", "save"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,51 @@
+"""Files that a kill cannot spoil: what is read is what was written last, whole, or what was written before.
+
+In: arrays by names, and what json can say. Out: a file in NumPy's format npz, written beside its place, brought to the
+disk, and then renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphc.errors import ArgumentError
+
+SAID = "said"
+"""The name of what json says."""
+
+
+def save(path: str | Path, arrays: Mapping[str, Any], said: Any = None) -> None:
+    """Write a file that `load` reads. Whenever the process ends, the file is the new one or the old one."""
+    place = Path(path)
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            held: dict[str, Any] = {f"of {name}": array for name, array in arrays.items()}
+            held[SAID] = np.array(json.dumps(said))
+            np.savez(file, **held)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+    folder = os.open(place.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name, too, is to be on the disk
+    finally:
+        os.close(folder)
+
+
+def load(path: str | Path) -> tuple[dict[str, Any], Any]:
+    """The arrays and what was said. Raises ArgumentError for what is no such file, OSError where there is none."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name.removeprefix("of "): file[name] for name in file.files if name != SAID}
+            return arrays, json.loads(str(file[SAID]))
+    except (ValueError, KeyError, EOFError) as error:
+        raise ArgumentError(f"{path} is no checkpoint: {error}") from None

@@ -1,0 +1,135 @@
+"""Networks as estimators of scikit-learn: `fit`, `predict`, `predict_proba`, `score`, in pipelines and searches.
+
+In: arrays, as scikit-learn's own estimators take them. Out: `Classifier` and `Regressor`, dense networks whose layers
+are said by their sizes. Features are standardised. Code is compiled for any sizes: a second fit compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from graphc.layers.sequential import Sequential
+from graphc.train.trainer import Trainer
+
+
+class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """What both have in common. hidden: the sizes of the layers between; normalize, dropout: of these; the rest as in
+    `Trainer`."""
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (100,),
+        activation: str = "relu",
+        normalize: bool = False,
+        dropout: float = 0.0,
+        epochs: int = 100,
+        batch_size: int = 32,
+        rate: float = 0.003,
+        l2: float = 1e-4,
+        patience: int | None = None,
+        eval_size: float = 0.1,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.normalize = normalize
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.rate = rate
+        self.l2 = l2
+        self.patience = patience
+        self.eval_size = eval_size
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _train(self, x: Any, targets: Any, outputs: int, cost: str) -> None:
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self.mean_, deviation = x.mean(0), x.std(0)
+        self.scale_ = np.where(deviation > 0, deviation, 1.0)
+        net = Sequential(dtype="float64", seed=seed, static=False)
+        sizes = (x.shape[1], *self.hidden, outputs)
+        for before, after in pairwise(sizes[:-1]):
+            net.add_fc(before, after, self.activation, self.normalize, self.dropout)
+        self.network_ = net.add_fc(sizes[-2], outputs).add_cost(cost)
+        trainer = Trainer(
+            net,
+            rate=self.rate,
+            batch_size=min(self.batch_size, len(x)),
+            eval_size=self.eval_size if self.patience is not None else 0,
+            patience=self.patience,
+            l2=self.l2,
+            seed=seed,
+            out=print if self.verbose else None,
+        )
+        trainer.train(self._scaled(x), targets, self.epochs)
+        self.history_ = trainer.history
+        self.n_iter_ = trainer.at.epoch
+
+    def _scaled(self, x: Any) -> Any:
+        return (x - self.mean_) / self.scale_
+
+    def _examples(self, x: Any) -> Any:
+        check_is_fitted(self)
+        return self._scaled(validate_data(self, x, reset=False, dtype="float64"))
+
+
+class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]
+    """A network that tells classes.
+
+    >>> Classifier(hidden=(64,), epochs=20, random_state=0).fit(x, y).score(x_test, y_test)
+    """
+
+    def fit(self, x: Any, y: Any) -> Any:
+        """Train on examples and their classes. Raises ValueError for less than two classes, or wrong arrays."""
+        x, y = validate_data(self, x, y, dtype="float64")
+        check_classification_targets(y)
+        self.classes_, targets = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"Classifier can't train when only one class is present: {self.classes_}")
+        self._train(x, targets, len(self.classes_), "softmax")
+        return self
+
+    def predict(self, x: Any) -> Any:
+        """The class of each example."""
+        examples = self._examples(x)
+        return self.classes_[self.network_.predict(examples)]
+
+    def predict_proba(self, x: Any) -> Any:
+        """The probability of each class, a row for each example."""
+        examples = self._examples(x)
+        return self.network_.predict_probabilities(examples)
+
+
+class Regressor(RegressorMixin, _Network):  # type: ignore[misc]
+    """A network that tells numbers, one or several for each example."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, x: Any, y: Any) -> Any:
+        """Train on examples and their numbers, (n) or (n, outputs). Raises ValueError for wrong arrays."""
+        x, y = validate_data(self, x, y, dtype="float64", multi_output=True, y_numeric=True)
+        targets = np.asarray(y, "float64").reshape(len(y), -1)
+        self.outputs_ = y.ndim
+        self.y_mean_, deviation = targets.mean(0), targets.std(0)
+        self.y_scale_ = np.where(deviation > 0, deviation, 1.0)
+        self._train(x, (targets - self.y_mean_) / self.y_scale_, targets.shape[1], "norm")
+        return self
+
+    def predict(self, x: Any) -> Any:
+        """The numbers of each example."""
+        examples = self._examples(x)
+        found = self.network_.predict(examples) * self.y_scale_ + self.y_mean_
+        return found[:, 0] if self.outputs_ == 1 else found

@@ -1,0 +1,281 @@
+"""Minibatches of examples through a step that moves parameters, with evaluation between.
+
+In: a network (`graphc.layers.Sequential`, or any object with its `input`, `target`, `cost`, `output`, `objective`,
+`params`, `state` and `updates`), an optimiser, arrays. Out: rows of a table, printed as they come.
+
+The order of the examples of an epoch follows from the seed and its number, so that training goes on from a checkpoint
+as if it had never ended: a checkpoint has the values of all shared variables of the step, random streams and the
+optimiser's state among them, and the place in the epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from graphc import optim
+from graphc.autodiff import grad
+from graphc.errors import ArgumentError
+from graphc.function import function
+from graphc.functions.callables import Function
+from graphc.ir.node import Node
+from graphc.shared import SharedVariable, shared
+from graphc.startup.record import record, replace
+from graphc.train.checkpoint import load, save
+
+Optimiser = Callable[..., dict[SharedVariable, Node]]
+
+
+@record()
+class Row:
+    """What is told of some batches: how many epochs have begun, how many batches there were, the mean loss and score of
+    those since the row before, the norms of the gradient and of the parameters at the last, and the learning rate;
+    loss and score of the data for evaluation, NaN where there is none; the seconds since training began."""
+
+    epoch: int
+    batch: int
+    loss: float
+    score: float
+    gradient: float
+    parameters: float
+    rate: float
+    eval_loss: float = math.nan
+    eval_score: float = math.nan
+    seconds: float = 0.0
+
+
+HEAD = f"{'epoch':>5} {'batch':>7} {'loss':>10} {'score':>8} {'eval loss':>10} {'eval':>8} {'|grad|':>9} {'|param|':>9}"
+HEAD += f" {'rate':>9} {'seconds':>8}"
+
+
+def line_of(row: Row) -> str:
+    """A row as a line below `HEAD`."""
+    losses, scores = (f"{row.eval_loss:.5f}", f"{row.eval_score:.4f}") if row.eval_loss == row.eval_loss else ("", "")
+    text = f"{row.epoch:5d} {row.batch:7d} {row.loss:10.5f} {row.score:8.4f} {losses:>10} {scores:>8}"
+    return text + f" {row.gradient:9.3g} {row.parameters:9.4g} {row.rate:9.3g} {row.seconds:8.1f}"
+
+
+@record(frozen=False)
+class _Progress:
+    """How far training is."""
+
+    epoch: int = 0
+    batch: int = 0
+    """Batches of this epoch that are done."""
+    steps: int = 0
+    loss: float = 0.0
+    score: float = 0.0
+    counted: int = 0
+    """Examples since the last row, over which loss and score are summed."""
+    best: float = math.inf
+    waited: int = 0
+    """Evaluations since the best."""
+    ended: bool = False
+
+
+class Trainer:
+    """Trains a network.
+
+    optimizer: one of `graphc.optim`, or a function with its arguments. rate: a number, or a function of the number of
+    the step (`graphc.optim.cosine`). batch_size: examples of a batch; the last of an epoch may be smaller. eval_size:
+    how many of the examples are kept for evaluation, a number or a part, where `train` is given none. eval_every: a row
+    after so many batches, None for an epoch. metric: a function of output and target, a scalar node, in place of the
+    score of the cost. clip_norm: the largest norm of the gradient. l2: decay. patience: after so many evaluations
+    without a smaller loss training ends, with the best parameters. checkpoint: a file that is written after
+    every `checkpoint_every` batches (None: with each row), and from which training goes on where it exists. out: what a
+    line is given to; None prints nothing. progress: a bar of tqdm's.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Optimiser = optim.adam,
+        rate: float | optim.Schedule = 0.001,
+        batch_size: int = 32,
+        eval_size: float = 0,
+        eval_every: int | None = None,
+        metric: Callable[[Any, Any], Node] | None = None,
+        clip_norm: float | None = None,
+        l2: float = 0.0,
+        patience: int | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int | None = None,
+        seed: int = 0,
+        out: Callable[[str], object] | None = print,
+        progress: bool = False,
+    ) -> None:
+        if batch_size < 1 or (eval_every is not None and eval_every < 1):
+            raise ArgumentError(f"batch_size={batch_size} and eval_every={eval_every} are at least 1")
+        self.model, self.optimizer, self.batch_size, self.eval_size = model, optimizer, batch_size, eval_size
+        self.eval_every, self.clip_norm, self.l2, self.patience = eval_every, clip_norm, l2, patience
+        self.metric = metric or model.objective.score
+        self.schedule: optim.Schedule = rate if callable(rate) else lambda step: float(rate)
+        self.rate = shared(np.asarray(self.schedule(0), model.dtype), "rate")
+        self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        self.checkpoint_every, self.seed, self.out, self.progress = checkpoint_every, seed, out, progress
+        self.history: list[Row] = []
+        """All rows so far."""
+        self.best: list[Any] | None = None
+        """The values of parameters and states at the smallest loss of an evaluation."""
+        self.at = _Progress()
+        self.began = perf_counter()
+
+    # Functions ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def step(self) -> Function:
+        """Moves the parameters: the loss and the score of a batch, the norms of gradient and parameters before."""
+        model, cost = self.model, self.model.cost
+        gradients = grad(cost, model.params)
+        moved = gradients if self.clip_norm is None else optim.clip_norm(gradients, self.clip_norm)
+        updates = {**self.optimizer(moved, model.params, self.rate, l2=self.l2), **model.updates}
+        told = [cost, self.metric(model.trained_output, model.target), optim.norm(gradients), optim.norm(model.params)]
+        return function([model.input, model.target], told, updates=updates, name="step")
+
+    @cached_property
+    def evaluate(self) -> Function:
+        """The loss and the score of examples."""
+        model = self.model
+        told = [model.objective.cost(model.output, model.target), self.metric(model.output, model.target)]
+        return function([model.input, model.target], told, name="evaluate")
+
+    # Training -----------------------------------------------------------------------------------------------------
+
+    def train(self, x: Any, y: Any, epochs: int = 1, validation: tuple[Any, Any] | None = None) -> list[Row]:
+        """Go on until `epochs` epochs are done, those of before counted; the rows of all.
+
+        Raises ArgumentError where there are not as many targets as examples, or none, or a checkpoint of another
+        network.
+        """
+        inputs, targets = self._arrays(x, y)
+        if validation is None and self.eval_size:
+            (inputs, targets), validation = self._kept(inputs, targets)
+        held = None if validation is None else self._arrays(*validation)
+        if self.checkpoint is not None and self.checkpoint.exists():
+            self._restore()
+        self.began, at = perf_counter(), self.at
+        if self.out and at.epoch < epochs and not at.ended:
+            self.out(HEAD)
+        bar = import_module("tqdm").tqdm(total=epochs, initial=at.epoch, unit="epoch") if self.progress else None
+        while at.epoch < epochs and not at.ended:
+            self._epoch(inputs, targets, held)
+            if bar is not None:
+                bar.update()
+        if bar is not None:
+            bar.close()
+        if self.patience is not None and self.best is not None:
+            self.model.set_values(self.best)
+        return self.history
+
+    def _epoch(self, inputs: Any, targets: Any, held: tuple[Any, Any] | None) -> None:
+        """The rest of an epoch, or as much of it as is wanted."""
+        at = self.at
+        for picked in self._batches(len(inputs)):
+            last = (at.batch + 1) * self.batch_size >= len(inputs)
+            self._batch(inputs[picked], targets[picked])
+            told = at.batch % self.eval_every == 0 if self.eval_every else last
+            if told:
+                self._row(held)
+            if last:
+                at.epoch, at.batch = at.epoch + 1, 0
+            every = self.checkpoint_every
+            if self.checkpoint is not None and (told if every is None else at.steps % every == 0):
+                self._save()
+            if at.ended:
+                return
+
+    def _arrays(self, x: Any, y: Any) -> tuple[Any, Any]:
+        inputs, targets = np.asarray(x, self.model.input.dtype), np.asarray(y, self.model.target.dtype)
+        if not len(inputs) or len(inputs) != len(targets):
+            raise ArgumentError(f"there are {len(inputs)} examples and {len(targets)} targets")
+        return inputs, targets
+
+    def _kept(self, x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """The examples for training and those for evaluation, which the seed chooses."""
+        count = int(self.eval_size if self.eval_size >= 1 else round(self.eval_size * len(x)))
+        if not 0 < count < len(x):
+            raise ArgumentError(f"eval_size={self.eval_size} of {len(x)} examples leaves none on one side")
+        order = np.random.default_rng((self.seed, 2**31)).permutation(len(x))
+        train, held = order[count:], order[:count]
+        return (x[train], y[train]), (x[held], y[held])
+
+    def _batches(self, count: int) -> Iterator[Any]:
+        """The examples of the batches of this epoch that are not done yet."""
+        order = np.random.default_rng((self.seed, self.at.epoch)).permutation(count)
+        for begin in range(self.at.batch * self.batch_size, count, self.batch_size):
+            yield order[begin : begin + self.batch_size]
+
+    def _batch(self, x: Any, y: Any) -> None:
+        at = self.at
+        rate = self.schedule(at.steps)
+        self.rate.set_value(np.asarray(rate, self.rate.dtype))
+        loss, score, self._gradient, self._parameters = (float(each) for each in self.step(x, y))
+        at.loss, at.score = at.loss + loss * len(x), at.score + score * len(x)
+        at.counted, at.batch, at.steps = at.counted + len(x), at.batch + 1, at.steps + 1
+
+    def _row(self, held: tuple[Any, Any] | None) -> None:
+        at = self.at
+        row = Row(
+            at.epoch + 1,
+            at.steps,
+            at.loss / at.counted,
+            at.score / at.counted,
+            self._gradient,
+            self._parameters,
+            float(self.rate.get_value()),
+            seconds=perf_counter() - self.began,
+        )
+        if held is not None:
+            loss, score = (float(each) for each in self.evaluate(*held))
+            row = replace(row, eval_loss=loss, eval_score=score)
+            at.waited += 1
+            if loss < at.best:
+                at.best, at.waited = loss, 0
+                self.best = self.model.get_values() if self.patience is not None else None
+            at.ended = self.patience is not None and at.waited >= self.patience
+        at.loss = at.score = 0.0
+        at.counted = 0
+        self.history.append(row)
+        if self.out:
+            self.out(line_of(row))
+
+    # Checkpoints --------------------------------------------------------------------------------------------------
+
+    def _variables(self) -> list[SharedVariable]:
+        """All that a step reads or changes."""
+        return list(dict.fromkeys((*self.step.shared, *self.model.params, *self.model.state)))
+
+    def _save(self) -> None:
+        assert self.checkpoint is not None
+        values = {f"{n} {v.name or ''}": v.get_value(borrow=True) for n, v in enumerate(self._variables())}
+        best = {f"best {n}": value for n, value in enumerate(self.best or ())}
+        fields = tuple(_Progress.__annotations__)
+        said = {
+            "progress": {name: getattr(self.at, name) for name in fields},
+            "rows": [[getattr(row, name) for name in Row.__annotations__] for row in self.history],
+            "best": len(best),
+        }
+        save(self.checkpoint, values | best, said)
+
+    def _restore(self) -> None:
+        assert self.checkpoint is not None
+        arrays, said = load(self.checkpoint)
+        for number, variable in enumerate(self._variables()):
+            name = f"{number} {variable.name or ''}"
+            if name not in arrays or arrays[name].shape != variable.get_value(borrow=True).shape:
+                raise ArgumentError(f"{self.checkpoint} is of another network: it has no {variable!r} like this one's")
+            variable.set_value(arrays[name])
+        self.at = _Progress(**said["progress"])
+        self.history = [Row(*values) for values in said["rows"]]
+        self.best = [arrays[f"best {number}"] for number in range(said["best"])] or None
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Loss, scores and norms over the batches, drawn by matplotlib; saved where a path is given."""
+        return import_module("graphc.train.plots").plot(self.history, path)

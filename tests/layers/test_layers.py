@@ -1,0 +1,211 @@
+"""Layers against NumPy's definitions; initialisers; networks as the seed builds them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc import layers
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.layers import initial, sequential
+
+RNG = np.random.default_rng(0)
+
+
+def run(layer: layers.Layer, value: Any, train: bool = False, kind: Any = None) -> Any:
+    x = kind or T.TensorType(str(value.dtype), (None, *value.shape[1:]))("x")
+    f = graphc.function([x], layer(x, train=train), updates=layer.updates if train else None, mode="interpreted")
+    return f(value)
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize(
+    ("make", "into", "out", "variance"),
+    [
+        (initial.glorot_uniform, 1, 1, 2),
+        (initial.glorot_normal, 1, 1, 2),
+        (initial.he_uniform, 1, 0, 2),
+        (initial.he_normal, 1, 0, 2),
+        (initial.fan_in, 1, 0, 1),
+    ],
+)
+def test_initialisers_have_their_variance(make: Any, into: int, out: int, variance: float) -> None:
+    for shape, n_in, n_out in (((400, 300), 400, 300), ((60, 50, 5, 5), 1250, 1500)):
+        values = make(2.0)(shape, np.random.default_rng(1))
+        wanted = 4 * variance / (into * n_in + out * n_out)
+        assert values.shape == shape and abs(values.mean()) < 4 * (wanted / values.size) ** 0.5
+        assert values.var() == pytest.approx(wanted, rel=0.03)
+
+
+def test_other_initialisers() -> None:
+    for shape in ((5, 8), (8, 5), (4, 3, 2, 2)):
+        matrix = initial.orthogonal(3.0)(shape, RNG).reshape(shape[0], -1)
+        small = matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
+        np.testing.assert_allclose(small, 9 * np.eye(len(small)), atol=1e-12)
+    assert initial.constant(2)((3,), RNG).tolist() == [2, 2, 2] and not initial.zeros((2,), RNG).any()
+    assert initial.normal(0.5, 3.0)((10000,), RNG).mean() == pytest.approx(3, abs=0.05)
+    assert abs(initial.uniform(-1, 1)((1000,), RNG)).max() <= 1
+    with pytest.raises(ArgumentError, match="no matrix"):
+        initial.orthogonal()((3,), RNG)
+
+
+def test_dense_and_embedding() -> None:
+    x = RNG.normal(size=(6, 4)).astype("float32")
+    layer = layers.Dense(3, "relu")
+    found = run(layer, x)
+    w, b = (param.get_value() for param in layer.params)
+    np.testing.assert_allclose(found, np.maximum(x @ w + b, 0), rtol=1e-5)
+    assert w.dtype == "float32" and w.shape == (4, 3) and layer.params[0].name == "dense.w"
+    np.testing.assert_allclose(run(layers.Dense(2, bias=None), RNG.normal(size=(2, 3, 4))).shape, (2, 3, 2))
+    table = layers.Embedding(5, 2)
+    assert (run(table, np.array([[1, 4]])) == table.w.get_value()[[[1, 4]]]).all()
+    assert run(layers.Flatten(), np.zeros((2, 3, 4))).shape == (2, 12)
+    assert run(layers.Activation(T.exp), np.zeros((2, 1))).tolist() == [[1], [1]]
+
+
+def test_dropout() -> None:
+    x = np.ones((200, 50), "float32")
+    found = run(layers.Dropout(0.25), x, train=True)
+    assert set(np.unique(found)) == {0, np.float32(1 / 0.75)} and (found == 0).mean() == pytest.approx(0.25, abs=0.02)
+    assert (run(layers.Dropout(0.25), x) == x).all()
+    assert set(np.unique(run(layers.Dropout(0.25, scale=False), x, train=True))) == {0, 1}
+    assert (run(layers.Dropout(0.25, scale=False), x) == 0.75).all()
+    layer = layers.Dense(50, bias=None, w=initial.constant(1), dropconnect=0.5)
+    dropped = run(layer, x, train=True)
+    assert (dropped[0] == dropped[1]).all() and set(dropped[0]) != {50}  # one mask for all examples
+    assert (run(layer, x) == 50).all()
+    with pytest.raises(ArgumentError, match="chance"):
+        layers.Dropout(1.0)
+
+
+@pytest.mark.parametrize("shape", [(8, 3), (4, 3, 2, 5)])
+def test_batch_norm(shape: tuple[int, ...]) -> None:
+    x = RNG.normal(2.0, 3.0, size=shape).astype("float32")
+    layer, axes = layers.BatchNorm(), (0, *range(2, len(shape)))
+    found = run(layer, x, train=True)
+    wide = (1, 3) + (1,) * (len(shape) - 2)
+    mean, variance, count = x.mean(axes), x.var(axes), x.size // 3
+    np.testing.assert_allclose(found, (x - mean.reshape(wide)) / np.sqrt(variance + 1e-5).reshape(wide), atol=1e-5)
+    np.testing.assert_allclose(layer.mean.get_value(), 0.1 * mean, rtol=1e-5)
+    np.testing.assert_allclose(layer.variance.get_value(), 0.9 + 0.1 * variance * count / (count - 1), rtol=1e-5)
+    layer.gamma.set_value(np.array([2, 3, 4], "float32"))
+    layer.beta.set_value(np.array([-1, 0, 1], "float32"))
+    running, spread = layer.mean.get_value().reshape(wide), layer.variance.get_value().reshape(wide)
+    wanted = (x - running) / np.sqrt(spread + 1e-5) * np.array([2, 3, 4], "float32").reshape(wide)
+    np.testing.assert_allclose(
+        run(layer, x), wanted + np.array([-1, 0, 1], "float32").reshape(wide), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_layer_norm() -> None:
+    x = RNG.normal(size=(5, 7))
+    found = run(layers.LayerNorm(dtype="float64"), x)
+    np.testing.assert_allclose(found, (x - x.mean(1)[:, None]) / np.sqrt(x.var(1) + 1e-5)[:, None], rtol=1e-10)
+
+
+def test_recurrent_layers() -> None:
+    x, n = RNG.normal(size=(3, 4, 2)), 5
+    for kind in (layers.Recurrent, layers.GRU, layers.LSTM):
+        layer, backwards = kind(n, sequences=True, dtype="float64"), kind(n, backwards=True, dtype="float64")
+        found = run(layer, x)
+        w, u, b = (param.get_value() for param in layer.params)
+        np.testing.assert_allclose(u @ u.T, np.eye(n), atol=1e-12)
+        state = cell = np.zeros((3, n))
+        for step in range(4):
+            given = x[:, step] @ w + b
+            if kind is layers.Recurrent:
+                state = np.tanh(given + state @ u)
+            elif kind is layers.GRU:
+                kept = state @ u
+                z, r = (sigmoid((given + kept)[:, k : k + n]) for k in (0, n))
+                state = z * state + (1 - z) * np.tanh(given[:, 2 * n :] + r * kept[:, 2 * n :])
+            else:
+                i, f, o = (sigmoid((given + state @ u)[:, k : k + n]) for k in (0, n, 2 * n))
+                cell = f * cell + i * np.tanh((given + state @ u)[:, 3 * n :])
+                state = o * np.tanh(cell)
+            np.testing.assert_allclose(found[:, step], state, rtol=1e-10)
+        turned = run(backwards, x[:, ::-1])
+        np.testing.assert_allclose(turned, state, rtol=1e-10)
+        both = run(kind(n, sequences=True, backwards=True, dtype="float64"), x[:, ::-1])
+        np.testing.assert_allclose(both[:, ::-1], found, rtol=1e-10)
+    assert layers.LSTM(2)(T.TensorType("float32", (None, None, 3))("x")).ndim == 2
+
+
+def test_a_network_as_the_seed_builds_it() -> None:
+    net = layers.Sequential(seed=1)
+    net.add_fc(784, 1500, "relu", normalize=True, dropout=True, dropout_args={"p": 0.2})
+    net.add_fc(1500, 1000, "relu", dropout=0.5, dropout_args={"connect": True}).add_fc(1000, 500, "selu")
+    net.add_fc(500, 10).add_cost("softmax")
+    shapes = [param.get_value().shape for param in net.params]
+    assert shapes[:4] == [(784, 1500), (1500,), (1500,), (1500,)] and shapes[-2:] == [(500, 10), (10,)]
+    assert len({param.name for param in net.params}) == len(net.params) and len(net.state) == 2
+    x = RNG.normal(size=(3, 784))
+    probabilities = net.predict_probabilities(x)
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
+    assert (net.predict(x) == probabilities.argmax(1)).all() and net.predict(x).dtype == "int64"
+    again = layers.Sequential(seed=1).add_fc(784, 1500, "relu", True, 0.2).add_fc(1500, 10)
+    assert (again.params[0].get_value() == net.params[0].get_value()).all()
+
+
+def test_costs() -> None:
+    scores, classes = RNG.normal(size=(6, 4)), np.arange(6) % 4
+    s, c, y = T.dmatrix("s"), T.lvector("c"), T.dmatrix("y")
+    true = (RNG.random((6, 4)) < 0.5) * 1.0
+    costs = sequential.COSTS
+    outputs = [costs["softmax"].cost(s, c), costs["softmax"].score(s, c), costs["bernoulli"].cost(s, y)]
+    outputs += [costs["bernoulli"].score(s, y), costs["norm"].cost(s, y), costs["norm"].score(s, y)]
+    found = graphc.function([s, c, y], outputs, mode="interpreted")(scores, classes, true)
+    p = np.exp(scores) / np.exp(scores).sum(1)[:, None]
+    wanted = [-np.log(p[np.arange(6), classes]).mean(), (scores.argmax(1) == classes).mean()]
+    wanted += [np.log1p(np.exp((1 - 2 * true) * scores)).mean(), ((scores > 0) == true).mean()]
+    wanted += [((scores - true) ** 2).sum() / 12]
+    wanted += [1 - ((scores - true) ** 2).sum() / ((true - true.mean(0)) ** 2).sum()]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    stable = graphc.function([s, c], costs["softmax"].cost(s, c), mode="interpreted")
+    assert stable([[1000.0, 0.0]], [1]) == 1000
+
+
+def test_networks_are_copied() -> None:
+    net = layers.Sequential(dtype="float64").add_fc(2, 3, "tanh", dropout=0.1).add_fc(3, 1).add_cost("norm")
+    x = RNG.normal(size=(4, 2))
+    wanted = net.predict(x)
+    twin, other = pickle.loads(pickle.dumps(net)), copy.deepcopy(net)
+    values = net.get_values()
+    net.set_values([value * 0 for value in values])
+    assert not net.predict(x).any()
+    np.testing.assert_array_equal(twin.predict(x), wanted)
+    np.testing.assert_array_equal(other.predict(x), wanted)
+    with pytest.raises(ArgumentError, match="values are given"):
+        net.set_values(values[1:])
+
+
+def test_what_they_refuse() -> None:
+    unknown = T.matrix("x")
+    for build, error, message in (
+        (lambda: layers.Dense(3)(unknown), GraphTypeError, "give n_in"),
+        (lambda: layers.Dense(3, n_in=4)(T.TensorType("float32", (None, 5))("x")), GraphTypeError, "takes 4 numbers"),
+        (lambda: layers.Embedding(3, 2)(unknown), GraphTypeError, "whole numbers"),
+        (lambda: layers.GRU(3)(unknown), GraphTypeError, "batch, time, numbers"),
+        (lambda: layers.Activation("rulu"), ArgumentError, "one of linear, sigmoid"),
+        (lambda: layers.Sequential().add_fc(2, 2, dropout=0.1, dropout_args={"q": 1}), ArgumentError, "not q"),
+        (lambda: layers.Sequential().add_cost("l1"), ArgumentError, "one of softmax"),
+        (lambda: layers.Sequential().add_fc(2, 2).cost, ArgumentError, "add_cost"),
+        (lambda: layers.Sequential([layers.Dense(2)]).params, ArgumentError, "input_shape"),
+        (lambda: layers.Sequential(cost="norm").add_fc(2, 2).predict_probabilities([[1, 2]]), ArgumentError, "no prob"),
+        (lambda: layers.Layer()(unknown), NotImplementedError, "does not say"),
+    ):
+        with pytest.raises(error, match=message):
+            build()
+    used = layers.Sequential(cost="norm").add_fc(2, 2)
+    assert len(used.params) == 2
+    with pytest.raises(ArgumentError, match="no more layers"):
+        used.add_flatten()

@@ -1,0 +1,242 @@
+"""Sparse matrices against dense ones: values, gradients, what functions take and give, what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import graphc
+import graphc.tensor as T
+from graphc import sparse
+from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+
+CASES = [
+    tuple(part.strip() for part in line.split("|"))
+    for line in """
+    x + y                                   | x + y
+    d + x                                   | d + x
+    x - y                                   | x - y
+    d - y                                   | d - y
+    x * y                                   | x * y
+    d * y                                   | d * y
+    sparse.mul_s_v(x, v)                    | x * v
+    2 * x / 3                               | 2 * x / 3
+    -x                                      | -x
+    sparse.dot(x, e)                        | x @ e
+    y @ e                                   | y @ e
+    x @ v                                   | x @ v
+    y @ v                                   | y @ v
+    u @ x                                   | u @ x
+    u @ y                                   | u @ y
+    sparse.dot(d.T, x)                      | d.T @ x
+    sparse.dot(d.T, y)                      | d.T @ y
+    sparse.dot(x, z)                        | x @ z
+    sparse.structured_dot(x, z)             | x @ z
+    sparse.true_dot(y, z)                   | y @ z
+    sparse.true_dot(x, e)                   | x @ e
+    sparse.usmm(2.0, x, e, d[:, :3])        | 2.0 * x @ e + d[:, :3]
+    sparse.sampling_dot(d[:, :3], e, x)     | x * (d[:, :3] @ e.T)
+    sparse.sp_sum(x)                        | x.sum()
+    sparse.sp_sum(x, 1)                     | x.sum(1)
+    x.sum(0)                                | x.sum(0)
+    y.sum(0)                                | y.sum(0)
+    y.toarray()                             | y
+    sparse.csr_from_dense(d)                | d
+    sparse.csc_from_dense(v)                | v[None]
+    sparse.row_scale(y, u)                  | y * u[:, None]
+    sparse.col_scale(x, v)                  | x * v
+    sparse.diag(x)                          | np.diag(x)
+    sparse.square_diagonal(v)               | np.diag(v)
+    sparse.clean(x - x)                     | x - x
+    x[1:4, ::2]                             | x[1:4, ::2]
+    y[::-1]                                 | y[::-1]
+    x[[2, 2, -1]]                           | x[[2, 2, -1]]
+    y[[0, 1], [2, -1]]                      | y[[0, 1], [2, -1]]
+    x[2, -2]                                | x[2, -2]
+    sparse.hstack([x, y])                   | np.hstack([x, y])
+    sparse.vstack([x, y], "csr")            | np.vstack([x, y])
+    sparse.lt(x, y)                         | x < y
+    x >= d                                  | x >= d
+    sparse.transpose(x)                     | x.T
+    x.tocsc()                               | x
+    sparse.sp_ones_like(x)                  | x != 0
+    y.zeros_like()                          | 0 * y
+    sparse.sqrt(sparse.sqr(x))              | abs(x)
+    sparse.structured_pow(x, 2)             | x**2
+    sparse.structured_add_s_v(x, v)         | np.where(x != 0, x + v, 0)
+    sparse.construct_sparse_from_list(d, e.T, [4, 0, 2]).tocsr()[[0, 2, 4]] | e.T[[1, 2, 0]]
+    """.strip().splitlines()
+]
+COMPILED = ("x + y", "sparse.dot(x, e)", "y @ e", "u @ y", "x.sum(0)")
+
+
+def matrices(filled: float, dtype: str = "float64") -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    found: dict[str, Any] = {}
+    for name, shape, format in (("x", (7, 5), "csr"), ("y", (7, 5), "csc"), ("z", (5, 6), "csr")):
+        matrix = scipy.sparse.random(*shape, filled, format, rng=rng).astype(dtype)
+        matrix.data -= np.asarray(0.3, dtype)
+        found[name] = matrix
+    shapes = {"d": (7, 5), "v": (5,), "u": (7,), "e": (5, 3)}
+    return found | {name: rng.normal(size=shape).astype(dtype) for name, shape in shapes.items()}
+
+
+def variables(dtype: str = "float64") -> dict[str, Any]:
+    formats = {"x": "csr", "y": "csc", "z": "csr"}
+    dense = {"d": T.matrix, "v": T.vector, "u": T.vector, "e": T.matrix}
+    known = {name: sparse.SparseType(format, dtype)(name) for name, format in formats.items()}
+    return known | {name: kind(name, dtype) for name, kind in dense.items()}
+
+
+def as_dense(value: Any) -> Any:
+    return value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
+
+
+def compare(expressions: list[tuple[str, ...]], filled: float, dtype: str, mode: str | None) -> None:
+    symbols, values = variables(dtype), matrices(filled, dtype)
+    outputs = [eval(text, {"sparse": sparse, **symbols}) for text, _ in expressions]
+    results = graphc.function(list(symbols.values()), outputs, mode=mode, on_unused_input="ignore")(*values.values())
+    dense = {name: as_dense(value) for name, value in values.items()}
+    for (text, wanted), output, result in zip(expressions, outputs, results, strict=True):
+        assert scipy.sparse.issparse(result) == isinstance(output, sparse.SparseVariable), text
+        expected = np.asarray(eval(wanted, {"np": np, **dense}))
+        assert as_dense(result).shape == expected.shape, text
+        tolerance = 1e-12 if dtype == "float64" else 1e-5
+        np.testing.assert_allclose(as_dense(result), expected, tolerance, tolerance, err_msg=text)
+        if scipy.sparse.issparse(result):
+            result.check_format()
+            assert result.format == output.format
+
+
+@pytest.mark.parametrize(("filled", "dtype"), [(0.4, "float64"), (0.4, "float32"), (0.0, "float64"), (1.0, "float64")])
+def test_they_are_what_dense_ones_are(filled: float, dtype: str) -> None:
+    compare(CASES, filled, dtype, "interpreted")
+
+
+def test_compiled_they_are_the_same() -> None:
+    compare([case for case in CASES if case[0] in COMPILED], 0.4, "float64", None)
+
+
+def test_gradients_are_those_of_dense_ones_at_the_entries() -> None:
+    symbols, values = variables(), matrices(0.4)
+    x, y, v, e = (symbols[name] for name in "xyve")
+    cost = (sparse.dot(sparse.structured_exp(x), e) ** 2).sum() + (sparse.sp_sum(x * y, 1) ** 3).sum()
+    cost = cost + T.sin(y @ v).sum()
+    dense = {name: T.dmatrix(name) for name in "xy"}
+    entries = values["x"].toarray() != 0
+    there = T.constant(entries * 1.0)
+    plain = (T.dot(T.exp(dense["x"]) * there, e) ** 2).sum() + ((dense["x"] * dense["y"]).sum(1) ** 3).sum()
+    plain = plain + T.sin(T.dot(dense["y"], v)).sum()
+    wrt = [x, e, y, v]
+    gradients = graphc.grad(cost, wrt)
+    assert isinstance(gradients[0], sparse.SparseVariable) and gradients[0].format == "csr"
+    given = [symbols[name] for name in "xyve"]
+    results = graphc.function(given, gradients)(*(values[name] for name in "xyve"))
+    wanted = graphc.function(
+        [dense["x"], dense["y"], v, e], graphc.grad(plain, [dense["x"], e, dense["y"], v]), mode="interpreted"
+    )(values["x"].toarray(), values["y"].toarray(), values["v"], values["e"])
+    for place, mask in ((0, entries), (1, 1), (2, values["y"].toarray() != 0), (3, 1)):
+        np.testing.assert_allclose(as_dense(results[place]), wanted[place] * mask, 1e-10, 1e-12)
+    assert results[0].nnz == values["x"].nnz
+
+
+def test_a_shared_one_is_updated() -> None:
+    value, vector = matrices(0.4)["x"], np.arange(5.0)
+    w: Any = graphc.shared(value, "w")
+    v = T.dvector("v")
+    cost = ((w @ v - 1.0) ** 2).sum()
+    slope = graphc.grad(cost, w)
+    step = graphc.function([v], cost, updates=[(w, w.with_data(w.data - 0.01 * slope.data))])
+    costs = [float(step(vector)) for _ in range(3)]
+    assert costs[0] > costs[1] > costs[2] and w.get_value().nnz == value.nnz
+    assert isinstance(w.get_value(), scipy.sparse.csr_matrix)
+    w.set_value(value[:3])
+    assert step(vector) == pytest.approx(((value[:3] @ vector - 1) ** 2).sum())
+    doubled = graphc.function([], [], updates={w: w + w}, mode="interpreted")
+    before = w.get_value().toarray()
+    doubled()
+    np.testing.assert_allclose(w.get_value().toarray(), 2 * before)
+
+
+def test_what_functions_take() -> None:
+    x = sparse.csr_matrix("x", "float32")
+    y = sparse.csc_matrix(dtype="float64")
+    f = graphc.function([x, y], {"sum": x + y, "rows": x.shape[0]}, mode="interpreted")
+    a, b = matrices(0.5, "float32")["x"], matrices(0.5)["y"]
+    results = f(a, b)
+    assert results["sum"].format == "csr" and results["sum"].dtype == "float64" and results["rows"] == 7
+    np.testing.assert_allclose(f(a.tocoo(), b.toarray())["sum"].toarray(), a.toarray() + b.toarray(), 1e-6)
+    with pytest.raises(GraphTypeError, match="a matrix of float64 is given for a sparse variable of float32"):
+        f(b, b)
+    with pytest.raises(ShapeError, match="have different sizes"):
+        f(a, b[:3])
+    named = graphc.function([x], x.sum(), mode="interpreted")
+    assert named(x=a) == pytest.approx(a.sum(), 1e-5)
+
+
+def test_duplicates_add_up_and_order_does_not_matter() -> None:
+    loose = scipy.sparse.csr_matrix(([1.0, 2.0, 4.0], [2, 0, 2], [0, 3, 3]), shape=(2, 3))
+    x = sparse.csr_dmatrix("x")
+    one = sparse.constant(scipy.sparse.csr_matrix(np.ones((2, 3))))
+    outputs = [x.toarray(), one * x, x + x, x[0, 2], sparse.ensure_sorted_indices(x), sparse.summed(x)]
+    results = graphc.function([x], outputs, mode="interpreted")(loose)
+    whole = loose.toarray()
+    for result, wanted in zip(results, (whole, whole, 2 * whole, 5.0, whole, whole), strict=True):
+        np.testing.assert_array_equal(as_dense(result), wanted)
+    assert results[4].indices.tolist() == [0, 2, 2] and results[5].indices.tolist() == [0, 2]
+
+
+def test_of_parts() -> None:
+    data, indices, indptr, shape = T.dvector("data"), T.ivector("indices"), T.ivector("indptr"), T.ivector("shape")
+    made = sparse.CSR(data, indices, indptr, shape)
+    f = graphc.function([data, indices, indptr, shape], [made, *sparse.csm_properties(made), made @ np.ones(3)])
+    result, *parts, sums = f([1.0, 2.0], [2, 0], [0, 1, 2], [2, 3])
+    assert result.toarray().tolist() == [[0, 0, 1], [2, 0, 0]] and [each.tolist() for each in parts] == [
+        [1.0, 2.0], [2, 0], [0, 1, 2], [2, 3],
+    ]  # fmt: skip
+    assert sums.tolist() == [1.0, 2.0] and {each.dtype.name for each in parts[1:]} == {"int32"}
+    for given, error, message in (
+        (([1.0, 2.0], [2, 3], [0, 1, 2], [2, 3]), IndexOutOfBounds, "index 3 of .* is out of bounds"),
+        (([1.0, 2.0], [2, 0], [0, 2, 1], [2, 3]), IndexOutOfBounds, "do not ascend from 0"),
+        (([1.0, 2.0], [2, 0], [0, 1, 3], [2, 3]), IndexOutOfBounds, "do not ascend from 0"),
+        (([1.0, 2.0], [2, 0], [0, 1, 2], [4, 3]), ShapeError, "not one element more"),
+        (([1.0, 2.0], [2], [0, 1, 2], [2, 3]), ShapeError, "differ in length"),
+    ):
+        with pytest.raises(error, match=message):
+            f(*given)
+
+
+def test_what_they_refuse() -> None:
+    x, d = sparse.csr_dmatrix("x"), T.dmatrix("d")
+    assert repr(x) == "<sparse variable x: csr, float64>" and str(x.type) == "Sparse[float64, csr]"
+    for build in (
+        lambda: sparse.dot(d, d),
+        lambda: sparse.as_sparse_variable(d),
+        lambda: sparse.constant(np.ones((2, 2))),
+        lambda: sparse.csr_from_dense(T.dtensor3()),
+        lambda: sparse.CSC(d, d, d, d),
+        lambda: x.asformat("lil"),
+        lambda: T.exp(x),
+    ):
+        with pytest.raises(GraphTypeError):
+            build()
+    for format, dtype in (("bsr", "float64"), ("csr", "complex64")):
+        with pytest.raises(NotImplementedError):
+            sparse.SparseType(format, dtype)
+    with pytest.raises(NotImplementedError, match="no sparse vectors"):
+        _ = x[1:2, 3]
+    with pytest.raises(AttributeError, match="no attribute 'todia'"):
+        _ = x.todia
+
+
+def test_rows_are_shared_by_threads() -> None:
+    x, v = sparse.csr_dmatrix("x"), T.dvector("v")
+    f = graphc.function([x, v], x @ v)
+    assert "threads may share nest_segment_sum" in f.explain() and "nest 0: check" in f.explain()
+    big = scipy.sparse.random(20000, 300, 0.02, "csr", rng=np.random.default_rng(0))
+    vector = np.random.default_rng(1).normal(size=300)
+    np.testing.assert_allclose(f(big, vector), big @ vector, 1e-10)
+    assert (graphc.function([x, v], x @ v, threads=2)(big, vector) == f(big, vector)).all()
