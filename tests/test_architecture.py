@@ -21,8 +21,8 @@ FLOORS = """
 startup             digest finder garbage idle_blas lazy process record __init__
 .                   errors dtypes paths numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
-                    parse verify apply expression pickling __init__
+ir                  frozen samples where called traced symbol kind node call walk body interpret passes sizes closure
+                    text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
                     given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
 .                   autodiff testing
@@ -122,6 +122,7 @@ LATE = {
     ("", "graphc.scan_module"),
     ("scalar", "graphc.scalar.basic"),
     ("", "graphc.tensor.basic"),
+    ("ir.called", "inspect"),
     ("tensor", "graphc.tensor.basic"),
     ("tensor.nnet", "graphc.tensor.opclasses"),
     ("", "graphc.updates"),
