@@ -14,7 +14,7 @@ import numpy as np
 from graphc.dtypes import DISCRETE, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import Array, Node, Type, describe
+from graphc.ir.node import Array, Node, Type, constant_value, describe
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
@@ -105,6 +105,11 @@ def _along(what: str, of_rows: Any, of_columns: Any, x: Any, axis: Any) -> Node:
     """What is made of an array along an axis, of its shape, by an op for the last axis, and one for the second of
     three."""
     node = as_node(x)
+    if isinstance(axis, Node):
+        known = constant_value(axis)
+        if known is None:
+            return _along_any(what, of_rows, of_columns, node, axis)
+        axis = int(known)
     rows, place = _by_rows(what, node, axis)
     if axis is None or place == node.ndim - 1:
         made: Node = of_rows(rows)
@@ -114,19 +119,33 @@ def _along(what: str, of_rows: Any, of_columns: Any, x: Any, axis: Any) -> Node:
     return layout.reshape(of_columns(layout.reshape(node, parts)), shape)
 
 
+def _along_any(what: str, of_rows: Any, of_columns: Any, node: Node, axis: Node) -> Node:
+    """The same along an axis that only a call tells: that of all that are made."""
+    if axis.ndim or not node.ndim:
+        raise GraphTypeError(f"{what}: the axis {describe(axis)} of type {axis.type} is no axis of {describe(node)}")
+    number = cast(axis, "int64")
+    within = logical_and(elementwise("greater_equal", number, -node.ndim), elementwise("less", number, node.ndim))
+    message = f"{what} of {describe(node)}: the axis {describe(axis)} is none of its {node.ndim}"
+    place = elementwise("mod", checked(number, [cast(within, "int64")], message, "shape"), node.ndim)
+    found = _along(what, of_rows, of_columns, node, 0)
+    for each in range(1, node.ndim):
+        found = where(elementwise("equal", place, each), _along(what, of_rows, of_columns, node, each), found)
+    return found
+
+
 # --- sorting --------------------------------------------------------------------------------------------------------
 
 
-def sort(x: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
+def sort(x: Any, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
     """The elements along `axis` in rising order, of all axes where it is None; NaN comes last. `kind` is NumPy's, and
-    changes nothing: sorting is stable. Raises AxisError for a wrong axis.
+    changes nothing: sorting is stable. An axis may be a scalar variable. Raises AxisError for a wrong axis.
 
         >>> T.sort([3.0, 1.0, 2.0])  # 1, 2, 3
     """
     return _along("sort", _sorted, _sorted_columns, x, axis)
 
 
-def argsort(x: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
+def argsort(x: Any, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
     """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last."""
     return _along("argsort", _rank, _column_rank, x, axis)
 

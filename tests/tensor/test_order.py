@@ -179,3 +179,15 @@ def test_quantiles_without_nan_and_several_keys() -> None:
             np.testing.assert_array_equal(found, np.lexsort([np.round(finite), finite], axis=axis))
     with pytest.raises(GraphTypeError, match="keys"):
         T.lexsort([])
+
+
+def test_an_axis_that_the_call_tells() -> None:
+    axis = T.scalar("axis")
+    for mode in ("compiled", "interpreted"):
+        f = graphc.function([X, axis], [T.sort(X, axis), T.argsort(X, axis)], mode)
+        value = np.random.default_rng(0).normal(size=(3, 4))
+        for place in (0, 1, -1, -2):
+            for found, want in zip(f(value, place), (np.sort, np.argsort), strict=True):
+                np.testing.assert_array_equal(found, want(value, place))
+        with pytest.raises(ShapeError, match="axis"):
+            f(value, 2)
