@@ -149,7 +149,7 @@ MEANS: dict[str, tuple[Any, Any]] = {
 def test_means_of_other_methods() -> None:
     rng = RandomStreams(11)
     drawn = [draw(rng, (1500,)) for draw, _ in MEANS.values()]
-    found = graphc.function([], drawn, mode="interpreted")()
+    found = graphc.function([], drawn)()
     for name, value, (_, want) in zip(MEANS, found, MEANS.values(), strict=True):
         error = value.std(axis=0) / np.sqrt(len(value))
         assert (abs(value.mean(axis=0) - want) < 4.5 * error).all(), (name, value.mean(axis=0), want)
