@@ -7,11 +7,12 @@ JOBS ?= 2
 ARGS ?=
 TARGETS ?=
 PYTHONS ?=
+NUMBAS ?=
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-poison test-targets test-pythons test-aarch64 fuzz mutation lint bench bench-env lines help clean
+.PHONY: run test check test-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz mutation lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -36,6 +37,12 @@ fuzz: $(VENV)/test.stamp ## run random programs against NumPy; ARGS="--programs 
 
 mutation: $(VENV)/test.stamp ## break the compiler in 240 places, report what the tests overlook; hours; ARGS="plan" chooses
 	$(BIN)/python -m mutation --jobs $(JOBS) $(ARGS)
+
+test-numbas: ## run all tests with the oldest numba that graphc takes, and others; NUMBAS="0.65.1" chooses
+	$(PYTHON) tests/run_suite.py numbas --only "$(NUMBAS)" -n $(JOBS) $(ARGS)
+
+test-bridge: ## run the tests under PyTensor and PyMC, which want an older numba, in an environment of their own
+	$(PYTHON) tests/run_suite.py bridge $(or $(ARGS),tests/bridge)
 
 # The tests of what depends on the processor, but for one: the emulator's list of mappings joins those that the host joins.
 ON_AARCH64 := $(patsubst %,tests/%,codegen/link codegen/call/test_entry.py functions/test_calls.py functions/test_function.py \

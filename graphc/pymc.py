@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+
 import graphc.tensor as T
 from graphc.autodiff import grad, hessian
 from graphc.errors import ArgumentError
@@ -65,8 +66,8 @@ class Model:
         for variable in leaves_of(variables):
             if variable not in given and hasattr(variable, "get_value"):
                 value = variable.get_value(borrow=True)
-                shape = getattr(variable.type, "shape", None)
-                self._data.setdefault(variable, T.tensor(value.dtype, shape, name=variable.name))
+                node = T.tensor(value.dtype, variable.type.shape, name=variable.name)
+                self._data.setdefault(variable, node)
         return table.values_of(variables, {**given, **self._data})
 
     def _function(self, results: Any) -> Bound:

@@ -1,6 +1,6 @@
-"""The suite for several processors or several Pythons, and a line for each at the end.
+"""The suite for several processors, Pythons or versions of numba, and a line for each at the end.
 
-In: `targets` or `pythons`, which of them (`--only`; else all that are known), and arguments of pytest. Out: what pytest
+In: `targets`, `pythons`, `numbas` or `bridge` (with PyTensor and PyMC), which of them (`--only`; else all that are known), and arguments of pytest. Out: what pytest
 says; the exit code is not 0 where a suite failed. What this machine does not run, and a Python that is not there or for
 which there are no wheels, is a line and no failure; the Python that runs this must pass.
 """
@@ -24,6 +24,8 @@ TARGETS = {
     "native": "",
 }
 """Values of the option `target`, and what OpenBLAS calls them, so that NumPy multiplies as it does there."""
+NUMBAS = ("0.63.1", "0.65.1")
+"""The oldest that is admitted, and the newest that PyTensor takes; `make test` has the newest."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PROGRAMS = "200"
 """Random programs of a kind for each target, where the environment does not say GRAPHC_PROGRAMS: more than usual."""
@@ -74,13 +76,13 @@ def find_python(version: str) -> str | None:
     return None
 
 
-def prepare(python: str, folder: Path) -> str:
-    """Install graphc and what its tests need into an environment; what went wrong, or ""."""
+def prepare(python: str, folder: Path, *more: str, extra: str = "test") -> str:
+    """Install graphc and what its tests need into an environment, with some requirements more; what went wrong, or ""."""
     commands = []
     if not (folder / "bin" / "python").exists():
         commands.append([python, "-m", "venv", str(folder)])
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    commands.append([*install, "--only-binary", "numpy,scipy,numba,llvmlite", "--editable", ".[test]"])
+    commands.append([*install, "--only-binary", "numpy,scipy,numba,llvmlite", *more, "--editable", f".[{extra}]"])
     for command in commands:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -98,13 +100,44 @@ def suites_of_pythons(names: Sequence[str], arguments: Sequence[str]) -> Iterato
         yield name, *run(f"Python {name}", pytest(str(folder / "bin" / "python"), arguments), dict(os.environ))
 
 
+def suites_of_numbas(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    for name in names:
+        folder = ROOT / f".venv-numba-{name}"
+        why = prepare(sys.executable, folder, f"numba=={name}")
+        yield (
+            (name, 1, why)
+            if why
+            else (
+                name,
+                *run(f"numba {name}", pytest(str(folder / "bin" / "python"), arguments), dict(os.environ)),
+            )
+        )
+
+
+def suites_of_bridges(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    for name in names:
+        folder = ROOT / f".venv-{name}"
+        why = prepare(sys.executable, folder, extra=f"test,{name}")
+        # What these packages warn of is theirs.
+        command = pytest(str(folder / "bin" / "python"), ["-W", "default", *arguments])
+        yield (name, 1, why) if why else (name, *run(name, command, dict(os.environ)))
+
+
+KINDS = {
+    "targets": (tuple(TARGETS), suites_of_targets),
+    "pythons": (PYTHONS, suites_of_pythons),
+    "numbas": (NUMBAS, suites_of_numbas),
+    "bridge": (("pymc",), suites_of_bridges),
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=["targets", "pythons"])
+    parser.add_argument("kind", choices=list(KINDS))
     parser.add_argument("--only", default="", help="names, separated by spaces")
     chosen, arguments = parser.parse_known_args()
-    names = chosen.only.split() or list(TARGETS if chosen.kind == "targets" else PYTHONS)
-    suites = suites_of_targets if chosen.kind == "targets" else suites_of_pythons
+    known, suites = KINDS[chosen.kind]
+    names = chosen.only.split() or list(known)
     found = list(suites(names, arguments))
     print("---")
     for name, code, line in found:

@@ -82,6 +82,8 @@ scalar              ops __init__ basic
 .                   optim session preprocess
 layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
+pytensor            unknown scalars tensors loops walk linker __init__
+.                   pymc
 .                   bench cli
 """
 """The rooms from the lowest to the highest, each with its modules: a module stands above all that it imports. `.` is

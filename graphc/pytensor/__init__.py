@@ -5,8 +5,9 @@
 In: PyTensor's graphs, as they were written. Out: functions that graphc compiles, cached on disk as its own are.
 """
 
+from graphc.pytensor import loops  # a row of the table
 from graphc.pytensor.linker import NAME, GraphcLinker, compiled, register
 
-__all__ = ["NAME", "GraphcLinker", "compiled", "register"]
+__all__ = ["NAME", "GraphcLinker", "compiled", "loops", "register"]
 
 register()

@@ -52,7 +52,9 @@ class GraphcLinker(JITLinker):  # type: ignore[misc]
         return fn
 
 
-def compiled(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False, table: Table = CHECKED) -> Callable[..., Sequence[Any]]:
+def compiled(
+    inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False, table: Table = CHECKED
+) -> Callable[..., Sequence[Any]]:
     """A function of the values of PyTensor's inputs that gives those of its outputs."""
     walk = Walk(inputs, outputs, strict, table)
     for kind, why in walk.refused.items():

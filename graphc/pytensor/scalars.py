@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import graphc.tensor as T
-from graphc.dtypes import is_float
 from graphc.ir.node import Node
 from graphc.pytensor.unknown import Unknown
 
@@ -67,7 +66,7 @@ FORMS: Mapping[str, Callable[..., Node]] = {
 
 
 def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
-    """What a scalar op computes of `args`, element by element, of a dtype; raises Unknown where graphc has no such op."""
+    """What a scalar op computes of `args`, element by element, of a dtype; raises Unknown where graphc has none."""
     kind = type(op).__name__
     if kind in FORMS:
         return FORMS[kind](dtype, *args)
@@ -96,7 +95,7 @@ def _folded(function: Callable[..., Node], args: Sequence[Node]) -> Node:
 
 def _composite(op: Any, args: Sequence[Node]) -> Node:
     graph = op.fgraph
-    values = dict(zip(graph.inputs, args, strict=True))
+    values: dict[Any, Node] = dict(zip(graph.inputs, args, strict=True))
 
     def value(variable: Any) -> Node:
         if variable not in values and variable.owner is None:
@@ -108,8 +107,3 @@ def _composite(op: Any, args: Sequence[Node]) -> Node:
     if len(graph.outputs) != 1:
         raise Unknown("a scalar op with several results")
     return value(graph.outputs[0])
-
-
-def as_float(dtype: str) -> str:
-    """The dtype itself where it is a float, else float64."""
-    return dtype if is_float(dtype) else "float64"

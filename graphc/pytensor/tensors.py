@@ -6,6 +6,7 @@ None). Out: a node for each of its results. Rows are found by the name of an op'
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, TypeAlias
@@ -42,7 +43,7 @@ class Table:
     """The rows, some of them replaced by those given."""
 
     def __init__(self, **replaced: Row) -> None:
-        self.rows = {**ROWS, **replaced}
+        self.rows = ChainMap(replaced, ROWS)
         self.found: dict[type, Row] = {}
 
     def row_of(self, kind: type) -> Row:
@@ -104,7 +105,7 @@ def _scalar(apply: Any, args: list[Any]) -> Any:
     return scalar(apply.op, apply.outputs[0].type.dtype, args)
 
 
-REDUCTIONS = {
+REDUCTIONS: dict[str, Callable[..., Node]] = {
     "Add": T.sum, "Mul": T.prod, "Maximum": T.max, "Minimum": T.min, "ScalarMaximum": T.max, "ScalarMinimum": T.min,
     "AND": T.all, "OR": T.any,
 }  # fmt: skip
@@ -228,12 +229,14 @@ def _vector(apply: Any, args: list[Any]) -> Any:
 
 @row("ARange")
 def _arange(apply: Any, args: list[Any]) -> Any:
-    return T.arange(*map(known, args), dtype=apply.op.dtype)
+    start, stop, step = map(known, args)
+    return T.arange(start, stop, step, dtype=apply.op.dtype)
 
 
 @row("Eye")
 def _eye(apply: Any, args: list[Any]) -> Any:
-    return T.eye(*map(known, args), dtype=apply.op.dtype)
+    rows, columns, offset = map(known, args)
+    return T.eye(rows, columns, offset, dtype=apply.op.dtype)
 
 
 @row("ExtractDiag")
@@ -353,7 +356,9 @@ def _blockwise(apply: Any, args: list[Any], table: Table) -> Any:
     count = _product(outer)
     results = batched(table.convert(core, elements), pairs, count)
     return [
-        T.reshape(value if has else T.repeat(T.expand_dims(value, 0), count, 0), (*outer, *value.type.shape[int(has) :]))
+        T.reshape(
+            value if has else T.repeat(T.expand_dims(value, 0), count, 0), (*outer, *value.type.shape[int(has) :])
+        )
         for value, has in results
     ]
 
@@ -387,6 +392,71 @@ def _matrix_product(apply: Any, args: list[Any]) -> Any:
 def _outer(apply: Any, args: list[Any]) -> Any:
     a, alpha, x, y = args
     return a + alpha * T.outer(x, y)
+
+
+@row("Cholesky")
+def _cholesky(apply: Any, args: list[Any]) -> Any:
+    """NaN where a matrix has no factor, as PyTensor's."""
+    return T.linalg.cholesky(args[0], lower=apply.op.lower, on_error="nan")
+
+
+@row("SolveTriangular")
+def _solve_triangular(apply: Any, args: list[Any]) -> Any:
+    op = apply.op
+    return T.linalg.solve_triangular(*args, lower=op.lower, unit_diagonal=op.unit_diagonal, on_error="nan")
+
+
+@row("Solve")
+def _solve(apply: Any, args: list[Any]) -> Any:
+    op = apply.op
+    return T.linalg.solve(*args, assume_a=op.assume_a, lower=op.lower, on_error="nan")
+
+
+@row("CholeskySolve")
+def _solve_by_cholesky(apply: Any, args: list[Any]) -> Any:
+    return T.linalg.cho_solve((args[0], apply.op.lower), args[1])
+
+
+@row("MatrixInverse")
+def _inverse(apply: Any, args: list[Any]) -> Any:
+    return T.linalg.inv(args[0])
+
+
+@row("MatrixPinv")
+def _pseudo_inverse(apply: Any, args: list[Any]) -> Any:
+    return T.linalg.pinv(args[0])
+
+
+@row("Det")
+def _determinant(apply: Any, args: list[Any]) -> Any:
+    return T.linalg.det(args[0])
+
+
+@row("SLogDet")
+def _log_determinant(apply: Any, args: list[Any]) -> Any:
+    return list(T.linalg.slogdet(args[0]))
+
+
+@row("Eigh")
+def _eigenvalues(apply: Any, args: list[Any]) -> Any:
+    return list(T.linalg.eigh(args[0], UPLO=apply.op.UPLO))
+
+
+@row("SVD")
+def _singular_values(apply: Any, args: list[Any]) -> Any:
+    if not apply.op.compute_uv:
+        return T.linalg.svdvals(args[0])
+    return list(T.linalg.svd(args[0], full_matrices=apply.op.full_matrices))
+
+
+@row("BlockDiagonal")
+def _block_diagonal(apply: Any, args: list[Any]) -> Any:
+    return T.linalg.block_diag(*args)
+
+
+@row("Expm")
+def _exponential(apply: Any, args: list[Any]) -> Any:
+    return T.linalg.expm(args[0])
 
 
 @row("Softmax")

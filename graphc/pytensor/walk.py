@@ -34,7 +34,9 @@ class Walk:
     refused: for each kind of op that is left to PyTensor, why. checks: the exceptions of checks by their messages.
     """
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False, table: Table = CHECKED) -> None:
+    def __init__(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False, table: Table = CHECKED
+    ) -> None:
         self.stages = [Stage()]
         self.stage_of = dict.fromkeys(inputs, 0)
         self.refused: dict[str, str] = {}
