@@ -34,7 +34,7 @@ def test_every_workload_is_right_in_small(name: str, peer: str) -> None:
     workload, library = WORKLOADS[name], load(PEERS[peer])
     data = workload.make(workload.small)
     program = builder(workload, PEERS[peer].kind)(library, data)
-    found = answers(program, data.arguments, program.call(*data.arguments))
+    found = answers(program, data.arguments, program.call(*data.arguments), workload.summary)
     expected = reference(workload, NUMPY, workload.small)
     assert difference(found, expected) <= workload.allowed
     assert all(np.any(array != 0) for results in expected[:3] for array in results)
