@@ -254,7 +254,7 @@ def test_in_place() -> None:
         T.tanh(cholesky((T.dot(y, y.T) + 50 * T.eye(y.shape[0])).T)),
         cholesky(T.dot(y.T, y))[T.iround(T.abs(y[0]) * 0)],  # what is gathered is checked
     ]
-    compiled = graphc.function([x, y], outputs)
+    compiled: Any = graphc.function([x, y], outputs)
     interpreted = graphc.function([x, y], outputs, mode="interpreted")
     assert compiled.explain().count("; over operand 0") == 4 and compiled.explain().count("; over operand 1") == 2
     for count in (3, 24):
