@@ -64,7 +64,7 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 tensor              sharedvar basic
-random              bits distributions implicit rejection orders __init__ streams
+random              bits distributions implicit rejection orders matrices __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
@@ -131,6 +131,7 @@ LATE = {
     ("functions.callables", "graphc.compile.function_module"),
     ("functions.callables", "graphc.functions.states"),
     ("options", "graphc.configdefaults"),
+    ("random.streams", "graphc.random.matrices"),
     ("tensor", "graphc.tensor.dispatch"),
     ("", "graphc.gof.graph"),
     ("", "graphc.inspection"),

@@ -8,6 +8,7 @@ numbers of draw t can be had without those before it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -221,7 +222,24 @@ class RandomStreams:
         """`n` different categories for each row of chances `pvals`."""
         return self.gen(orders.without_replacement, n, pvals, dtype)
 
+    def multivariate_normal(
+        self, size: Size = None, mean: Any = (0.0,), cov: Any = ((1.0,),), ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Normal vectors of a mean and a covariance, along the last axis; `size` has the axes before."""
+        return self.gen(_matrices().multivariate_normal, mean, cov, _shape(size, ndim), dtype)
+
+    def wishart(
+        self, size: Size = None, df: Any = 1.0, scale: Any = ((1.0,),), ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Wishart matrices of `df` degrees of freedom; `size` has the axes before the matrix."""
+        return self.gen(_matrices().wishart, df, scale, _shape(size, ndim), dtype)
+
     choice_wo_replacement = multinomial_wo_replacement
+
+
+def _matrices() -> Any:
+    """What needs factorisations, which few programs draw."""
+    return import_module("graphc.random.matrices")
 
 
 def _hash(number: int, key: int) -> int:
