@@ -22,6 +22,7 @@ import numpy as np
 
 from graphc.dtypes import check_dtype
 from graphc.errors import GraphTypeError
+from graphc.ir.called import explained
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument
@@ -219,10 +220,10 @@ class Call:
     status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.
 
     loops(node): over how many of the first axes of the results loops go around the call, which is then given what is
-    behind the first elements of these. work(node): sizes whose product is the number of additions. is_product: it adds
-    to what stands in the result, times `Factor`; added(node): the operand that is to be brought there first, and what
-    that is multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise
-    anything.
+    behind the first elements of these. work(node): sizes whose product is the number of additions. overwritten: the
+    positions of an operand and of a result that may lie in the same place. is_product: it adds to what stands
+    in the result, times `Factor`; added(node): the operand that is to be brought there first, and what that is
+    multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise anything.
     """
 
     symbol: Callable[[Node], str]
@@ -230,6 +231,7 @@ class Call:
     work: Callable[[Node], Sequence[Size]]
     statuses: tuple[str, ...] = ()
     loops: Callable[[Node], int] = _no_loops
+    overwritten: tuple[int, int] | None = None
     is_product: bool = False
     added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
     is_python: bool = False
@@ -669,7 +671,7 @@ class Node(Symbol):
             method = METHODS.get(name)
             if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
                 raise AttributeError(f"a tensor has no attribute {name!r}")
-            return (FUNCTIONS.get(method) or FUNCTIONS["later"](method)).__get__(self)
+            return explained(FUNCTIONS.get(method) or FUNCTIONS["later"](method), "").__get__(self)
 
     def __dir__(self) -> list[str]:
         return [name for name in (*super().__dir__(), *METHODS) if name not in INTERNAL]

@@ -338,8 +338,15 @@ def length_of_blocks(count: Expr) -> Expr | None:
 
 
 def _rejoin(left: Expr, right: Expr) -> Expr | None:
-    """(f // n) * n + f % n is f: what is left of a reshape or of collapsed loops over contiguous data."""
+    """(f // n) * n + f % n is f: what is left of a reshape or of collapsed loops over contiguous data, by themselves or
+    within a row."""
     match left, right:
+        case (
+            Apply(operators.MUL, (Apply(operators.ADD, (row, Apply(operators.FLOORDIV) as part)), stride)),
+            Apply(operators.MOD),
+        ):
+            whole = _rejoin(Apply(MUL, (part, stride), INDEX), right)
+            return None if whole is None else add(multiply(row, stride), whole)
         case (
             Apply(operators.MUL, (Apply(operators.FLOORDIV, (whole, size)), stride)),
             Apply(operators.MOD, (again, modulus)),

@@ -413,8 +413,22 @@ def _reshape_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
-    flat = loops.ravel(index, size_exprs(node.type.shape, element))
-    return 0, loops.unravel(flat, size_exprs(node.args[0].type.shape, element))
+    before, after = (size_exprs(kind.shape, element) for kind in (node.args[0].type, node.type))
+    first, last = _kept_axes(before, after)
+    flat = loops.ravel(index[first : len(after) - last], after[first : len(after) - last])
+    inner = loops.unravel(flat, before[first : len(before) - last])
+    return 0, (*index[:first], *inner, *index[len(after) - last :])
+
+
+def _kept_axes(before: Sequence[Expr], after: Sequence[Expr]) -> tuple[int, int]:
+    """How many axes at either end a reshape leaves as they are, one at least being made anew."""
+    first = last = 0
+    most = min(len(before), len(after)) - 1
+    while first < most and before[first] == after[first]:
+        first += 1
+    while last < most - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    return first, last
 
 
 def _reshape_guards(node: Node) -> Sequence[Guard]:

@@ -35,13 +35,25 @@ from graphc.ir.node import (
     Writes,
     define_op,
     describe,
+    literal,
     make,
     told,
 )
 from graphc.ir.walk import as_size_node
-from graphc.ops.elementwise import repeated
+from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.index import inc_subtensor, subtensor
-from graphc.ops.shape import as_sizes, check_naturals, equality_guard, label, label_op, naturals_guard, size_expr, zeros
+from graphc.ops.shape import (
+    as_sizes,
+    check_naturals,
+    equality_guard,
+    expand,
+    iota,
+    label,
+    label_op,
+    naturals_guard,
+    size_expr,
+    zeros,
+)
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
@@ -207,6 +219,35 @@ def windows(x: Node, slidings: Sequence[Sliding]) -> Node:
     fields = zip(*((s.count, s.width, s.stride, s.step, s.before) for s in slidings), strict=True)
     numbers = [as_size_node(size) for column in fields for size in column]
     return make(WINDOWS, (x, *numbers), {"beyond": tuple(sliding.beyond for sliding in slidings)})
+
+
+def starts(sliding: Sliding) -> Node:
+    """Where the windows begin, counted from the first element of the axis."""
+    start = elementwise("mul", iota(sliding.count), as_size_node(sliding.stride))
+    return elementwise("sub", start, as_size_node(sliding.before))
+
+
+def _presence(x: Node, slidings: Sequence[Sliding]) -> Node | None:
+    """Whether what is within windows of an array lies on the axes; None where all of it does."""
+    rank, count, found = x.ndim, len(slidings), None
+    lengths = x.type.shape[rank - count :]
+    for axis, (sliding, length) in enumerate(zip(slidings, lengths, strict=True)):
+        if any(sliding.beyond):
+            start, inner = expand(starts(sliding), (1,)), expand(iota(sliding.width), (0,))
+            place = elementwise("add", start, inner)
+            there = elementwise("less", place, as_size_node(length))
+            if sliding.beyond[0]:
+                there = elementwise("logical_and", there, elementwise("greater_equal", place, 0))
+            kept = (rank - count + axis, rank + axis)
+            there = expand(there, [k for k in range(rank + count) if k not in kept])
+            found = there if found is None else elementwise("logical_and", found, there)
+    return found
+
+
+def filled_windows(x: Node, slidings: Sequence[Sliding], fill: Any) -> Node:
+    """The windows of `x`, with a number for what is beyond its axes."""
+    found, there = windows(x, slidings), _presence(x, slidings)
+    return found if there is None else elementwise("where", there, found, literal(np.array(fill).astype(x.dtype)))
 
 
 # --- join_windows ---------------------------------------------------------------------------------------------------

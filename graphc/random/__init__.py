@@ -7,12 +7,8 @@ numbers in every mode, on every machine and for every number of threads.
     noise = graphc.random.normal(key, (3, n))
 
 bits.py has the generator, distributions.py what is a function of uniform numbers, rejection.py what takes trials,
-orders.py orders and choices, matrices.py vectors and matrices of a covariance, streams.py Theano's RandomStreams.
+orders.py orders and choices, multivariate.py vectors and matrices of a covariance, streams.py Theano's RandomStreams.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from graphc.random.bits import fold_in, key, split
 from graphc.random.distributions import (
@@ -33,6 +29,7 @@ from graphc.random.distributions import (
     wald,
     weibull_min,
 )
+from graphc.random.multivariate import multivariate_normal, wishart
 from graphc.random.orders import choice, multinomial, permutation
 from graphc.random.rejection import (
     beta,
@@ -48,20 +45,10 @@ from graphc.random.rejection import (
     vonmises,
 )
 from graphc.random.rejection import log_gamma_number as loggamma
-from graphc.startup.lazy import lazily
-
-LAZY = {"matrices": "multivariate_normal wishart"}
-"""What needs factorisations: imported when it is asked for."""
-
-if TYPE_CHECKING:
-    from graphc.random.matrices import multivariate_normal as multivariate_normal
-    from graphc.random.matrices import wishart as wishart
-else:
-    __getattr__ = lazily("graphc.random", LAZY)
 
 __all__ = [
-    "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet",
-    "exponential", "f", "fold_in", "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic",
-    "lognormal", "multinomial", "multivariate_normal", "negative_binomial", "normal", "pareto", "permutation",
-    "poisson", "randint", "split", "t", "truncated_normal", "uniform", "vonmises", "wald", "weibull_min", "wishart",
+    "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",
+    "f", "fold_in", "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal",
+    "multinomial", "multivariate_normal", "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint",
+    "split", "t", "truncated_normal", "uniform", "vonmises", "wald", "weibull_min", "wishart",
 ]  # fmt: skip

@@ -17,7 +17,8 @@ less than 1e-130 of its root, the sum overflows.) One number for all columns sta
 would be read for every element; a column of numbers near the root of the smallest one, beside others that are not, has
 an S within 64 units of the smallest number. Where a sum of finite deviations overflows, at magnitudes of 1e308, the
 result is NaN instead of infinity.
-The second pass stays where it costs little: where the last axis is reduced and others are not, a row is still in cache.
+The second pass stays where it costs little: where the last axes are reduced and others are not, a row is still in
+cache.
 
 The gradient of what is normalised by mean and variance sums `a + k (x - m)` over the same elements, where k comes of
 another sum over them. Its terms in x - m add up to nothing but what m was rounded by. Written as sum(a) + k (t - n m),
@@ -29,6 +30,7 @@ finite NaN, because x - m has both signs, or is 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -44,9 +46,9 @@ from graphc.ops.shape import broadcast_to, drop, filled, zeros
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses, scaled
 
 PIVOT_PART, PIVOT_ROWS = 16, 16
-"""The mean of a part of the rows is the pivot: one in PIVOT_PART of them, and no fewer than PIVOT_ROWS."""
+"""The mean of a part of the rows is the pivot: one in PIVOT_PART of them, and no fewer than PIVOT_ROWS elements."""
 FEW_ROWS = 64
-"""Rows, where their number is known, that are still in cache when they are read again."""
+"""Elements that are reduced to one, where their number is known, that are still in cache when they are read again."""
 MEAN_OPS = ("true_div", "mul", "dimshuffle", "broadcast_to")
 """What makes a mean of a sum, and gives it its axes back."""
 MOST_FACTORS, MOST_NODES = 3, 64
@@ -59,8 +61,9 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     x, mean = _deviation(node.args[0])
     if x is None or mean is None or not is_float(x.dtype) or not axes or _sum_in_mean(mean, x, axes) is None:
         return None
-    rows = x.type.shape[axes[0]]
-    if (x.ndim - 1 in axes and len(axes) < x.ndim) or (isinstance(rows, int) and rows <= FEW_ROWS):
+    known = [size for axis in axes if isinstance(size := x.type.shape[axis], int)]
+    are_rows = axes[0] > 0 and axes == tuple(range(axes[0], x.ndim))
+    if are_rows or (len(known) == len(axes) and prod(known) <= FEW_ROWS):
         return None
     pivot = _pivot(x, axes)
     size = elementwise("abs", pivot)
@@ -109,7 +112,9 @@ def _pivot(x: Node, axes: Sequence[int]) -> Node:
     """The mean of a part of the rows from the middle along the first of the axes; NaN where there are none."""
     shape, first = list(x.type.shape), axes[0]
     part_of_rows = sizes.floor_divide(shape[first], PIVOT_PART)
-    count = sizes.minimum(shape[first], sizes.maximum(part_of_rows, PIVOT_ROWS))
+    others = sizes.maximum(sizes.product(shape[axis] for axis in axes[1:]), 1)
+    least = sizes.floor_divide(sizes.add(others, PIVOT_ROWS - 1), others)
+    count = sizes.minimum(shape[first], sizes.maximum(part_of_rows, least))
     starts: list[Size] = [0] * x.ndim
     starts[first] = sizes.floor_divide(sizes.subtract(shape[first], count), 2)
     shape[first] = count

@@ -57,7 +57,7 @@ def again(node: Node, memory: Memory, is_materialised: Callable[[Node], bool], l
     total, pending, seen = 0.0, [node], {node}
     while pending and total <= limit:
         current = pending.pop()
-        if current.ndim < node.ndim:
+        if _axes(current) < _axes(node):
             continue
         if current is not node and (lies_in_memory(current) or is_materialised(current)):
             total += memory.read * np.dtype(current.dtype).itemsize
@@ -68,6 +68,11 @@ def again(node: Node, memory: Memory, is_materialised: Callable[[Node], bool], l
                 seen.add(arg)
                 pending.append(arg)
     return total
+
+
+def _axes(node: Node) -> int:
+    """How many axes a value has of which it is not known that they have one element."""
+    return sum(not (isinstance(size, int) and size == 1) for size in node.type.shape)
 
 
 def lies_in_memory(node: Node) -> bool:

@@ -8,9 +8,8 @@ reductions share it. NaN is a maximum, as for NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
@@ -20,7 +19,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import lowest, reduce_each_max
-from graphc.ops.windows import Sliding, inc_windows, windows
+from graphc.ops.windows import Sliding, filled_windows, inc_windows, starts, windows
 from graphc.startup.record import record
 from graphc.tensor.reductions import sum
 from graphc.tensor.shaping import as_shape
@@ -56,35 +55,13 @@ def _sliding(length: Size, width: Size, stride: Size, padding: Size, ignore_bord
     return Sliding(sliding.count, width, stride, 1, padding, (not sizes.equal(padding, 0), not stays))
 
 
-def _starts(sliding: Sliding) -> Node:
-    """Where the windows begin, counted from the first element of the axis."""
-    start = elementwise("mul", layout.iota(sliding.count), as_size_node(sliding.stride))
-    return elementwise("sub", start, as_size_node(sliding.before))
-
-
-def _presence(slidings: Sequence[Sliding], lengths: Sequence[Size], rank: int) -> Node | None:
-    """Whether what is within the windows of an array of `rank` axes lies on the axes; None where all of it does."""
-    count, found = len(slidings), None
-    for axis, (sliding, length) in enumerate(zip(slidings, lengths, strict=True)):
-        if any(sliding.beyond):
-            start, inner = layout.expand(_starts(sliding), (1,)), layout.expand(layout.iota(sliding.width), (0,))
-            place = elementwise("add", start, inner)
-            there = elementwise("less", place, as_size_node(length))
-            if sliding.beyond[0]:
-                there = elementwise("logical_and", there, elementwise("greater_equal", place, 0))
-            kept = (rank - count + axis, rank + axis)
-            there = layout.expand(there, [k for k in range(rank + count) if k not in kept])
-            found = there if found is None else elementwise("logical_and", found, there)
-    return found
-
-
 def _numbers(slidings: Sequence[Sliding], lengths: Sequence[Size], with_padding: bool, dtype: str) -> Node:
     """How many elements each window has, with or without those of the padding."""
     found = literal(1, dtype)
     for axis, (sliding, length) in enumerate(zip(slidings, lengths, strict=True)):
         width: Node = as_size_node(sliding.width)
         if sliding.beyond[1] or (any(sliding.beyond) and not with_padding):
-            start = _starts(sliding)
+            start = starts(sliding)
             end = sizes.add(length, sliding.before) if with_padding else length
             stop = elementwise("minimum", elementwise("add", start, width), as_size_node(end))
             width = elementwise("sub", stop, start if with_padding else elementwise("maximum", start, 0))
@@ -94,30 +71,6 @@ def _numbers(slidings: Sequence[Sliding], lengths: Sequence[Size], with_padding:
 
 
 # --- pooling --------------------------------------------------------------------------------------------------------
-
-
-@record()
-class _Pooled:
-    """Windows of a tensor: how they slide, and whether an element of a window is on the axes, where not all are."""
-
-    x: Node
-    slidings: tuple[Sliding, ...]
-
-    @property
-    def lengths(self) -> tuple[Size, ...]:
-        return self.x.type.shape[self.x.ndim - len(self.slidings) :]
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return tuple(range(self.x.ndim, self.x.ndim + len(self.slidings)))
-
-    def filled(self, x: Node, fill: Any) -> Node:
-        """The windows of an array of the sizes of `x`, with a number for what is not there."""
-        found, there = windows(x, self.slidings), _presence(self.slidings, self.lengths, x.ndim)
-        return found if there is None else elementwise("where", there, found, literal(fill, x.dtype))
-
-    def maximum(self) -> Node:
-        return reduce_each_max(self.filled(self.x, np.array(lowest(self.x.dtype)).astype(self.x.dtype)), self.axes)
 
 
 def _slide(
@@ -145,14 +98,11 @@ def _slide(
 
 
 def _pool(x: Node, slidings: tuple[Sliding, ...], mode: str, what: str) -> Node:
-    pooled = _Pooled(x, slidings)
+    axes, lengths = tuple(range(x.ndim, x.ndim + len(slidings))), x.type.shape[x.ndim - len(slidings) :]
     if _checked_mode(mode, what) == "max":
-        return pooled.maximum()
-
-    def numbers(dtype: str) -> Node:
-        return _numbers(slidings, pooled.lengths, mode == "average_inc_pad", dtype)
-
-    return _added(pooled.filled(x, 0), pooled.axes, mode, numbers)
+        return reduce_each_max(filled_windows(x, slidings, 0 if x.dtype == "bool" else lowest(x.dtype)), axes)
+    numbers = partial(_numbers, slidings, lengths, mode == "average_inc_pad")
+    return _added(filled_windows(x, slidings, 0), axes, mode, numbers)
 
 
 def _checked_mode(mode: str, what: str) -> str:
@@ -266,10 +216,11 @@ def max_pool_2d_same_size(input: Any, patch_size: Any) -> Node:
     what is left of the axes is zero (Theano's)."""
     x = as_node(input)
     what = told(lambda: f"max_pool_2d_same_size of {describe(x)} of type {x.type}")
-    pooled = _Pooled(x, _slide(x, patch_size, True, None, None, 2, what))
-    highest, found = layout.expand(pooled.maximum(), pooled.axes), windows(x, pooled.slidings)
+    slidings = _slide(x, patch_size, True, None, None, 2, what)
+    found, axes = windows(x, slidings), (x.ndim, x.ndim + 1)
+    highest = layout.expand(reduce_each_max(found, axes), axes)
     kept = elementwise("where", elementwise("equal", found, highest), found, literal(0, x.dtype))
-    return inc_windows(layout.zeros(x.dtype, x.type.shape), kept, pooled.slidings)
+    return inc_windows(layout.zeros(x.dtype, x.type.shape), kept, slidings)
 
 
 @record()

@@ -13,6 +13,7 @@ import numpy as np
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
+from graphc.ops import factor, spectral
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.ops.factor_derivatives import diagonal_matrix, lower_triangle
@@ -20,7 +21,6 @@ from graphc.random.bits import fold_in
 from graphc.random.distributions import Shape, float_of, normal
 from graphc.random.rejection import chisquare
 from graphc.tensor.elementary import maximum, sqrt
-from graphc.tensor.factors import cholesky, eigh, svd
 from graphc.tensor.products import matmul
 from graphc.tensor.shaping import as_shape
 
@@ -30,11 +30,11 @@ METHODS = ("cholesky", "eigh", "svd")
 def _root(cov: Node, method: str) -> Node:
     """A matrix whose product with its transpose is a covariance."""
     if method == "cholesky":
-        return cholesky(cov)
+        return factor.cholesky(cov)
     if method == "eigh":
-        values, vectors = eigh(cov)
+        values, vectors = spectral.eigh(cov)
         return vectors * layout.expand(sqrt(maximum(values, 0.0)), (values.ndim - 1,))
-    u, s, _ = svd(cov, full_matrices=False)
+    u, s, _ = spectral.svd(cov)
     found: Node = u * layout.expand(sqrt(s), (s.ndim - 1,))
     return found
 
@@ -105,5 +105,5 @@ def wishart(key: Any, df: Any, scale: Any, shape: Shape = None, dtype: Any = Non
     drawn = chisquare(fold_in(key, 0), elementwise("where", enough, freedom, 1.0), (*outer, count), kind)
     lengths = elementwise("where", enough, sqrt(drawn), np.nan)
     beyond = lower_triangle(normal(fold_in(key, 1), (*outer, count, count), kind), strictly=True)
-    factor = matmul(cholesky(spread), beyond + diagonal_matrix(lengths))
-    return matmul(factor, layout.transpose(factor))
+    half = matmul(factor.cholesky(spread), beyond + diagonal_matrix(lengths))
+    return matmul(half, layout.transpose(half))
