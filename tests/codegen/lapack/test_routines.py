@@ -253,7 +253,7 @@ def test_in_place() -> None:
         triangular_solve(y, T.tanh(y).T),
         T.tanh(cholesky((T.dot(y, y.T) + 50 * T.eye(y.shape[0])).T)),
     ]
-    compiled = graphc.function([x, y], outputs)
+    compiled: Any = graphc.function([x, y], outputs)
     interpreted = graphc.function([x, y], outputs, mode="interpreted")
     assert compiled.plan.count("; over operand 0") == 3 and compiled.plan.count("; over operand 1") == 2
     for count in (3, 24):
