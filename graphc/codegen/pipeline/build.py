@@ -26,10 +26,11 @@ from graphc.codegen.gemm.api import (
     VECTORS,
     blas_symbols,
     blocks_name,
+    product_exports,
     vector_name,
     with_callees,
 )
-from graphc.codegen.gemm.lazy import SUFFIXES, defer, defer_word, load_blocks
+from graphc.codegen.gemm.lazy import FINDER, SUFFIXES, defer, defer_word, load_blocks
 from graphc.codegen.lapack.api import FUNCTIONS, lapack_symbols
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
@@ -311,8 +312,11 @@ def load_product(products: Products, name: str) -> int:
         others = {other: address for other, (address, _) in products.loaded.items()}
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
         needed |= lapack_symbols() if name in FUNCTIONS else {}
-        loaded = load_code(part_code(name), needed, (name,))
-        products.loaded.setdefault(name, (loaded.addresses[name], loaded.owner))  # another thread may have been faster
+        _, *free = exports = product_exports(name)
+        loaded = load_code(part_code(name), needed, exports)
+        mine = loaded.addresses[name], loaded.owner
+        if products.loaded.setdefault(name, mine) is mine:  # another thread may have been faster
+            PROCESS.givers += [FINDER(loaded.addresses[each]) for each in free]
     return products.loaded[name][0]
 
 

@@ -13,12 +13,13 @@ from platform import machine
 from typing import TypeAlias, cast
 
 from graphc.codegen.call.entry import apart_ir, entry_ir
-from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name
+from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name, product_exports
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
 from graphc.codegen.lapack.api import FUNCTIONS
 from graphc.codegen.lapack.batch import functions as factorisations
 from graphc.codegen.link.elf import link
+from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.module import AHEAD, IR, Module
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_avx512
@@ -271,6 +272,8 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
         return [apart_ir()], APART_EFFORT
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_EFFORT
+    if len(product_exports(name)) > 1:  # what it keeps is in one module
+        return [module_text(blas_functions([name]), poison=options.poison != "off")], PRODUCTS_EFFORT
     if name in PROTOTYPES:
         return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
     if name in FUNCTIONS:
@@ -286,7 +289,7 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, [name, free_name(LARGE_PRODUCTS[name])]) if objects else b""
     if name == PARALLEL:
         return link(objects, POOL_EXPORTS)
-    return link(objects, [name]) if name in PROTOTYPES or name in FUNCTIONS else objects[0]
+    return link(objects, product_exports(name)) if name in PROTOTYPES or name in FUNCTIONS else objects[0]
 
 
 def compile_part(name: str) -> bytes:

@@ -135,7 +135,7 @@ def overwriting(nests: Nests, draft: Draft) -> tuple[Node, Node] | None:
         lowering = lowering_of(node)
         copies = isinstance(lowering, Writes) and any(region.copies for region in lowering.regions(node))
         return (node.args[0], node) if copies else None  # what is joined is longer than its first part
-    if draft.kind != "call":  # one of loops may have no result, but sums
+    if draft.kind != "call":
         return None
     call, node = call_of(draft.roots[0]), called(draft.roots[0])
     if call is None or call.overwritten is None:
