@@ -113,7 +113,9 @@ from graphc.sparse.variable import (
     uint_dtypes,
 )
 from graphc.sparse.variable import sparse_shared as shared
+from graphc.startup.lazy import lazily
 
+__getattr__ = lazily("graphc.sparse", {"basic": "", "sharedvar": "", "type": ""})
 as_sparse = as_sparse_variable
 cast = cast_entries
 enable_sparse = True
