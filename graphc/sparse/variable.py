@@ -36,12 +36,11 @@ FORMATS = ("csr", "csc")
 
 
 sparse_formats = list(FORMATS)
-float_dtypes, int_dtypes, uint_dtypes = (
-    [name for name in DTYPES if name.startswith(kind)] for kind in ("float", "int", "uint")
+float_dtypes, int_dtypes, uint_dtypes, complex_dtypes = (
+    [name for name in DTYPES if name.startswith(kind)] for kind in ("float", "int", "uint", "complex")
 )
 integer_dtypes = discrete_dtypes = int_dtypes + uint_dtypes
 continuous_dtypes = float_dtypes
-complex_dtypes: list[str] = []
 all_dtypes = {*float_dtypes, *integer_dtypes}
 """Dtypes of entries, under Theano's names."""
 
