@@ -27,15 +27,16 @@ ops                 elementwise custom scalar shape checked index recur segment 
                     given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
-tensor.nnet         activations normalization bn losses rows
+tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
                     calculus polynomials einsum inspection elemwise opclasses opt
-tensor.nnet         sliding abstract_conv images conv __init__ nnet sigm
+tensor.nnet         neighbours sliding abstract_conv images conv __init__ nnet sigm
 tensor              __init__ extra_ops subtensor dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
 tensor              factors matrix_functions structured linalg nlinalg slinalg
+tensor.nnet         ctc attention
 .                   ifelse scan_module
 rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
                     branches equal_steps rolling regions pipeline __init__
@@ -64,7 +65,7 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 tensor              sharedvar basic
-random              bits distributions implicit rejection orders __init__ streams
+random              bits distributions implicit rejection multivariate orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
@@ -79,7 +80,7 @@ compile             builders ops mode io sharedvalue pfunc function_module debug
 scalar              ops __init__ basic
 .                   drawing printing
 .                   optim session preprocess
-layers              initial layer dense norm recurrent sequential __init__
+layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
 .                   bench cli
 """

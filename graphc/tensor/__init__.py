@@ -129,8 +129,9 @@ LAZY = {
     """,
     "opt": "Assert assert_op",
     "order": """
-        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin median partition
-        percentile quantile searchsorted setdiff1d setxor1d sort topk topk_and_argtopk union1d unique
+        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin lexsort median
+        nanmedian nanpercentile nanquantile partition percentile quantile searchsorted setdiff1d setxor1d sort topk
+        topk_and_argtopk union1d unique
     """,
     "padding": "pad",
     "polynomials": "poly polyadd polyder polyint polymul polysub polyval",

@@ -9,7 +9,6 @@ COMPLEX = "graphc has no complex dtypes"
 RANDOM = "random numbers are made by RandomStreams and graphc.random"
 ORDER = "sort, argsort, unique, quantile and histogram are there; this form of them is not yet"
 FACTORS = "linalg has factorisations and lstsq; complex roots, fits and Theano's BLAS ops are not there"
-NETS = "pooling, normalisation and the fused losses of nnet are not there yet"
 OP_CLASS = "it is a part of another op of Theano's: apply the function"
 INDEX_OP = "x[...], set_subtensor and inc_subtensor make every form of indexing"
 REWRITE = "rewriting is graphc's own: nothing of Theano's optimizer has a counterpart"
@@ -37,19 +36,12 @@ GROUPS: tuple[tuple[str, str], ...] = (
     """),
     (RANDOM, "raw_random random"),
     (ORDER, """
-        unique_all unique_counts unique_inverse unique_values lexsort nanmedian nanpercentile
-        nanquantile histogram2d histogramdd
+        unique_all unique_counts unique_inverse unique_values histogram2d histogramdd
     """),
     (FACTORS, "roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
-    (NETS, """
-        blocksparse sparse_block_dot h_softmax softmax_with_bias
-        SoftmaxWithBias crossentropy_categorical_1hot_grad crossentropy_softmax_1hot
-        crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
-        crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
-        crossentropy_softmax_max_and_argmax_1hot_with_bias CrossentropyCategorical1Hot
-        CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx CrossentropySoftmaxArgmax1HotWithBias
-    """),
     (OP_CLASS, """
+        SoftmaxWithBias crossentropy_categorical_1hot_grad CrossentropyCategorical1Hot
+        CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx CrossentropySoftmaxArgmax1HotWithBias
         MakeSlice make_slice ScalarSoftsign scalar_sigmoid scalar_softsign ConvOp corr corr3d _arange _nd_grid
     """),
     (INDEX_OP, """

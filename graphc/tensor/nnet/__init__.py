@@ -18,8 +18,8 @@ from graphc.tensor.reductions import logsumexp as logsumexp
 
 LAZY = {
     "activations": """
-        celu elu gelu hard_sigmoid leaky_relu prelu relu relu6 selu sigmoid_inplace silu softsign swish
-        ultra_fast_sigmoid ultra_fast_sigmoid_inplace
+        celu elu gelu glu hard_sigmoid hard_tanh leaky_relu log_sigmoid mish prelu relu relu6 selu sigmoid_inplace
+        silu softsign squareplus swish ultra_fast_sigmoid ultra_fast_sigmoid_inplace
     """,
     "abstract_conv": """
         border_mode_to_pad causal_conv1d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv3d
@@ -38,6 +38,17 @@ LAZY = {
     "normalization": """
         group_norm instance_norm layer_norm local_response_normalization normalize rms_norm standardize
     """,
+    "attention": "scaled_dot_product_attention",
+    "blocksparse": "sparse_block_dot sparse_block_gemv sparse_block_outer",
+    "ctc": "",
+    "neighbours": "images2neibs neibs2images",
+    "regularization": "drop_connect dropout embedding",
+    "scores": """
+        crossentropy_softmax_1hot crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
+        crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
+        crossentropy_softmax_max_and_argmax_1hot_with_bias h_softmax softmax_with_bias
+    """,
+    "upsampling": "bilinear_kernel_1D bilinear_kernel_2D bilinear_upsampling frac_bilinear_upsampling",
     "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
     "conv": "",
     "nnet": "",
@@ -63,12 +74,17 @@ def _missing(name: str) -> str:
 if TYPE_CHECKING:
     from graphc.tensor.nnet.abstract_conv import *  # noqa: F403 - the same
     from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
+    from graphc.tensor.nnet.blocksparse import *  # noqa: F403 - the same
     from graphc.tensor.nnet.bn import *  # noqa: F403 - the same
     from graphc.tensor.nnet.images import *  # noqa: F403 - the same
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.neighbours import *  # noqa: F403 - the same
     from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.regularization import *  # noqa: F403 - the same
     from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.scores import *  # noqa: F403 - the same
     from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.upsampling import *  # noqa: F403 - the same
 else:
     _OWN = {name: globals().pop(name) for name in ("logsumexp", "one_hot", "sigmoid", "softplus")}
     _find = lazily("graphc.tensor.nnet", LAZY, _missing, explained)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.dtypes import floating, is_float
-from graphc.ir.node import Node
+from graphc.ir import sizes
+from graphc.ir.node import Node, describe, told
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.shape import reshape
 from graphc.tensor.elementary import (
     abs,
     add,
@@ -21,15 +23,21 @@ from graphc.tensor.elementary import (
     mul,
     neg,
     sigmoid,
+    softplus,
+    sqr,
+    sqrt,
     sub,
     tanh,
     true_div,
     where,
 )
+from graphc.tensor.indexing import getitem
+from graphc.tensor.shaping import normalise_axis
 
 __all__ = [
-    "celu", "elu", "gelu", "hard_sigmoid", "leaky_relu", "prelu", "relu", "relu6", "selu", "sigmoid_inplace", "silu",
-    "softsign", "swish", "ultra_fast_sigmoid", "ultra_fast_sigmoid_inplace",
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_tanh", "leaky_relu", "log_sigmoid", "mish", "prelu", "relu",
+    "relu6", "selu", "sigmoid_inplace", "silu", "softsign", "squareplus", "swish", "ultra_fast_sigmoid",
+    "ultra_fast_sigmoid_inplace",
 ]  # fmt: skip
 
 
@@ -122,6 +130,39 @@ def softsign(x: Any) -> Node:
     """x / (1 + |x|)."""
     node = in_floats(x)
     return true_div(node, add(abs(node), 1))
+
+
+def glu(x: Any, axis: int = -1) -> Node:
+    """The first half of `x` along `axis` times the sigmoid of the second (Dauphin et al. 2017). The axis should have an
+    even size: an odd one is an error, at the call where it is not known before."""
+    node = in_floats(x)
+    place = normalise_axis(axis, node.ndim, told(lambda: f"glu of {describe(node)} of type {node.type}"))
+    shape = node.type.shape
+    halves = reshape(node, (*shape[:place], 2, sizes.floor_divide(shape[place], 2), *shape[place + 1 :]))
+    before = (slice(None),) * place
+    return mul(getitem(halves, (*before, 0)), sigmoid(getitem(halves, (*before, 1))))
+
+
+def hard_tanh(x: Any) -> Node:
+    """x held between -1 and 1."""
+    return clip(in_floats(x), -1, 1)
+
+
+def log_sigmoid(x: Any) -> Node:
+    """log(sigmoid(x)), accurate where the sigmoid is near 0 or 1."""
+    return neg(softplus(neg(in_floats(x))))
+
+
+def mish(x: Any) -> Node:
+    """x * tanh(log(1 + exp(x))) (Misra 2019)."""
+    node = in_floats(x)
+    return mul(node, tanh(softplus(node)))
+
+
+def squareplus(x: Any, b: Any = 4) -> Node:
+    """(x + sqrt(x**2 + b)) / 2, a smooth `relu` without exponentials (Barron 2021)."""
+    node = in_floats(x)
+    return mul(add(node, sqrt(add(sqr(node), b))), 0.5)
 
 
 sigmoid_inplace, ultra_fast_sigmoid_inplace = sigmoid, ultra_fast_sigmoid

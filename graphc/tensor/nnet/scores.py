@@ -1,0 +1,133 @@
+"""Losses of scores and of classes in two levels: the functions that Theano fuses by hand.
+
+In: matrices of scores, biases, vectors of integer classes. Out: nodes. They are composed of softmax and the losses,
+which share their loops when they are compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphc.dtypes import INTEGERS
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node, describe
+from graphc.ops.elementwise import as_node, cast
+from graphc.tensor.creation import arange, zeros
+from graphc.tensor.elementary import add, floor_div, mod, mul
+from graphc.tensor.indexing import getitem, inc_subtensor
+from graphc.tensor.nnet.blocksparse import sparse_block_dot
+from graphc.tensor.nnet.losses import categorical_crossentropy
+from graphc.tensor.nnet.rows import softmax
+from graphc.tensor.products import dot, tensordot
+from graphc.tensor.reductions import argmax, max_and_argmax
+from graphc.tensor.shaping import reshape
+
+__all__ = [
+    "crossentropy_softmax_1hot", "crossentropy_softmax_1hot_with_bias", "crossentropy_softmax_1hot_with_bias_dx",
+    "crossentropy_softmax_argmax_1hot_with_bias", "crossentropy_softmax_max_and_argmax_1hot",
+    "crossentropy_softmax_max_and_argmax_1hot_with_bias", "h_softmax", "softmax_with_bias",
+]  # fmt: skip
+
+
+def _biased(name: str, x: Any, b: Any) -> Node:
+    scores, bias = as_node(x), as_node(b)
+    if scores.ndim != 2 or bias.ndim != 1:
+        pair = f"{describe(scores)} of type {scores.type} and {describe(bias)} of type {bias.type}"
+        raise GraphTypeError(f"{name} of {pair}: it takes a matrix of scores and a vector of biases")
+    return add(scores, bias)
+
+
+def softmax_with_bias(x: Any, b: Any) -> Node:
+    """softmax(x + b) of each row of a matrix; b is a vector (Theano's)."""
+    return softmax(_biased("softmax_with_bias", x, b))
+
+
+def _classes(name: str, y: Any) -> Node:
+    classes = as_node(y)
+    if classes.ndim != 1 or classes.dtype not in INTEGERS:
+        raise GraphTypeError(f"{name}: classes {describe(classes)} of type {classes.type} are no vector of integers")
+    return classes
+
+
+def crossentropy_softmax_argmax_1hot_with_bias(x: Any, b: Any, y_idx: Any, **_how: Any) -> tuple[Node, Node, Node]:
+    """-log(softmax(x + b)) at the class of each row, that softmax, and the class whose score is highest (Theano's).
+
+    x: a matrix; b: a vector; y_idx: a vector of integers, whose dtype the classes found have.
+    """
+    name = "crossentropy_softmax_argmax_1hot_with_bias"
+    scores, classes = _biased(name, x, b), _classes(name, y_idx)
+    probabilities = softmax(scores)
+    loss = categorical_crossentropy(probabilities, classes)
+    return loss, probabilities, cast(argmax(scores, 1), classes.dtype)
+
+
+def crossentropy_softmax_1hot_with_bias(x: Any, b: Any, y_idx: Any, **_how: Any) -> tuple[Node, Node]:
+    """-log(softmax(x + b)) at the class of each row, and that softmax (Theano's)."""
+    return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx)[:2]
+
+
+def crossentropy_softmax_1hot(x: Any, y_idx: Any, **_how: Any) -> tuple[Node, Node]:
+    """-log(softmax(x)) at the class of each row, and that softmax (Theano's)."""
+    classes, probabilities = _classes("crossentropy_softmax_1hot", y_idx), softmax(x)
+    return categorical_crossentropy(probabilities, classes), probabilities
+
+
+def crossentropy_softmax_max_and_argmax_1hot_with_bias(
+    x: Any, b: Any, y_idx: Any, **_how: Any
+) -> tuple[Node, Node, Node, Node]:
+    """The loss and softmax of `crossentropy_softmax_1hot_with_bias`, the highest probability and where it is."""
+    loss, probabilities = crossentropy_softmax_1hot_with_bias(x, b, y_idx)
+    return loss, probabilities, *max_and_argmax(probabilities, -1)
+
+
+def crossentropy_softmax_max_and_argmax_1hot(x: Any, y_idx: Any, **_how: Any) -> tuple[Node, Node, Node, Node]:
+    """The loss and softmax of `crossentropy_softmax_1hot`, the highest probability and where it is."""
+    loss, probabilities = crossentropy_softmax_1hot(x, y_idx)
+    return loss, probabilities, *max_and_argmax(probabilities, -1)
+
+
+def crossentropy_softmax_1hot_with_bias_dx(dnll: Any, sm: Any, y_idx: Any) -> Node:
+    """The gradient of the loss by the scores, from that by the loss and from the softmax: dnll * (sm - one_hot(y_idx))
+    (Theano's)."""
+    slope, probabilities = as_node(dnll), as_node(sm)
+    classes = _classes("crossentropy_softmax_1hot_with_bias_dx", y_idx)
+    by_row = slope if slope.ndim == 0 else getitem(slope, (slice(None), None))
+    rows = arange(classes.shape[0])
+    return inc_subtensor(getitem(mul(by_row, probabilities), (rows, classes)), mul(slope, -1))
+
+
+def h_softmax(
+    x: Any,
+    batch_size: Any,
+    n_outputs: Any,
+    n_classes: Any,
+    n_outputs_per_class: Any,
+    W1: Any,  # noqa: N803 - Theano's names
+    b1: Any,
+    W2: Any,  # noqa: N803
+    b2: Any,
+    target: Any = None,
+) -> Node:
+    """A softmax in two levels (Goodman 2001): of `n_classes` classes, and of `n_outputs_per_class` outputs of each.
+
+    x: (batch_size, features). W1: (features, n_classes), b1: (n_classes,), W2: (n_classes, features,
+    n_outputs_per_class), b2: (n_classes, n_outputs_per_class). Without `target`, the probabilities (batch_size,
+    n_outputs) of all outputs, in the order of their classes; with it, integers (batch_size,) or (batch_size, 1), those
+    of the targets alone, a vector, at the cost of one class.
+    """
+    node = as_node(x)
+    classes = softmax(add(dot(node, W1), b1))
+    if target is None:
+        scores = add(tensordot(node, W2, (1, 1)), b2)
+        within = reshape(softmax(reshape(scores, (-1, n_outputs_per_class))), (batch_size, n_classes, -1))
+        both = reshape(mul(getitem(classes, (slice(None), slice(None), None)), within), (batch_size, -1))
+        return getitem(both, (slice(None), slice(None, n_outputs)))
+    wanted = reshape(as_node(target), (-1,))
+    own, place = floor_div(wanted, n_outputs_per_class), mod(wanted, n_outputs_per_class)
+    first = zeros((node.shape[0], 1), "int32")
+    weights = getitem(as_node(W2), (None,))
+    column = getitem(own, (slice(None), None))
+    scores = sparse_block_dot(weights, getitem(node, (slice(None), None)), first, b2, column)
+    rows = arange(node.shape[0])
+    within = getitem(softmax(getitem(scores, (slice(None), 0))), (rows, place))
+    return mul(getitem(classes, (rows, own)), within)
