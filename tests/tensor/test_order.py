@@ -156,7 +156,7 @@ def test_wrong_arguments() -> None:
 
 def test_quantiles_without_nan_and_several_keys() -> None:
     keys = [T.round(X), X]
-    cases = {
+    cases: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "nanmedian": (lambda m, a, axis: m.nanmedian(a, axis=axis), (0, -1, None)),
         "kept": (lambda m, a, axis: m.nanmedian(a, axis=axis, keepdims=True), (0, None)),
         "percentile": (lambda m, a, axis: m.nanpercentile(a, 30.0, axis=axis), (0, None)),
