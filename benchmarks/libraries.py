@@ -83,6 +83,7 @@ class Symbolic:
     grad: Callable[..., Any]
     softmax: Callable[..., Any]
     log_softmax: Callable[..., Any]
+    conv2d: Callable[..., Any]
     scan: Callable[..., Any]
     last_of: Callable[..., Any]
 
@@ -110,7 +111,7 @@ def load_graphc(peer: Peer) -> Symbolic:
 
         return graphc.lax.scan(one, first, length=steps, checkpoint="sqrt")[0]
 
-    words = nnet.softmax, nnet.log_softmax, scan, last_of
+    words = nnet.softmax, nnet.log_softmax, nnet.conv2d, scan, last_of
     return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words)
 
 
@@ -128,7 +129,8 @@ def load_pytensor(peer: Peer) -> Symbolic:
         return kept(step, save_every_N=100, **more)[-1]
 
     tensor, scan = import_module("pytensor.tensor"), partial(pytensor.scan, return_updates=False)
-    words = special.softmax, special.log_softmax, scan, last_of
+    conv2d = import_module("pytensor.tensor.conv.abstract_conv").conv2d
+    words = special.softmax, special.log_softmax, conv2d, scan, last_of
     return Symbolic(tensor, function, pytensor.shared, pytensor.grad, *words)
 
 

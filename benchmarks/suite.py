@@ -7,7 +7,7 @@ from importlib import import_module
 from benchmarks.workload import Builder, Workload
 
 FAMILIES = (
-    "overhead elementwise training rows attention finance distances hierarchy depth batches products "
+    "overhead elementwise training rows attention finance distances hierarchy depth batches products images "
     "recurrent series dynamics alignment"
 ).split()
 BY_FAMILY: dict[str, tuple[Workload, ...]] = {

@@ -24,7 +24,7 @@ loops               operators ir build names syntax unparse text visit verify __
 ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
                     parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
-                    given sinking derivative routine factor spectral windows __init__
+                    given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
@@ -36,10 +36,10 @@ tensor              __init__ extra_ops subtensor dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
 tensor.nnet         ctc attention
+tensor              factors matrix_functions structured linalg nlinalg slinalg
 .                   ifelse scan_module
-rewrite             engine algebra views stable linear moments pairs scatter open_loops steps dear_steps loops branches
-                    equal_steps rolling regions
-                    pipeline __init__
+rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
+                    branches equal_steps rolling regions pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__

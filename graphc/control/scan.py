@@ -23,7 +23,7 @@ from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe,
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
-from graphc.tensor.indexing import flip
+from graphc.tensor.indexing import flip, keep_last_row
 
 
 class until:  # noqa: N801 - Theano's name
@@ -115,6 +115,11 @@ def scan(
     done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
     stacked = until_end(done)
+    if checkpoint is not None:  # the rows of blocks, of which a derivative would keep all for the sake of one
+        for each, output in zip(stacked, step.outputs, strict=True):
+            place = next((place for place, after in enumerate(step.after) if after is output), None)
+            if place is not None:
+                keep_last_row(each, done.last[place])
     if return_list:
         return stacked, updates
     return (stacked[0] if len(stacked) == 1 else stacked or None), updates

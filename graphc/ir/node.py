@@ -219,10 +219,10 @@ class Call:
     status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.
 
     loops(node): over how many of the first axes of the results loops go around the call, which is then given what is
-    behind the first elements of these. work(node): sizes whose product is the number of additions. is_product: it adds
-    to what stands in the result, times `Factor`; added(node): the operand that is to be brought there first, and what
-    that is multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise
-    anything.
+    behind the first elements of these. work(node): sizes whose product is the number of additions. overwritten: the
+    positions of an operand and of a result that may lie in the same place. is_product: it adds to what stands
+    in the result, times `Factor`; added(node): the operand that is to be brought there first, and what that is
+    multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise anything.
     """
 
     symbol: Callable[[Node], str]
@@ -230,6 +230,7 @@ class Call:
     work: Callable[[Node], Sequence[Size]]
     statuses: tuple[str, ...] = ()
     loops: Callable[[Node], int] = _no_loops
+    overwritten: tuple[int, int] | None = None
     is_product: bool = False
     added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
     is_python: bool = False

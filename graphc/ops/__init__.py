@@ -10,6 +10,7 @@ from graphc.ops import (
     given,
     index,
     linalg,
+    matrices,
     recur,
     reduce,
     scalar,
@@ -22,6 +23,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "recur", "reduce",
-    "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "recur",
+    "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

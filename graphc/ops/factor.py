@@ -77,6 +77,7 @@ define_routine(
         compute=np.linalg.cholesky,
         work="nnn",
         failures=("Matrix is not positive definite",),
+        overwritten=(0, 0),
     ),
     "The lower triangular factor L of a = L L'; the lower triangle of a is read.",
     Samples(
@@ -144,6 +145,7 @@ define_routine(
         work="nnk",
         flags=("lower", "transposed", "unit"),
         failures=("Singular matrix",),
+        overwritten=(1, 0),
     ),
     "The solution x of a x = b, or of a' x = b, for a triangular matrix a.",
     Samples(
@@ -221,7 +223,14 @@ def _lu_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]
 
 
 define_routine(
-    Routine("lu", operands=("nn",), results=("nn", "n:int64", "n:int64"), compute=_factorise, work="nnn"),
+    Routine(
+        "lu",
+        operands=("nn",),
+        results=("nn", "n:int64", "n:int64"),
+        compute=_factorise,
+        work="nnn",
+        overwritten=(0, 0),
+    ),
     "L and U in one matrix, the permutation p with a[p] = L U, and the pivots.",
     Samples(
         lambda: (

@@ -77,7 +77,8 @@ class Routine:
     attributes of the node that are true or false. failures: what it means to the user that the routine fails, with
     status 1, 2, …, in NumPy's words; none where it never does. compute(*stacks, **flags): the result, or results, of
     stacks of matrices in NumPy; raises LinAlgError. work: the letters whose product is the number of additions.
-    spaces: the dtypes of workspaces, "" that of the operands; lengths: those of each.
+    spaces: the dtypes of workspaces, "" that of the operands; lengths: those of each. overwritten: the positions of
+    an operand and of a result that may lie in the same place.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Routine:
     derived: Callable[[Letters], Letters] = _no_letters
     spaces: tuple[str, ...] = ()
     lengths: Callable[[Letters], Sequence[Size]] = _no_lengths
+    overwritten: tuple[int, int] | None = None
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -322,4 +324,4 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
         first, letters = node.args[0], letters_of(routine, node)
         return [*first.type.shape[: first.ndim - len(routine.operands[0])], *map(letters.__getitem__, routine.work)]
 
-    return Call(symbol, passed, work, failures, loops)
+    return Call(symbol, passed, work, failures, loops, routine.overwritten)

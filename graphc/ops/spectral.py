@@ -14,6 +14,15 @@ from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, Size
 from graphc.ops.elementwise import elementwise
+from graphc.ops.factor_derivatives import (
+    eig_vjps,
+    eigh_vjps,
+    eigvals_vjps,
+    eigvalsh_vjp,
+    qr_vjps,
+    svd_vjps,
+    svdvals_vjp,
+)
 from graphc.ops.routine import Letters, Routine, apply_routine, define_routine
 from graphc.ops.shape import transpose
 
@@ -104,6 +113,7 @@ define_routine(
     ),
     "Orthonormal columns and an upper triangle, whose product is a.",
     _samples(qr),
+    vjps=qr_vjps,
 )
 define_routine(
     Routine(
@@ -117,6 +127,7 @@ define_routine(
     ),
     "An orthogonal matrix and an upper triangle, whose product is a.",
     _samples(partial(qr, complete=True)),
+    vjps=qr_vjps,
 )
 
 
@@ -161,6 +172,7 @@ define_routine(
     ),
     "The eigenvalues and eigenvectors of symmetric matrices.",
     _samples(lambda x: eigh(_symmetric(x)), square=True),
+    vjps=eigh_vjps,
 )
 define_routine(
     Routine(
@@ -176,6 +188,7 @@ define_routine(
     ),
     "The eigenvalues of symmetric matrices.",
     _samples(lambda x: eigvalsh(_symmetric(x)), square=True, result=None),
+    eigvalsh_vjp,
 )
 
 
@@ -216,6 +229,7 @@ define_routine(
     ),
     "Orthonormal columns, singular values, orthonormal rows.",
     _samples(svd, result=1),
+    vjps=svd_vjps,
 )
 define_routine(
     Routine(
@@ -232,6 +246,7 @@ define_routine(
     ),
     "An orthogonal matrix, singular values, an orthogonal matrix.",
     _samples(partial(svd, full=True), result=1),
+    vjps=svd_vjps,
 )
 define_routine(
     Routine(
@@ -248,6 +263,7 @@ define_routine(
     ),
     "Singular values.",
     _samples(svdvals, result=None),
+    svdvals_vjp,
 )
 
 
@@ -292,6 +308,7 @@ define_routine(
     ),
     "The eigenvalues and eigenvectors of square matrices, real and imaginary parts.",
     _samples(eig, square=True),
+    vjps=eig_vjps,
 )
 define_routine(
     Routine(
@@ -307,4 +324,5 @@ define_routine(
     ),
     "The eigenvalues of square matrices, real and imaginary parts.",
     _samples(eigvals, square=True),
+    vjps=eigvals_vjps,
 )

@@ -15,6 +15,7 @@ from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
 from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, reclose, rewrite_bodies, rewrite_loops
+from graphc.rewrite.matrices import FACTORS, MATRICES
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
 from graphc.rewrite.regions import STORED, store_regions
@@ -36,6 +37,8 @@ class Pass:
 PIPELINE = (
     Pass("prune", PRUNE),
     Pass("fold", FOLD + VIEWS),
+    Pass("matrices", MATRICES),
+    Pass("factors", FACTORS),  # after all that makes fewer of them, before rules of sums and products
     Pass("stability", STABLE),  # before algebra, while expressions are as they were written
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
     Pass("linear", FOLD + LAWS + LINEAR + SCATTERS),

@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
 
+    linalg: Anything  # modules that stand above this one
+    nlinalg: Anything
+    slinalg: Anything
+
 scalar, vector, row, col, matrix, tensor3, tensor4, tensor5, tensor6, tensor7 = constructors("")
 bscalar, bvector, brow, bcol, bmatrix, btensor3, btensor4, btensor5, btensor6, btensor7 = constructors("b")
 wscalar, wvector, wrow, wcol, wmatrix, wtensor3, wtensor4, wtensor5, wtensor6, wtensor7 = constructors("w")
@@ -146,6 +150,9 @@ LAZY = {
     "shared_randomstreams": "",
     "signal": "",
     "sharedvar": "",
+    "linalg": "",
+    "nlinalg": "",
+    "slinalg": "",
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 

@@ -25,6 +25,7 @@ from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe,
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops
 from graphc.ops import shape as layout
+from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.startup.record import record
 from graphc.tensor.keys import (
@@ -143,10 +144,30 @@ def getitem(x: Any, key: Any) -> Node:
     node, items = items_of(node, key)
     stages = _plan(node, items)
     value = constant_item(node, key)
+    if value is None and isinstance(key, int | np.integer) and key == -1:
+        value = _last_row(node)
     if value is None:
         return select(node, stages)
     _selections[value] = Selection(node, tuple(stages))
     return value
+
+
+def keep_last_row(rows: Node, last: Node) -> None:
+    """`rows[-1]` is `last` from now on, another node of the same value, so that `rows` need not be made for it."""
+    rows.__dict__["_last"] = last
+
+
+def _last_row(rows: Node) -> Node | None:
+    """The last row as another node has it, if there is one."""
+    last: Node | None = rows.__dict__.get("_last")
+    if last is None:
+        return None
+    count = rows.type.shape[0]
+    if sizes.known_at_least(count, 1):  # a node of its own: what is updated is a row of `rows`
+        return make(OPS["dimshuffle"], (last,), {"order": tuple(range(last.ndim))})
+    some = elementwise("minimum", elementwise("maximum", as_size_node(count), 0), 1)
+    message = f"index of {describe(rows)}: index -1 is out of bounds for axis 0, whose size is 0"
+    return checked(last, (some,), message, "index")
 
 
 # --- the plan -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from graphc import lax
 from graphc.errors import GradientError, GraphTypeError, ShapeError
 from graphc.ir.body import bodies_of
 from graphc.ir.node import Node
-from graphc.ir.walk import nodes_of
+from graphc.ir.walk import Graph, nodes_of
+from graphc.rewrite import rewrite
 
 Make = Callable[..., Any]
 Point = namedtuple("Point", "q p")
@@ -299,6 +300,40 @@ def test_how_many_rows_derivatives_keep(checkpoint: Any, rows: int, order: int) 
     for _ in range(order):
         cost = graphc.grad(cost, w)
     assert max(size for _, size in stacks([cost])) == rows
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_the_last_row_of_blocks_keeps_no_others(order: int) -> None:
+    """`scan(…)[0][-1]` is the last state as `lax.scan` gives it: of what it depends on, and of all derivatives."""
+    x0, w = T.dvector("x0"), T.dscalar("w")
+    rows = graphc.scan(lambda c: T.sin(c * w), outputs_info=x0, n_steps=10_000, checkpoint="sqrt")[0]
+    cost = rows[-1].sum()
+    for _ in range(order):
+        cost = graphc.grad(cost, w)
+    graph, _ = rewrite(Graph((x0, w), (cost,)))
+    assert max((size for _, size in stacks(graph.outputs)), default=0) == (100 if order else 0)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_the_last_row_of_blocks(function: Make, ended: bool) -> None:
+    """Of a number of steps that is not known, to the end and until a step says so; none of no steps."""
+    n, x0, y = T.lscalar("n"), T.dvector("x0"), T.dvector("y")
+
+    def step(c: Any) -> Any:
+        return (c * x0 + 1.0, graphc.until(c.sum() > 20.0)) if ended else c * x0 + 1.0
+
+    def results(**how: Any) -> list[Any]:
+        rows = graphc.scan(step, outputs_info=x0, n_steps=n, **how)[0]
+        updated = T.set_subtensor(rows[-1], y)
+        return [rows[-1], graphc.grad(rows[-1].sum(), x0), updated.sum(0), graphc.grad(T.sqr(updated).sum(), x0)]
+
+    call = function([n, x0, y], [*results(), *results(checkpoint=3)])
+    for count in (1, 3, 8):
+        values = call(count, np.array([1.1, 0.9]), np.array([2.0, 3.0]))
+        for plain, blocks in zip(values[:4], values[4:], strict=True):
+            np.testing.assert_allclose(blocks, plain, rtol=1e-13)
+    with pytest.raises(IndexError, match="out of bounds for axis 0"):
+        call(0, np.ones(2), np.ones(2))
 
 
 def test_what_is_said_of_a_loop() -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from graphc.ir import sizes
-from graphc.ir.node import Argument, Node, Sample, Size, literal
+from graphc.ir.body import item
+from graphc.ir.node import OPS, Argument, Node, Sample, Size, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise
+from graphc.ops.factor_derivatives import diagonal_matrix, lower_triangle
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
 from graphc.ops.linalg import matmul, scaled_matmul
+from graphc.ops.matrices import cofactors, det, detsign, inverse, logabsdet, solve
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.scalar import cast, stop_gradient
 from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, expand, filled, iota, reshape, transpose, zeros
@@ -421,4 +426,76 @@ VIEWS: Samples = {
 }
 
 
-RULE_SAMPLES: Samples = {**ALGEBRA, **LINEAR, **MOMENTS, **PAIRS, **SCATTER, **STABLE, **VIEWS}
+# --- matrices ------------------------------------------------------------------------------------------------------
+
+_SQUARE, _BATCH, _RIGHT = Argument((3, 3)), Argument((2, 3, 3)), Argument((3, 2))
+
+
+def _well(x: Node) -> Node:
+    """Matrices moved away from singular ones."""
+    return x + literal(4 * np.eye(3), x.dtype)
+
+
+def _lower(x: Node) -> Node:
+    return lower_triangle(_well(x))
+
+
+def _turning(x: Node) -> Node:
+    return item(make(OPS["eigh"], (x,), {"lower": True, "on_error": "raise"}), 1)
+
+
+_Unary: TypeAlias = Callable[[Node], Node]
+
+
+def _determinants(build: _Unary) -> list[Sample]:
+    return [
+        sample(lambda x, f=f: f(build(x)), argument)
+        for f, argument in ((det, _SQUARE), (detsign, _BATCH), (logabsdet, _BATCH))
+    ]
+
+
+MATRICES: Samples = {
+    "product_with_inverse": [
+        sample(lambda x, y: matmul(inverse(_well(x)), y), _SQUARE, _RIGHT),
+        sample(lambda x, y: matmul(inverse(_well(x)), y), _SQUARE, Argument((3,))),
+        sample(lambda x, y: matmul(y, inverse(_well(x))), _SQUARE, Argument((3,))),
+        sample(lambda x, y: matmul(transpose(y), transpose(inverse(_well(x)))), _SQUARE, _RIGHT),
+        sample(lambda x, y: matmul(inverse(_well(x)), y), _BATCH, Argument((2, 3, 1))),
+    ],
+    "structured_solve": [
+        sample(lambda x, y: solve(_lower(x), y), _SQUARE, _RIGHT),
+        sample(lambda x, y: solve(transpose(_lower(x)), y, transposed=True), _SQUARE, _RIGHT),
+        sample(lambda x, y: solve(matmul(_lower(x), -_lower(x)) / 2.0, y), _SQUARE, _RIGHT),
+        sample(lambda x, y: solve(diagonal_matrix(_well(x)[0]) * 2.0, y), _SQUARE, _RIGHT),
+        sample(lambda x, y: solve(diagonal_matrix(_well(x)[:, 0]), y), _BATCH, Argument((2, 3, 2))),
+        sample(lambda x, y: solve(_turning(x), y), _SQUARE, _RIGHT),
+    ],
+    "structured_inverse": [
+        sample(lambda x: inverse(_lower(x)), _SQUARE),
+        sample(lambda x: inverse(transpose(_well(x))), _BATCH),
+        sample(lambda x: inverse(_turning(x)), _SQUARE),
+    ],
+    "structured_determinant": [
+        *_determinants(_lower),
+        *_determinants(lambda x: transpose(_well(x))),
+        *_determinants(lambda x: matmul(transpose(inverse(_well(x))), _lower(x))),
+    ],
+    "log_of_determinant": [
+        sample(lambda x: elementwise("log", det(_well(x))), _SQUARE),
+        sample(lambda x: elementwise("log", abs(det(_well(x)))), _BATCH),
+    ],
+    "solve_by_factors": [
+        sample(lambda x, y: solve(_well(x), y), _SQUARE, _RIGHT),
+        sample(lambda x, y: solve(_well(x), y, transposed=True), _BATCH, Argument((2, 3, 2))),
+        sample(lambda x, y: solve(_well(x), y, "positive"), _SQUARE, _RIGHT),
+    ],
+    "inverse_by_factors": [sample(lambda x: inverse(_well(x)), _BATCH)],
+    "determinant_by_factors": _determinants(_well),
+    "cofactors_by_factors": [
+        sample(lambda x: cofactors(_well(x)), _BATCH),
+        sample(lambda x: cofactors(_well(x) * literal(np.diag([1.0, 1.0, 0.0]), x.dtype)), _SQUARE),
+    ],
+}
+
+
+RULE_SAMPLES: Samples = {**ALGEBRA, **LINEAR, **MATRICES, **MOMENTS, **PAIRS, **SCATTER, **STABLE, **VIEWS}

@@ -43,8 +43,8 @@ DEPTH = 1024
 """Terms that are added at a time: a panel of kernels is 128 kB then, in the second cache."""
 SLICED = 4096
 """Terms up to which those of a result that lie beyond the image are left out."""
-PANEL_BYTES = 2**22
-"""Memory for kernels, about: of more channels some are taken at a time."""
+PANEL_BYTES = 2**20
+"""Memory for kernels, about, which stays in the second cache: of more channels some are taken at a time."""
 IMAGE_BYTES = 2**22
 """Memory for images, about."""
 PARTS = 64
@@ -169,18 +169,37 @@ def kernels_range(suffix: str) -> Function[..., None]:
             run.value = joins.choose(run.value * taps, run.value)
             is_plain &= joins
         with code.count(begin, end) as unit:
-            lane, channel = unit // channels * GROUP, unit % channels
-            lanes = most(code, least(code, w["outs"] - lane, I64.of(GROUP)), I64.of(0))
-            inside = (lanes == 0).choose(I64.of(0), lane)
-            panel = w["panels"].at(lane // width * (w["terms"] * width) + lane % width, kind)
-            source = w["first_w"].at(inside * w["w_o"] + channel * w["w_c"], kind)
-            with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
-                term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
-                from_ = source.at(first * axes[0].w + second * axes[1].w, kind)
-                given = from_, w["w_o"], axes[2].w, panel.at(term * width, kind), w["step_2"] * width
-                pack(suffix)(code, lanes, run.value, *given)
+            begin_, channel = unit // channels * GROUP, unit % channels
+            lanes = most(code, least(code, w["outs"] - begin_, I64.of(GROUP)), I64.of(0))
+            panel = w["panels"].at(begin_ // width * (w["terms"] * width), kind)
+            # A part of a group is copied as a whole one that begins before it, where the panel does: the same numbers
+            # to the same places. What is behind the last lane is 0.
+            moved = w["outs"] - GROUP
+            is_part = (lanes > 0) & (lanes < GROUP) & ~(moved < begin_ // width * width)
+            with code.when(lanes < GROUP):
+                _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, kind))
+            lane = is_part.choose(moved, begin_)
+            lanes = is_part.choose(I64.of(GROUP), lanes)
+            with code.when(lanes > 0):
+                source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], kind)
+                with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
+                    term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
+                    from_ = source.at(first * axes[0].w + second * axes[1].w, kind)
+                    to = panel.at(term * width + lane % width, kind)
+                    pack(suffix)(code, lanes, run.value, from_, w["w_o"], axes[2].w, to, w["step_2"] * width)
 
     return range_function(f"conv_kernels_{suffix}", write)
+
+
+def _clear(
+    code: Code, suffix: str, w: dict[str, Any], counts: Sequence[I64], run: I64, channel: I64, panel: Ptr
+) -> None:
+    """Fills a group of lanes of a channel's terms with zeros."""
+    own, width = ARITHMETIC[suffix], tile_width(suffix)
+    group: Any = vector(own.kind, GROUP)
+    with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second, code.count(0, run) as third:
+        term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"] + third * w["step_2"]
+        panel.at(term * width, own.kind).store(group.of(0), align=own.align)
 
 
 def images_range(suffix: str) -> Function[..., None]:
@@ -218,9 +237,17 @@ def _fill(code: Code, suffix: str, to: Ptr, begin: I64, end: I64) -> None:
 
 
 def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, end: I64) -> None:
-    kind = ARITHMETIC[suffix].kind
-    with code.count(begin, end) as place:
-        to.at(place, kind).store(from_.at(place * step, kind).load(kind))
+    own = ARITHMETIC[suffix]
+    group: Any = vector(own.kind, GROUP)
+    place = code.variable(begin)
+    with code.when(step == 1), code.loop() as iteration:
+        iteration.leave.unless(place.value + GROUP <= end)
+        to.at(place.value, own.kind).store(
+            from_.at(place.value, own.kind).load(group, align=own.align), align=own.align
+        )
+        place.value += GROUP
+    with code.count(place.value, end) as rest:
+        to.at(rest, own.kind).store(from_.at(rest * step, own.kind).load(own.kind))
 
 
 # Tiles. ---------------------------------------------------------------------------------------------------------------
@@ -443,6 +470,71 @@ def is_finite(suffix: str) -> Function[..., Bool]:
 # The convolution. -----------------------------------------------------------------------------------------------------
 
 
+def without_spread(suffix: str) -> Function[..., None]:
+    """A convolution without spreads."""
+
+    def write(code: Code, context: Ptr) -> None:
+        words = words_of().read(context)
+        axes = axes_of(words)
+        with code.when(axes[0].count * axes[1].count * axes[2].count == 0):
+            code.ret()
+        terms = words["channels"] * axes[0].taps * axes[1].taps * axes[2].taps
+        with code.when(terms > 0), code.when(by_tiles(suffix)(code, context)):
+            code.ret()
+        one_by_one(suffix)(code, context)
+
+    return Function(
+        f"conv_without_spread_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True
+    )
+
+
+def by_periods(suffix: str) -> Function[..., None]:
+    """A convolution with spreads: for each place within the period of an axis one without, of the taps that meet
+    elements there, which are as far apart as it takes to meet the next."""
+
+    def write(code: Code, context: Ptr) -> None:
+        kind = ARITHMETIC[suffix].kind
+        record = words_of()
+        words = record.read(context)
+        axes = axes_of(words)
+        own = code.local(I64, len(record.kinds))
+        periods = [code.count(0, axis.spread, sure=True) for axis in axes]
+        with periods[0] as first, periods[1] as second, periods[2] as third:
+            x, w, y = words["x"], words["w"], words["y"]
+            record.put(own, {name: words[name] for name in WORDS})
+            for number, (axis, place) in enumerate(zip(axes, (first, second, third), strict=True)):
+                tap, step = _taps_at(code, axis, place)
+                left = most(code, axis.taps - tap, I64.of(0))
+                at = place * axis.stride + tap * axis.dilation - axis.low
+                changed = {
+                    "count": most(code, axis.count - place + axis.spread - 1, I64.of(0)) // axis.spread,
+                    "taps": (left + step - 1) // step, "dilation": (step * axis.dilation).apply("sdiv", axis.spread),
+                    "low": (I64.of(0) - at).apply("sdiv", axis.spread), "spread": I64.of(1),
+                }  # fmt: skip
+                record.put(own, {f"{word}_{number}": value for word, value in changed.items()})
+                record.put(own, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
+                w, y = w.at((left > 0).choose(tap * axis.w, 0), kind), y.at(place * axis.y, kind)
+            record.put(own, {"x": x, "w": w, "y": y})
+            without_spread(suffix)(code, own)
+
+    return Function(f"conv_by_periods_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+
+
+def _taps_at(code: Code, axis: Axis, place: I64) -> tuple[I64, I64]:
+    """The first tap that meets an element from a place within a period, as many as there are if none does, and how many
+    taps it is to the next."""
+    first, step = code.variable(I64.of(0)), code.variable(I64.of(1))
+    with code.loop() as iteration:
+        iteration.leave.unless(first.value < axis.taps)
+        at = place * axis.stride + first.value * axis.dilation - axis.low
+        iteration.leave.when(at.apply("srem", axis.spread) == 0)
+        first.value += 1
+    with code.loop() as iteration:
+        iteration.leave.when((step.value * axis.dilation).apply("srem", axis.spread) == 0)
+        step.value += 1
+    return first.value, step.value
+
+
 def convolution(suffix: str) -> Function[..., I64]:
     """gc_conv_<t>."""
     params: dict[str, Any] = {name: Ptr if name in ("x", "w", "y") else I64 for name in WORDS}
@@ -457,11 +549,13 @@ def convolution(suffix: str) -> Function[..., I64]:
         with code.when(results == 0):
             code.ret(I64.of(0))
         if suffix in ("f64", "f32"):
-            terms = words["channels"] * axes[0].taps * axes[1].taps * axes[2].taps
-            is_plain = (axes[0].spread == 1) & (axes[1].spread == 1) & (axes[2].spread == 1)
-            with code.when(is_plain & (terms > 0)), code.when(by_tiles(suffix)(code, context)):
-                code.ret(I64.of(0))
-        one_by_one(suffix)(code, context)
+            is_plain = axes[0].spread * axes[1].spread * axes[2].spread == 1
+            with code.when(is_plain):
+                without_spread(suffix)(code, context)
+            with code.otherwise():
+                by_periods(suffix)(code, context)
+        else:
+            one_by_one(suffix)(code, context)
         return I64.of(0)
 
     return Function(f"gc_conv_{suffix}", I64, params, write, "noinline optsize")

@@ -156,7 +156,8 @@ def triangular_solve(suffix: str) -> Function[..., I64]:
         fails = code.label("fails")
         with code.when(unit == 0), code.count(0, n) as i:
             fails.when(a.at(i * (row + column), kind).load(kind) == 0)
-        copy(suffix)(code, n, k, b, b_row, b_column, x, k, I64.of(1))
+        with code.when(b != x):
+            copy(suffix)(code, n, k, b, b_row, b_column, x, k, I64.of(1))
         by_loops = code.label("loops")
         by_loops.when((n <= SMALL) & (k <= SMALL))
         matrix = Operand(Matrix(a, row, column), n, n)
@@ -266,7 +267,10 @@ def lu(suffix: str) -> Function[..., I64]:
                     target.at(j, kind).store(source.at(j * column, kind).load(kind))
             lu_loops(suffix)(code, n, packed, pivots)
         with code.otherwise():
-            copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
+            with code.when(a == packed):
+                turn(suffix)(code, n, packed)
+            with code.otherwise():
+                copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
             call_lapack(code, "getrf", suffix, n, n, packed, n, pivots)
             turn(suffix)(code, n, packed)
             widen(code, pivots, n)

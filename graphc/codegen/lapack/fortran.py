@@ -12,8 +12,8 @@ from typing import Any
 from graphc.codegen.gemm.microkernel import ARITHMETIC
 from graphc.codegen.lapack.api import ENTRIES, LETTERS, WIDTH
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, Global, function
-from graphc.codegen.llvm.typed import I8, I32, I64, Ptr, Value
+from graphc.codegen.llvm.functions import Function, Global, external, function
+from graphc.codegen.llvm.typed import I8, I32, I64, Bool, Ptr, Value
 
 TABLE = Global("gc_lapack", f"external global [{len(ENTRIES)} x ptr]")
 
@@ -59,8 +59,12 @@ def matrix_function(name: str, suffix: str) -> Callable[[Callable[..., Any]], Fu
     return function("noinline optsize", name=f"{name}_{suffix}", kinds={"Element": ARITHMETIC[suffix].kind})
 
 
+COPY = external("llvm.memcpy.p0.p0.i64", None, Ptr, Ptr, I64, Bool)
+FILL = external("llvm.memset.p0.i64", None, Ptr, I8, I64, Bool)
 BLOCK = 16
 """Rows and columns that are copied at a time, so that what is read or written across the rows stays in cache."""
+WHOLE = 8
+"""Elements of a row from which on it is copied as one."""
 
 
 def copy(suffix: str) -> Function[..., None]:
@@ -69,6 +73,10 @@ def copy(suffix: str) -> Function[..., None]:
 
     @matrix_function("copy", suffix)
     def write(code: Code, m: I64, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr, c_row: I64, c_col: I64) -> None:
+        with code.when((a_col == 1) & (c_col == 1) & (n > WHOLE)):
+            with code.count(0, m) as i:
+                COPY(code, c.at(i * c_row, kind), a.at(i * a_row, kind), n * ARITHMETIC[suffix].align, Bool.of(False))
+            code.ret()
         with code.count(0, m, BLOCK) as row:
             below = row + BLOCK
             end = (below < m).choose(below, m)
@@ -89,12 +97,15 @@ def copy_triangle(suffix: str) -> Function[..., None]:
 
     @matrix_function("copy_triangle", suffix)
     def write(code: Code, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr) -> None:
+        size = ARITHMETIC[suffix].align
+        is_plain = a_col == 1
         with code.count(0, n) as i:
-            source, target = a.at(i * a_row, kind), c.at(i * n, kind)
-            with code.count(0, i + 1) as j:
+            source, target, length = a.at(i * a_row, kind), c.at(i * n, kind), i + 1
+            with code.when(is_plain), code.when(source != target):
+                COPY(code, target, source, length * size, Bool.of(False))
+            with code.otherwise(), code.count(0, length) as j:
                 target.at(j, kind).store(source.at(j * a_col, kind).load(kind))
-            with code.count(i + 1, n) as j:
-                target.at(j, kind).store(kind.of(0))
+            FILL(code, target.at(length, kind), I8.of(0), (n - length) * size, Bool.of(False))
 
     return write
 

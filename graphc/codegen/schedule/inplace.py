@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from graphc.codegen.schedule.nests import Nests
-from graphc.codegen.schedule.plan import COPY, Draft, call_fails, gathered, lowering_of
+from graphc.codegen.schedule.plan import COPY, Draft, call_fails, call_of, called, gathered, lowering_of
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.ir.body import nodes_within
+from graphc.codegen.schedule.strided import strided
+from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size, Writes
 from graphc.ir.walk import nodes_of, reachable
 from graphc.ops.given import given_sizes
@@ -106,27 +107,39 @@ def writes_within(nests: Nests, draft: Draft, leaf: Node) -> bool:
 
 
 def chains(nests: Nests, order: Sequence[Draft]) -> dict[Node, tuple[Node, ...]]:
-    """Values of which each is the one before with some elements written, which nothing else reads: they share one
-    buffer, and no nest but the first copies what was there. For each member its chain, in order."""
+    """Values of which each is the one before with some elements written, or made of it where that stands, which nothing
+    else reads: they share one buffer, and no nest but the first copies what was there. For each member its chain, in
+    order."""
     found: dict[Node, tuple[Node, ...]] = {}
     for draft in order:
-        if draft.kind != "writes" or draft.in_place:
+        pair = overwriting(nests, draft)
+        if pair is None or draft.in_place:
             continue
-        (node,) = draft.roots
-        lowering = lowering_of(node)
-        if not (isinstance(lowering, Writes) and any(region.copies for region in lowering.regions(node))):
-            continue  # what is joined is longer than its first part
-        before = node.args[0]
+        before, node = pair
         uses = nests.materialised_uses.get(before, ())
         if len(uses) != 1 or uses[0].nest != draft.number or before in nests.targets:
             continue
-        if nests.drafts[nests.nest_of[before]].kind in ("loops", "writes") and nests.targets.get(node) not in (
+        if nests.drafts[nests.nest_of[before]].kind in ("loops", "writes", "call") and nests.targets.get(node) not in (
             nests.overwritten
         ):
             draft.in_place = True
             chain = (*found.get(before, (before,)), node)
             found |= dict.fromkeys(chain, chain)
     return found
+
+
+def overwriting(nests: Nests, draft: Draft) -> tuple[Node, Node] | None:
+    """The operand of a nest that may become one of its results, and that result."""
+    if draft.kind == "writes":
+        (node,) = draft.roots
+        lowering = lowering_of(node)
+        copies = isinstance(lowering, Writes) and any(region.copies for region in lowering.regions(node))
+        return (node.args[0], node) if copies else None  # what is joined is longer than its first part
+    call, node = call_of(draft.roots[0]) if draft.kind == "call" else None, called(draft.roots[0])
+    if call is None or call.overwritten is None:
+        return None
+    operand, result = node.args[call.overwritten[0]], outputs_of(node)[call.overwritten[1]]
+    return (operand, result) if strided(operand, nests.sizing).base is operand else None
 
 
 def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> dict[Node, str]:

@@ -15,7 +15,7 @@ from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely, is_float
 from graphc.ir import sizes
-from graphc.ir.body import ITEM, items_of
+from graphc.ir.body import ITEM, items_of, outputs_of
 from graphc.ir.node import (
     LEAVES,
     PARAM,
@@ -107,7 +107,7 @@ class Nest:
     vars: tuple[Var, ...]
     roots: tuple[Node, ...]
     in_place: bool = False
-    """The first argument's buffer is the result's buffer: it is changed in place, not copied."""
+    """An operand's buffer, the first of writes and products, is the result's: it is changed in place, not copied."""
     ops: int = 0
     """Ops of an iteration of the innermost loop."""
 
@@ -533,7 +533,7 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Itera
         for root in part.roots:
             place = plan.places[root]
             name = place.buffer.name if place.buffer is not None else ""
-            over = "; over its first operand" if part.in_place else ""
+            over = over_operand(part, root)
             how = f"; {plan.in_place[name]}" if name in plan.in_place else over
             kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
             where = name or "a local"
@@ -547,6 +547,17 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Itera
 
     for part in plan.parts:
         yield from lines(part, "")
+
+
+def over_operand(nest: Nest, root: Node) -> str:
+    """What a result of a nest is computed over, for the reader of a plan."""
+    call = call_of(root)
+    if not nest.in_place:
+        return ""
+    if call is None or call.overwritten is None:
+        return "; over its first operand"
+    operand, result = call.overwritten
+    return f"; over operand {operand}" if outputs_of(called(root))[result] is root else ""
 
 
 def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[str]:

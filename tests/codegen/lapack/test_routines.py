@@ -240,6 +240,28 @@ def test_in_a_loop_and_a_branch() -> None:
 MODES = ("interpreted", "compiled", "python")
 
 
+def test_in_place() -> None:
+    """A result stands where an operand was that nothing else reads; not where it is read again, or is another part."""
+    x, y = T.dtensor3("x"), T.dmatrix("y")
+    positive = T.batched_dot(x, x.dimshuffle(0, 2, 1)) + T.eye(x.shape[1])
+    twice = 2 * y
+    outputs = [
+        T.tanh(triangular_solve(cholesky(positive + 1), triangular_solve(x, 2 * x, unit=True))),
+        *lu(3 * y),
+        T.tanh(lu(4 * y)[0]),
+        triangular_solve(twice, twice),
+        triangular_solve(y, T.tanh(y).T),
+        T.tanh(cholesky((T.dot(y, y.T) + 50 * T.eye(y.shape[0])).T)),
+    ]
+    compiled = graphc.function([x, y], outputs)
+    interpreted = graphc.function([x, y], outputs, mode="interpreted")
+    assert compiled.plan.count("; over operand 0") == 3 and compiled.plan.count("; over operand 1") == 2
+    for count in (3, 24):
+        generator = np.random.default_rng(count)
+        given = generator.normal(size=(2, count, count)), generator.normal(size=(count, count)) + 9 * np.eye(count)
+        agree(compiled(*given), interpreted(*given), "float64")
+
+
 def test_of_functions() -> None:
     """Under `jit` and `vmap`; a batch is one call."""
 

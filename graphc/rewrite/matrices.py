@@ -1,0 +1,474 @@
+"""Linear algebra that the graph shows the structure of, and the factorisations that solve the rest.
+
+In: nodes of `ops/matrices.py`. Out: `MATRICES`, rules that leave fewer or cheaper of them: no inverse where a solution
+will do, triangular, diagonal and orthogonal matrices taken as what they are, determinants that do not overflow; and
+`FACTORS`, rules that replace what is left by factorisations, of which equal ones are one node.
+
+Values are as near to the truth as before; they round differently, as two ways to solve one system do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from graphc.ir import sizes
+from graphc.ir.node import OPS, Array, Node, constant_value, literal, make
+from graphc.ops import factor
+from graphc.ops.elementwise import elementwise
+from graphc.ops.factor_derivatives import places
+from graphc.ops.index import gather
+from graphc.ops.linalg import matmul
+from graphc.ops.matrices import detsign, inverse, logabsdet, solve
+from graphc.ops.reduce import reduce_sum, reduction
+from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, iota, transpose
+from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+
+Shape = Literal["lower", "upper", "diagonal", "orthogonal", ""]
+"""What is known of a square matrix; nothing for ""."""
+
+TURNED: dict[Shape, Shape] = {
+    "lower": "upper", "upper": "lower", "diagonal": "diagonal", "orthogonal": "orthogonal", "": ""
+}  # fmt: skip
+DEEPEST = 12
+"""Nodes on a way that are looked through for what a matrix is."""
+
+
+# --- what a matrix is -------------------------------------------------------------------------------------------------
+
+
+def shape_of(node: Node, depth: int = DEEPEST) -> Shape:
+    """What the graph shows of a matrix, whatever the values are."""
+    if not depth or node.ndim < 2:
+        return ""
+    turned = turned_of(node)
+    if turned is not None:
+        return TURNED[shape_of(turned, depth - 1)]
+    value = constant_value(node)
+    if value is not None:
+        return _of_value(value)
+    look = _SHAPES.get(node.op.name)
+    return look(node, depth - 1) if look is not None else ""
+
+
+def turned_of(node: Node) -> Node | None:
+    """The matrices that a node is the transpose of, or None."""
+    swapped = (*range(node.ndim - 2), node.ndim - 1, node.ndim - 2)
+    if node.ndim > 1 and node.op.name == "dimshuffle" and node.attrs["order"] == swapped:
+        return node.args[0] if node.args[0].ndim == node.ndim else None
+    return None
+
+
+def _of_value(value: Array) -> Shape:
+    if value.shape[-1] != value.shape[-2]:
+        return ""
+    is_lower, is_upper = (not (value - part(value)).any() for part in (np.tril, np.triu))
+    return "diagonal" if is_lower and is_upper else "lower" if is_lower else "upper" if is_upper else ""
+
+
+def is_square(node: Node) -> bool:
+    """Whether matrices must have as many rows as columns."""
+    before = turned_of(node)
+    node = node if before is None else before
+    return node.op.name in ("cholesky", "inverse") or sizes.equal(*node.type.shape[-2:])
+
+
+def _joint(left: Shape, right: Shape) -> Shape:
+    """What a sum of two is."""
+    kinds = {left, right}
+    if "" in kinds or "orthogonal" in kinds or kinds == {"lower", "upper"}:
+        return ""
+    return left if right == "diagonal" else right
+
+
+def _of_sum(node: Node, depth: int) -> Shape:
+    return _joint(*(shape_of(arg, depth) for arg in node.args))
+
+
+def _of_elementwise_product(node: Node, depth: int) -> Shape:
+    """Zeros remain zeros, unless they are multiplied by NaN or an infinity: then what is solved is NaN anyway."""
+    found = [shape_of(arg, depth) for arg in node.args]
+    kinds = {kind for kind in found if kind not in ("", "orthogonal")}
+    if "diagonal" in kinds or kinds == {"lower", "upper"}:
+        return "diagonal"
+    return kinds.pop() if kinds else ""
+
+
+def _of_quotient(node: Node, depth: int) -> Shape:
+    found = shape_of(node.args[0], depth)
+    return found if found != "orthogonal" else ""
+
+
+def _of_negative(node: Node, depth: int) -> Shape:
+    return shape_of(node.args[0], depth)
+
+
+def _of_product(node: Node, depth: int) -> Shape:
+    left, right = (shape_of(arg, depth) for arg in node.args)
+    if left == right == "orthogonal":
+        return "orthogonal"
+    return _joint(left, right)
+
+
+def _of_inverse(node: Node, depth: int) -> Shape:
+    return shape_of(node.args[0], depth)
+
+
+def _of_item(node: Node, depth: int) -> Shape:
+    (whole,), place = node.args, node.attrs["index"]
+    square = sizes.equal(*node.type.shape[-2:])
+    match whole.op.name, place:
+        case "qr", 1:
+            return "upper"
+        case ("eigh", 1) | ("qr_complete", 0) | ("svd_full", 0 | 2):
+            return "orthogonal"
+        case ("qr", 0) | ("svd", 0 | 2):
+            return "orthogonal" if square else ""
+    return ""
+
+
+def _is_zero(node: Node) -> bool:
+    while node.op.name in ("broadcast_to", "dimshuffle"):
+        node = node.args[0]
+    value = constant_value(node)
+    return value is not None and value.size > 0 and bool((value == 0).all())
+
+
+_BELOW = ("less_equal", "less")
+_ABOVE = ("greater_equal", "greater")
+
+
+def _of_choice(node: Node, depth: int) -> Shape:
+    """where(column <= row, x, 0): what `tril`, `triu` and `eye` make."""
+    condition, kept, other = node.args
+    if not _is_zero(other):
+        return ""
+    found = _of_mask(condition, 0)
+    inner = shape_of(kept, depth)
+    if found and inner:
+        return "diagonal" if {found, inner} == {"lower", "upper"} or "diagonal" in (found, inner) else found
+    return found
+
+
+def _of_cast(node: Node, depth: int) -> Shape:
+    if node.args[0].dtype == "bool":
+        return _of_mask(node.args[0], 0)
+    return shape_of(node.args[0], depth)
+
+
+def _of_mask(mask: Node, depth: int) -> Shape:
+    """The places of a matrix that a comparison of rows and columns holds for."""
+    while mask.op.name == "broadcast_to" or _only_adds_axes(mask):
+        mask = mask.args[0]
+    relation = mask.op.name
+    if mask.ndim < 2 or relation not in ("equal", *_BELOW, *_ABOVE):
+        return ""
+    left, right = (_axis_of(arg) for arg in mask.args)
+    if left is None or right is None or left[0] == right[0]:
+        return ""
+    (axis, first), (_, second) = left, right
+    shift = second - first  # left's place <= right's place + shift
+    if axis == mask.ndim - 2:  # rows stand on the left
+        relation = {
+            "less": "greater",
+            "greater": "less",
+            "less_equal": "greater_equal",
+            "greater_equal": "less_equal",
+        }.get(relation, relation)
+        shift = -shift
+    if relation == "equal":
+        return "diagonal" if shift == 0 else "lower" if shift < 0 else "upper"
+    if relation in _BELOW:
+        return "lower" if shift <= (0 if relation == "less_equal" else 1) else ""
+    return "upper" if shift >= (0 if relation == "greater_equal" else -1) else ""
+
+
+def _axis_of(node: Node) -> tuple[int, int] | None:
+    """The axis along which a node counts 0, 1, …, one of the last two, and the number that is added."""
+    shift, rank = 0, node.ndim
+    order: list[int] | None = None
+    while True:
+        match node.op.name:
+            case "broadcast_to":
+                node = node.args[0]
+            case "cast":
+                node = node.args[0]
+            case "add":
+                numbers = [_number(arg) for arg in node.args]
+                place = 0 if numbers[0] is not None else 1
+                if numbers[place] is None:
+                    return None
+                shift, node = shift + int(numbers[place] or 0), node.args[1 - place]
+            case "dimshuffle":
+                order = [axis for axis, source in enumerate(node.attrs["order"]) if source != "x"]
+                if len(order) != 1 or node.ndim != rank:
+                    return None
+                node = node.args[0]
+            case "iota":
+                if order is None:
+                    return (rank - 1, shift) if rank == 1 else None
+                return (order[0], shift) if order[0] >= rank - 2 else None
+            case _:
+                return None
+
+
+def _number(node: Node) -> int | None:
+    while node.op.name in ("broadcast_to", "dimshuffle"):
+        node = node.args[0]
+    value = constant_value(node)
+    return int(value) if value is not None and value.ndim == 0 and value.dtype.kind in "iu" else None
+
+
+def _of_scatter(node: Node, depth: int) -> Shape:
+    """zeros with a vector along the diagonal: what `diag` makes."""
+    base, _, *indices = node.args
+    if node.ndim == 2 and len(indices) == 2 and _is_zero(base) and indices[0] is indices[1]:
+        return "diagonal"
+    return ""
+
+
+def _of_spread(node: Node, depth: int) -> Shape:
+    """A matrix that is repeated along axes before."""
+    (x, *_) = node.args
+    known = x.ndim == node.ndim and all(
+        sizes.equal(a, b) for a, b in zip(x.type.shape[-2:], node.type.shape[-2:], strict=True)
+    )
+    return shape_of(x, depth) if known else ""
+
+
+def _of_axes(node: Node, depth: int) -> Shape:
+    """A matrix with new axes before it."""
+    return shape_of(node.args[0], depth) if _only_adds_axes(node) else ""
+
+
+def _only_adds_axes(node: Node) -> bool:
+    """Whether matrices, or what broadcasts to them, have only new axes before them."""
+    if node.op.name != "dimshuffle":
+        return False
+    rank, order = node.args[0].ndim, node.attrs["order"]
+    kept = tuple(axis for axis in order if axis != "x")
+    return rank > 1 and kept == tuple(range(rank)) and order[-2:] == (rank - 2, rank - 1)
+
+
+_SHAPES: dict[str, Callable[[Node, int], Shape]] = {
+    "add": _of_sum, "sub": _of_sum, "mul": _of_elementwise_product, "true_div": _of_quotient, "neg": _of_negative,
+    "matmul": _of_product, "inverse": _of_inverse, "item": _of_item, "where": _of_choice, "cast": _of_cast,
+    "set_gather": _of_scatter, "broadcast_to": _of_spread, "dimshuffle": _of_axes,
+    "cholesky": lambda node, depth: "lower",
+}  # fmt: skip
+
+
+# --- products with inverses -------------------------------------------------------------------------------------------
+
+
+def _inverse_of(node: Node) -> tuple[Node, bool] | None:
+    """(a, whether it is transposed) where a node is the inverse of a, or its transpose."""
+    turned = turned_of(node)
+    found = node if turned is None else turned
+    return (found, turned is not None) if found.op.name == "inverse" else None
+
+
+def _without_inverse(node: Node, uses: Uses) -> Node | None:
+    """a^-1 b as the solution of a x = b, and b a^-1 as that of a' x = b', transposed."""
+    left, right = node.args
+    found = _inverse_of(left) if left.ndim > 1 else None
+    if found is not None:
+        of, turned = found
+        b = right if right.ndim > 1 else expand(right, (1,))
+        solution = solve(of.args[0], b, transposed=turned, on_error=of.attrs["on_error"])
+        return solution if right.ndim > 1 else drop(solution, (1,))
+    found = _inverse_of(right) if right.ndim > 1 else None
+    if found is None:
+        return None
+    of, turned = found
+    b = transpose(left) if left.ndim > 1 else expand(left, (1,))
+    solution = solve(of.args[0], b, transposed=not turned, on_error=of.attrs["on_error"])
+    return transpose(solution) if left.ndim > 1 else drop(solution, (1,))
+
+
+# --- structured systems -----------------------------------------------------------------------------------------------
+
+
+def _diagonal(a: Node) -> Node:
+    count = iota(a.type.shape[-1])
+    if a.ndim == 2:
+        return gather(a, (count, count), 0)
+    moved = dimshuffle(a, (a.ndim - 2, a.ndim - 1, *range(a.ndim - 2)))
+    found = gather(moved, (count, count), 0)
+    return dimshuffle(found, (*range(1, found.ndim), 0))
+
+
+def _structured_solve(node: Node, uses: Uses) -> Node | None:
+    """A system whose matrix is triangular, diagonal or orthogonal."""
+    a, b = node.args
+    attrs = node.attrs
+    if attrs["structure"] != "general":
+        return None
+    before = turned_of(a)
+    if before is not None:  # as the other system, so that both have one factorisation
+        return solve(before, b, transposed=not attrs["transposed"], on_error=attrs["on_error"])
+    found = shape_of(a)
+    if found == "orthogonal":
+        return matmul(a if attrs["transposed"] else transpose(a), b)
+    if found == "diagonal":
+        rows = expand(b, (b.ndim - 1,))
+        one = expand(_diagonal(a), (a.ndim - 1, a.ndim))
+        return drop(factor.triangular_solve(one, rows, on_error=attrs["on_error"]), (b.ndim - 1,))
+    if not found:
+        return None
+    return factor.triangular_solve(
+        a, b, lower=found == "lower", transposed=attrs["transposed"], on_error=attrs["on_error"]
+    )
+
+
+def _identity(a: Node) -> Node:
+    count = iota(a.type.shape[-1])
+    one = make(OPS["cast"], (elementwise("equal", expand(count, (1,)), expand(count, (0,))),), {"dtype": a.dtype})
+    return broadcast_to(expand(one, range(a.ndim - 2)), a.type.shape)
+
+
+def _structured_inverse(node: Node, uses: Uses) -> Node | None:
+    (a,) = node.args
+    if turned_of(a) is not None:
+        before = turned_of(a)
+        assert before is not None
+        return transpose(inverse(before, node.attrs["on_error"]))
+    found = shape_of(a)
+    if found == "orthogonal":
+        return transpose(a)
+    return solve(a, _identity(a), on_error=node.attrs["on_error"]) if found else None
+
+
+# --- determinants -----------------------------------------------------------------------------------------------------
+
+
+def _product(x: Node) -> Node:
+    return reduction("prod", x, (x.ndim - 1,))
+
+
+def _sum_of_logs(diagonal: Node) -> Node:
+    return reduce_sum(elementwise("log", elementwise("abs", diagonal)), (diagonal.ndim - 1,))
+
+
+_OF_DIAGONAL: dict[str, Callable[[Node], Node]] = {
+    "det": _product,
+    "logabsdet": _sum_of_logs,
+    "detsign": lambda diagonal: _product(elementwise("sign", diagonal)),
+}
+_OF_FACTORS = {"det": "mul", "logabsdet": "add", "detsign": "mul"}
+
+
+def _structured_determinant(node: Node, uses: Uses) -> Node | None:
+    """Of a triangle the product of its diagonal; of a product with one the product of determinants; of a transpose that
+    of the matrix."""
+    (a,), name = node.args, node.op.name
+    before = turned_of(a)
+    if before is not None:
+        return make(node.op, (before,))
+    found = shape_of(a)
+    if found in ("lower", "upper", "diagonal"):
+        return _OF_DIAGONAL[name](_diagonal(a))
+    if a.op.name != "matmul" or min(arg.ndim for arg in a.args) < 2 or not any(map(is_square, a.args)):
+        return None
+    if not any(shape_of(arg) in ("lower", "upper", "diagonal") for arg in a.args):
+        return None
+    left, right = (make(node.op, (arg,)) for arg in a.args)
+    return elementwise(_OF_FACTORS[name], left, right)
+
+
+def _log_of_determinant(node: Node, uses: Uses) -> Node | None:
+    """log(abs(det(a))) as logabsdet(a); log(det(a)) as well, NaN where the determinant is negative."""
+    (x,) = node.args
+    if x.op.name == "det":
+        negative = elementwise("less", detsign(x.args[0]), literal(0, x.dtype))
+        return elementwise("where", negative, literal(np.nan, x.dtype), logabsdet(x.args[0]))
+    if x.op.name == "abs" and x.args[0].op.name == "det":
+        return logabsdet(x.args[0].args[0])
+    return None
+
+
+_OVERFLOWS = "the determinant overflows, or vanishes by underflow"
+
+MATRICES: tuple[AnyRule, ...] = (
+    Transformation("product_with_inverse", ("matmul",), _without_inverse, CLOSE, ("inverse", "dimshuffle")),
+    Transformation("structured_solve", ("solve",), _structured_solve, CLOSE),
+    Transformation("structured_inverse", ("inverse",), _structured_inverse, CLOSE),
+    Transformation("structured_determinant", tuple(_OF_DIAGONAL), _structured_determinant, CLOSE),
+    Transformation(
+        "log_of_determinant", ("log",), _log_of_determinant, CLOSE, ("det", "abs"), mends=_OVERFLOWS
+    ),
+)  # fmt: skip
+
+
+# --- factorisations ---------------------------------------------------------------------------------------------------
+
+
+def _solve_by_factors(node: Node, uses: Uses) -> Node | None:
+    """A general system by LU, a positive definite one by Cholesky's factor."""
+    a, b = node.args
+    on_error = node.attrs["on_error"]
+    if node.attrs["structure"] == "positive":
+        lower = factor.cholesky(a, on_error=on_error)
+        half = factor.triangular_solve(lower, b, on_error=on_error)
+        return factor.triangular_solve(lower, half, transposed=True, on_error=on_error)
+    packed, order, _ = factor.lu(a)
+    return _solved(packed, order, b, node.attrs["transposed"], on_error)
+
+
+def _solved(packed: Node, order: Node, b: Node, turned: bool, on_error: str) -> Node:
+    if not turned:
+        half = factor.triangular_solve(packed, factor.permuted(b, order), unit=True, on_error=on_error)
+        return factor.triangular_solve(packed, half, lower=False, on_error=on_error)
+    half = factor.triangular_solve(packed, b, lower=False, transposed=True, on_error=on_error)
+    whole = factor.triangular_solve(packed, half, transposed=True, unit=True, on_error=on_error)
+    return factor.permuted(whole, order, inverse=True)
+
+
+def _inverse_by_factors(node: Node, uses: Uses) -> Node | None:
+    (a,) = node.args
+    return solve(a, _identity(a), on_error=node.attrs["on_error"])
+
+
+def _turns(pivots: Node, dtype: str) -> Node:
+    """1 or -1, by the number of rows that were exchanged."""
+    moved = elementwise("not_equal", pivots, iota(pivots.type.shape[-1]))
+    signs = elementwise("where", moved, literal(-1, dtype), literal(1, dtype))
+    return _product(signs)
+
+
+def _determinant_by_factors(node: Node, uses: Uses) -> Node | None:
+    (a,), name = node.args, node.op.name
+    packed, _, pivots = factor.lu(a)
+    diagonal = _diagonal(packed)
+    found = _OF_DIAGONAL[name](diagonal)
+    return found if name == "logabsdet" else elementwise("mul", found, _turns(pivots, a.dtype))
+
+
+def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
+    """det(a) a^-1', in which pivots of 0 cancel: they are replaced by what rounding might have left of them, which
+    moves the cofactors by no more than that."""
+    (a,) = node.args
+    packed, order, pivots = factor.lu(a)
+    row, column = places(packed)
+    axes = (packed.ndim - 2, packed.ndim - 1)
+    size = reduction("supremum", elementwise("abs", packed), axes)
+    least = elementwise("mul", size, literal(np.finfo(a.dtype).eps, a.dtype))
+    least = elementwise(
+        "where", elementwise("greater", least, literal(0, a.dtype)), least, literal(np.finfo(a.dtype).tiny, a.dtype)
+    )
+    vanishes = elementwise(
+        "logical_and", elementwise("equal", row, column), elementwise("equal", packed, literal(0, a.dtype))
+    )
+    safe = elementwise("where", vanishes, expand(least, axes), packed)
+    whole = elementwise("mul", _product(_diagonal(safe)), _turns(pivots, a.dtype))
+    return elementwise("mul", _solved(safe, order, _identity(a), True, "nan"), expand(whole, axes))
+
+
+FACTORS: tuple[AnyRule, ...] = (
+    Transformation("solve_by_factors", ("solve",), _solve_by_factors, CLOSE),
+    Transformation("inverse_by_factors", ("inverse",), _inverse_by_factors, CLOSE),
+    Transformation("determinant_by_factors", tuple(_OF_DIAGONAL), _determinant_by_factors, CLOSE),
+    Transformation("cofactors_by_factors", ("cofactors",), _cofactors_by_factors, CLOSE),
+)
