@@ -86,6 +86,8 @@ class Symbolic:
     conv2d: Callable[..., Any]
     scan: Callable[..., Any]
     last_of: Callable[..., Any]
+    random: Any = None
+    """Functions of keys."""
 
     def parameters(self, arrays: tuple[Array, ...]) -> list[Any]:
         """Shared variables with these values."""
@@ -112,7 +114,7 @@ def load_graphc(peer: Peer) -> Symbolic:
         return graphc.lax.scan(one, first, length=steps, checkpoint="sqrt")[0]
 
     words = nnet.softmax, nnet.log_softmax, nnet.conv2d, scan, last_of
-    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words)
+    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words, graphc.random)
 
 
 def load_pytensor(peer: Peer) -> Symbolic:

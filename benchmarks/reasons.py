@@ -43,7 +43,6 @@ REASONS: dict[str | tuple[str, str], str] = {
 
 LEFT_OUT = {
     "Gaussian process": "needs a Cholesky factor and triangular solves",
-    "LeNet": "needs convolution and pooling",
 }
 """Workloads that wait for ops which graphc does not have yet."""
 

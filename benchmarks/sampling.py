@@ -44,7 +44,7 @@ def sample(
     program = build(library, data)
     first = program.call(*arguments)
     figures = {"first": perf_counter() - start}
-    found = answers(program, arguments, first)
+    found = answers(program, arguments, first, workload.summary)
     figures |= steady(program, arguments, seconds)
     figures["peak"] = float(max(0, peak_memory() - before))
     if check:

@@ -46,6 +46,9 @@ class Program:
 Builder: TypeAlias = Callable[[Any, Data], Program]
 
 
+Summary: TypeAlias = Callable[[list[Array]], list[Array]]
+
+
 @dataclass(frozen=True)
 class Workload:
     """A program to be measured.
@@ -54,6 +57,7 @@ class Workload:
     (graphc and PyTensor, which share Theano's words), "numpy", "jax", "torch" and "numba"; absent: why a kind has none.
     numpy_io: the arguments stay NumPy's arrays for every peer. traffic: bytes that any program has to move.
     flops: operations of a matrix product. tolerance: allowed error, relative to the largest element of a result.
+    summary: what is compared of the results, where these are random.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Workload:
     traffic: Callable[[Size], int] | None = None
     flops: Callable[[Size], int] | None = None
     tolerance: float | None = None
+    summary: Summary | None = None
 
     def make(self, size: Size | None = None) -> Data:
         """The inputs: the same for every peer and round."""
@@ -93,10 +98,13 @@ CHECKED_CALLS = 3
 """Calls that are compared, so that a wrong update or a buffer that is reused too early shows."""
 
 
-def answers(program: Program, arguments: Sequence[Any], first: Any) -> list[list[Array]]:
+def answers(
+    program: Program, arguments: Sequence[Any], first: Any, summary: Summary | None = None
+) -> list[list[Array]]:
     """What the first calls give, of which one has been made, and the state after them, as copies."""
     found = [as_arrays(first)]
     found += [as_arrays(program.call(*arguments)) for _ in range(CHECKED_CALLS - 1)]
+    found = found if summary is None else [*map(summary, found)]
     return [*found, as_arrays(list(program.state()))]
 
 
@@ -110,7 +118,7 @@ def reference(workload: Workload, library: Any, size: Size | None = None) -> lis
     """The answers of the NumPy program on float64; `library` is NumPy's (see `libraries.py`)."""
     data = workload.make(size).map(widened)
     program = workload.builders["numpy"](library, data)
-    return answers(program, data.arguments, program.call(*data.arguments))
+    return answers(program, data.arguments, program.call(*data.arguments), workload.summary)
 
 
 def difference(found: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> float:

@@ -60,6 +60,7 @@ with uncollected():
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
     from graphc.ifelse import ifelse
+    from graphc.ir.called import explained
     from graphc.ir.node import Constant, Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph
@@ -185,7 +186,9 @@ if not TYPE_CHECKING:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")
         module = _MODULES[place]()
-        found = globals()[name] = module if name == place else getattr(module, _RENAMED.get(name, name))
+        found = globals()[name] = (
+            module if name == place else explained(getattr(module, _RENAMED.get(name, name)), "graphc")
+        )
         return found
 
 
@@ -196,6 +199,10 @@ __all__ = [
     "parse_graph", "print_graph", "reduce", "scan", "scan_utils", "shared", "subgraph_grad",
     "switch_case", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
+
+
+for _name in __all__:
+    globals()[_name] = explained(globals()[_name], "graphc")
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,6 @@ transpose: `vjp` is linear in its cotangents, so that differentiating it with re
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -22,6 +21,7 @@ from graphc.ir.body import ITEM, item
 from graphc.ir.closure import close
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.walk import dependents, mention, nodes_of, substitute
+from graphc.ir.where import warn_user
 from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType, routes
 from graphc.ops.elementwise import elementwise
 from graphc.ops.scan import scan_node
@@ -258,7 +258,7 @@ def Rop(  # noqa: N802 - Theano's name
         raise GradientError(f"return_disconnected={return_disconnected!r}: must be 'zero', 'None' or 'Disconnected'")
     for place, end in enumerate(ends):
         if end not in connected and end in related:
-            _tell(f"{describe(end)} does not depend on any of the inputs", disconnected_outputs, 3)
+            _tell(f"{describe(end)} does not depend on any of the inputs", disconnected_outputs)
             if instead != "zero":
                 tangents[place] = None if instead == "none" else DisconnectedType()()
     return _like(f, tangents)
@@ -552,11 +552,11 @@ def _result(
     return DisconnectedType()()
 
 
-def _tell(message: str, disconnected: str, level: int = 5) -> None:
+def _tell(message: str, disconnected: str) -> None:
     """What is done about what is disconnected."""
     if disconnected == "raise":
         raise DisconnectedInputError(message)
     if disconnected == "warn":
-        warnings.warn(message, stacklevel=level)
+        warn_user(message)
     elif disconnected != "ignore":
         raise GradientError(f"disconnected_inputs={disconnected!r}: must be 'raise', 'warn' or 'ignore'")

@@ -6,7 +6,6 @@ that was asked for.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -21,6 +20,7 @@ from graphc.functions.callables import MODES, Function, Mode, kind_of, make_func
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
+from graphc.ir.where import warn_user
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
@@ -161,7 +161,7 @@ def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
 @cache
 def _interpreted_instead(why: str) -> Mode:
     """The mode that runs everywhere, said once."""
-    warnings.warn(f"{why}: they run in the interpreted mode", RuntimeWarning, stacklevel=3)
+    warn_user(f"{why}: they run in the interpreted mode", RuntimeWarning)
     return "interpreted"
 
 
@@ -417,7 +417,7 @@ def _check_inputs(
         message = f"the outputs and updates do not use {', '.join(map(describe, unused))}, given as input"
         if on_unused == "raise":
             raise UnusedInputError(f"{message}; on_unused_input='ignore' allows it")
-        warnings.warn(message, stacklevel=3)
+        warn_user(message)
     return forgotten
 
 

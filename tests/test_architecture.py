@@ -21,8 +21,8 @@ FLOORS = """
 startup             digest finder garbage idle_blas lazy process record __init__
 .                   errors dtypes paths numerics options configdefaults configparser values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  frozen samples where traced symbol kind node call walk body interpret passes sizes closure text
-                    parse verify apply expression pickling __init__
+ir                  frozen samples where called traced symbol kind node call walk body interpret passes sizes closure
+                    text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
                     given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
 .                   autodiff testing
@@ -35,8 +35,8 @@ tensor.nnet         neighbours sliding abstract_conv images conv __init__ nnet s
 tensor              __init__ extra_ops subtensor dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
-tensor.nnet         ctc attention
 tensor              factors matrix_functions structured linalg nlinalg slinalg
+tensor.nnet         ctc attention
 .                   ifelse scan_module
 rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
                     branches equal_steps rolling regions pipeline __init__
@@ -65,7 +65,7 @@ codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
 tensor              sharedvar basic
-random              bits distributions implicit rejection orders __init__ streams
+random              bits distributions implicit rejection multivariate orders __init__ streams
 tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
@@ -80,7 +80,7 @@ compile             builders ops mode io sharedvalue pfunc function_module debug
 scalar              ops __init__ basic
 .                   drawing printing
 .                   optim session preprocess
-layers              initial layer dense norm recurrent sequential __init__
+layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
 .                   bench cli
 """
@@ -123,6 +123,7 @@ LATE = {
     ("", "graphc.scan_module"),
     ("scalar", "graphc.scalar.basic"),
     ("", "graphc.tensor.basic"),
+    ("ir.called", "inspect"),
     ("tensor", "graphc.tensor.basic"),
     ("tensor.nnet", "graphc.tensor.opclasses"),
     ("", "graphc.updates"),

@@ -15,20 +15,22 @@ LONGEST = 80
 ENDINGS = {
     "affine": r"^\[ 2 -1\]\n",
     "char_rnn": r"^after 3 epochs, [34]\.\d\d bits a letter:\n",
+    "convolutional_digits": r"\d\d\.\d\d% of 450 test images; .* in convolutional_digits.png\n$",
     "digits": r"accuracy +\d\d\.\d\d% of 450 test images\n(cold compile|warm start).*\na step .* times as fast\n$",
     "logistic_regression": r"patients told rightly; every step as NumPy takes it\n$",
     "lotka_volterra": r"every parameter within 10% of the truth; plotted in lotka_volterra.png\n$",
     "mlp_regression": r"every loss and every parameter as NumPy has it\n$",
     "perceptron": r"100% of the points are classified rightly\n$",
     "sigmoid_surface": r"right at all 625 points; plotted in sigmoid_surface.png\n$",
+    "variational_autoencoder": r"after 2 epochs at most \d\d\.\d\d nats.*\na page of digits is in",
     "xor": r"0\.18333462.* 0\.0694832.*\n.*0\.18353091.* 0\.0692319.*\n",
 }
 """For each example what its output must show."""
 
-QUICK = {"char_rnn": ["3"]}
+QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "variational_autoencoder": ["2"]}
 """Arguments for a short run."""
 
-PLOTS = ("lotka_volterra", "sigmoid_surface")
+PLOTS = ("lotka_volterra", "sigmoid_surface", "convolutional_digits", "variational_autoencoder")
 
 
 def run(name: str, folder: Path, *arguments: str) -> str:

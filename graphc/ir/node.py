@@ -22,6 +22,7 @@ import numpy as np
 
 from graphc.dtypes import check_dtype
 from graphc.errors import GraphTypeError
+from graphc.ir.called import explained
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument
@@ -670,7 +671,7 @@ class Node(Symbol):
             method = METHODS.get(name)
             if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
                 raise AttributeError(f"a tensor has no attribute {name!r}")
-            return (FUNCTIONS.get(method) or FUNCTIONS["later"](method)).__get__(self)
+            return explained(FUNCTIONS.get(method) or FUNCTIONS["later"](method), "").__get__(self)
 
     def __dir__(self) -> list[str]:
         return [name for name in (*super().__dir__(), *METHODS) if name not in INTERNAL]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from types import FrameType
@@ -76,6 +77,15 @@ class Told:
 
     def __format__(self, form: str) -> str:
         return self.write()
+
+
+def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:
+    """A warning at the line of the innermost frame outside graphc."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level)
 
 
 def told(write: Callable[[], str]) -> str:

@@ -14,10 +14,11 @@ from graphc.layers.layer import Layer
 from graphc.layers.norm import BatchNorm, LayerNorm
 from graphc.layers.recurrent import GRU, LSTM, Recurrent
 from graphc.layers.sequential import Cost, Sequential
+from graphc.layers.spatial import Conv, Pool
 
 __all__ = [
-    "GRU", "LSTM", "Activation", "BatchNorm", "Cost", "Dense", "Dropout", "Embedding", "Flatten", "Layer", "LayerNorm",
-    "Recurrent", "Sequential", "initial",
+    "GRU", "LSTM", "Activation", "BatchNorm", "Conv", "Cost", "Dense", "Dropout", "Embedding", "Flatten", "Layer",
+    "LayerNorm", "Pool", "Recurrent", "Sequential", "initial",
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from graphc.layers.dense import Activation, Dense, Dropout, Flatten, Function, i
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer, Source
 from graphc.layers.norm import BatchNorm
+from graphc.layers.spatial import Conv, Pool
 from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable
 from graphc.startup.record import record
@@ -165,6 +166,33 @@ class Sequential:
         connect = bool(args.pop("connect", False))
         self.add(Dense(n_out, None, n_in, w or initial_of(activation), dropconnect=p if connect else 0.0))
         return self._after(normalize and BatchNorm(n_in=n_out), activation, 0.0 if connect else p, args)
+
+    def add_conv(
+        self,
+        n_in: int | None,
+        n_out: int,
+        size: int | Sequence[int] = 3,
+        activation: str | Function | None = None,
+        normalize: bool = False,
+        dropout: bool | float = False,
+        dropout_args: Mapping[str, Any] | None = None,
+        pool: int | Sequence[int] | None = None,
+        w: Initialiser | None = None,
+        **how: Any,
+    ) -> Sequential:
+        """A convolution, then batch normalisation, the activation, pooling by windows of `pool`, and dropout, where
+        asked for. `how`: what `Conv` takes besides (border, stride, channels_last, …)."""
+        p, args = _dropout(dropout, dropout_args)
+        conv = Conv(n_out, size, None, n_in=n_in, w=w or initial_of(activation), **how)
+        axis = -1 if conv.channels_last else 1
+        self.add(conv)._after(normalize and BatchNorm(axis, n_in=n_out), activation, 0.0, {})
+        if pool is not None:
+            self.add_pool(pool, channels_last=conv.channels_last)
+        return self.add(Dropout(p, **args)) if p else self
+
+    def add_pool(self, size: int | Sequence[int] | None = 2, **how: Any) -> Sequential:
+        """The largest number of each window; `how`: what `Pool` takes besides."""
+        return self.add(Pool(size, **how))
 
     def add_flatten(self) -> Sequential:
         """All axes after that of the batch as one."""

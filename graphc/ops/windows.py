@@ -279,15 +279,20 @@ def _inc_eval(node: Node, x: Array, y: Array, *rest: Array) -> Array:
 
 
 def _inc_writes(node: Node) -> Sequence[Write]:
+    """The last axis of places is the innermost loop, whose iterations write to different elements."""
     x, y = node.args[:2]
-    slidings = _slidings(node)
+    slidings, last = _slidings(node), y.ndim - node.attrs["axes"] - 1
+    order = (*(axis for axis in range(y.ndim) if axis != last), last)
+
+    def turned(index: Index) -> Index:
+        return tuple(index[order.index(axis)] for axis in range(y.ndim))
 
     def target(index: Index, element: Element) -> Index:
-        return _source(slidings, index, element)
+        return _source(slidings, turned(index), element)
 
     return [
         Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
-        Write(y.type.shape, target, lambda index: (1, index), accumulate=True),
+        Write(tuple(y.type.shape[axis] for axis in order), target, lambda index: (1, turned(index)), accumulate=True),
     ]
 
 

@@ -29,6 +29,7 @@ from graphc.random.distributions import (
     wald,
     weibull_min,
 )
+from graphc.random.multivariate import multivariate_normal, wishart
 from graphc.random.orders import choice, multinomial, permutation
 from graphc.random.rejection import (
     beta,
@@ -48,6 +49,6 @@ from graphc.random.rejection import log_gamma_number as loggamma
 __all__ = [
     "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",
     "f", "fold_in", "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal",
-    "multinomial", "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint", "split", "t",
-    "truncated_normal", "uniform", "vonmises", "wald", "weibull_min",
+    "multinomial", "multivariate_normal", "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint",
+    "split", "t", "truncated_normal", "uniform", "vonmises", "wald", "weibull_min", "wishart",
 ]  # fmt: skip

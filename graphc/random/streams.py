@@ -15,8 +15,8 @@ import numpy as np
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node
 from graphc.numerics import philox_low
-from graphc.ops.elementwise import as_node, cast
-from graphc.random import distributions, orders, rejection
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.random import distributions, multivariate, orders, rejection
 from graphc.random.bits import FOLDING, fold_in, word
 from graphc.shared import SharedVariable, own_variable
 from graphc.tensor.indexing import set_subtensor
@@ -176,6 +176,132 @@ class RandomStreams:
         """Beta numbers."""
         return self.gen(rejection.beta, a, b, _shape(size, ndim), dtype)
 
+    def lognormal(
+        self, size: Size = None, mean: Any = 0.0, sigma: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """exp of normal numbers of mean `mean` and standard deviation `sigma`."""
+        shape = _shape(size, ndim)
+        return self.gen(lambda key: elementwise("exp", _normal(key, shape, mean, sigma, dtype)))
+
+    def laplace(
+        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Laplace numbers about `loc`."""
+        return self.gen(_laplace, _shape(size, ndim), loc, scale, dtype)
+
+    def logistic(
+        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Logistic numbers about `loc`."""
+        return self.gen(_logistic, _shape(size, ndim), loc, scale, dtype)
+
+    def gumbel(
+        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Gumbel numbers, the most likely of which is `loc`."""
+        return self.gen(_gumbel, _shape(size, ndim), loc, scale, dtype)
+
+    def cauchy(
+        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Cauchy numbers about `loc`."""
+        return self.gen(_cauchy, _shape(size, ndim), loc, scale, dtype)
+
+    def t(
+        self,
+        size: Size = None,
+        df: Any = 1.0,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        ndim: int | None = None,
+        dtype: Any = None,
+    ) -> Node:
+        """Student's t numbers of `df` degrees of freedom about `loc`."""
+        return self.gen(lambda key: loc + scale * rejection.t(key, df, _shape(size, ndim), dtype))
+
+    def chisquare(self, size: Size = None, df: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+        """Chi-square numbers of `df` degrees of freedom."""
+        return self.gen(rejection.chisquare, df, _shape(size, ndim), dtype)
+
+    def f(
+        self, size: Size = None, dfnum: Any = 1.0, dfden: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """F numbers."""
+        return self.gen(rejection.f, dfnum, dfden, _shape(size, ndim), dtype)
+
+    def weibull(self, size: Size = None, a: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+        """Weibull numbers of shape parameter `a` and scale 1."""
+        return self.gen(distributions.weibull_min, 1.0, a, _shape(size, ndim), dtype)
+
+    def pareto(
+        self, size: Size = None, b: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Pareto numbers, `scale` at least, with a tail of power `b`."""
+        return self.gen(lambda key: scale * distributions.pareto(key, b, _shape(size, ndim), dtype))
+
+    def vonmises(
+        self, size: Size = None, mu: Any = 0.0, kappa: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Angles about `mu` of concentration `kappa`, from -pi to pi."""
+        return self.gen(rejection.vonmises, mu, kappa, _shape(size, ndim), dtype)
+
+    def wald(
+        self, size: Size = None, mean: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
+    ) -> Node:
+        """Inverse Gaussian numbers."""
+        return self.gen(distributions.wald, mean, scale, _shape(size, ndim), dtype)
+
+    def bernoulli(self, size: Size = None, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64") -> Node:
+        """1 with chance `p`, else 0."""
+        return self.gen(_binomial, _shape(size, ndim), 1, p, dtype)
+
+    def geometric(self, size: Size = None, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64") -> Node:
+        """How many trials of chance `p` it takes to succeed."""
+        return self.gen(distributions.geometric, p, _shape(size, ndim), dtype)
+
+    def negative_binomial(
+        self, size: Size = None, n: Any = 1, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64"
+    ) -> Node:
+        """How many trials of chance `p` fail before `n` succeed."""
+        return self.gen(rejection.negative_binomial, n, p, _shape(size, ndim), dtype)
+
+    def categorical(
+        self, size: Size = None, p: Any = (0.5, 0.5), ndim: int | None = None, dtype: Any = "int64"
+    ) -> Node:
+        """The number of a category of chances `p`, along their last axis."""
+        logits, shape = elementwise("log", as_node(p)), _shape(size, ndim)
+        return self.gen(lambda key: cast(distributions.categorical(key, logits, -1, shape), _name(dtype)))
+
+    def dirichlet(self, size: Size = None, alpha: Any = (1.0, 1.0), ndim: int | None = None, dtype: Any = None) -> Node:
+        """Vectors of sum 1, along a last axis that `size` does not count."""
+        return self.gen(rejection.dirichlet, alpha, _shape(size, ndim), dtype)
+
+    def multivariate_normal(
+        self,
+        size: Size = None,
+        mean: Any = (0.0,),
+        cov: Any = ((1.0,),),
+        ndim: int | None = None,
+        dtype: Any = None,
+    ) -> Node:
+        """Normal vectors of a mean and a covariance, along a last axis that `size` does not count."""
+        return self.gen(multivariate.multivariate_normal, mean, cov, _shape(size, ndim), dtype)
+
+    def wishart(
+        self,
+        size: Size = None,
+        df: Any = 1.0,
+        scale: Any = ((1.0,),),
+        ndim: int | None = None,
+        dtype: Any = None,
+    ) -> Node:
+        """Wishart matrices, along two last axes that `size` does not count."""
+        return self.gen(multivariate.wishart, df, scale, _shape(size, ndim), dtype)
+
+    def shuffle(self, x: Any) -> Node:
+        """The rows of an array in random order."""
+        return self.gen(orders.permutation, x)
+
     def choice(
         self,
         size: Size = 1,
@@ -266,3 +392,7 @@ def _within_two(key: Node, shape: Any, kind: str) -> Node:
 _normal = _scaled("normal", distributions.normal)
 _truncated_normal = _scaled("truncated_normal", _within_two)
 _exponential = _scaled("exponential", distributions.exponential)
+_laplace = _scaled("laplace", distributions.laplace)
+_logistic = _scaled("logistic", distributions.logistic)
+_gumbel = _scaled("gumbel", distributions.gumbel)
+_cauchy = _scaled("cauchy", distributions.cauchy)

@@ -65,9 +65,8 @@ class Finder:
         places = import_module("graphc.paths").PATHS[spec.name.partition(".")[2]]
         parent, _, child = spec.name.rpartition(".")
         package = sys.modules[parent]
-        function = (
-            getattr(package, child) if child in vars(package) or child in getattr(package, "__all__", ()) else None
-        )
+        known = child in vars(package) or child in getattr(package, "__all__", ())
+        function = getattr(package, child) if known else None
         return Path(spec.name, [f"graphc.{place}" for place in places.split()], function)
 
     @staticmethod

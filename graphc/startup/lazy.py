@@ -8,20 +8,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 
 def lazily(
-    package: str, modules: Mapping[str, str], missing: Callable[[str], str] | None = None
+    package: str,
+    modules: Mapping[str, str],
+    missing: Callable[[str], str] | None = None,
+    public: Callable[[Any, str], Any] = lambda found, package: found,
 ) -> Callable[[str], Any]:
     """The `__getattr__` of `package`: `modules` says which module within it defines which names, in words. An empty
     text stands for a module that gives no names but is there itself. `missing(name)` says why there is no such name.
+    `public(found, package)` is what users are given.
     """
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def find(name: str) -> Any:
         if name in homes:
             found = getattr(import_module(f"{package}.{homes[name]}"), name)
+            if isinstance(found, FunctionType):
+                found = public(found, package)
             setattr(sys.modules[package], name, found)
             return found
         if name in modules or f"{package}.{name}".partition(".")[2] in import_module("graphc.paths").PATHS:

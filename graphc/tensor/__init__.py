@@ -9,6 +9,7 @@ gives nodes their operators and methods. `import graphc.tensor as T` stands for 
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING
 from typing import Any as Anything
 
@@ -17,6 +18,7 @@ from graphc.autodiff import Rop as Rop
 from graphc.autodiff import grad as grad
 from graphc.autodiff import hessian as hessian
 from graphc.autodiff import jacobian as jacobian
+from graphc.ir.called import explained
 from graphc.ir.node import FUNCTIONS
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor import nnet as nnet
@@ -127,8 +129,9 @@ LAZY = {
     """,
     "opt": "Assert assert_op",
     "order": """
-        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin median partition
-        percentile quantile searchsorted setdiff1d setxor1d sort topk topk_and_argtopk union1d unique
+        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin lexsort median
+        nanmedian nanpercentile nanquantile partition percentile quantile searchsorted setdiff1d setxor1d sort topk
+        topk_and_argtopk union1d unique
     """,
     "padding": "pad",
     "polynomials": "poly polyadd polyder polyint polymul polysub polyval",
@@ -178,8 +181,8 @@ def _array_function(function: Anything, args: tuple[Anything, ...], kwargs: dict
 FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 
 _INTERNAL = """
-Anything FUNCTIONS LAZY PRIVATE TYPE_CHECKING annotations constructors creation elementary import_module indexing
-joining keys
+Anything FUNCTIONS FunctionType LAZY PRIVATE TYPE_CHECKING annotations constructors creation elementary explained
+import_module indexing joining keys
 lazily masks names_of plural_constructors products reductions shaping variables
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
@@ -201,9 +204,13 @@ def _missing(name: str) -> str:
 
 
 if not TYPE_CHECKING:  # which know the names
-    FUNCTIONS["later"] = lazily("graphc.tensor", LAZY, _missing)
+    _PLAIN = {name: globals().pop(name) for name in _OWN if isinstance(globals()[name], FunctionType)}
+    FUNCTIONS["later"] = lazily("graphc.tensor", LAZY, _missing, explained)
 
     def __getattr__(name: str) -> Anything:
+        if name in _PLAIN:
+            found = globals()[name] = explained(_PLAIN[name], "graphc.tensor")
+            return found
         return _private(name) if name in PRIVATE else FUNCTIONS["later"](name)
 
 

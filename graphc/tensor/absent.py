@@ -36,8 +36,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     """),
     (RANDOM, "raw_random random"),
     (ORDER, """
-        unique_all unique_counts unique_inverse unique_values lexsort nanmedian nanpercentile
-        nanquantile histogram2d histogramdd
+        unique_all unique_counts unique_inverse unique_values histogram2d histogramdd
     """),
     (FACTORS, "roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (OP_CLASS, """

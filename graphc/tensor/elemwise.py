@@ -40,7 +40,9 @@ class ScalarOp:
         return self.function(*operands)
 
     def __eq__(self, other: object) -> bool:
-        return other is self.function or (isinstance(other, ScalarOp) and other.name == self.name)
+        return getattr(other, "__wrapped__", other) is self.function or (
+            isinstance(other, ScalarOp) and other.name == self.name
+        )
 
     def __hash__(self) -> int:
         return hash(self.function)

@@ -14,7 +14,7 @@ import numpy as np
 from graphc.dtypes import DISCRETE, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import Array, Node, Type, describe
+from graphc.ir.node import Array, Node, Type, constant_value, describe
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
@@ -32,8 +32,8 @@ from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
 
 __all__ = [
     "argpartition", "argsort", "argtopk", "bincount", "digitize", "histogram", "histogram_bin_edges", "intersect1d",
-    "isin", "median", "partition", "percentile", "quantile", "searchsorted", "setdiff1d", "setxor1d", "sort", "topk",
-    "topk_and_argtopk", "union1d", "unique",
+    "isin", "lexsort", "median", "nanmedian", "nanpercentile", "nanquantile", "partition", "percentile", "quantile",
+    "searchsorted", "setdiff1d", "setxor1d", "sort", "topk", "topk_and_argtopk", "union1d", "unique",
 ]  # fmt: skip
 
 
@@ -105,6 +105,11 @@ def _along(what: str, of_rows: Any, of_columns: Any, x: Any, axis: Any) -> Node:
     """What is made of an array along an axis, of its shape, by an op for the last axis, and one for the second of
     three."""
     node = as_node(x)
+    if isinstance(axis, Node):
+        known = constant_value(axis)
+        if known is None:
+            return _along_any(what, of_rows, of_columns, node, axis)
+        axis = int(known)
     rows, place = _by_rows(what, node, axis)
     if axis is None or place == node.ndim - 1:
         made: Node = of_rows(rows)
@@ -114,21 +119,54 @@ def _along(what: str, of_rows: Any, of_columns: Any, x: Any, axis: Any) -> Node:
     return layout.reshape(of_columns(layout.reshape(node, parts)), shape)
 
 
+def _along_any(what: str, of_rows: Any, of_columns: Any, node: Node, axis: Node) -> Node:
+    """The same along an axis that only a call tells: that of all that are made."""
+    if axis.ndim or not node.ndim:
+        raise GraphTypeError(f"{what}: the axis {describe(axis)} of type {axis.type} is no axis of {describe(node)}")
+    number = cast(axis, "int64")
+    within = logical_and(elementwise("greater_equal", number, -node.ndim), elementwise("less", number, node.ndim))
+    message = f"{what} of {describe(node)}: the axis {describe(axis)} is none of its {node.ndim}"
+    place = elementwise("mod", checked(number, [cast(within, "int64")], message, "shape"), node.ndim)
+    found = _along(what, of_rows, of_columns, node, 0)
+    for each in range(1, node.ndim):
+        found = where(elementwise("equal", place, each), _along(what, of_rows, of_columns, node, each), found)
+    return found
+
+
 # --- sorting --------------------------------------------------------------------------------------------------------
 
 
-def sort(x: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
+def sort(x: Any, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
     """The elements along `axis` in rising order, of all axes where it is None; NaN comes last. `kind` is NumPy's, and
-    changes nothing: sorting is stable. Raises AxisError for a wrong axis.
+    changes nothing: sorting is stable. An axis may be a scalar variable. Raises AxisError for a wrong axis.
 
         >>> T.sort([3.0, 1.0, 2.0])  # 1, 2, 3
     """
     return _along("sort", _sorted, _sorted_columns, x, axis)
 
 
-def argsort(x: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
+def argsort(x: Any, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
     """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last."""
     return _along("argsort", _rank, _column_rank, x, axis)
+
+
+def lexsort(keys: Any, axis: int = -1) -> Node:
+    """The places that sort by several keys of one shape: by the last of them, equal ones by the one before, and so on;
+    keys: a sequence of tensors, or one along the first axis of which they stand."""
+    if isinstance(keys, list | tuple):
+        parts = [as_node(key) for key in keys]
+    else:
+        whole = as_node(keys)
+        count = whole.type.shape[0] if whole.ndim else 0
+        if not isinstance(count, int):
+            raise GraphTypeError(f"lexsort of {describe(whole)} of type {whole.type}: the number of keys must be known")
+        parts = [whole[number] for number in range(count)]
+    if not parts:
+        raise GraphTypeError("lexsort: need sequence of keys with len > 0")
+    order = argsort(parts[0], axis)
+    for key in parts[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
 
 
 def partition(x: Any, kth: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
@@ -191,17 +229,7 @@ def quantile(x: Any, q: Any, axis: int | None = None, method: str = "linear", ke
     kind = rows.dtype if is_float(rows.dtype) else "float64"
     ranked, part = cast(_sorted(rows), kind), as_node(q)
     where_to = cast(part, kind) * cast(rows.shape[-1] - 1, kind)
-    below = floor(where_to)
-    rest = where_to - below
-    if method == "lower":
-        rest = rest * 0
-    elif method == "higher":
-        rest = elementwise("ceil", rest)
-    elif method == "nearest":
-        rest = elementwise("rint", where_to) - below
-    elif method == "midpoint":
-        rest = where(elementwise("greater", rest, 0), 0.5, 0.0)
-    low = cast(below, "int64")
+    low, rest = _between(where_to, method)
     high = minimum(low + 1, rows.shape[-1] - 1)
     first, second = ranked[..., low], ranked[..., high]
     found = where(elementwise("greater", rest, 0), first + (second - first) * cast(rest, kind), first)
@@ -216,6 +244,51 @@ def quantile(x: Any, q: Any, axis: int | None = None, method: str = "linear", ke
     elif part.ndim:
         found = found.dimshuffle(*range(found.ndim - part.ndim, found.ndim), *range(found.ndim - part.ndim))
     return found
+
+
+def _between(where_to: Node, method: str) -> tuple[Node, Node]:
+    """The place below a number of a place, and what of the way to the next one is taken."""
+    below = floor(where_to)
+    rest = where_to - below
+    if method == "lower":
+        rest = rest * 0
+    elif method == "higher":
+        rest = elementwise("ceil", rest)
+    elif method == "nearest":
+        rest = elementwise("rint", where_to) - below
+    elif method == "midpoint":
+        rest = where(elementwise("greater", rest, 0), 0.5, 0.0)
+    return cast(below, "int64"), rest
+
+
+def nanquantile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:
+    """`quantile` of the elements that are not NaN; NaN where there are none."""
+    if method not in METHODS:
+        raise GraphTypeError(f"nanquantile: method {method!r} must be one of {', '.join(METHODS)}")
+    node, part = as_node(x), as_node(q)
+    if not is_float(node.dtype):
+        return quantile(node, part, axis, method, keepdims)
+    rows, place = _by_rows("nanquantile", node, axis)
+    ranked, last = _sorted(rows), cast(logical_not(isnan(rows)), "int64").sum(axis=-1, keepdims=True) - 1
+    where_to = cast(maximum(last, 0), rows.dtype) * cast(flatten(part), rows.dtype)
+    low, rest = _between(where_to, method)
+    first, second = (take_along_axis(ranked, at, -1) for at in (low, minimum(low + 1, maximum(last, 0))))
+    found = where(elementwise("greater", rest, 0), first + (second - first) * cast(rest, rows.dtype), first)
+    found = moveaxis(where(elementwise("less", last, 0), np.nan, found), -1, 0)
+    kept = found.type.shape[1:]
+    if keepdims:
+        kept = (1,) * node.ndim if axis is None else (*kept[:place], 1, *kept[place:])
+    return cast(layout.reshape(found, (*part.type.shape, *kept)), rows.dtype)
+
+
+def nanpercentile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:
+    """`nanquantile` of q / 100."""
+    return nanquantile(x, as_node(q) / 100.0, axis, method, keepdims)
+
+
+def nanmedian(x: Any, axis: int | None = None, keepdims: bool = False) -> Node:
+    """`median` of the elements that are not NaN; NaN where there are none."""
+    return nanquantile(x, 0.5, axis, "midpoint", keepdims)
 
 
 def percentile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:

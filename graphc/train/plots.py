@@ -23,6 +23,14 @@ PANELS = (
 def plot(history: Sequence[Row], path: str | Path | None = None) -> Any:
     """A figure with a panel each for loss, score and norms; saved where a path is given."""
     figure = import_module("matplotlib.figure").Figure(figsize=(12, 3.6), layout="constrained")
+    panels(figure, history)
+    if path is not None:
+        figure.savefig(path, dpi=120)
+    return figure
+
+
+def panels(figure: Any, history: Sequence[Row]) -> None:
+    """Those panels in a figure, or in a part of one."""
     batches = [row.batch for row in history]
     for axes, (title, lines, scale) in zip(figure.subplots(1, len(PANELS)), PANELS, strict=True):
         for label, name in lines:
@@ -32,6 +40,3 @@ def plot(history: Sequence[Row], path: str | Path | None = None) -> Any:
         axes.set(title=title, xlabel="batches", yscale=scale)
         axes.grid(alpha=0.3)
         axes.legend()
-    if path is not None:
-        figure.savefig(path, dpi=120)
-    return figure

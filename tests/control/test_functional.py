@@ -311,7 +311,7 @@ def test_the_last_row_of_blocks_keeps_no_others(order: int) -> None:
     for _ in range(order):
         cost = graphc.grad(cost, w)
     graph, _ = rewrite(Graph((x0, w), (cost,)))
-    assert max((size for _, size in stacks(graph.outputs)), default=0) == (100 if order else 0)
+    assert max((size for _, size in stacks(list(graph.outputs))), default=0) == (100 if order else 0)
 
 
 @pytest.mark.parametrize("ended", [False, True])

@@ -209,3 +209,70 @@ def test_what_they_refuse() -> None:
     assert len(used.params) == 2
     with pytest.raises(ArgumentError, match="no more layers"):
         used.add_flatten()
+
+
+def correlated(x: Any, w: Any, pads: int, stride: int) -> Any:
+    """The definition, of images (batch, channels, rows, columns)."""
+    x = np.pad(x, ((0, 0), (0, 0), (pads, pads), (pads, pads)))
+    rows, columns = ((size - k) // stride + 1 for size, k in zip(x.shape[2:], w.shape[2:], strict=True))
+    found = np.zeros((len(x), len(w), rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            part = x[:, :, i * stride :, j * stride :][:, :, : w.shape[2], : w.shape[3]]
+            found[:, :, i, j] = np.einsum("bcij,ocij->bo", part, w)
+    return found
+
+
+def test_convolution() -> None:
+    x = RNG.normal(size=(2, 4, 7, 6))
+    for border, pads, stride in (("valid", 0, 1), ("same", 1, 1), (2, 2, 2)):
+        layer = layers.Conv(6, 3, "relu", border, stride, dtype="float64", bias=initial.normal(1.0))
+        wanted = correlated(x, np.zeros((6, 4, 3, 3)), pads, stride).shape
+        found = run(layer, x)
+        w, b = (param.get_value() for param in layer.params)
+        assert found.shape == wanted
+        expected = np.maximum(correlated(x, w, pads, stride) + b[:, None, None], 0)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        last = layers.Conv(6, 3, "relu", border, stride, channels_last=True, dtype="float64", bias=initial.normal(1.0))
+        turned = run(last, x.transpose(0, 2, 3, 1))
+        np.testing.assert_allclose(turned.transpose(0, 3, 1, 2), found, rtol=1e-9, atol=1e-12)
+    depthwise = layers.Conv(4, 3, groups=4, bias=None, dtype="float64")
+    found = run(depthwise, x)
+    (w,) = (param.get_value() for param in depthwise.params)
+    assert w.shape == (4, 1, 3, 3)
+    np.testing.assert_allclose(found[:, 2:3], correlated(x[:, 2:3], w[2:3], 0, 1), rtol=1e-9, atol=1e-12)
+    assert run(layers.Conv(2, (3,)), x[:, :, 0]).shape == (2, 2, 4)
+    with pytest.raises(GraphTypeError, match="takes 4 axes"):
+        layers.Conv(2)(T.tensor3())
+    with pytest.raises(ArgumentError, match="3 groups of 4 channels"):
+        run(layers.Conv(6, groups=3), x)
+    with pytest.raises(ArgumentError, match="there are 2 axes"):
+        layers.Conv(6, 3, stride=(1, 2, 3))
+
+
+def test_pooling() -> None:
+    x = RNG.normal(size=(2, 3, 6, 5))
+    windows = x[:, :, :, :4].reshape(2, 3, 3, 2, 2, 2)
+    np.testing.assert_array_equal(run(layers.Pool(), x), windows.max((3, 5)))
+    np.testing.assert_allclose(run(layers.Pool(2, mode="average"), x), windows.mean((3, 5)))
+    last = run(layers.Pool(2, channels_last=True), x.transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(last.transpose(0, 3, 1, 2), windows.max((3, 5)))
+    assert run(layers.Pool(3, stride=1, ignore_border=False), x).shape[2:] == (4, 3)
+    np.testing.assert_array_equal(run(layers.Pool(None), x), x.max((2, 3)))
+    np.testing.assert_allclose(run(layers.Pool(None, mode="average", channels_last=True), x), x.mean((1, 2)))
+    with pytest.raises(GraphTypeError, match="takes 4 axes"):
+        run(layers.Pool(), x[0])
+
+
+def test_a_network_of_convolutions() -> None:
+    net = layers.Sequential(input_shape=(8, 8, 1), seed=0)
+    net.add_conv(1, 4, 3, "relu", normalize=True, border="same", pool=2, channels_last=True)
+    net.add_conv(4, 6, 3, "tanh", dropout=0.1, channels_last=True).add_pool(None, channels_last=True)
+    net.add_fc(6, 3).add_cost("softmax")
+    shapes = [param.get_value().shape for param in net.params]
+    assert shapes == [(4, 1, 3, 3), (4,), (4,), (4,), (6, 4, 3, 3), (6,), (6, 3), (3,)]
+    assert net.output.type.shape[1] == 3 and len(net.updates) == 2
+    gradients = graphc.grad(net.cost, net.params)
+    f = graphc.function([net.input, net.target], [net.cost, *gradients], updates=net.updates, mode="interpreted")
+    found = f(RNG.normal(size=(5, 8, 8, 1)).astype("float32"), [0, 1, 2, 0, 1])
+    assert np.isfinite(found[0]) and all(np.isfinite(each).all() for each in found[1:])

@@ -167,3 +167,26 @@ def test_wrong_parameters_say_so() -> None:
         R.normal(KEY, (2,), "int64")
     with pytest.raises(GraphTypeError, match="limits are whole numbers"):
         R.randint(KEY, (2,), 0, T.dscalar("high"))
+
+
+def test_vectors_and_matrices_of_a_covariance() -> None:
+    cov, mean, n = T.dmatrix("cov"), T.dvector("mean"), T.lscalar("n")
+    vectors, one = R.multivariate_normal(KEY, mean, cov, (n,)), R.multivariate_normal(KEY, mean, cov)
+    each = R.multivariate_normal(KEY, T.stack([mean, 2 * mean]), T.stack([cov, 4 * cov]))
+    matrices = R.wishart(KEY, 5.0, cov, (n,))
+    by_cov = T.grad((vectors**2).mean(axis=0).sum() + matrices.mean(axis=0).sum(), cov)
+    outputs = [vectors, one, each, matrices, by_cov]
+    value, middle = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0])
+    made, want = (graphc.function([KEY, cov, mean, n], outputs, mode) for mode in ("compiled", "interpreted"))
+    few = [f(np.uint64(4), value, middle, 10) for f in (made, want)]
+    for own, other in zip(*few, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-8, atol=1e-10)
+    found = made(np.uint64(4), value, middle, 4000)
+    np.testing.assert_allclose(found[0].mean(axis=0), middle, atol=0.1)
+    np.testing.assert_allclose(np.cov(found[0].T), value, atol=0.15)
+    assert found[1].shape == (2,) and found[2].shape == (2, 2)
+    np.testing.assert_allclose(found[3].mean(axis=0), 5 * value, atol=0.4)
+    # of the lower triangle alone: each variance once, the covariance twice
+    np.testing.assert_allclose(found[4], [[6, 0], [10, 6]], atol=0.7)
+    with pytest.raises(GraphTypeError, match="no matrix"):
+        R.wishart(KEY, 3.0, [1.0])

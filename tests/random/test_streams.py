@@ -121,6 +121,43 @@ def test_what_methods_promise() -> None:
         assert all(len(set(row)) == 2 for row in found["categories"])
 
 
+COV = np.array([[2.0, 0.5], [0.5, 1.0]])
+MEANS: dict[str, tuple[Any, Any]] = {
+    # a method, and its mean or, of what has none, its median of no sign
+    "lognormal": (lambda r, s: r.lognormal(s, 1.0, 0.5), np.exp(1.125)),
+    "laplace": (lambda r, s: r.laplace(s, 3.0, 0.5), 3.0),
+    "logistic": (lambda r, s: r.logistic(s, 3.0, 0.5), 3.0),
+    "gumbel": (lambda r, s: r.gumbel(s, 3.0, 0.5), 3.0 + 0.5 * np.euler_gamma),
+    "cauchy": (lambda r, s: T.sgn(r.cauchy(s, 3.0, 0.5) - 3.0) + 1.0, 1.0),
+    "t": (lambda r, s: r.t(s, 5.0, 3.0, 0.5), 3.0),
+    "chisquare": (lambda r, s: r.chisquare(s, 4.0), 4.0),
+    "f": (lambda r, s: r.f(s, 4.0, 12.0), 1.2),
+    "weibull": (lambda r, s: r.weibull(s, 1.0), 1.0),
+    "pareto": (lambda r, s: r.pareto(s, 4.0, 3.0), 4.0),
+    "vonmises": (lambda r, s: T.cos(r.vonmises(s, 0.0, 2.0)), 0.697775),
+    "wald": (lambda r, s: r.wald(s, 2.0, 4.0), 2.0),
+    "bernoulli": (lambda r, s: r.bernoulli(s, 0.25), 0.25),
+    "geometric": (lambda r, s: r.geometric(s, 0.25), 4.0),
+    "negative_binomial": (lambda r, s: r.negative_binomial(s, 3, 0.5), 3.0),
+    "categorical": (lambda r, s: r.categorical(s, [0.25, 0.5, 0.25]), 1.0),
+    "dirichlet": (lambda r, s: r.dirichlet(s, [1.0, 3.0])[:, 0], 0.25),
+    "multivariate_normal": (lambda r, s: r.multivariate_normal(s, [1.0, 2.0], COV), [1.0, 2.0]),
+    "wishart": (lambda r, s: r.wishart(s, 3.5, COV), 3.5 * COV),
+}
+
+
+def test_means_of_other_methods() -> None:
+    rng = RandomStreams(11)
+    drawn = [draw(rng, (1500,)) for draw, _ in MEANS.values()]
+    found = graphc.function([], drawn)()
+    for name, value, (_, want) in zip(MEANS, found, MEANS.values(), strict=True):
+        error = value.std(axis=0) / np.sqrt(len(value))
+        assert (abs(value.mean(axis=0) - want) < 4.5 * error).all(), (name, value.mean(axis=0), want)
+    rows = np.arange(20.0).reshape(10, 2)
+    shuffled = graphc.function([], rng.shuffle(rows), mode="interpreted")()
+    np.testing.assert_array_equal(shuffled[np.argsort(shuffled[:, 0])], rows)
+
+
 def test_dropout_is_no_pass_of_its_own() -> None:
     x = T.dmatrix("x")
     f = graphc.function([x], x * RandomStreams(1).binomial(x.shape, p=0.8, dtype=x.dtype))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,7 +150,7 @@ def test_compiled_as_defined_with_derivatives(dtype: str) -> None:
     results: list[Any] = []
     values: list[Any] = []
     checks: list[Any] = []
-    for case in drawn(14, 3):
+    for case in drawn(10, 3):
         x, w = arrays(case, dtype)
         a, b = leaf(x), leaf(w)
         y = made(case, a, b)
@@ -164,10 +169,11 @@ def test_compiled_as_defined_with_derivatives(dtype: str) -> None:
         np.testing.assert_allclose(mine, other, rtol=tolerance, atol=tolerance * 100)
 
 
-def test_large_ones_are_what_small_ones_are() -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_ones_are_what_small_ones_are(dtype: str) -> None:
     """Sizes at which panels, parts of tiles and threads are used, with special values."""
-    generator = np.random.default_rng(0)
-    x, w = T.tensor4("x"), T.tensor4("w")
+    generator, close = np.random.default_rng(0), 1e-9 if dtype == "float64" else 1e-3
+    x, w = T.tensor4("x", dtype), T.tensor4("w", dtype)
     modes: list[Any] = ["valid", "full", "half"]
     ys = [T.nnet.conv2d(x, w, border_mode=mode) for mode in modes]
     f = graphc.function([x, w], [*ys, *graphc.grad((ys[0] * ys[0]).sum(), [x, w])])
@@ -177,7 +183,7 @@ def test_large_ones_are_what_small_ones_are() -> None:
         ((2, 3, 30, 18), (33, 3, 5, 4)),
         ((5, 40, 9, 8), (8, 40, 1, 1)),
     ]:
-        a, b = generator.normal(size=shape), generator.normal(size=kernel)
+        a, b = (generator.normal(size=size).astype(dtype) for size in (shape, kernel))
         b[0, 0, 0, 0] = 0
         a[0, 0, 4, 5], a[-1, 1, 2, 2] = np.inf, np.nan
         got = f(a, b)
@@ -186,10 +192,10 @@ def test_large_ones_are_what_small_ones_are() -> None:
             pads = {"valid": [0, 0], "full": [k - 1 for k in kernel[2:]], "half": half}[mode]
             with np.errstate(invalid="ignore"):
                 other = direct(a, b, (1, 1), [(p, p) for p in pads], (1, 1), 1, True)
-            np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-9)
-        a = generator.normal(size=shape)
+            np.testing.assert_allclose(mine, other, rtol=close, atol=close)
+        a = generator.normal(size=shape).astype(dtype)
         for mine, other in zip(f(a, b)[3:], g(a, b), strict=True):
-            np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-8)
+            np.testing.assert_allclose(mine, other, rtol=close, atol=close * 10)
 
 
 def test_what_is_around_an_image_adds_nothing() -> None:
@@ -363,3 +369,70 @@ def test_sizes_are_checked_at_the_call() -> None:
             f(np.ones((1, 3, 3, 3)), np.ones((2, 2, 1, 1)))
         with pytest.raises(ShapeError, match="the images have 3 channels in a group, the kernels 2"):
             f(np.ones((1, 6, 3, 3)), np.ones((2, 2, 1, 1)))
+
+
+# --- numbers of others ----------------------------------------------------------------------------------------------
+
+RECORDS = Path(__file__).parent
+
+
+def records(name: str) -> list[Any]:
+    """What was recorded: the arguments, then of a convolution and its derivatives the shape, a sum and an element."""
+    return [ast.literal_eval(line) for line in (RECORDS / f"{name}_convolutions.txt").read_text().splitlines()]
+
+
+def wave(shape: Any, step: float) -> NDArray[Any]:
+    return np.sin(np.arange(np.prod(shape)) * step + 0.5 * step).reshape(shape)
+
+
+def is_as_recorded(y: Node, x: Node, w: Node, a: NDArray[Any], b: NDArray[Any], recorded: Any) -> None:
+    results = [y, *graphc.grad((y * T.sin(y)).sum(), [x, w])]
+    for mine, (shape, total, element) in zip(
+        graphc.function([x, w], results, mode="interpreted")(a, b), recorded, strict=True
+    ):
+        assert list(mine.shape) == shape
+        weights = np.cos(np.arange(mine.size)).reshape(shape)
+        np.testing.assert_allclose((mine * weights).sum(), total, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(mine.ravel()[mine.size // 3], element, rtol=1e-9, atol=1e-10)
+
+
+def test_as_theano_1_0_5() -> None:
+    """Its Python implementation, on a two-dimensional convolution written in NumPy."""
+    for name, mode, subsample, flip, dilation, groups, recorded in records("theano"):
+        sizes: Any = ((2, 4, 7, 6), (4, 4 // groups, 3, 2)) if name == "conv2d" else ((1, 2, 5, 4, 6), (3, 2, 2, 2, 3))
+        a, b = wave(sizes[0], 1.0), wave(sizes[1], 1.7)
+        x, w = leaf(a), leaf(b)
+        how = {"border_mode": mode, "subsample": subsample, "filter_flip": flip, "filter_dilation": dilation}
+        y = getattr(T.nnet, name)(x, w, *sizes, **how, num_groups=groups)
+        is_as_recorded(y, x, w, a, b, recorded)
+
+
+def test_as_pytorch_2_13() -> None:
+    for is_transposed, images, kernels, stride, padding, dilation, groups, more, recorded in records("torch"):
+        a, b = wave(images, 1.0), wave(kernels, 1.7)
+        x, w = leaf(a), leaf(b)
+        how: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        y = T.nnet.transposed_convolution(x, w, **how, more=more) if is_transposed else T.nnet.convolution(x, w, **how)
+        is_as_recorded(y, x, w, a, b, recorded)
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_nothing_beside_the_operands_is_touched() -> None:
+    """Between pages that nobody may touch, with memory that begins as NaN."""
+    chosen = "test_large_ones or test_layouts"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", chosen]
+    environment = {**os.environ, "GRAPHC_POISON": "guard"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_memory_is_given_back() -> None:
+    x, w = T.ftensor4("x"), T.ftensor4("w")
+    f = graphc.function([x, w], T.nnet.convolution(x, w, padding="same"))
+    a, b = np.ones((4, 32, 60, 60), "float32"), np.ones((32, 32, 3, 3), "float32")
+    first = f(a, b)
+    f.free()
+    np.testing.assert_array_equal(f(a, b), first)

@@ -152,3 +152,42 @@ def test_wrong_arguments() -> None:
         T.bincount(V)
     with pytest.raises(GraphTypeError, match="method 'nearby'"):
         T.quantile(X, 0.5, method="nearby")
+
+
+def test_quantiles_without_nan_and_several_keys() -> None:
+    keys = [T.round(X), X]
+    cases = {
+        "nanmedian": (lambda m, a, axis: m.nanmedian(a, axis=axis), (0, -1, None)),
+        "kept": (lambda m, a, axis: m.nanmedian(a, axis=axis, keepdims=True), (0, None)),
+        "percentile": (lambda m, a, axis: m.nanpercentile(a, 30.0, axis=axis), (0, None)),
+        **{
+            method: (lambda m, a, axis, how=method: m.nanquantile(a, PARTS, axis=axis, method=how, keepdims=True), (1,))
+            for method in METHODS
+        },
+    }
+    outputs = [function(T, X, axis) for function, axes in cases.values() for axis in axes]
+    outputs += [T.lexsort(keys), T.lexsort(keys, 0)]
+    value = np.array([[3.0, np.nan, 1.0, 2.0], [np.nan] * 4, [1.4, 1.2, np.nan, 0.9]])
+    with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="All-NaN"):
+        wanted = [function(np, value, axis) for function, axes in cases.values() for axis in axes]
+    finite = np.nan_to_num(value)
+    for mode in ("compiled", "interpreted"):
+        f = graphc.function([X], outputs, mode)
+        for found, want in zip(f(value), wanted, strict=False):
+            np.testing.assert_allclose(found, want)
+        for found, axis in zip(f(finite)[-2:], (-1, 0), strict=True):
+            np.testing.assert_array_equal(found, np.lexsort([np.round(finite), finite], axis=axis))
+    with pytest.raises(GraphTypeError, match="keys"):
+        T.lexsort([])
+
+
+def test_an_axis_that_the_call_tells() -> None:
+    axis = T.scalar("axis")
+    for mode in ("compiled", "interpreted"):
+        f = graphc.function([X, axis], [T.sort(X, axis), T.argsort(X, axis)], mode)
+        value = np.random.default_rng(0).normal(size=(3, 4))
+        for place in (0, 1, -1, -2):
+            for found, want in zip(f(value, place), (np.sort, np.argsort), strict=True):
+                np.testing.assert_array_equal(found, want(value, place))
+        with pytest.raises(ShapeError, match="axis"):
+            f(value, 2)

@@ -93,6 +93,12 @@ def free_name(suffix: str) -> str:
     return f"gc_blocks_free_{suffix}"
 
 
+def product_exports(name: str) -> tuple[str, ...]:
+    """The symbols of the object of a product: its own, and what gives back the memory that it keeps, if it does."""
+    routine, _, suffix = name.removeprefix("gc_").rpartition("_")
+    return (name, free_name(suffix)) if routine == "conv" and suffix in ("f64", "f32") else (name,)
+
+
 CALLED = {"batched_gemm": "gemm"}
 """What products call in objects of their own."""
 VECTORS = {suffix: SETTINGS_WORDS + place for place, suffix in enumerate(DTYPES)}

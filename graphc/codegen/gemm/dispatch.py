@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.batched import batch
+from graphc.codegen.gemm.blocked import give_back
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
 from graphc.codegen.gemm.convolution import convolution
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
@@ -65,6 +66,7 @@ def blas_functions(names: Iterable[str]) -> list[Function[..., Any]]:
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")
         if routine == "conv":
             made.append(convolution(suffix))
+            made += [give_back(suffix)] * (suffix in LETTERS)
         elif routine == "batched_gemm":
             made.append(batch(suffix, BLOCKED if has_avx512() else SMALL_GEMM))
         else:

@@ -26,10 +26,11 @@ from graphc.codegen.gemm.api import (
     VECTORS,
     blas_symbols,
     blocks_name,
+    product_exports,
     vector_name,
     with_callees,
 )
-from graphc.codegen.gemm.lazy import SUFFIXES, defer, defer_word, load_blocks
+from graphc.codegen.gemm.lazy import FINDER, SUFFIXES, defer, defer_word, load_blocks
 from graphc.codegen.lapack.api import FUNCTIONS, lapack_symbols
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
@@ -46,10 +47,11 @@ from graphc.codegen.pipeline.runtime import (
 from graphc.codegen.server.prestart import note_hit
 from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
+from graphc.dtypes import FLOATS
 from graphc.errors import GraphcError
 from graphc.ir.body import ITEM, nodes_within
-from graphc.ir.node import LEAVES, SHARED, SIZE, Node, size_owner
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.node import LEAVES, SHARED, SIZE, Call, Node, size_owner
+from graphc.ir.walk import Graph, nodes_of, reachable
 from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
@@ -217,12 +219,16 @@ def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Cal
     start_compiler()
     ahead = begin_entry_points()
     compiler = compilation()
-    program = generation().generate_program(kernel, report)
+    begun = compiler.Ahead(missing_parts(product_parts(likely_products(kernel))))
+    try:
+        program = generation().generate_program(kernel, report)
+    finally:
+        begun.stop()
     products = compiler.products_of(program)
     parts = [*product_parts(products), *([PARALLEL] if program.parallel else []), *([] if ahead else [ENTRY_POINTS])]
     with report.phase("compile"):
         PROCESS.compilations += 1
-        compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)), kernel.is_fast)
+        compiled = compiler.compile_program(program, missing_parts(dict.fromkeys(parts)), kernel.is_fast, begun)
         if ahead:
             keep_part(ENTRY_POINTS, ahead())
         for name, part in compiled.parts.items():
@@ -235,6 +241,14 @@ def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Cal
     codes()[report.key] = code = Code(metadata, b"" if kept else linked)
     built = Built(program.signature, program.source, program.constants, program.calls, report)
     return built, loader(kernel, code, linked, report)
+
+
+def likely_products(kernel: Kernel) -> list[str]:
+    """The products of matrices of floats that a graph as it is written would call."""
+    nodes = reachable(kernel.results, lambda node: node.args)
+    found = [node for node in (*nodes, *nodes_within(nodes)) if node.op.name == "matmul" and node.dtype in FLOATS]
+    calls = [(node, node.op.lower(node)) for node in found]
+    return list(dict.fromkeys(call.symbol(node) for node, call in calls if isinstance(call, Call)))
 
 
 def threads_of(kernel: Kernel) -> int | str:
@@ -298,8 +312,11 @@ def load_product(products: Products, name: str) -> int:
         others = {other: address for other, (address, _) in products.loaded.items()}
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
         needed |= lapack_symbols() if name in FUNCTIONS else {}
-        loaded = load_code(part_code(name), needed, (name,))
-        products.loaded.setdefault(name, (loaded.addresses[name], loaded.owner))  # another thread may have been faster
+        _, *free = exports = product_exports(name)
+        loaded = load_code(part_code(name), needed, exports)
+        mine = loaded.addresses[name], loaded.owner
+        if products.loaded.setdefault(name, mine) is mine:  # another thread may have been faster
+            PROCESS.givers += [FINDER(loaded.addresses[each]) for each in free]
     return products.loaded[name][0]
 
 

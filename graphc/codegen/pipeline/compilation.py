@@ -13,13 +13,14 @@ from platform import machine
 from typing import TypeAlias, cast
 
 from graphc.codegen.call.entry import apart_ir, entry_ir
-from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name
+from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name, product_exports
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
 from graphc.codegen.lapack.api import FUNCTIONS
 from graphc.codegen.lapack.batch import functions as factorisations
 from graphc.codegen.link.elf import link
-from graphc.codegen.llvm.module import IR, Module
+from graphc.codegen.llvm.functions import module_text
+from graphc.codegen.llvm.module import AHEAD, IR, Module
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_avx512
 from graphc.codegen.pipeline.generation import generate_program
@@ -31,6 +32,7 @@ from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS
+from graphc.errors import CompileError
 from graphc.options import options
 from graphc.startup.record import record
 
@@ -100,6 +102,40 @@ class Work:
             return None if not self.jobs else self.jobs.pop() if last else self.jobs.popleft()
 
 
+class Ahead:
+    """Parts that a kernel is likely to need, compiled in the compile process while that waits for the kernel."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.made: dict[tuple[str | int, int], bytes] = {}
+        self.stopped = not names or options.compile != "process"
+        self.worker = threading.Thread(target=self._make, name=AHEAD)
+        if not self.stopped:
+            self.worker.start()
+
+    def _make(self) -> None:
+        for name in self.names:
+            texts, effort = part_ir(name)
+            for number, text in enumerate(texts):
+                if self.stopped:
+                    return
+                try:
+                    self.made[name, number] = emit_beside(text, effort)
+                except CompileError:  # it will be said again by whoever needs the part
+                    return
+
+    def stop(self) -> None:
+        """Begin no more modules."""
+        self.stopped = True
+
+    def finish(self) -> dict[tuple[str | int, int], bytes]:
+        """The modules that were made, when the last one is."""
+        self.stop()
+        if self.worker.ident is not None:
+            self.worker.join()
+        return self.made
+
+
 class Compilation:
     """The modules of a kernel, as they are lowered, and of parts; what they were compiled to."""
 
@@ -117,7 +153,8 @@ class Compilation:
         texts, effort = part_ir(name)
         self.counts[name] = len(texts)
         for number, text in enumerate(texts):
-            self.work.add(((name, number), text, effort))
+            if (name, number) not in self.made:
+                self.work.add(((name, number), text, effort))
 
     def add_module(self, number: int, module: Module) -> None:
         """The next module of the kernel, and the functions that it calls where they are missing."""
@@ -158,8 +195,9 @@ class Compiled:
     parts: dict[str, bytes]
 
 
-def compile_program(program: Program, parts: Sequence[str], fast_math: bool) -> Compiled:
+def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahead: Ahead) -> Compiled:
     """A program compiled, with these parts, which it needs beside. `fast_math` lets arithmetic be done in any order.
+    `ahead`: the parts that were begun.
 
     The compile process lowers the kernel, module by module, while this one makes the entry point, then takes parts and
     modules from the first on. When all are lowered, the compile process takes modules and parts too, from the last on.
@@ -170,6 +208,7 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool) -> 
 
     def compile_beside() -> None:
         try:
+            ahead.finish()
             lower_source(
                 program.source,
                 program.prototypes,
@@ -186,10 +225,11 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool) -> 
     worker = threading.Thread(target=compile_beside)
     worker.start()
     try:
+        entry = emit_here(entry_ir(program.signature, whole=False, poison=options.poison != "off"), ENTRY_EFFORT)
+        compilation.made |= ahead.finish()
         for name in parts:
             compilation.add_part(name)
         work.finish()
-        entry = emit_here(entry_ir(program.signature, whole=False, poison=options.poison != "off"), ENTRY_EFFORT)
         compilation.compile_all(emit_here, last=False)
     except BaseException:
         work.abandon()
@@ -232,6 +272,8 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
         return [apart_ir()], APART_EFFORT
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_EFFORT
+    if len(product_exports(name)) > 1:  # what it keeps is in one module
+        return [module_text(blas_functions([name]), poison=options.poison != "off")], PRODUCTS_EFFORT
     if name in PROTOTYPES:
         return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
     if name in FUNCTIONS:
@@ -247,7 +289,7 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, [name, free_name(LARGE_PRODUCTS[name])]) if objects else b""
     if name == PARALLEL:
         return link(objects, POOL_EXPORTS)
-    return link(objects, [name]) if name in PROTOTYPES or name in FUNCTIONS else objects[0]
+    return link(objects, product_exports(name)) if name in PROTOTYPES or name in FUNCTIONS else objects[0]
 
 
 def compile_part(name: str) -> bytes:

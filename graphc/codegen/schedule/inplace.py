@@ -135,7 +135,9 @@ def overwriting(nests: Nests, draft: Draft) -> tuple[Node, Node] | None:
         lowering = lowering_of(node)
         copies = isinstance(lowering, Writes) and any(region.copies for region in lowering.regions(node))
         return (node.args[0], node) if copies else None  # what is joined is longer than its first part
-    call, node = call_of(draft.roots[0]) if draft.kind == "call" else None, called(draft.roots[0])
+    if draft.kind != "call":
+        return None
+    call, node = call_of(draft.roots[0]), called(draft.roots[0])
     if call is None or call.overwritten is None:
         return None
     operand, result = node.args[call.overwritten[0]], outputs_of(node)[call.overwritten[1]]

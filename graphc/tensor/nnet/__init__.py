@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from graphc.ir.called import explained
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor.creation import one_hot as one_hot
 from graphc.tensor.elementary import sigmoid as sigmoid
@@ -85,9 +86,13 @@ if TYPE_CHECKING:
     from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
     from graphc.tensor.nnet.upsampling import *  # noqa: F403 - the same
 else:
-    _find = lazily("graphc.tensor.nnet", LAZY, _missing)
+    _OWN = {name: globals().pop(name) for name in ("logsumexp", "one_hot", "sigmoid", "softplus")}
+    _find = lazily("graphc.tensor.nnet", LAZY, _missing, explained)
 
     def __getattr__(name: str) -> Any:
+        if name in _OWN:
+            found = globals()[name] = explained(_OWN[name], "graphc.tensor.nnet")
+            return found
         return getattr(import_module("graphc.tensor.opclasses"), name) if name in OP_CLASSES else _find(name)
 
 

@@ -80,3 +80,14 @@ def test_a_gradient_by_steps_is_written_into_one_array() -> None:
     needs = [call.memory((8, 3, 5), (5, 5)).total for call in (few, many)]
     assert needs[1] - needs[0] <= 4 * 3 * 5 * 8 * 3, "a few rows for each step, no array of all"
     assert "assemble: float64[x_0, x_1, x_2] -> out: a result" in many.explain()
+
+
+def test_nests_without_results() -> None:
+    """A nest may only add up what others take: nothing of it stands where something was."""
+    x, y = T.dmatrix("x"), T.ivector("y")
+    w, v = (graphc.shared(np.eye(3), name=name) for name in "wv")
+    p = T.nnet.softmax(T.dot(T.tanh(T.dot(x, w)), v))
+    loss = -T.mean(T.log(p)[T.arange(y.shape[0]), y])
+    steps = [(each, each - slope) for each, slope in zip((w, v), graphc.grad(loss, [w, v]), strict=True)]
+    step = graphc.function([x, y], loss, updates=steps, mode="python")
+    assert step(np.zeros((2, 3)), np.array([0, 2], np.int32)) == pytest.approx(np.log(3.0))
