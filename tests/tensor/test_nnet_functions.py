@@ -169,7 +169,7 @@ def test_larger_images() -> None:
 
     rows = [
         *((nnet.bilinear_upsampling(x, number), both((number, 1), (number, 1))) for number in (1, 2, 3, 4)),
-        (nnet.bilinear_upsampling(x, ratio), both((3, 1), (3, 1))),
+        (nnet.abstract_conv.bilinear_upsampling(x, ratio), both((3, 1), (3, 1))),
         (nnet.bilinear_upsampling(x, frac_ratio=(6, 4), use_1D_kernel=False), both((3, 2), (3, 2))),
         (nnet.frac_bilinear_upsampling(x, ((5, 2), (4, 3))), both((5, 2), (4, 3))),
         (nnet.bilinear_kernel_1D(3), [1 / 3, 2 / 3, 1, 2 / 3, 1 / 3]),
