@@ -171,7 +171,7 @@ def test_compiled_as_defined_with_derivatives(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_large_ones_are_what_small_ones_are(dtype: str) -> None:
-    """Sizes at which panels, parts of tiles and threads are used, with special values."""
+    """Sizes at which panels, parts of tiles, lines and threads are used, with special values."""
     generator, close = np.random.default_rng(0), 1e-9 if dtype == "float64" else 1e-3
     x, w = T.tensor4("x", dtype), T.tensor4("w", dtype)
     modes: list[Any] = ["valid", "full", "half"]
@@ -182,6 +182,8 @@ def test_large_ones_are_what_small_ones_are(dtype: str) -> None:
         ((3, 17, 20, 23), (37, 17, 3, 3)),
         ((2, 3, 30, 18), (33, 3, 5, 4)),
         ((5, 40, 9, 8), (8, 40, 1, 1)),
+        ((2, 3, 6, 71), (2, 3, 3, 4)),
+        ((33, 2, 18, 18), (9, 2, 3, 3)),
     ]:
         a, b = (generator.normal(size=size).astype(dtype) for size in (shape, kernel))
         b[0, 0, 0, 0] = 0
@@ -429,10 +431,18 @@ def test_nothing_beside_the_operands_is_touched() -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
-def test_memory_is_given_back() -> None:
+def test_memory_is_given_back_and_threads_change_no_bit() -> None:
+    """Of so many images that some are copied at a time."""
     x, w = T.ftensor4("x"), T.ftensor4("w")
-    f = graphc.function([x, w], T.nnet.convolution(x, w, padding="same"))
-    a, b = np.ones((4, 32, 60, 60), "float32"), np.ones((32, 32, 3, 3), "float32")
+    generator = np.random.default_rng(8)
+    a, b = (generator.normal(size=size).astype("float32") for size in ((9, 32, 60, 60), (24, 32, 3, 3)))
+    f, plain = (
+        graphc.function([x, w], T.nnet.convolution(x, w, padding="same"), mode=mode)
+        for mode in ("compiled", "interpreted")
+    )
     first = f(a, b)
     f.free()
     np.testing.assert_array_equal(f(a, b), first)
+    np.testing.assert_allclose(first, plain(a, b), rtol=1e-3, atol=1e-3)
+    alone = graphc.function([x, w], T.nnet.convolution(x, w, padding="same"), threads=1)
+    np.testing.assert_array_equal(alone(a, b), first)

@@ -9,15 +9,36 @@ the taps of one axis come first, so that those of a result that lie within the i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphc.codegen.gemm.api import ALONG
+from graphc.codegen.gemm.api import ALONG, ARGUMENTS
+from graphc.codegen.gemm.context import Words
 from graphc.codegen.gemm.packing import least, most
 from graphc.codegen.llvm.builder import Code, Iteration
-from graphc.codegen.llvm.typed import I64, Bool
+from graphc.codegen.llvm.functions import Function
+from graphc.codegen.llvm.typed import I64, Bool, Ptr
 from graphc.ops.conv import MOST_SPATIAL
 from graphc.startup.record import record
+
+WORDS = ARGUMENTS["conv"].split()
+TABLES = ("offsets", "places", "targets", "firsts", "lasts")
+"""Of terms: how far from that of the result's first term its number stands. Of results of one image: where the number
+of the first term stands, where the result goes, and which terms lie within the image."""
+OWN = """
+panels image image_n image_c source first_w target images_here channels_here terms pixels height is_fresh is_new
+is_padded is_sliced step_c step_0 step_1 step_2 from_0 from_1 from_2 length_0 length_1 length_2
+""".split()
+"""What threads are told besides."""
+
+
+def words_of() -> Words:
+    pointers = {"x", "w", "y", "panels", "image", "source", "first_w", "target", *TABLES}
+    return Words({name: Ptr if name in pointers else I64 for name in (*WORDS, *TABLES, *OWN)})
+
+
+def range_function(name: str, body: Callable[..., None]) -> Function[..., None]:
+    return Function(name, None, {"context": Ptr, "begin": I64, "end": I64}, body, "noinline", is_internal=True)
 
 
 @record(eq=False)

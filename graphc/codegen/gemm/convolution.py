@@ -15,23 +15,33 @@ it changes no bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.blocked import KEPT_USED, keep
 from graphc.codegen.gemm.context import SETTING, Words, share
-from graphc.codegen.gemm.conv_tables import Axis, axes_of, term_steps, write_offsets, write_places
+from graphc.codegen.gemm.conv_copies import images_range, is_finite, kernels_range
+from graphc.codegen.gemm.conv_lines import FEW, lines_range
+from graphc.codegen.gemm.conv_tables import (
+    TABLES,
+    WORDS,
+    Axis,
+    axes_of,
+    range_function,
+    term_steps,
+    words_of,
+    write_offsets,
+    write_places,
+)
 from graphc.codegen.gemm.conv_tiles import conv_tile, rows_of_tile, tile_width
 from graphc.codegen.gemm.gemv import free, malloc
 from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of
-from graphc.codegen.gemm.packing import GROUP, least, most, pack, panels
+from graphc.codegen.gemm.packing import GROUP, least, most, panels
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.poison import poison
-from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr, vector
+from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
-from graphc.ops.conv import MOST_SPATIAL
 
 UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 2.0}
 """What a term costs in tiles, in units of work (threads/chunking.py)."""
@@ -51,26 +61,6 @@ PARTS = 64
 """Parts of the results that threads share, about."""
 MOST_TILES = 32
 """Tiles of a part at most."""
-
-WORDS = ARGUMENTS["conv"].split()
-TABLES = ("offsets", "places", "targets", "firsts", "lasts")
-"""Of terms: how far from that of the result's first term its number stands. Of results of one image: where the number
-of the first term stands, where the result goes, and which terms lie within the image."""
-OWN = """
-panels image image_n image_c source first_w target images_here channels_here terms pixels height is_fresh is_padded
-is_sliced step_c step_0 step_1 step_2 from_0 from_1 from_2 length_0 length_1 length_2
-""".split()
-"""What threads are told besides."""
-
-
-def words_of() -> Words:
-    pointers = {"x", "w", "y", "panels", "image", "source", "first_w", "target", *TABLES}
-    return Words({name: Ptr if name in pointers else I64 for name in (*WORDS, *TABLES, *OWN)})
-
-
-def range_function(name: str, body: Callable[..., None]) -> Function[..., None]:
-    return Function(name, None, {"context": Ptr, "begin": I64, "end": I64}, body, "noinline", is_internal=True)
-
 
 # Results one by one. --------------------------------------------------------------------------------------------------
 
@@ -146,108 +136,6 @@ def distribute(code: Code, body: Function[..., None], context: Ptr, count: I64, 
     exact = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / work
     few = (exact < count.to(F64)).choose(exact, count.to(F64)).to(I64)
     share(code, body.pointer(code), context, count, (few > 1).choose(few, 1), work * count.to(F64))
-
-
-# Kernels and images, copied. ------------------------------------------------------------------------------------------
-
-
-def kernels_range(suffix: str) -> Function[..., None]:
-    """Copies kernels to panels: the groups of lanes from begin to end, each for every channel."""
-    kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of().read(context)
-        axes = axes_of(w)
-        channels = w["channels_here"]
-        # Taps that stand one after the other, in memory and among terms, are one run.
-        runs = [axes[2].taps, axes[1].taps, axes[0].taps]
-        is_plain = w["is_sliced"] == 0
-        run, counts = code.variable(runs[0]), []
-        for axis, taps in ((axes[1], runs[1]), (axes[0], runs[2])):
-            joins = is_plain & (axis.w == run.value * axes[2].w)
-            counts.append(joins.choose(I64.of(1), taps))
-            run.value = joins.choose(run.value * taps, run.value)
-            is_plain &= joins
-        with code.count(begin, end) as unit:
-            begin_, channel = unit // channels * GROUP, unit % channels
-            lanes = most(code, least(code, w["outs"] - begin_, I64.of(GROUP)), I64.of(0))
-            panel = w["panels"].at(begin_ // width * (w["terms"] * width), kind)
-            # A part of a group is copied as a whole one that begins before it, where the panel does: the same numbers
-            # to the same places. What is behind the last lane is 0.
-            moved = w["outs"] - GROUP
-            is_part = (lanes > 0) & (lanes < GROUP) & ~(moved < begin_ // width * width)
-            with code.when(lanes < GROUP):
-                _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, kind))
-            lane = is_part.choose(moved, begin_)
-            lanes = is_part.choose(I64.of(GROUP), lanes)
-            with code.when(lanes > 0):
-                source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], kind)
-                with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
-                    term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
-                    from_ = source.at(first * axes[0].w + second * axes[1].w, kind)
-                    to = panel.at(term * width + lane % width, kind)
-                    pack(suffix)(code, lanes, run.value, from_, w["w_o"], axes[2].w, to, w["step_2"] * width)
-
-    return range_function(f"conv_kernels_{suffix}", write)
-
-
-def _clear(
-    code: Code, suffix: str, w: dict[str, Any], counts: Sequence[I64], run: I64, channel: I64, panel: Ptr
-) -> None:
-    """Fills a group of lanes of a channel's terms with zeros."""
-    own, width = ARITHMETIC[suffix], tile_width(suffix)
-    group: Any = vector(own.kind, GROUP)
-    with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second, code.count(0, run) as third:
-        term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"] + third * w["step_2"]
-        panel.at(term * width, own.kind).store(group.of(0), align=own.align)
-
-
-def images_range(suffix: str) -> Function[..., None]:
-    """Copies channels of images into zeros: those from begin to end."""
-    kind = ARITHMETIC[suffix].kind
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of().read(context)
-        axes = axes_of(w)
-        lengths = [w[f"length_{axis}"] for axis in range(MOST_SPATIAL)]
-        lows = [w[f"from_{axis}"] for axis in range(MOST_SPATIAL)]
-        with code.count(begin, end) as unit:
-            n, c = unit // w["channels_here"], unit % w["channels_here"]
-            source = w["source"].at(n * w["x_n"] + c * w["x_c"], kind)
-            target = w["image"].at(n * w["image_n"] + c * w["image_c"], kind)
-            with code.count(0, lengths[0]) as i, code.count(0, lengths[1]) as j:
-                at = [i + lows[0], j + lows[1]]
-                is_there = at[0].below(axes[0].size) & at[1].below(axes[1].size)
-                begin_ = least(code, most(code, I64.of(0) - lows[2], I64.of(0)), lengths[2])
-                end_ = least(code, most(code, axes[2].size - lows[2], begin_), lengths[2])
-                first, last = is_there.choose(begin_, lengths[2]), is_there.choose(end_, lengths[2])
-                to = target.at((i * lengths[1] + j) * lengths[2], kind)
-                from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x, kind)
-                _fill(code, suffix, to, I64.of(0), first)
-                _copy(code, suffix, from_, axes[2].x, to, first, last)
-                _fill(code, suffix, to, last, lengths[2])
-
-    return range_function(f"conv_images_{suffix}", write)
-
-
-def _fill(code: Code, suffix: str, to: Ptr, begin: I64, end: I64) -> None:
-    kind = ARITHMETIC[suffix].kind
-    with code.count(begin, end) as place:
-        to.at(place, kind).store(kind.of(0))
-
-
-def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, end: I64) -> None:
-    own = ARITHMETIC[suffix]
-    group: Any = vector(own.kind, GROUP)
-    place = code.variable(begin)
-    with code.when(step == 1), code.loop() as iteration:
-        iteration.leave.unless(place.value + GROUP <= end)
-        to.at(place.value, own.kind).store(
-            from_.at(place.value, own.kind).load(group, align=own.align), align=own.align
-        )
-        place.value += GROUP
-    with code.count(place.value, end) as rest:
-        to.at(rest, own.kind).store(from_.at(rest * step, own.kind).load(own.kind))
 
 
 # Tiles. ---------------------------------------------------------------------------------------------------------------
@@ -359,6 +247,7 @@ def by_tiles(suffix: str) -> Function[..., Bool]:
             target = w["y"].at(group * w["y_g"] + n * w["y_n"], own.kind)
             record.put(context, {
                     "source": source, "first_w": first_w, "target": target, "images_here": here, "channels_here": there,
+                    "is_new": ((group + n + c == 0) | (w["channels"] > passes)).to(I64, signed=False),
                     "terms": there * taps, "is_fresh": (c == 0).to(I64, signed=False),
                     "image": is_padded.choose(image, source), "image_c": is_padded.choose(volume, w["x_c"]),
                     "image_n": is_padded.choose(volume * there, w["x_n"]),
@@ -416,20 +305,30 @@ def part(suffix: str) -> Function[..., Bool]:
         w = record.read(context)
         axes = axes_of(w)
         is_padded = w["is_padded"] != 0
-        record.put(context, term_steps(code, w, axes, is_padded & (w["terms"] <= SLICED)))
+        is_by_lines = (w["outs"] <= FEW) & (is_padded | (axes[2].x == 1)) & (axes[2].stride == 1) & (axes[2].y == 1)
+        may_slice = is_padded & (w["terms"] <= SLICED) & ~is_by_lines
+        record.put(context, term_steps(code, w, axes, may_slice))
         w = record.read(context)
-        steps = [is_padded.choose(step, axis.x) for step, axis in zip(_dense(w), axes, strict=True)]
-        write_offsets(code, w, axes, steps)
-        write_places(code, w, axes, steps)
+        with code.when(w["is_new"] != 0):
+            steps = [is_padded.choose(step, axis.x) for step, axis in zip(_dense(w), axes, strict=True)]
+            write_offsets(code, w, axes, steps)
+            write_places(code, w, axes, steps)
         across = panels(w["outs"], width)
-        groups = across * (width // GROUP)
+        groups = is_by_lines.choose(I64.of(1), across * (width // GROUP))
         each = (w["terms"] // w["channels_here"]).to(F64) * (COPIED * GROUP)
         distribute(code, kernels_range(suffix), context, groups * w["channels_here"], each)
         with code.when(is_padded):
-            with code.when(~is_finite(suffix)(code, w["panels"], w["terms"] * across)):
+            with code.when(
+                ~is_finite(suffix)(code, w["panels"], w["terms"] * across, least(code, groups, I64.of(width // GROUP)))
+            ):
                 code.ret(False)
             copied = w["images_here"] * w["channels_here"]
             distribute(code, images_range(suffix), context, copied, w["image_c"].to(F64) * COPIED)
+        with code.when(is_by_lines):
+            lines = w["images_here"] * axes[0].count * axes[1].count
+            work = (w["outs"] * w["terms"] * axes[2].count).to(F64) * UNIT[suffix]
+            distribute(code, lines_range(suffix), context, lines, work)
+            code.ret(True)
         tiles = panels(w["images_here"] * w["pixels"], I64.of(rows_of_tile()))
         height = most(code, least(code, tiles * across // PARTS, I64.of(MOST_TILES)), I64.of(1))
         record.put(context, {"height": height})
@@ -443,28 +342,6 @@ def part(suffix: str) -> Function[..., Bool]:
 def _dense(w: dict[str, Any]) -> list[I64]:
     """The steps of images that were copied."""
     return [w["length_1"] * w["length_2"], w["length_2"], I64.of(1)]
-
-
-def is_finite(suffix: str) -> Function[..., Bool]:
-    """Whether rows of panels hold neither NaN nor infinities."""
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
-    kind: Any = vector(own.kind, lanes)
-
-    def write(code: Code, memory: Ptr, rows: I64) -> Bool:
-        totals = [code.variable(kind.of(0)) for _ in range(2)]
-        with code.count(0, rows, sure=True) as row:
-            for number, total in enumerate(totals):
-                part = memory.at(row * (2 * lanes) + number * lanes, own.kind).load(kind, align=own.align)
-                total.value = total.value + part * 0.0
-        both = totals[0].value + totals[1].value
-        found = code.variable(both.lane(0))
-        for lane in range(1, lanes):
-            found.value = found.value + both.lane(lane)
-        return found.value == 0.0  # type: ignore[no-any-return]
-
-    return Function(
-        f"conv_is_finite_{suffix}", Bool, {"memory": Ptr, "rows": I64}, write, "noinline optsize", is_internal=True
-    )
 
 
 # The convolution. -----------------------------------------------------------------------------------------------------
